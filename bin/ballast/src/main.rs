@@ -1,0 +1,3 @@
+//! The ballast program: command line, processes and composition.
+
+fn main() {}

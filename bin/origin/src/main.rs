@@ -1,0 +1,3 @@
+//! A dummy origin whose answers are shaped by the request.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Which server? HAProxy's balancing algorithms as pure machines.

@@ -1,0 +1,1 @@
+//! The Runtime API: one file per family of commands.

@@ -1,0 +1,1 @@
+//! Keyword rows: tree to model, defaults inheritance, diagnostics.

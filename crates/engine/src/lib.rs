@@ -1,0 +1,1 @@
+//! Generation and Registry: what runs, and what outlives it.

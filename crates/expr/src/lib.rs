@@ -1,0 +1,1 @@
+//! Asking: samples, converters, ACLs, patterns, maps and log formats.

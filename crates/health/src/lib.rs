@@ -1,0 +1,1 @@
+//! What do we believe of a server? Health as a pure machine.

@@ -1,0 +1,1 @@
+//! bind to exchange: accept, PROXY header, limits.

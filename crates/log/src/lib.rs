@@ -1,0 +1,1 @@
+//! Sinks for access and event logs.

@@ -1,0 +1,1 @@
+//! The validated configuration as plain data.

@@ -1,0 +1,1 @@
+//! Any HTTP version, either role, as one exchange.

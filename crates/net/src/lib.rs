@@ -1,0 +1,1 @@
+//! Sockets, options, descriptors, processes: the only crate with unsafe.

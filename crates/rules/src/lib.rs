@@ -1,0 +1,1 @@
+//! Acting: one action per file, run on a trait Transaction.

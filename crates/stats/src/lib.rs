@@ -1,0 +1,1 @@
+//! Statistics: snapshots to csv, typed and text.

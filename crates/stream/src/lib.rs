@@ -1,0 +1,1 @@
+//! The life of one exchange: rules, route, pick, forward, retry, finish.

@@ -1,0 +1,1 @@
+//! Configuration text to a lossless tree with spans; never fails.

@@ -1,0 +1,1 @@
+//! server to exchange: queue, connect, reuse, probes.

@@ -1,0 +1,1 @@
+//! Small wire formats: PROXY protocol, syslog; a file each.

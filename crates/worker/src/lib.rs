@@ -1,0 +1,1 @@
+//! Threads, tasks, timers, mailboxes: the only crate that names the executor.
