@@ -1,1 +1,42 @@
-//! HTTP without a version: heads, fields, body parts and the checks every version must pass.
+//! HTTP without a version: heads, fields, and the checks every version must pass.
+//!
+//! Everything above the codecs (rules, expressions, the stream) asks about a message here and
+//! nowhere else, so that a rule written for HTTP/1 holds for HTTP/2 unchanged. A codec fills a
+//! [`Request`] or a [`Response`]; both keep all their bytes in one arena that is emptied and
+//! refilled for each message, so that a warm connection allocates nothing.
+//!
+//! Field names are stored in lower case, whatever the case they came in: HAProxy forwards,
+//! logs and matches them so, and HTTP/2 demands it.
+
+mod check;
+mod connection;
+mod fields;
+mod length;
+mod limits;
+mod method;
+mod request;
+mod response;
+mod target;
+mod values;
+mod version;
+
+pub use check::{
+    HostError, is_field_name, is_field_value, is_field_value_lenient, is_target, is_target_lenient,
+    is_token, is_token_byte, parse_authority, validate_host,
+};
+pub use connection::{
+    ConnectionOptions, connection_options, is_persistent, remove_connection_options,
+    remove_hop_by_hop, upgrade_protocol,
+};
+pub use fields::{Field, FieldIter, Fields, Find, NoRoom};
+pub use length::{
+    BodyLength, LengthError, TransferCoding, content_length, parse_content_length,
+    request_body_length, response_body_length, transfer_coding,
+};
+pub use limits::HeadLimits;
+pub use method::Method;
+pub use request::Request;
+pub use response::{Response, reason_phrase};
+pub use target::TargetForm;
+pub use values::{CommaValues, comma_values, trim_ows};
+pub use version::Version;

@@ -1,0 +1,182 @@
+//! What every version demands of names, values, targets and hosts.
+
+use std::fmt;
+
+use crate::method::Method;
+use crate::request::Request;
+use crate::target::TargetForm;
+
+/// Bit 0: token byte (RFC 9110 section 5.6.2). Bit 1: allowed in a field value.
+/// Bit 2: allowed in a target. Bit 3: allowed in a target when lenient.
+static BYTES: [u8; 256] = byte_table();
+const TOKEN: u8 = 1;
+const VALUE: u8 = 2;
+const TARGET: u8 = 4;
+const TARGET_LENIENT: u8 = 8;
+
+const fn byte_table() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0_usize;
+    while byte < 256 {
+        #[expect(clippy::cast_possible_truncation, reason = "the loop stays below 256")]
+        let b = byte as u8;
+        let mut class = 0;
+        if b.is_ascii_alphanumeric()
+            || matches!(
+                b,
+                b'!' | b'#'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'\''
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'.'
+                    | b'^'
+                    | b'_'
+                    | b'`'
+                    | b'|'
+                    | b'~'
+            )
+        {
+            class |= TOKEN;
+        }
+        if b == b'\t' || (b >= 0x20 && b != 0x7f) {
+            class |= VALUE;
+        }
+        if b > 0x20 && b < 0x7f && b != b'#' {
+            class |= TARGET;
+        }
+        if b > 0x20 && b != 0x7f {
+            class |= TARGET_LENIENT;
+        }
+        table[byte] = class;
+        byte += 1;
+    }
+    table
+}
+
+fn all(bytes: &[u8], class: u8) -> bool {
+    bytes.iter().all(|byte| BYTES[*byte as usize] & class != 0)
+}
+
+/// Whether a byte may stand in a token.
+pub fn is_token_byte(byte: u8) -> bool {
+    BYTES[byte as usize] & TOKEN != 0
+}
+
+/// Whether these bytes are a token (RFC 9110 section 5.6.2): a method, a field name.
+pub fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && all(bytes, TOKEN)
+}
+
+/// Whether these bytes may be a field's name.
+pub fn is_field_name(bytes: &[u8]) -> bool {
+    is_token(bytes)
+}
+
+/// Whether these bytes may be a field's value: visible bytes, space, tab and bytes above 0x7f
+/// (RFC 9110 section 5.5); no control character.
+pub fn is_field_value(bytes: &[u8]) -> bool {
+    all(bytes, VALUE)
+}
+
+/// As [`is_field_value`], but letting through every byte that cannot end a line or a string:
+/// all but NUL, CR and LF. What `option accept-invalid-http-request` lets pass.
+pub fn is_field_value_lenient(bytes: &[u8]) -> bool {
+    memchr::memchr3(0, b'\r', b'\n', bytes).is_none()
+}
+
+/// Whether these bytes may be a request target: visible ASCII without `#`, which ends a
+/// target and never travels (RFC 9112 section 3.2).
+pub fn is_target(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && all(bytes, TARGET)
+}
+
+/// As [`is_target`], with `#` and bytes above 0x7f let through.
+pub fn is_target_lenient(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && all(bytes, TARGET_LENIENT)
+}
+
+/// Why the request does not say clearly whom it is for.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum HostError {
+    /// More than one `Host`, and they differ.
+    HostsDiffer,
+    /// The target names one host and `Host` another.
+    HostNotAuthority,
+    /// The target's authority cannot be taken apart, or has user information in CONNECT.
+    AuthorityInvalid,
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HostError::HostsDiffer => "several Host fields differ",
+            HostError::HostNotAuthority => "Host differs from the target's authority",
+            HostError::AuthorityInvalid => "the target's authority is invalid",
+        })
+    }
+}
+
+impl std::error::Error for HostError {}
+
+/// Splits `[user@]host[:port]` into host and port (without the colon); the user is dropped.
+/// None when a bracket is not closed, or the port is no number.
+pub fn parse_authority(authority: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let start = memchr::memrchr(b'@', authority).map_or(0, |at| at + 1);
+    let rest = &authority[start..];
+    let host_len = if rest.first() == Some(&b'[') {
+        memchr::memchr(b']', rest)? + 1
+    } else {
+        memchr::memchr(b':', rest).unwrap_or(rest.len())
+    };
+    let (host, after) = rest.split_at(host_len);
+    match after {
+        [] => Some((host, None)),
+        [b':', port @ ..] if port.iter().all(u8::is_ascii_digit) => Some((host, Some(port))),
+        _ => None,
+    }
+}
+
+/// Checks that all `Host` fields, and the authority of the target where it has one, name the
+/// same host (RFC 9112 section 3.2.2, RFC 9110 section 7.2). A port that is the scheme's
+/// default is the same as none.
+///
+/// # Errors
+/// [`HostError`]: the request must be refused with 400.
+pub fn validate_host(request: &Request) -> Result<(), HostError> {
+    let mut hosts = request.fields().find(b"host");
+    let Some(host) = hosts.next() else {
+        return Ok(());
+    };
+    if hosts.any(|other| !other.eq_ignore_ascii_case(host)) {
+        return Err(HostError::HostsDiffer);
+    }
+    let Some(authority) = request.target_authority() else {
+        return Ok(());
+    };
+    if authority.eq_ignore_ascii_case(host) {
+        return Ok(());
+    }
+    let (name, port) = parse_authority(authority).ok_or(HostError::AuthorityInvalid)?;
+    let (host_name, host_port) = parse_authority(host).ok_or(HostError::HostNotAuthority)?;
+    let connect = request.method() == Method::Connect || request.form() == TargetForm::Authority;
+    let default: &[u8] = match request.scheme() {
+        Some(scheme) if scheme.eq_ignore_ascii_case(b"http") => b"80",
+        Some(scheme) if scheme.eq_ignore_ascii_case(b"https") => b"443",
+        _ if connect && matches!(port, Some(b"80" | b"443")) => port.unwrap_or_default(),
+        _ => b"",
+    };
+    let effective = |port: Option<&'_ [u8]>| -> Vec<u8> {
+        port.filter(|port| !port.is_empty())
+            .unwrap_or(default)
+            .to_vec()
+    };
+    if name.eq_ignore_ascii_case(host_name) && effective(port) == effective(host_port) {
+        Ok(())
+    } else {
+        Err(HostError::HostNotAuthority)
+    }
+}

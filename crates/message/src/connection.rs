@@ -1,0 +1,114 @@
+//! What `Connection` asks for, and the fields that go no further than one hop.
+
+use crate::fields::{Fields, NoRoom};
+use crate::values::comma_values;
+use crate::version::Version;
+
+/// The connection options this program acts on (RFC 9110 section 7.6.1).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ConnectionOptions {
+    /// `close`
+    pub close: bool,
+    /// `keep-alive`
+    pub keep_alive: bool,
+    /// `upgrade`
+    pub upgrade: bool,
+}
+
+/// Reads the options of all `Connection` fields.
+pub fn connection_options(fields: &Fields) -> ConnectionOptions {
+    options_named(fields, b"connection")
+}
+
+fn options_named(fields: &Fields, name: &[u8]) -> ConnectionOptions {
+    let mut options = ConnectionOptions::default();
+    for option in fields.values(name) {
+        if option.eq_ignore_ascii_case(b"close") {
+            options.close = true;
+        } else if option.eq_ignore_ascii_case(b"keep-alive") {
+            options.keep_alive = true;
+        } else if option.eq_ignore_ascii_case(b"upgrade") {
+            options.upgrade = true;
+        }
+    }
+    options
+}
+
+/// Whether the connection may carry another message after this one (RFC 9112 section 9.3).
+/// Versions from 2 on multiplex and always may.
+pub fn is_persistent(version: Version, options: ConnectionOptions) -> bool {
+    match version {
+        Version::Http09 => false,
+        Version::Http10 => options.keep_alive && !options.close,
+        Version::Http11 => !options.close,
+        Version::Http2 | Version::Http3 => true,
+    }
+}
+
+/// The first protocol named by `Upgrade`, where `Connection` names `upgrade` too; without
+/// that the field is to be ignored (RFC 9110 section 7.8).
+pub fn upgrade_protocol(fields: &Fields) -> Option<&[u8]> {
+    if !connection_options(fields).upgrade {
+        return None;
+    }
+    comma_values(fields.first(b"upgrade")?).find(|protocol| !protocol.is_empty())
+}
+
+/// Takes the options set in `gone` out of the `Connection` fields, and the fields left empty.
+/// The other options stay, in order.
+///
+/// # Errors
+/// None in practice: values only shrink. [`NoRoom`] is passed on all the same.
+pub fn remove_connection_options(
+    fields: &mut Fields,
+    gone: ConnectionOptions,
+) -> Result<(), NoRoom> {
+    let is_gone = |option: &[u8]| {
+        option.is_empty()
+            || (gone.close && option.eq_ignore_ascii_case(b"close"))
+            || (gone.keep_alive && option.eq_ignore_ascii_case(b"keep-alive"))
+            || (gone.upgrade && option.eq_ignore_ascii_case(b"upgrade"))
+    };
+    fields.remove_matching(|field| {
+        field.name == b"connection" && comma_values(field.value).all(is_gone)
+    });
+    // What remains needs cutting only when options are mixed, which is rare: allocate there.
+    for at in 0..fields.len() {
+        let Some(field) = fields.field(at) else { break };
+        if field.name != b"connection" || !comma_values(field.value).any(is_gone) {
+            continue;
+        }
+        let kept: Vec<&[u8]> = comma_values(field.value)
+            .filter(|option| !is_gone(option))
+            .collect();
+        let value = kept.join(&b", "[..]);
+        fields.replace_value(at, &value)?;
+    }
+    Ok(())
+}
+
+/// Removes what belongs to the hop alone when a message crosses into a version without
+/// connection options (RFC 9113 section 8.2.2): `Connection` and all fields it names,
+/// `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding`, `Upgrade`, and `TE` unless it says
+/// `trailers`. Returns how many fields went.
+pub fn remove_hop_by_hop(fields: &mut Fields) -> usize {
+    const ALWAYS: [&[u8]; 5] = [
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"transfer-encoding",
+        b"upgrade",
+    ];
+    // Fields that bear the message's meaning are never taken away on a sender's word.
+    const KEPT: [&[u8]; 3] = [b"content-length", b"host", b"te"];
+    let named: Vec<Vec<u8>> = fields
+        .values(b"connection")
+        .map(<[u8]>::to_ascii_lowercase)
+        .filter(|name| !KEPT.contains(&name.as_slice()))
+        .collect();
+    fields.remove_matching(|field| {
+        ALWAYS.contains(&field.name)
+            || named.iter().any(|name| name == field.name)
+            || (field.name == b"te" && !field.value.eq_ignore_ascii_case(b"trailers"))
+    })
+}

@@ -1,0 +1,576 @@
+//! Fields in their order, their bytes in one arena.
+//!
+//! The arena also holds the pieces of the start line of the head the fields belong to, so that
+//! a head is one allocation. Replacing a value appends the new one and forgets the old; the
+//! forgotten bytes are squeezed out when the arena would pass twice the head's bound.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::limits::HeadLimits;
+use crate::values::{CommaValues, comma_values};
+
+/// The head would pass its [`HeadLimits`]; it is left as it was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct NoRoom;
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the message head would pass its limit")
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
+/// One field, borrowed. The name is in lower case; the value has no space around it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Field<'a> {
+    /// The name in lower case.
+    pub name: &'a [u8],
+    /// The value as received.
+    pub value: &'a [u8],
+}
+
+/// A piece of the arena.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Span {
+    start: u32,
+    len: u32,
+}
+
+impl Span {
+    pub(crate) fn len(self) -> usize {
+        self.len as usize
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.start as usize + self.len as usize
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    name: Span,
+    value: Span,
+}
+
+impl Entry {
+    /// Bytes on the wire: name, colon, space, value, line end.
+    fn wire_bytes(self) -> u32 {
+        self.name.len + self.value.len + 4
+    }
+}
+
+/// The fields of a head, or a trailer section of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Fields {
+    arena: Vec<u8>,
+    entries: Vec<Entry>,
+    /// The start line's pieces: method and target, or reason.
+    line: [Span; 2],
+    /// Bytes the head takes when written, without the version.
+    wire_bytes: u32,
+    limits: HeadLimits,
+}
+
+impl Fields {
+    /// No fields yet; nothing is allocated before the first.
+    pub fn new(limits: HeadLimits) -> Fields {
+        Fields {
+            limits,
+            ..Fields::default()
+        }
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.arena.clear();
+        self.entries.clear();
+        self.line = [Span::default(); 2];
+        self.wire_bytes = 0;
+    }
+
+    /// Forgets everything and gives the memory back, for a connection that goes idle.
+    pub fn release(&mut self) {
+        *self = Fields::new(self.limits);
+    }
+
+    /// Makes this the same as `other`, in the memory it has.
+    pub fn copy_from(&mut self, other: &Fields) {
+        self.arena.clone_from(&other.arena);
+        self.entries.clone_from(&other.entries);
+        self.line = other.line;
+        self.wire_bytes = other.wire_bytes;
+        self.limits = other.limits;
+    }
+
+    /// The bounds in force.
+    pub fn limits(&self) -> HeadLimits {
+        self.limits
+    }
+
+    /// Sets the bounds for what is added from now on.
+    pub fn set_limits(&mut self, limits: HeadLimits) {
+        self.limits = limits;
+    }
+
+    /// How many fields there are, of any name.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no field at all.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Bytes the head takes when written as HTTP/1, without the version and the status.
+    pub fn wire_bytes(&self) -> usize {
+        self.wire_bytes as usize
+    }
+
+    // === asking ===
+
+    /// All fields in order.
+    pub fn iter(&self) -> FieldIter<'_> {
+        FieldIter {
+            fields: self,
+            entries: self.entries.iter(),
+        }
+    }
+
+    /// The field at `index`, counted from 0.
+    pub fn field(&self, index: usize) -> Option<Field<'_>> {
+        self.entries.get(index).map(|entry| self.view(*entry))
+    }
+
+    /// The whole values of the fields of this name (any case), in order: what `fhdr()` sees.
+    pub fn find<'a>(&'a self, name: &'a [u8]) -> Find<'a> {
+        Find {
+            fields: self,
+            name,
+            entries: self.entries.iter(),
+        }
+    }
+
+    /// The indexes of the fields of this name, in order, for [`Fields::replace_value`].
+    pub fn positions<'a>(&'a self, name: &'a [u8]) -> impl DoubleEndedIterator<Item = usize> + 'a {
+        (0..self.entries.len()).filter(move |at| self.is_named(self.entries[*at], name))
+    }
+
+    /// The value of the first field of this name.
+    pub fn first(&self, name: &[u8]) -> Option<&[u8]> {
+        let entry = self
+            .entries
+            .iter()
+            .find(|entry| self.is_named(**entry, name))?;
+        Some(self.slice(entry.value))
+    }
+
+    /// The value of the last field of this name.
+    pub fn last(&self, name: &[u8]) -> Option<&[u8]> {
+        let entry = self
+            .entries
+            .iter()
+            .rfind(|entry| self.is_named(**entry, name))?;
+        Some(self.slice(entry.value))
+    }
+
+    /// Whether a field of this name is there.
+    pub fn contains(&self, name: &[u8]) -> bool {
+        self.entries.iter().any(|entry| self.is_named(*entry, name))
+    }
+
+    /// How many fields (lines) of this name there are: `fhdr_cnt()`.
+    pub fn count(&self, name: &[u8]) -> usize {
+        self.entries
+            .iter()
+            .filter(|entry| self.is_named(**entry, name))
+            .count()
+    }
+
+    /// The comma-separated members of all fields of this name, in order: what `hdr()` sees.
+    pub fn values<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> + 'a {
+        self.find(name)
+            .flat_map(|value| -> CommaValues<'a> { comma_values(value) })
+    }
+
+    /// How many members the fields of this name have together: `hdr_cnt()`.
+    pub fn value_count(&self, name: &[u8]) -> usize {
+        self.values(name).count()
+    }
+
+    /// The member `hdr(name,occurrence)` gives: 1 is the first, -1 the last, 0 the last too
+    /// (HAProxy's reading of a `hdr()` without a number).
+    pub fn value_at<'a>(&'a self, name: &'a [u8], occurrence: i32) -> Option<&'a [u8]> {
+        pick(occurrence, || self.values(name))
+    }
+
+    /// The line `fhdr(name,occurrence)` gives, counted as in [`Fields::value_at`].
+    pub fn line_at<'a>(&'a self, name: &'a [u8], occurrence: i32) -> Option<&'a [u8]> {
+        pick(occurrence, || self.find(name))
+    }
+
+    // === changing ===
+
+    /// Appends a field. The name is stored in lower case.
+    ///
+    /// The caller answers for the syntax ([`crate::is_field_name`], [`crate::is_field_value`]):
+    /// what comes from the network was checked by its codec, what comes from rules by them.
+    pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
+        self.insert(self.entries.len(), name, value)
+    }
+
+    /// Puts a field before all others.
+    pub fn add_front(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
+        self.insert(0, name, value)
+    }
+
+    /// Puts a field at `index`, or at the end where there are fewer fields.
+    pub fn insert(&mut self, index: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
+        let bytes = name.len() + value.len() + 4;
+        self.admit(bytes)?;
+        if self.entries.len() >= self.limits.field_count_max as usize {
+            return Err(NoRoom);
+        }
+        let name = self.append_lower(name);
+        let value = self.append(value);
+        let entry = Entry { name, value };
+        self.wire_bytes += entry.wire_bytes();
+        let at = index.min(self.entries.len());
+        self.entries.insert(at, entry);
+        Ok(())
+    }
+
+    /// Leaves one field of this name, last in order, with this value: `set-header`.
+    /// On [`NoRoom`] the fields are as before.
+    pub fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
+        // Added first, so that a refusal loses nothing; the bound is held on what remains.
+        let before = self.entries.len();
+        let limits = self.limits;
+        let freed = self.bytes_of(name);
+        self.limits.head_bytes_max = limits.head_bytes_max.saturating_add(freed);
+        self.limits.field_count_max = limits.field_count_max.saturating_add(u32::from(freed > 0));
+        let added = self.add(name, value);
+        self.limits = limits;
+        added?;
+        self.remove_in(0..before, name);
+        Ok(())
+    }
+
+    /// Removes all fields of this name and says how many there were.
+    pub fn remove(&mut self, name: &[u8]) -> usize {
+        self.remove_in(0..self.entries.len(), name)
+    }
+
+    /// Removes the field at `index`, if there is one.
+    pub fn remove_at(&mut self, index: usize) -> bool {
+        if index >= self.entries.len() {
+            return false;
+        }
+        let entry = self.entries.remove(index);
+        self.wire_bytes -= entry.wire_bytes();
+        true
+    }
+
+    /// Removes each field for which `matches` is true and says how many there were.
+    pub fn remove_matching(&mut self, mut matches: impl FnMut(Field<'_>) -> bool) -> usize {
+        let Fields {
+            arena,
+            entries,
+            wire_bytes,
+            ..
+        } = self;
+        let before = entries.len();
+        entries.retain(|entry| {
+            let field = Field {
+                name: &arena[entry.name.range()],
+                value: &arena[entry.value.range()],
+            };
+            let gone = matches(field);
+            if gone {
+                *wire_bytes -= entry.wire_bytes();
+            }
+            !gone
+        });
+        before - entries.len()
+    }
+
+    /// Gives the field at `index` another value; its place and name stay.
+    /// A field that is not there is left alone.
+    pub fn replace_value(&mut self, index: usize, value: &[u8]) -> Result<(), NoRoom> {
+        let Some(entry) = self.entries.get(index).copied() else {
+            return Ok(());
+        };
+        self.admit_change(entry.value.len, value.len())?;
+        let span = self.append(value);
+        self.entries[index].value = span;
+        self.wire_bytes = self.wire_bytes - entry.value.len + span.len;
+        Ok(())
+    }
+
+    // === for codecs ===
+
+    /// Starts over from the bytes of a whole head as received; spans are then named by
+    /// [`Fields::push_received`]. Not bounded by `head_bytes_max`: the codec bounded it.
+    pub fn load_received(&mut self, head: &[u8]) {
+        self.clear();
+        self.arena.extend_from_slice(head);
+    }
+
+    /// Adds a field whose name and value lie in the bytes given to [`Fields::load_received`];
+    /// the name is put in lower case where it lies.
+    ///
+    /// # Errors
+    /// [`NoRoom`] past `field_count_max`.
+    pub fn push_received(&mut self, name: Range<usize>, value: Range<usize>) -> Result<(), NoRoom> {
+        if self.entries.len() >= self.limits.field_count_max as usize {
+            return Err(NoRoom);
+        }
+        self.arena[name.clone()].make_ascii_lowercase();
+        let entry = Entry {
+            name: span_of(name),
+            value: span_of(value),
+        };
+        self.wire_bytes += entry.wire_bytes();
+        self.entries.push(entry);
+        Ok(())
+    }
+
+    // === the start line ===
+
+    pub(crate) fn line_piece(&self, piece: usize) -> &[u8] {
+        self.slice(self.line[piece])
+    }
+
+    pub(crate) fn set_line_received(&mut self, piece: usize, at: Range<usize>) {
+        let span = span_of(at);
+        self.wire_bytes = self.wire_bytes - self.line[piece].len + span.len;
+        self.line[piece] = span;
+    }
+
+    /// Sets a piece of the start line from parts, each either new bytes or a range within
+    /// the piece as it is.
+    pub(crate) fn set_line(&mut self, piece: usize, parts: &[Part<'_>]) -> Result<(), NoRoom> {
+        let len = parts.iter().map(Part::len).sum();
+        let old = self.line[piece];
+        self.admit_change(old.len, len)?;
+        // Taken after admitting, which may have squeezed the arena.
+        let old = self.line[piece];
+        let start = self.arena.len();
+        for part in parts {
+            match part {
+                Part::Kept(range) => {
+                    let base = old.start as usize;
+                    self.arena
+                        .extend_from_within(base + range.start..base + range.end);
+                }
+                Part::New(bytes) => self.arena.extend_from_slice(bytes),
+            }
+        }
+        let span = span_of(start..start + len);
+        self.wire_bytes = self.wire_bytes - old.len + span.len;
+        self.line[piece] = span;
+        Ok(())
+    }
+
+    // === the arena ===
+
+    fn slice(&self, span: Span) -> &[u8] {
+        &self.arena[span.range()]
+    }
+
+    fn view(&self, entry: Entry) -> Field<'_> {
+        Field {
+            name: self.slice(entry.name),
+            value: self.slice(entry.value),
+        }
+    }
+
+    fn is_named(&self, entry: Entry, name: &[u8]) -> bool {
+        entry.name.len() == name.len() && self.slice(entry.name).eq_ignore_ascii_case(name)
+    }
+
+    fn bytes_of(&self, name: &[u8]) -> u32 {
+        self.entries
+            .iter()
+            .filter(|entry| self.is_named(**entry, name))
+            .map(|entry| entry.wire_bytes())
+            .sum()
+    }
+
+    fn remove_in(&mut self, range: Range<usize>, name: &[u8]) -> usize {
+        let mut at = 0;
+        self.remove_matching(|field| {
+            let here = range.contains(&at);
+            at += 1;
+            here && field.name.eq_ignore_ascii_case(name)
+        })
+    }
+
+    fn admit_change(&mut self, old: u32, new: usize) -> Result<(), NoRoom> {
+        if new <= old as usize {
+            self.make_room(new);
+            return Ok(());
+        }
+        let grown = new - old as usize;
+        if self.wire_bytes as usize + grown > self.limits.head_bytes_max as usize {
+            return Err(NoRoom);
+        }
+        self.make_room(new);
+        Ok(())
+    }
+
+    fn admit(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        if self.wire_bytes as usize + bytes > self.limits.head_bytes_max as usize {
+            return Err(NoRoom);
+        }
+        self.make_room(bytes);
+        Ok(())
+    }
+
+    /// Squeezes the forgotten bytes out when appending would pass twice the head's bound.
+    fn make_room(&mut self, bytes: usize) {
+        let arena_bytes_max = 2 * self.limits.head_bytes_max as usize;
+        if self.arena.len() + bytes <= arena_bytes_max {
+            return;
+        }
+        let old = std::mem::take(&mut self.arena);
+        self.arena.reserve(old.len());
+        let spans = self.line.iter_mut().chain(
+            self.entries
+                .iter_mut()
+                .flat_map(|entry| [&mut entry.name, &mut entry.value]),
+        );
+        for span in spans {
+            let start = self.arena.len();
+            self.arena.extend_from_slice(&old[span.range()]);
+            *span = span_of(start..self.arena.len());
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Span {
+        let start = self.arena.len();
+        self.arena.extend_from_slice(bytes);
+        span_of(start..self.arena.len())
+    }
+
+    fn append_lower(&mut self, bytes: &[u8]) -> Span {
+        let span = self.append(bytes);
+        self.arena[span.range()].make_ascii_lowercase();
+        span
+    }
+}
+
+/// A part of a new start-line piece.
+pub(crate) enum Part<'a> {
+    /// A range within the piece as it stands.
+    Kept(Range<usize>),
+    /// Bytes from outside.
+    New(&'a [u8]),
+}
+
+impl Part<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Part::Kept(range) => range.len(),
+            Part::New(bytes) => bytes.len(),
+        }
+    }
+}
+
+fn span_of(range: Range<usize>) -> Span {
+    // A head is bounded far below 4 GiB by `head_bytes_max`, itself a u32.
+    let start = u32::try_from(range.start).expect("a head is smaller than 4 GiB");
+    let len = u32::try_from(range.len()).expect("a head is smaller than 4 GiB");
+    Span { start, len }
+}
+
+fn pick<'a, I: Iterator<Item = &'a [u8]>>(
+    occurrence: i32,
+    values: impl Fn() -> I,
+) -> Option<&'a [u8]> {
+    match occurrence {
+        0 | -1 => values().last(),
+        1.. => values().nth(usize::try_from(occurrence - 1).ok()?),
+        _ => {
+            let back = usize::try_from(occurrence.unsigned_abs()).ok()?;
+            let count = values().count();
+            values().nth(count.checked_sub(back)?)
+        }
+    }
+}
+
+/// Iterates over all fields. See [`Fields::iter`].
+#[derive(Clone, Debug)]
+pub struct FieldIter<'a> {
+    fields: &'a Fields,
+    entries: std::slice::Iter<'a, Entry>,
+}
+
+impl<'a> Iterator for FieldIter<'a> {
+    type Item = Field<'a>;
+
+    fn next(&mut self) -> Option<Field<'a>> {
+        self.entries.next().map(|entry| self.fields.view(*entry))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.entries.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for FieldIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.entries
+            .next_back()
+            .map(|entry| self.fields.view(*entry))
+    }
+}
+
+impl ExactSizeIterator for FieldIter<'_> {}
+
+impl<'a> IntoIterator for &'a Fields {
+    type IntoIter = FieldIter<'a>;
+    type Item = Field<'a>;
+
+    fn into_iter(self) -> FieldIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterates over the values of the fields of one name. See [`Fields::find`].
+#[derive(Clone, Debug)]
+pub struct Find<'a> {
+    fields: &'a Fields,
+    name: &'a [u8],
+    entries: std::slice::Iter<'a, Entry>,
+}
+
+impl<'a> Iterator for Find<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let Find {
+            fields,
+            name,
+            entries,
+        } = self;
+        entries
+            .find(|entry| fields.is_named(**entry, name))
+            .map(|entry| fields.slice(entry.value))
+    }
+}
+
+impl DoubleEndedIterator for Find<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let Find {
+            fields,
+            name,
+            entries,
+        } = self;
+        entries
+            .rfind(|entry| fields.is_named(**entry, name))
+            .map(|entry| fields.slice(entry.value))
+    }
+}

@@ -1,0 +1,203 @@
+//! How long a body is: the question request smuggling is made of.
+//!
+//! RFC 9112 section 6.3, taken at its strictest for requests: whatever two readers could
+//! take differently is refused.
+
+use std::fmt;
+
+use crate::fields::Fields;
+use crate::method::Method;
+use crate::request::Request;
+use crate::response::Response;
+use crate::values::comma_values;
+use crate::version::Version;
+
+/// How the end of a message's body is found.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum BodyLength {
+    /// There is no body.
+    #[default]
+    None,
+    /// This many bytes (more than 0, or a `Content-Length: 0`).
+    Known(u64),
+    /// Chunks.
+    Chunked,
+    /// Until the sender closes; responses only.
+    UntilClose,
+    /// What follows is not HTTP any more: 101, or 2xx to CONNECT.
+    Tunnel,
+}
+
+/// Why the length of a body cannot be told for sure.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum LengthError {
+    /// `Content-Length` is not a number that fits 64 bits.
+    ContentLengthInvalid,
+    /// `Content-Length` is there more than once, with different values.
+    ContentLengthsDiffer,
+    /// Both `Content-Length` and `Transfer-Encoding`.
+    ContentLengthAndTransferEncoding,
+    /// `Transfer-Encoding` where the version has none.
+    TransferEncodingBeforeHttp11,
+    /// `chunked` is named, but not last, or more than once.
+    ChunkedNotLast,
+    /// A request whose last coding is not `chunked`: its end cannot be found.
+    CodingUnknown,
+}
+
+impl LengthError {
+    /// The status a client gets.
+    pub fn status(self) -> u16 {
+        match self {
+            LengthError::CodingUnknown => 501,
+            LengthError::ContentLengthInvalid
+            | LengthError::ContentLengthsDiffer
+            | LengthError::ContentLengthAndTransferEncoding
+            | LengthError::TransferEncodingBeforeHttp11
+            | LengthError::ChunkedNotLast => 400,
+        }
+    }
+}
+
+impl fmt::Display for LengthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LengthError::ContentLengthInvalid => "Content-Length is not a number",
+            LengthError::ContentLengthsDiffer => "several Content-Length values differ",
+            LengthError::ContentLengthAndTransferEncoding => {
+                "both Content-Length and Transfer-Encoding"
+            }
+            LengthError::TransferEncodingBeforeHttp11 => "Transfer-Encoding before HTTP/1.1",
+            LengthError::ChunkedNotLast => "chunked is not the last and only chunked coding",
+            LengthError::CodingUnknown => "unknown Transfer-Encoding",
+        })
+    }
+}
+
+impl std::error::Error for LengthError {}
+
+/// What the `Transfer-Encoding` fields say together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TransferCoding {
+    /// No such field.
+    Absent,
+    /// `chunked`, alone.
+    Chunked,
+    /// Other codings, then `chunked`.
+    CodedThenChunked,
+    /// Other codings, `chunked` not among them.
+    Unknown,
+}
+
+/// Reads all `Transfer-Encoding` fields as one list.
+///
+/// # Errors
+/// [`LengthError::ChunkedNotLast`] when `chunked` is repeated or followed by anything;
+/// [`LengthError::CodingUnknown`] for an empty list.
+pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
+    let mut found = TransferCoding::Absent;
+    let mut any = false;
+    for coding in fields.values(b"transfer-encoding") {
+        any = true;
+        if coding.is_empty() {
+            continue;
+        }
+        found = match (found, coding.eq_ignore_ascii_case(b"chunked")) {
+            (TransferCoding::Chunked | TransferCoding::CodedThenChunked, _) => {
+                return Err(LengthError::ChunkedNotLast);
+            }
+            (TransferCoding::Absent, true) => TransferCoding::Chunked,
+            (TransferCoding::Unknown, true) => TransferCoding::CodedThenChunked,
+            (TransferCoding::Absent | TransferCoding::Unknown, false) => TransferCoding::Unknown,
+        };
+    }
+    if any && found == TransferCoding::Absent {
+        return Err(LengthError::CodingUnknown);
+    }
+    Ok(found)
+}
+
+/// The one value of all `Content-Length` fields; equal repetitions are one.
+///
+/// # Errors
+/// When a value is no number, or two differ.
+pub fn content_length(fields: &Fields) -> Result<Option<u64>, LengthError> {
+    let mut found = None;
+    for value in fields.find(b"content-length") {
+        for member in comma_values(value) {
+            let length = parse_content_length(member).ok_or(LengthError::ContentLengthInvalid)?;
+            if found.is_some_and(|known| known != length) {
+                return Err(LengthError::ContentLengthsDiffer);
+            }
+            found = Some(length);
+        }
+    }
+    Ok(found)
+}
+
+/// One `Content-Length`: digits only, within 64 bits (RFC 9110 section 8.6).
+pub fn parse_content_length(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |length, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        length.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// How long the body of a request is (RFC 9112 section 6.3, rules 3 to 7 for requests).
+///
+/// # Errors
+/// Any [`LengthError`]: the request must be refused and the connection closed.
+pub fn request_body_length(request: &Request) -> Result<BodyLength, LengthError> {
+    let fields = request.fields();
+    let length = content_length(fields)?;
+    match transfer_coding(fields)? {
+        TransferCoding::Absent => {}
+        _ if request.version() < Version::Http11 => {
+            return Err(LengthError::TransferEncodingBeforeHttp11);
+        }
+        _ if length.is_some() => return Err(LengthError::ContentLengthAndTransferEncoding),
+        TransferCoding::Chunked => return Ok(BodyLength::Chunked),
+        // Forwarding a coding we cannot undo is allowed, but no server does well with it,
+        // and it is the classic way to make two readers disagree.
+        TransferCoding::CodedThenChunked | TransferCoding::Unknown => {
+            return Err(LengthError::CodingUnknown);
+        }
+    }
+    Ok(length.map_or(BodyLength::None, BodyLength::Known))
+}
+
+/// How long the body of a response is, given the method it answers (RFC 9112 section 6.3).
+///
+/// A `Content-Length` beside a `Transfer-Encoding` is overruled by it; the codec must then
+/// remove it before the response goes on.
+///
+/// # Errors
+/// Any [`LengthError`] but [`LengthError::ContentLengthAndTransferEncoding`]: the response
+/// must not be forwarded.
+pub fn response_body_length(
+    response: &Response,
+    method: Method,
+) -> Result<BodyLength, LengthError> {
+    let fields = response.fields();
+    let length = content_length(fields)?;
+    let coding = transfer_coding(fields)?;
+    match (response.status(), method) {
+        (101, _) | (200..=299, Method::Connect) => return Ok(BodyLength::Tunnel),
+        (100..=199 | 204 | 304, _) | (_, Method::Head) => return Ok(BodyLength::None),
+        _ => {}
+    }
+    match coding {
+        TransferCoding::Absent => {}
+        _ if response.version() < Version::Http11 => {
+            return Err(LengthError::TransferEncodingBeforeHttp11);
+        }
+        TransferCoding::Chunked | TransferCoding::CodedThenChunked => {
+            return Ok(BodyLength::Chunked);
+        }
+        TransferCoding::Unknown => return Ok(BodyLength::UntilClose),
+    }
+    Ok(length.map_or(BodyLength::UntilClose, BodyLength::Known))
+}

@@ -1,0 +1,20 @@
+//! The bounds of a head.
+
+/// How large one head (or one trailer section) may grow.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HeadLimits {
+    /// Fields in one head at most (HAProxy `tune.http.maxhdr`, 101 by default).
+    pub field_count_max: u32,
+    /// Bytes the head may take once written (HAProxy `tune.bufsize`, 16384 by default).
+    /// The arena itself may hold up to twice as much, with replaced values in it.
+    pub head_bytes_max: u32,
+}
+
+impl Default for HeadLimits {
+    fn default() -> Self {
+        HeadLimits {
+            field_count_max: 101,
+            head_bytes_max: 16_384,
+        }
+    }
+}

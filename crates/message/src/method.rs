@@ -1,0 +1,60 @@
+//! The methods that matter to framing and to retries.
+
+/// A request method, as far as this program treats it apart. RFC 9110 section 9.3; names are
+/// case-sensitive.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum Method {
+    /// CONNECT: asks for a tunnel.
+    Connect,
+    /// DELETE.
+    Delete,
+    /// GET.
+    #[default]
+    Get,
+    /// HEAD: the response has no body.
+    Head,
+    /// OPTIONS.
+    Options,
+    /// PATCH.
+    Patch,
+    /// POST.
+    Post,
+    /// PUT.
+    Put,
+    /// TRACE.
+    Trace,
+    /// Any other token.
+    Other,
+}
+
+impl Method {
+    /// Classifies the token of a request line.
+    pub fn from_token(token: &[u8]) -> Method {
+        match token {
+            b"GET" => Method::Get,
+            b"POST" => Method::Post,
+            b"HEAD" => Method::Head,
+            b"PUT" => Method::Put,
+            b"DELETE" => Method::Delete,
+            b"OPTIONS" => Method::Options,
+            b"CONNECT" => Method::Connect,
+            b"PATCH" => Method::Patch,
+            b"TRACE" => Method::Trace,
+            _ => Method::Other,
+        }
+    }
+
+    /// Whether asking twice does no harm (RFC 9110 section 9.2.2). An unknown method is not
+    /// taken for idempotent.
+    pub fn is_idempotent(self) -> bool {
+        self.is_safe() || matches!(self, Method::Put | Method::Delete)
+    }
+
+    /// Whether asking is meant to change nothing (RFC 9110 section 9.2.1).
+    pub fn is_safe(self) -> bool {
+        matches!(
+            self,
+            Method::Get | Method::Head | Method::Options | Method::Trace
+        )
+    }
+}

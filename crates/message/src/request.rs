@@ -1,0 +1,205 @@
+//! A request's head.
+
+use std::ops::Range;
+
+use crate::fields::{Fields, NoRoom, Part};
+use crate::limits::HeadLimits;
+use crate::method::Method;
+use crate::target::{TargetForm, TargetShape};
+use crate::version::Version;
+
+/// Which piece of the start line is which.
+const METHOD: usize = 0;
+const TARGET: usize = 1;
+
+/// A request's head. Make one per connection, [`Request::clear`] it for each request.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    fields: Fields,
+    method: Method,
+    shape: TargetShape,
+    version: Version,
+}
+
+impl Request {
+    /// An empty head within these bounds; nothing is allocated yet.
+    pub fn new(limits: HeadLimits) -> Request {
+        Request {
+            fields: Fields::new(limits),
+            ..Request::default()
+        }
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.fields.clear();
+        self.method = Method::default();
+        self.shape = TargetShape::default();
+        self.version = Version::default();
+    }
+
+    /// Forgets everything and gives the memory back, for a connection that goes idle.
+    pub fn release(&mut self) {
+        *self = Request::new(self.fields.limits());
+    }
+
+    /// Makes this the same as `other`, in the memory it has.
+    pub fn copy_from(&mut self, other: &Request) {
+        self.fields.copy_from(&other.fields);
+        self.method = other.method;
+        self.shape = other.shape;
+        self.version = other.version;
+    }
+
+    // === asking ===
+
+    /// The method, classified.
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The method as received: sample `method`.
+    pub fn method_token(&self) -> &[u8] {
+        self.fields.line_piece(METHOD)
+    }
+
+    /// The version the request came in.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The target as received or rewritten: sample `url`.
+    pub fn target(&self) -> &[u8] {
+        self.fields.line_piece(TARGET)
+    }
+
+    /// Which form the target has.
+    pub fn form(&self) -> TargetForm {
+        self.shape.form
+    }
+
+    /// The scheme of an absolute target.
+    pub fn scheme(&self) -> Option<&[u8]> {
+        self.shape.scheme().map(|at| &self.target()[at])
+    }
+
+    /// The authority within the target, with user information and port as they stand there.
+    pub fn target_authority(&self) -> Option<&[u8]> {
+        self.shape.authority().map(|at| &self.target()[at])
+    }
+
+    /// Whom the request is for: the target's authority, else the first `Host` field.
+    pub fn authority(&self) -> Option<&[u8]> {
+        self.target_authority().or_else(|| self.host())
+    }
+
+    /// The first `Host` field: sample `hdr(host)` of most files.
+    pub fn host(&self) -> Option<&[u8]> {
+        self.fields.first(b"host")
+    }
+
+    /// The path without the query: sample `path`. Empty where the target has none
+    /// (`*`, `host:port`, `http://host`); then the sample has no value.
+    pub fn path(&self) -> &[u8] {
+        &self.target()[self.shape.path()]
+    }
+
+    /// What follows the first `?`: sample `query`. None where there is no `?`.
+    pub fn query(&self) -> Option<&[u8]> {
+        self.shape.query().map(|at| &self.target()[at])
+    }
+
+    /// Path and query with its `?`: sample `pathq`.
+    pub fn path_and_query(&self) -> &[u8] {
+        &self.target()[self.shape.path_and_query()]
+    }
+
+    /// Appends the first `Host` value and the path: sample `base`.
+    pub fn append_base(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.host().unwrap_or_default());
+        out.extend_from_slice(self.path());
+    }
+
+    /// The fields in order.
+    pub fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    // === changing ===
+
+    /// The fields, to be changed.
+    pub fn fields_mut(&mut self) -> &mut Fields {
+        &mut self.fields
+    }
+
+    /// Sets the version.
+    pub fn set_version(&mut self, version: Version) {
+        self.version = version;
+    }
+
+    /// Sets the method: `set-method`.
+    pub fn set_method(&mut self, token: &[u8]) -> Result<(), NoRoom> {
+        self.fields.set_line(METHOD, &[Part::New(token)])?;
+        self.method = Method::from_token(token);
+        Ok(())
+    }
+
+    /// Sets the whole target: `set-uri`.
+    pub fn set_target(&mut self, target: &[u8]) -> Result<(), NoRoom> {
+        self.reshape(&[Part::New(target)])
+    }
+
+    /// Sets the path and keeps scheme, authority and query: `set-path`.
+    pub fn set_path(&mut self, path: &[u8]) -> Result<(), NoRoom> {
+        let old = self.shape.path();
+        let end = self.target().len();
+        self.reshape(&[
+            Part::Kept(0..old.start),
+            Part::New(path),
+            Part::Kept(old.end..end),
+        ])
+    }
+
+    /// Sets path and query and keeps scheme and authority: `set-pathq`.
+    pub fn set_path_and_query(&mut self, path_and_query: &[u8]) -> Result<(), NoRoom> {
+        let start = self.shape.path_and_query().start;
+        self.reshape(&[Part::Kept(0..start), Part::New(path_and_query)])
+    }
+
+    /// Sets what follows the `?` (given without it): `set-query`. An empty query takes the
+    /// `?` away.
+    pub fn set_query(&mut self, query: &[u8]) -> Result<(), NoRoom> {
+        let path_end = self.shape.path().end;
+        let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
+        self.reshape(&[Part::Kept(0..path_end), Part::New(mark), Part::New(query)])
+    }
+
+    fn reshape(&mut self, parts: &[Part<'_>]) -> Result<(), NoRoom> {
+        self.fields.set_line(TARGET, parts)?;
+        self.shape = TargetShape::of(self.fields.line_piece(TARGET));
+        Ok(())
+    }
+
+    // === for codecs ===
+
+    /// Starts over from the bytes of a whole head as received. Name its parts with
+    /// [`Request::set_line_received`] and [`Fields::push_received`].
+    pub fn load_received(&mut self, head: &[u8]) {
+        self.clear();
+        self.fields.load_received(head);
+    }
+
+    /// Names where method and target lie in the bytes given to [`Request::load_received`].
+    pub fn set_line_received(
+        &mut self,
+        method: Range<usize>,
+        target: Range<usize>,
+        version: Version,
+    ) {
+        self.fields.set_line_received(METHOD, method);
+        self.fields.set_line_received(TARGET, target);
+        self.method = Method::from_token(self.fields.line_piece(METHOD));
+        self.shape = TargetShape::of(self.fields.line_piece(TARGET));
+        self.version = version;
+    }
+}

@@ -1,0 +1,176 @@
+//! A response's head.
+
+use std::ops::Range;
+
+use crate::fields::{Fields, NoRoom, Part};
+use crate::limits::HeadLimits;
+use crate::version::Version;
+
+const REASON: usize = 0;
+
+/// A response's head. Make one per connection, [`Response::clear`] it for each response.
+#[derive(Clone, Debug, Default)]
+pub struct Response {
+    fields: Fields,
+    status: u16,
+    version: Version,
+}
+
+impl Response {
+    /// An empty head within these bounds; nothing is allocated yet.
+    pub fn new(limits: HeadLimits) -> Response {
+        Response {
+            fields: Fields::new(limits),
+            ..Response::default()
+        }
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.fields.clear();
+        self.status = 0;
+        self.version = Version::default();
+    }
+
+    /// Forgets everything and gives the memory back, for a connection that goes idle.
+    pub fn release(&mut self) {
+        *self = Response::new(self.fields.limits());
+    }
+
+    /// Makes this the same as `other`, in the memory it has.
+    pub fn copy_from(&mut self, other: &Response) {
+        self.fields.copy_from(&other.fields);
+        self.status = other.status;
+        self.version = other.version;
+    }
+
+    /// The status code; 0 while nothing was received or set.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Whether this is an interim response (1xx) other than 101, which ends the exchange.
+    pub fn is_interim(&self) -> bool {
+        (100..200).contains(&self.status) && self.status != 101
+    }
+
+    /// The reason phrase as received; empty over HTTP/2.
+    pub fn reason(&self) -> &[u8] {
+        self.fields.line_piece(REASON)
+    }
+
+    /// The version the response came in.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The fields in order.
+    pub fn fields(&self) -> &Fields {
+        &self.fields
+    }
+
+    /// The fields, to be changed.
+    pub fn fields_mut(&mut self) -> &mut Fields {
+        &mut self.fields
+    }
+
+    /// Sets the version.
+    pub fn set_version(&mut self, version: Version) {
+        self.version = version;
+    }
+
+    /// Sets the status and its usual reason phrase: `set-status`.
+    pub fn set_status(&mut self, status: u16) -> Result<(), NoRoom> {
+        self.set_status_and_reason(status, reason_phrase(status).as_bytes())
+    }
+
+    /// Sets status and reason phrase: `set-status N reason R`.
+    pub fn set_status_and_reason(&mut self, status: u16, reason: &[u8]) -> Result<(), NoRoom> {
+        self.fields.set_line(REASON, &[Part::New(reason)])?;
+        self.status = status;
+        Ok(())
+    }
+
+    /// Starts over from the bytes of a whole head as received. Name its parts with
+    /// [`Response::set_line_received`] and [`Fields::push_received`].
+    pub fn load_received(&mut self, head: &[u8]) {
+        self.clear();
+        self.fields.load_received(head);
+    }
+
+    /// Names where the reason lies in the bytes given to [`Response::load_received`].
+    pub fn set_line_received(&mut self, status: u16, reason: Range<usize>, version: Version) {
+        self.fields.set_line_received(REASON, reason);
+        self.status = status;
+        self.version = version;
+    }
+}
+
+/// The usual reason phrase of a status code (IANA's registry); `Unknown` for one without.
+pub fn reason_phrase(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
+        102 => "Processing",
+        103 => "Early Hints",
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        203 => "Non-Authoritative Information",
+        204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        207 => "Multi-Status",
+        208 => "Already Reported",
+        226 => "IM Used",
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        305 => "Use Proxy",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        402 => "Payment Required",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        407 => "Proxy Authentication Required",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Payload Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        418 => "I'm a teapot",
+        421 => "Misdirected Request",
+        422 => "Unprocessable Entity",
+        423 => "Locked",
+        424 => "Failed Dependency",
+        425 => "Too Early",
+        426 => "Upgrade Required",
+        428 => "Precondition Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        451 => "Unavailable For Legal Reasons",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        506 => "Variant Also Negotiates",
+        507 => "Insufficient Storage",
+        508 => "Loop Detected",
+        510 => "Not Extended",
+        511 => "Network Authentication Required",
+        _ => "Unknown",
+    }
+}

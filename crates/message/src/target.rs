@@ -1,0 +1,97 @@
+//! The request target and its parts (RFC 9112 section 3.2).
+
+use std::ops::Range;
+
+/// Which of the four forms a request target has.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub enum TargetForm {
+    /// `http://host/path`: to a proxy, and what HTTP/2's pseudo-fields amount to.
+    Absolute,
+    /// `*`, of OPTIONS.
+    Asterisk,
+    /// `host:port`, of CONNECT.
+    Authority,
+    /// `/path?query`.
+    #[default]
+    Origin,
+}
+
+/// Where the parts of a target lie, relative to its first byte.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TargetShape {
+    pub(crate) form: TargetForm,
+    /// Bytes of the scheme; 0 where there is none.
+    scheme_len: u32,
+    authority_start: u32,
+    authority_end: u32,
+    path_start: u32,
+    /// Where the `?` stands; the end of the target where there is none.
+    query_mark: u32,
+    end: u32,
+}
+
+impl TargetShape {
+    /// Takes a target apart. Never fails: what has no scheme and no leading slash is taken
+    /// for an authority, and the checks judge it.
+    pub(crate) fn of(target: &[u8]) -> TargetShape {
+        let end = target.len();
+        let (form, scheme_len, authority) = match target.first() {
+            Some(b'/') | None => (TargetForm::Origin, 0, 0..0),
+            Some(b'*') if end == 1 => (TargetForm::Asterisk, 0, 0..0),
+            Some(_) => match scheme_len(target) {
+                Some(scheme) => {
+                    let start = scheme + 3;
+                    let stop = memchr::memchr3(b'/', b'?', b'#', &target[start..])
+                        .map_or(end, |at| start + at);
+                    (TargetForm::Absolute, scheme, start..stop)
+                }
+                None => (TargetForm::Authority, 0, 0..end),
+            },
+        };
+        let path_start = match form {
+            TargetForm::Asterisk => end,
+            TargetForm::Absolute | TargetForm::Authority | TargetForm::Origin => authority.end,
+        };
+        let query_mark =
+            memchr::memchr(b'?', &target[path_start..]).map_or(end, |at| path_start + at);
+        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        TargetShape {
+            form,
+            scheme_len: small(scheme_len),
+            authority_start: small(authority.start),
+            authority_end: small(authority.end),
+            path_start: small(path_start),
+            query_mark: small(query_mark),
+            end: small(end),
+        }
+    }
+
+    pub(crate) fn scheme(&self) -> Option<Range<usize>> {
+        (self.scheme_len > 0).then_some(0..self.scheme_len as usize)
+    }
+
+    pub(crate) fn authority(&self) -> Option<Range<usize>> {
+        matches!(self.form, TargetForm::Absolute | TargetForm::Authority)
+            .then_some(self.authority_start as usize..self.authority_end as usize)
+    }
+
+    pub(crate) fn path(&self) -> Range<usize> {
+        self.path_start as usize..self.query_mark as usize
+    }
+
+    pub(crate) fn path_and_query(&self) -> Range<usize> {
+        self.path_start as usize..self.end as usize
+    }
+
+    pub(crate) fn query(&self) -> Option<Range<usize>> {
+        (self.query_mark < self.end).then_some(self.query_mark as usize + 1..self.end as usize)
+    }
+}
+
+/// Bytes of the scheme of an absolute target: RFC 3986 section 3.1, followed by `://`.
+fn scheme_len(target: &[u8]) -> Option<usize> {
+    let len = target
+        .iter()
+        .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')))?;
+    (target[0].is_ascii_alphabetic() && target[len..].starts_with(b"://")).then_some(len)
+}

@@ -1,0 +1,59 @@
+//! Lists in field values: what `hdr()` sees where `fhdr()` sees the whole line.
+
+/// Cuts spaces and tabs (OWS, RFC 9110 section 5.6.3) from both ends.
+pub fn trim_ows(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// Iterates over the comma-separated members of one field value. See [`comma_values`].
+#[derive(Clone, Debug)]
+pub struct CommaValues<'a> {
+    rest: Option<&'a [u8]>,
+}
+
+/// Splits a field value at its commas as HAProxy's `hdr()` does: a comma within a quoted
+/// string (with `\` escapes) does not split; each member is trimmed of spaces and tabs;
+/// empty members are given too, so `a,,b` has three and an empty value has one.
+pub fn comma_values(value: &[u8]) -> CommaValues<'_> {
+    CommaValues { rest: Some(value) }
+}
+
+impl<'a> Iterator for CommaValues<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest?;
+        let (member, after) = match member_end(rest) {
+            Some(at) => (&rest[..at], Some(&rest[at + 1..])),
+            None => (rest, None),
+        };
+        self.rest = after;
+        Some(trim_ows(member))
+    }
+}
+
+/// Where the comma that ends the first member stands.
+fn member_end(value: &[u8]) -> Option<usize> {
+    // Nearly no value is quoted: look for both bytes at memchr's speed first.
+    let mut at = memchr::memchr2(b',', b'"', value)?;
+    if value[at] == b',' {
+        return Some(at);
+    }
+    let mut quoted = false;
+    while at < value.len() {
+        match value[at] {
+            b'"' => quoted = !quoted,
+            b'\\' if quoted => at += 1,
+            b',' if !quoted => return Some(at),
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
