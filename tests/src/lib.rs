@@ -1,1 +1,43 @@
 //! Helpers shared by the checks of the whole.
+//!
+//! An end-to-end test is short when everything around the behaviour is here: free ports, a
+//! directory that goes away, a proxy that is ready when `start` returns and dead when the test
+//! ends, a client that says exactly the bytes it is told, a server that remembers what it got.
+//!
+//! Most tests run one body twice, through [`Program::both`]: on Debian's HAProxy, which says
+//! whether the test is true, and on Ballast, which says whether we are.
+
+pub mod client;
+pub mod origin;
+pub mod ports;
+pub mod proxy;
+pub mod sink;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use client::{Client, Response};
+pub use origin::{Origin, Request};
+pub use ports::free_port;
+pub use proxy::{Program, Proxy};
+pub use sink::LogSink;
+
+/// How long any single wait of a test may last: a deadline for what should come at once, long
+/// enough for a busy machine of two cores.
+pub const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The pause between two looks at something that sends no event (a socket in `/proc`).
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// The root of the checkout.
+///
+/// # Panics
+///
+/// Never in a checkout: this package stands one directory below the root.
+#[must_use]
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ stands below the root")
+        .into()
+}

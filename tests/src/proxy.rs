@@ -1,0 +1,282 @@
+//! A proxy under test: HAProxy or Ballast, started with a configuration, stopped with the test.
+
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::ports::is_listening;
+use crate::{LOOK_AGAIN, WAIT_MAX, repository};
+
+/// A program that reads `haproxy.cfg`.
+#[derive(Clone, Debug)]
+pub struct Program {
+    name: &'static str,
+    path: PathBuf,
+}
+
+impl Program {
+    /// The program under test: the binary named by `BALLAST`, else `target/proof/ballast`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such file: the message says how to make it.
+    #[must_use]
+    pub fn ballast() -> Self {
+        Self::named(
+            "ballast",
+            "BALLAST",
+            &repository().join("target/proof/ballast"),
+        )
+    }
+
+    /// The oracle: the binary named by `HAPROXY`, else Debian's.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such file: the message says how to get it.
+    #[must_use]
+    pub fn haproxy() -> Self {
+        Self::named("haproxy", "HAPROXY", Path::new("/usr/sbin/haproxy"))
+    }
+
+    /// Oracle first: a test that fails on HAProxy tests nothing.
+    #[must_use]
+    pub fn both() -> [Self; 2] {
+        [Self::haproxy(), Self::ballast()]
+    }
+
+    fn named(name: &'static str, variable: &str, default: &Path) -> Self {
+        let path = std::env::var_os(variable).map_or_else(|| default.to_path_buf(), PathBuf::from);
+        assert!(
+            path.is_file(),
+            "no {name} at {}: `make proof` builds ballast, `apt-get install haproxy` brings the \
+             oracle, {variable}=path names another",
+            path.display()
+        );
+        Self { name, path }
+    }
+
+    /// `ballast` or `haproxy`, for the messages of assertions.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// True for Ballast: for the few places where a test goes beyond the oracle.
+    #[must_use]
+    pub fn is_ballast(&self) -> bool {
+        self.name == "ballast"
+    }
+
+    /// The binary.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs the program to its end with these arguments: for `-c`, `-v` and their like.
+    ///
+    /// # Panics
+    ///
+    /// When the program cannot be started.
+    #[must_use]
+    pub fn run(&self, arguments: &[&str]) -> Finished {
+        let output = Command::new(&self.path)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program starts");
+        Finished {
+            status: output.status,
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        }
+    }
+
+    /// Checks a configuration given as text, as `-c -f` does.
+    ///
+    /// # Panics
+    ///
+    /// When the text cannot be written or the program not started.
+    #[must_use]
+    pub fn check(&self, configuration: &str) -> Finished {
+        let directory = TempDir::new().expect("a temporary directory");
+        let file = directory.path().join("haproxy.cfg");
+        fs::write(&file, configuration).expect("the configuration is written");
+        self.run(&["-c", "-f", &file.to_string_lossy()])
+    }
+}
+
+/// What a program left when it ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All it wrote to standard error.
+    pub stderr: String,
+    /// All it wrote to standard output.
+    pub stdout: String,
+}
+
+/// A running proxy. Dropping it kills it.
+#[derive(Debug)]
+pub struct Proxy {
+    child: Child,
+    directory: TempDir,
+    program: Program,
+}
+
+impl Proxy {
+    /// Starts the program in the foreground with this configuration, and returns when all
+    /// `ports` (of 127.0.0.1) are listened on.
+    ///
+    /// The working directory is a temporary one, see [`Proxy::directory`]; files the
+    /// configuration names relatively can be written there with [`Proxy::start_with`].
+    ///
+    /// # Panics
+    ///
+    /// When the program ends first, or is not ready in time: the message holds its stderr.
+    #[must_use]
+    pub fn start(program: &Program, configuration: &str, ports: &[u16]) -> Self {
+        Self::start_with(program, configuration, ports, &[])
+    }
+
+    /// As [`Proxy::start`], after writing `files` (name, content) into the working directory.
+    ///
+    /// # Panics
+    ///
+    /// As [`Proxy::start`].
+    #[must_use]
+    pub fn start_with(
+        program: &Program,
+        configuration: &str,
+        ports: &[u16],
+        files: &[(&str, &str)],
+    ) -> Self {
+        let directory = TempDir::new().expect("a temporary directory");
+        for (name, content) in files.iter().chain(&[("haproxy.cfg", configuration)]) {
+            fs::write(directory.path().join(name), content).expect("a file of the test is written");
+        }
+        let stderr = File::create(directory.path().join("stderr")).expect("a file for stderr");
+        let stdout = File::create(directory.path().join("stdout")).expect("a file for stdout");
+        let child = Command::new(program.path())
+            .args(["-db", "-f", "haproxy.cfg"])
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stderr(stderr)
+            .stdout(stdout)
+            .spawn()
+            .expect("the program starts");
+        let mut proxy = Self {
+            child,
+            directory,
+            program: program.clone(),
+        };
+        proxy.wait_until_listening(ports);
+        proxy
+    }
+
+    /// The process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Its working directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// What it wrote to standard error until now.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        fs::read_to_string(self.directory.path().join("stderr")).unwrap_or_default()
+    }
+
+    /// What it wrote to standard output until now.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        fs::read_to_string(self.directory.path().join("stdout")).unwrap_or_default()
+    }
+
+    /// How many descriptors the process holds open.
+    #[must_use]
+    pub fn descriptor_count(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, Iterator::count)
+    }
+
+    /// Sends a signal to the process.
+    ///
+    /// # Panics
+    ///
+    /// When the process is gone.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a child has a positive id"), signal).expect("the proxy lives");
+    }
+
+    /// Waits until the process has ended by itself.
+    ///
+    /// # Panics
+    ///
+    /// When it has not within [`WAIT_MAX`].
+    pub fn wait(&mut self) -> ExitStatus {
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{} did not end: {}",
+                self.program.name,
+                self.stderr()
+            );
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// True while the process runs.
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    fn wait_until_listening(&mut self, ports: &[u16]) {
+        let deadline = Instant::now() + WAIT_MAX;
+        while !ports.iter().all(|port| is_listening(*port)) {
+            if let Some(status) = self.child.try_wait().expect("a child can be waited for") {
+                assert!(
+                    status.success() && status.signal().is_none(),
+                    "{} ended before it listened: {status}\n{}",
+                    self.program.name,
+                    self.stderr()
+                );
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{} does not listen on {ports:?}\n{}",
+                self.program.name,
+                self.stderr()
+            );
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+impl Drop for Proxy {
+    /// Kills the process, and shows what it said when the test is failing.
+    fn drop(&mut self) {
+        // Both fail only when the process has ended already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- stderr of {}:\n{}", self.program.name, self.stderr());
+        }
+    }
+}
