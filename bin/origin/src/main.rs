@@ -1,3 +1,117 @@
 //! A dummy origin whose answers are shaped by the request.
+//!
+//! A demonstration, a test and a bench each need a server that answers with this size, after
+//! that delay, with this status, and says which of several servers it was. One process plays
+//! them all: `ballast-origin --name blue --listen 127.0.0.1:9001 --name green --listen ...`.
+//! It has one thread and answers pipelined requests with one write.
 
-fn main() {}
+mod answer;
+mod page;
+mod serve;
+
+use std::cell::{Cell, RefCell};
+use std::process::ExitCode;
+use std::rc::Rc;
+
+use tokio::net::TcpListener;
+use tokio::task::LocalSet;
+
+const HELP: &str = "\
+usage: ballast-origin [--name NAME] --listen ADDRESS:PORT [[--name NAME] --listen ...]
+
+Each --listen is a server; it bears the last --name before it.
+
+  /                 a page that says which server answered
+  /echo             the request, as it was received (body included)
+  /health           200 while the server is up; /down and /up change that
+  /ws               with Upgrade: 101, then every byte is sent back
+  any other path    a short text, shaped by the query:
+    size=N          a body of N bytes (at most 1 GiB)
+    delay=MS        wait before answering (at most 10 minutes)
+    status=N        this status (200 to 599)
+    chunked=1       chunks instead of Content-Length
+    close=1         close the connection after the answer
+";
+
+/// One server of the process.
+#[derive(Debug)]
+struct Server {
+    /// What it calls itself in answers.
+    name: String,
+    /// What `/health` says.
+    is_up: Cell<bool>,
+    /// Requests until now, shown on the page.
+    requests: Cell<u64>,
+    /// Connections until now, shown on the page.
+    connections: Cell<u64>,
+    /// Scratch of the answer, kept so that a request costs no allocation.
+    scratch: RefCell<String>,
+}
+
+fn main() -> ExitCode {
+    let servers = match servers(std::env::args().skip(1)) {
+        Ok(servers) if !servers.is_empty() => servers,
+        Ok(_) => return usage("no --listen"),
+        Err(fault) => return usage(&fault),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let outcome =
+        runtime.and_then(|runtime| LocalSet::new().block_on(&runtime, listen_on_all(servers)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ballast-origin: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage(fault: &str) -> ExitCode {
+    eprintln!("ballast-origin: {fault}\n{HELP}");
+    ExitCode::FAILURE
+}
+
+/// Pairs each address with the name before it.
+fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Server>)>, String> {
+    let (mut servers, mut name) = (Vec::new(), "origin".to_owned());
+    let mut arguments = arguments;
+    while let Some(word) = arguments.next() {
+        let mut value = || {
+            arguments
+                .next()
+                .ok_or_else(|| format!("{word} wants a value"))
+        };
+        match word.as_str() {
+            "--name" => name = value()?,
+            "--listen" => {
+                let server = Server {
+                    name: name.clone(),
+                    is_up: Cell::new(true),
+                    requests: Cell::new(0),
+                    connections: Cell::new(0),
+                    scratch: RefCell::new(String::new()),
+                };
+                servers.push((value()?, Rc::new(server)));
+            }
+            _ => return Err(format!("unknown argument {word:?}")),
+        }
+    }
+    Ok(servers)
+}
+
+/// Binds every address first, so that a wrong one ends the program before it serves.
+async fn listen_on_all(servers: Vec<(String, Rc<Server>)>) -> std::io::Result<()> {
+    let mut tasks = Vec::new();
+    for (address, server) in servers {
+        let listener = TcpListener::bind(&address)
+            .await
+            .map_err(|error| std::io::Error::other(format!("{address}: {error}")))?;
+        tasks.push(tokio::task::spawn_local(serve::accept(listener, server)));
+    }
+    for task in tasks {
+        task.await.map_err(std::io::Error::other)?;
+    }
+    Ok(())
+}

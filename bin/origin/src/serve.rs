@@ -1,0 +1,294 @@
+//! The connection: bytes in, requests out, answers back in order.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use httparse::Status;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::Server;
+use crate::answer::{Answer, Asked, Deed};
+
+/// A head longer than this is refused with 431.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// More fields than this are refused with 431.
+const FIELD_COUNT_MAX: usize = 100;
+/// A body that `/echo` would have to hold; others are read and dropped.
+const ECHO_BYTES_MAX: usize = 16 << 20;
+/// Answers to pipelined requests gather up to here before they are written.
+const GATHER_BYTES_MAX: usize = 256 << 10;
+/// The pause after `accept` failed, when descriptors ran out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves one listener for ever.
+pub(crate) async fn accept(listener: TcpListener, server: Rc<Server>) {
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                server.connections.set(server.connections.get() + 1);
+                let server = Rc::clone(&server);
+                tokio::task::spawn_local(async move {
+                    // The other side going away is its right, and nothing to report.
+                    let _ = Connection::new(socket, server).run().await;
+                });
+            }
+            Err(error) => {
+                eprintln!("ballast-origin: {}: accept: {error}", server.name);
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// What the fields of a head say about what follows.
+#[derive(Clone, Copy)]
+enum Framing {
+    Chunked,
+    Length(u64),
+}
+
+/// A parsed head, owning nothing: ranges are resolved while the buffer stands still.
+struct Head {
+    length: usize,
+    framing: Framing,
+    asked: Asked,
+    expects_continue: bool,
+}
+
+struct Connection {
+    socket: TcpStream,
+    server: Rc<Server>,
+    /// Received and not yet consumed.
+    received: Vec<u8>,
+    /// How much of `received` is consumed already.
+    consumed: usize,
+    /// Answers not yet written.
+    answers: Vec<u8>,
+}
+
+impl Connection {
+    fn new(socket: TcpStream, server: Rc<Server>) -> Self {
+        // Fails only on a socket that is closed already, which the first read will say.
+        let _ = socket.set_nodelay(true);
+        Self {
+            socket,
+            server,
+            received: Vec::new(),
+            consumed: 0,
+            answers: Vec::new(),
+        }
+    }
+
+    async fn run(&mut self) -> io::Result<()> {
+        loop {
+            let head = match self.head() {
+                Ok(Some(head)) => head,
+                Ok(None) if self.received.len() - self.consumed > HEAD_BYTES_MAX => {
+                    return self.refuse("431 Request Header Fields Too Large").await;
+                }
+                Ok(None) => {
+                    self.write().await?;
+                    if self.receive().await? == 0 {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                Err(httparse::Error::TooManyHeaders) => {
+                    return self.refuse("431 Request Header Fields Too Large").await;
+                }
+                Err(_) => return self.refuse("400 Bad Request").await,
+            };
+            if !self.answer(head).await? {
+                self.write().await?;
+                return self.socket.shutdown().await;
+            }
+        }
+    }
+
+    /// Parses the next head, when it is there whole.
+    fn head(&self) -> Result<Option<Head>, httparse::Error> {
+        let mut fields = [httparse::EMPTY_HEADER; FIELD_COUNT_MAX];
+        let mut request = httparse::Request::new(&mut fields);
+        let Status::Complete(length) = request.parse(&self.received[self.consumed..])? else {
+            return Ok(None);
+        };
+        let mut framing = Framing::Length(0);
+        let mut expects_continue = false;
+        let mut is_closing = request.version == Some(0);
+        let mut is_upgrade = false;
+        for field in request.headers.iter() {
+            let value = field.value;
+            if field.name.eq_ignore_ascii_case("content-length") {
+                let number = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|text| text.trim().parse().ok());
+                framing = Framing::Length(number.ok_or(httparse::Error::HeaderValue)?);
+            } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
+                framing = Framing::Chunked;
+            } else if field.name.eq_ignore_ascii_case("expect") {
+                expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+            } else if field.name.eq_ignore_ascii_case("connection") {
+                if value.eq_ignore_ascii_case(b"close") {
+                    is_closing = true;
+                } else if value.eq_ignore_ascii_case(b"keep-alive") {
+                    is_closing = false;
+                }
+            } else if field.name.eq_ignore_ascii_case("upgrade") {
+                is_upgrade = true;
+            }
+        }
+        let asked = Asked::read(&request, is_closing, is_upgrade);
+        Ok(Some(Head {
+            length,
+            framing,
+            asked,
+            expects_continue,
+        }))
+    }
+
+    /// Answers one request; false when the connection ends with it.
+    async fn answer(&mut self, head: Head) -> io::Result<bool> {
+        let start = self.consumed;
+        let is_echo = head.asked.deed == Deed::Echo;
+        let mut echoed = Vec::new();
+        if is_echo {
+            echoed.extend_from_slice(&self.received[start..start + head.length]);
+        }
+        self.consumed += head.length;
+        if head.expects_continue {
+            self.answers
+                .extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.write().await?;
+        }
+        self.body(head.framing, is_echo.then_some(&mut echoed))
+            .await?;
+        if !head.asked.delay.is_zero() {
+            self.write().await?;
+            tokio::time::sleep(head.asked.delay).await;
+        }
+        self.server.requests.set(self.server.requests.get() + 1);
+        if head.asked.deed == Deed::Tunnel {
+            self.tunnel().await?;
+            return Ok(false);
+        }
+        let answer = Answer::to(&head.asked, &self.server, echoed);
+        answer.write_head(&mut self.answers);
+        let mut left = answer.body_bytes();
+        while left > 0 {
+            left -= answer.write_piece(left, &mut self.answers);
+            if self.answers.len() >= GATHER_BYTES_MAX {
+                write(&mut self.socket, &mut self.answers).await?;
+            }
+        }
+        answer.write_end(&mut self.answers);
+        if self.answers.len() >= GATHER_BYTES_MAX {
+            write(&mut self.socket, &mut self.answers).await?;
+        }
+        Ok(!head.asked.is_closing)
+    }
+
+    /// Reads the body away, into `kept` as far as that may grow.
+    async fn body(&mut self, framing: Framing, mut kept: Option<&mut Vec<u8>>) -> io::Result<()> {
+        match framing {
+            Framing::Length(length) => self.pass(length, &mut kept).await,
+            Framing::Chunked => loop {
+                let line = self.line().await?;
+                let digits = line.split(|byte| *byte == b';').next().unwrap_or_default();
+                let size = std::str::from_utf8(digits)
+                    .ok()
+                    .and_then(|text| u64::from_str_radix(text.trim(), 16).ok())
+                    .ok_or(io::ErrorKind::InvalidData)?;
+                if size == 0 {
+                    while !self.line().await?.is_empty() {}
+                    return Ok(());
+                }
+                self.pass(size, &mut kept).await?;
+                self.line().await?;
+            },
+        }
+    }
+
+    async fn pass(&mut self, mut left: u64, kept: &mut Option<&mut Vec<u8>>) -> io::Result<()> {
+        while left > 0 {
+            if self.consumed == self.received.len() && self.receive().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let piece = &self.received[self.consumed..];
+            let length = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+            if let Some(kept) = kept
+                && kept.len() + length <= ECHO_BYTES_MAX
+            {
+                kept.extend_from_slice(&piece[..length]);
+            }
+            self.consumed += length;
+            left -= length as u64;
+        }
+        Ok(())
+    }
+
+    /// The next line of a chunked body, without its CRLF.
+    async fn line(&mut self) -> io::Result<Vec<u8>> {
+        loop {
+            let rest = &self.received[self.consumed..];
+            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line = rest[..end]
+                    .strip_suffix(b"\r")
+                    .unwrap_or(&rest[..end])
+                    .to_vec();
+                self.consumed += end + 1;
+                return Ok(line);
+            }
+            if rest.len() > HEAD_BYTES_MAX {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+            if self.receive().await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    /// After 101: every byte goes back, until the other side has sent its last.
+    async fn tunnel(&mut self) -> io::Result<()> {
+        self.answers.extend_from_slice(
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
+        );
+        loop {
+            self.answers
+                .extend_from_slice(&self.received[self.consumed..]);
+            self.consumed = self.received.len();
+            self.write().await?;
+            if self.receive().await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn refuse(&mut self, status: &str) -> io::Result<()> {
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        self.answers.extend_from_slice(head.as_bytes());
+        self.write().await?;
+        self.socket.shutdown().await
+    }
+
+    async fn receive(&mut self) -> io::Result<usize> {
+        self.received.drain(..self.consumed);
+        self.consumed = 0;
+        self.received.reserve(16 << 10);
+        self.socket.read_buf(&mut self.received).await
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        write(&mut self.socket, &mut self.answers).await
+    }
+}
+
+/// Writes what has gathered, if anything has.
+async fn write(socket: &mut TcpStream, answers: &mut Vec<u8>) -> io::Result<()> {
+    if !answers.is_empty() {
+        socket.write_all(answers).await?;
+        answers.clear();
+    }
+    Ok(())
+}
