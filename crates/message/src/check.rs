@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::method::Method;
 use crate::request::Request;
 use crate::target::TargetForm;
 
@@ -57,11 +56,13 @@ const fn byte_table() -> [u8; 256] {
     table
 }
 
+#[inline]
 fn all(bytes: &[u8], class: u8) -> bool {
     bytes.iter().all(|byte| BYTES[*byte as usize] & class != 0)
 }
 
 /// Whether a byte may stand in a token.
+#[inline]
 pub fn is_token_byte(byte: u8) -> bool {
     BYTES[byte as usize] & TOKEN != 0
 }
@@ -162,21 +163,32 @@ pub fn validate_host(request: &Request) -> Result<(), HostError> {
     }
     let (name, port) = parse_authority(authority).ok_or(HostError::AuthorityInvalid)?;
     let (host_name, host_port) = parse_authority(host).ok_or(HostError::HostNotAuthority)?;
-    let connect = request.method() == Method::Connect || request.form() == TargetForm::Authority;
-    let default: &[u8] = match request.scheme() {
-        Some(scheme) if scheme.eq_ignore_ascii_case(b"http") => b"80",
-        Some(scheme) if scheme.eq_ignore_ascii_case(b"https") => b"443",
-        _ if connect && matches!(port, Some(b"80" | b"443")) => port.unwrap_or_default(),
-        _ => b"",
+    let default = default_port(request);
+    let same_port = match (effective_port(port), effective_port(host_port)) {
+        (Some(one), Some(other)) => one == other,
+        (Some(one), None) | (None, Some(one)) => default.contains(&one),
+        (None, None) => true,
     };
-    let effective = |port: Option<&'_ [u8]>| -> Vec<u8> {
-        port.filter(|port| !port.is_empty())
-            .unwrap_or(default)
-            .to_vec()
-    };
-    if name.eq_ignore_ascii_case(host_name) && effective(port) == effective(host_port) {
+    if name.eq_ignore_ascii_case(host_name) && same_port {
         Ok(())
     } else {
         Err(HostError::HostNotAuthority)
+    }
+}
+
+/// An empty port is none (RFC 3986 section 3.2.3).
+fn effective_port(port: Option<&[u8]>) -> Option<&[u8]> {
+    port.filter(|port| !port.is_empty())
+}
+
+/// The ports that need not be written in this request's authority. CONNECT has no scheme:
+/// HAProxy takes both usual ports there.
+pub fn default_port(request: &Request) -> &'static [&'static [u8]] {
+    match request.scheme() {
+        Some(scheme) if scheme.eq_ignore_ascii_case(b"http") => &[b"80"],
+        Some(scheme) if scheme.eq_ignore_ascii_case(b"https") => &[b"443"],
+        Some(_) => &[],
+        None if request.form() == TargetForm::Authority => &[b"80", b"443"],
+        None => &[],
     }
 }

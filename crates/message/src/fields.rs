@@ -230,9 +230,6 @@ impl Fields {
     pub fn insert(&mut self, index: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
         let bytes = name.len() + value.len() + 4;
         self.admit(bytes)?;
-        if self.entries.len() >= self.limits.field_count_max as usize {
-            return Err(NoRoom);
-        }
         let name = self.append_lower(name);
         let value = self.append(value);
         let entry = Entry { name, value };
@@ -250,7 +247,6 @@ impl Fields {
         let limits = self.limits;
         let freed = self.bytes_of(name);
         self.limits.head_bytes_max = limits.head_bytes_max.saturating_add(freed);
-        self.limits.field_count_max = limits.field_count_max.saturating_add(u32::from(freed > 0));
         let added = self.add(name, value);
         self.limits = limits;
         added?;
@@ -282,10 +278,11 @@ impl Fields {
             ..
         } = self;
         let before = entries.len();
+        let slice = |span: Span| arena.get(span.range()).unwrap_or_default();
         entries.retain(|entry| {
             let field = Field {
-                name: &arena[entry.name.range()],
-                value: &arena[entry.value.range()],
+                name: slice(entry.name),
+                value: slice(entry.value),
             };
             let gone = matches(field);
             if gone {
@@ -311,23 +308,16 @@ impl Fields {
 
     // === for codecs ===
 
-    /// Starts over from the bytes of a whole head as received; spans are then named by
-    /// [`Fields::push_received`]. Not bounded by `head_bytes_max`: the codec bounded it.
-    pub fn load_received(&mut self, head: &[u8]) {
-        self.clear();
-        self.arena.extend_from_slice(head);
-    }
-
-    /// Adds a field whose name and value lie in the bytes given to [`Fields::load_received`];
-    /// the name is put in lower case where it lies.
+    /// Adds a field by the places of its name and value in the head being received. It reads as
+    /// empty until [`Fields::finish_received`] brings the bytes.
     ///
     /// # Errors
-    /// [`NoRoom`] past `field_count_max`.
+    /// [`NoRoom`] past [`HeadLimits::field_count_max`].
+    #[inline]
     pub fn push_received(&mut self, name: Range<usize>, value: Range<usize>) -> Result<(), NoRoom> {
-        if self.entries.len() >= self.limits.field_count_max as usize {
+        if self.entries.len() + 1 >= self.limits.field_count_max as usize {
             return Err(NoRoom);
         }
-        self.arena[name.clone()].make_ascii_lowercase();
         let entry = Entry {
             name: span_of(name),
             value: span_of(value),
@@ -335,6 +325,38 @@ impl Fields {
         self.wire_bytes += entry.wire_bytes();
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// Lets the value of the field pushed last reach up to `end`: a folded line.
+    pub fn extend_received(&mut self, end: usize) {
+        if let Some(entry) = self.entries.last_mut() {
+            let start = entry.value.start as usize;
+            let value = span_of(start..end.max(start));
+            self.wire_bytes = self.wire_bytes - entry.value.len + value.len;
+            entry.value = value;
+        }
+    }
+
+    /// Brings the bytes that the places pushed before lie in, and puts names in lower case.
+    /// With `folded`, line ends within values become spaces (RFC 9112 section 5.2).
+    ///
+    /// Not bounded by `head_bytes_max`: the codec has its own bound for what it receives.
+    pub fn finish_received(&mut self, head: &[u8], folded: bool) {
+        self.arena.clear();
+        self.arena.extend_from_slice(head);
+        for entry in &self.entries {
+            if let Some(name) = self.arena.get_mut(entry.name.range()) {
+                name.make_ascii_lowercase();
+            }
+            if folded && let Some(value) = self.arena.get_mut(entry.value.range()) {
+                for byte in value
+                    .iter_mut()
+                    .filter(|byte| matches!(byte, b'\r' | b'\n'))
+                {
+                    *byte = b' ';
+                }
+            }
+        }
     }
 
     // === the start line ===
@@ -376,8 +398,10 @@ impl Fields {
 
     // === the arena ===
 
+    /// Empty for a place whose bytes are not here yet: a head half received may be asked.
+    #[inline]
     fn slice(&self, span: Span) -> &[u8] {
-        &self.arena[span.range()]
+        self.arena.get(span.range()).unwrap_or_default()
     }
 
     fn view(&self, entry: Entry) -> Field<'_> {
@@ -387,6 +411,7 @@ impl Fields {
         }
     }
 
+    #[inline]
     fn is_named(&self, entry: Entry, name: &[u8]) -> bool {
         entry.name.len() == name.len() && self.slice(entry.name).eq_ignore_ascii_case(name)
     }
@@ -444,7 +469,8 @@ impl Fields {
         );
         for span in spans {
             let start = self.arena.len();
-            self.arena.extend_from_slice(&old[span.range()]);
+            self.arena
+                .extend_from_slice(old.get(span.range()).unwrap_or_default());
             *span = span_of(start..self.arena.len());
         }
     }
@@ -479,6 +505,7 @@ impl Part<'_> {
     }
 }
 
+#[inline]
 fn span_of(range: Range<usize>) -> Span {
     // A head is bounded far below 4 GiB by `head_bytes_max`, itself a u32.
     let start = u32::try_from(range.start).expect("a head is smaller than 4 GiB");

@@ -31,7 +31,7 @@ pub enum BodyLength {
 /// Why the length of a body cannot be told for sure.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum LengthError {
-    /// `Content-Length` is not a number that fits 64 bits.
+    /// `Content-Length` is not a number below 2^63.
     ContentLengthInvalid,
     /// `Content-Length` is there more than once, with different values.
     ContentLengthsDiffer,
@@ -41,19 +41,22 @@ pub enum LengthError {
     TransferEncodingBeforeHttp11,
     /// `chunked` is named, but not last, or more than once.
     ChunkedNotLast,
-    /// A request whose last coding is not `chunked`: its end cannot be found.
-    CodingUnknown,
+    /// Other codings before `chunked`: we cannot undo them, and servers disagree about them.
+    CodingBeforeChunked,
+    /// A `Transfer-Encoding` without `chunked`: the end of the body cannot be found.
+    ChunkedMissing,
 }
 
 impl LengthError {
-    /// The status a client gets.
+    /// The status a client gets, as HAProxy gives it (400, or 422 for a coding before chunked).
     pub fn status(self) -> u16 {
         match self {
-            LengthError::CodingUnknown => 501,
+            LengthError::CodingBeforeChunked => 422,
             LengthError::ContentLengthInvalid
             | LengthError::ContentLengthsDiffer
             | LengthError::ContentLengthAndTransferEncoding
             | LengthError::TransferEncodingBeforeHttp11
+            | LengthError::ChunkedMissing
             | LengthError::ChunkedNotLast => 400,
         }
     }
@@ -69,7 +72,8 @@ impl fmt::Display for LengthError {
             }
             LengthError::TransferEncodingBeforeHttp11 => "Transfer-Encoding before HTTP/1.1",
             LengthError::ChunkedNotLast => "chunked is not the last and only chunked coding",
-            LengthError::CodingUnknown => "unknown Transfer-Encoding",
+            LengthError::CodingBeforeChunked => "a Transfer-Encoding other than chunked",
+            LengthError::ChunkedMissing => "a Transfer-Encoding without chunked",
         })
     }
 }
@@ -93,7 +97,7 @@ pub enum TransferCoding {
 ///
 /// # Errors
 /// [`LengthError::ChunkedNotLast`] when `chunked` is repeated or followed by anything;
-/// [`LengthError::CodingUnknown`] for an empty list.
+/// [`LengthError::ChunkedMissing`] for an empty list.
 pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
     let mut found = TransferCoding::Absent;
     let mut any = false;
@@ -112,7 +116,7 @@ pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
         };
     }
     if any && found == TransferCoding::Absent {
-        return Err(LengthError::CodingUnknown);
+        return Err(LengthError::ChunkedMissing);
     }
     Ok(found)
 }
@@ -135,15 +139,19 @@ pub fn content_length(fields: &Fields) -> Result<Option<u64>, LengthError> {
     Ok(found)
 }
 
-/// One `Content-Length`: digits only, within 64 bits (RFC 9110 section 8.6).
+/// One `Content-Length`: digits only, below 2^63 (RFC 9110 section 8.6), so that no sum with it
+/// can overflow.
 pub fn parse_content_length(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }
-    digits.iter().try_fold(0_u64, |length, byte| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        length.checked_mul(10)?.checked_add(digit)
-    })
+    digits
+        .iter()
+        .try_fold(0_u64, |length, byte| {
+            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+            length.checked_mul(10)?.checked_add(digit)
+        })
+        .filter(|length| i64::try_from(*length).is_ok())
 }
 
 /// How long the body of a request is (RFC 9112 section 6.3, rules 3 to 7 for requests).
@@ -162,9 +170,8 @@ pub fn request_body_length(request: &Request) -> Result<BodyLength, LengthError>
         TransferCoding::Chunked => return Ok(BodyLength::Chunked),
         // Forwarding a coding we cannot undo is allowed, but no server does well with it,
         // and it is the classic way to make two readers disagree.
-        TransferCoding::CodedThenChunked | TransferCoding::Unknown => {
-            return Err(LengthError::CodingUnknown);
-        }
+        TransferCoding::CodedThenChunked => return Err(LengthError::CodingBeforeChunked),
+        TransferCoding::Unknown => return Err(LengthError::ChunkedMissing),
     }
     Ok(length.map_or(BodyLength::None, BodyLength::Known))
 }
@@ -172,11 +179,13 @@ pub fn request_body_length(request: &Request) -> Result<BodyLength, LengthError>
 /// How long the body of a response is, given the method it answers (RFC 9112 section 6.3).
 ///
 /// A `Content-Length` beside a `Transfer-Encoding` is overruled by it; the codec must then
-/// remove it before the response goes on.
+/// remove it before the response goes on. `Transfer-Encoding` in an HTTP/1.0 response is
+/// honoured, as HAProxy does (the connection must not be kept after it); any coding but
+/// `chunked` alone is refused, as HAProxy does.
 ///
 /// # Errors
-/// Any [`LengthError`] but [`LengthError::ContentLengthAndTransferEncoding`]: the response
-/// must not be forwarded.
+/// Any [`LengthError`] but [`LengthError::ContentLengthAndTransferEncoding`] and
+/// [`LengthError::TransferEncodingBeforeHttp11`]: the response must not be forwarded.
 pub fn response_body_length(
     response: &Response,
     method: Method,
@@ -184,20 +193,15 @@ pub fn response_body_length(
     let fields = response.fields();
     let length = content_length(fields)?;
     let coding = transfer_coding(fields)?;
-    match (response.status(), method) {
-        (101, _) | (200..=299, Method::Connect) => return Ok(BodyLength::Tunnel),
-        (100..=199 | 204 | 304, _) | (_, Method::Head) => return Ok(BodyLength::None),
-        _ => {}
-    }
     match coding {
-        TransferCoding::Absent => {}
-        _ if response.version() < Version::Http11 => {
-            return Err(LengthError::TransferEncodingBeforeHttp11);
-        }
-        TransferCoding::Chunked | TransferCoding::CodedThenChunked => {
-            return Ok(BodyLength::Chunked);
-        }
-        TransferCoding::Unknown => return Ok(BodyLength::UntilClose),
+        TransferCoding::Absent | TransferCoding::Chunked => {}
+        TransferCoding::CodedThenChunked => return Err(LengthError::CodingBeforeChunked),
+        TransferCoding::Unknown => return Err(LengthError::ChunkedMissing),
     }
-    Ok(length.map_or(BodyLength::UntilClose, BodyLength::Known))
+    match (response.status(), method) {
+        (101, _) | (200..=299, Method::Connect) => Ok(BodyLength::Tunnel),
+        (100..=199 | 204 | 304, _) | (_, Method::Head) => Ok(BodyLength::None),
+        _ if coding == TransferCoding::Chunked => Ok(BodyLength::Chunked),
+        _ => Ok(length.map_or(BodyLength::UntilClose, BodyLength::Known)),
+    }
 }

@@ -182,20 +182,17 @@ impl Request {
 
     // === for codecs ===
 
-    /// Starts over from the bytes of a whole head as received. Name its parts with
-    /// [`Request::set_line_received`] and [`Fields::push_received`].
-    pub fn load_received(&mut self, head: &[u8]) {
-        self.clear();
-        self.fields.load_received(head);
-    }
-
-    /// Names where method and target lie in the bytes given to [`Request::load_received`].
-    pub fn set_line_received(
+    /// Ends the reception of a head: brings its bytes and says where method and target lie in
+    /// them. The fields were pushed before with [`Fields::push_received`].
+    pub fn finish_received(
         &mut self,
+        head: &[u8],
         method: Range<usize>,
         target: Range<usize>,
         version: Version,
+        folded: bool,
     ) {
+        self.fields.finish_received(head, folded);
         self.fields.set_line_received(METHOD, method);
         self.fields.set_line_received(TARGET, target);
         self.method = Method::from_token(self.fields.line_piece(METHOD));

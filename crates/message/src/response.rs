@@ -91,15 +91,17 @@ impl Response {
         Ok(())
     }
 
-    /// Starts over from the bytes of a whole head as received. Name its parts with
-    /// [`Response::set_line_received`] and [`Fields::push_received`].
-    pub fn load_received(&mut self, head: &[u8]) {
-        self.clear();
-        self.fields.load_received(head);
-    }
-
-    /// Names where the reason lies in the bytes given to [`Response::load_received`].
-    pub fn set_line_received(&mut self, status: u16, reason: Range<usize>, version: Version) {
+    /// Ends the reception of a head: brings its bytes and says where the reason lies in them.
+    /// The fields were pushed before with [`Fields::push_received`].
+    pub fn finish_received(
+        &mut self,
+        head: &[u8],
+        status: u16,
+        reason: Range<usize>,
+        version: Version,
+        folded: bool,
+    ) {
+        self.fields.finish_received(head, folded);
         self.fields.set_line_received(REASON, reason);
         self.status = status;
         self.version = version;
