@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -42,6 +43,7 @@ impl Request {
 #[derive(Debug)]
 pub struct Origin {
     port: u16,
+    connections: Arc<AtomicUsize>,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
@@ -63,9 +65,12 @@ impl Origin {
             .expect("a bound socket has an address")
             .port();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let (seen, answer) = (Arc::clone(&requests), Arc::new(answer));
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (seen, count) = (Arc::clone(&requests), Arc::clone(&connections));
+        let answer = Arc::new(answer);
         thread::spawn(move || {
             for (connection, socket) in listener.incoming().flatten().enumerate() {
+                count.fetch_add(1, Ordering::Release);
                 let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
                 thread::spawn(move || {
                     // A proxy that goes away in the middle is what some tests are about.
@@ -73,7 +78,11 @@ impl Origin {
                 });
             }
         });
-        Self { port, requests }
+        Self {
+            port,
+            connections,
+            requests,
+        }
     }
 
     /// Answers every request with `200` and this body.
@@ -86,6 +95,12 @@ impl Origin {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// How many connections came until now.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Acquire)
     }
 
     /// The requests until now.

@@ -11,6 +11,7 @@ pub(crate) fn page(server: &Server) -> String {
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,">
 <title>{name} answers</title>
 <style>
   body {{ font: 1.1rem/1.6 system-ui, sans-serif; max-width: 36rem; margin: 12vh auto; padding: 0 1rem }}

@@ -1,0 +1,37 @@
+# The doors of the house. `make run` shows it, `make test` checks all of it;
+# neither needs anything but Rust and, for the checks, Debian's packages.
+
+.DEFAULT_GOAL := help
+.PHONY: help run test proof release fmt fuzz bench audit clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+run: ## build Ballast, start it before two demo servers, print what to open
+	@scripts/run
+
+test: ## every check there is (installs the Debian packages it needs, as root)
+	@scripts/test
+
+proof: ## build target/proof/ballast: what the end-to-end checks run
+	cargo build --locked --profile proof -p ballast -p ballast-origin
+
+release: ## build target/release/ballast: what is shipped, and what `make bench` measures
+	cargo build --locked --release -p ballast -p ballast-origin
+
+fmt: ## put every file into the one format
+	cargo fmt --all
+	rustfmt --edition 2024 fuzz/fuzz_targets/*.rs
+
+fuzz: ## every fuzz target for 60 seconds
+	fuzz/run 60
+
+bench: release ## side by side with HAProxy and nginx: CPU per request
+	bench/run
+
+audit: ## advisories and licences by cargo-deny (cargo install cargo-deny)
+	cargo deny check
+
+clean: ## remove what was built
+	cargo clean
+	rm -rf fuzz/target bench/results

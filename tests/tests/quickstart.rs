@@ -1,0 +1,126 @@
+//! The first thing a newcomer does: `make run`, a request, Ctrl-C; and the configurations in
+//! `examples/`, which both programs must read.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ballast_tests::ports::is_listening;
+use ballast_tests::{Client, Program, WAIT_MAX, free_port, repository};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// `make run` on ports of its own, in a process group of its own, as a terminal would have it.
+struct Run {
+    make: Child,
+    /// The frontend, then the two servers.
+    ports: [u16; 3],
+}
+
+impl Run {
+    fn start(program: &Program) -> Self {
+        let ports = [free_port(), free_port(), free_port()];
+        let origin = std::env::var_os("ORIGIN").map_or_else(
+            || repository().join("target/proof/ballast-origin"),
+            Into::into,
+        );
+        assert!(
+            origin.is_file(),
+            "no {}: `make proof` builds it",
+            origin.display()
+        );
+        let make = Command::new("make")
+            .args(["--no-print-directory", "run"])
+            .current_dir(repository())
+            .env("BALLAST", program.path())
+            .env("ORIGIN", origin)
+            .env("PORT", ports[0].to_string())
+            .env("BLUE_PORT", ports[1].to_string())
+            .env("GREEN_PORT", ports[2].to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("make is installed");
+        Self { make, ports }
+    }
+
+    fn interrupt(&self) {
+        let group = i32::try_from(self.make.id()).ok().and_then(Pid::from_raw);
+        kill_process_group(group.expect("a child has a positive id"), Signal::INT)
+            .expect("the group is there");
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let group = i32::try_from(self.make.id()).ok().and_then(Pid::from_raw);
+        if let (Ok(None), Some(group)) = (self.make.try_wait(), group) {
+            // Fails only when the group is gone.
+            let _ = kill_process_group(group, Signal::KILL);
+            let _ = self.make.wait();
+        }
+    }
+}
+
+#[test]
+fn make_run_shows_the_addresses_serves_and_stops_on_ctrl_c() {
+    for program in Program::both() {
+        let mut run = Run::start(&program);
+        let mut output = BufReader::new(run.make.stdout.take().expect("stdout is a pipe"));
+        let mut said = String::new();
+        while !said.contains("Ctrl-C stops") {
+            let length = output.read_line(&mut said).expect("make writes UTF-8");
+            assert_ne!(length, 0, "{}: make run ended: {said}", program.name());
+        }
+        assert!(
+            said.contains(&format!("http://127.0.0.1:{}/", run.ports[0])),
+            "{said}"
+        );
+        assert!(said.contains("curl "), "{said}");
+
+        let answered: Vec<String> = (0..2)
+            .map(|_| Client::get_once(run.ports[0], "/"))
+            .inspect(|response| assert_eq!(response.status, 200))
+            .map(|response| response.header("x-origin").unwrap_or_default().to_owned())
+            .collect();
+        assert!(answered.contains(&"blue".to_owned()), "{answered:?}");
+        assert!(answered.contains(&"green".to_owned()), "{answered:?}");
+
+        run.interrupt();
+        run.make.wait().expect("make can be waited for");
+        let deadline = Instant::now() + WAIT_MAX;
+        while run.ports.iter().any(|port| is_listening(*port)) {
+            assert!(
+                Instant::now() < deadline,
+                "{}: something lives on",
+                program.name()
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[test]
+fn examples_are_valid_for_both() {
+    let examples = fs::read_dir(repository().join("examples")).expect("there are examples");
+    let files: Vec<_> = examples
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "cfg"))
+        .collect();
+    assert!(files.len() >= 3, "the examples are there");
+    for program in Program::both() {
+        for file in &files {
+            let finished = program.run(&["-c", "-f", &file.to_string_lossy()]);
+            assert!(
+                finished.status.success(),
+                "{} refuses {}:\n{}",
+                program.name(),
+                file.display(),
+                finished.stderr
+            );
+        }
+    }
+}
