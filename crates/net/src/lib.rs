@@ -1,1 +1,60 @@
 //! Sockets, options, descriptors, processes: the only crate with unsafe.
+//!
+//! Everything here is a thin, safe door to the kernel: one function for one
+//! thing the system is asked, with an [`Error`] that names the call, its object
+//! and the system's answer. No policy, no waiting, no executor: whoever calls
+//! decides when to ask again. All sockets made here are non-blocking and
+//! close-on-exec.
+//!
+//! `unsafe` stands only in small commented functions marked
+//! `#[expect(unsafe_code)]`; every other room forbids it.
+
+mod address;
+mod clock;
+mod connect;
+mod cpu;
+mod datagram;
+mod error;
+mod identity;
+pub mod inherit;
+mod io;
+mod limits;
+mod listen;
+mod namespace;
+mod notify;
+mod option;
+mod passing;
+mod process;
+mod signal;
+mod splice;
+mod unix;
+
+pub use address::{Address, original_destination};
+pub use clock::{LocalTime, coarse_ms, local_time};
+pub use connect::{ConnectOptions, Progress, Source, connect, connect_outcome};
+pub use cpu::{CpuSet, cpu_count, pin_thread};
+pub use datagram::Datagram;
+pub use error::{Error, Kind};
+pub use identity::{Group, User, become_user, group_by_name, is_root, user_by_name};
+pub use io::{
+    accept, peek, receive, receive_vectored, send, send_more, send_vectored, shutdown_both,
+    shutdown_read, shutdown_write,
+};
+pub use limits::{Limit, Resource, limit, raise_core_limit, raise_open_files, set_limit};
+pub use listen::{Bound, ListenOptions, listen};
+pub use namespace::Namespace;
+pub use notify::notify_supervisor;
+pub use option::{
+    KeepAlive, TcpInfo, set_congestion, set_keepalive, set_linger_zero, set_mark, set_no_delay,
+    set_quick_ack, set_receive_buffer, set_send_buffer, set_tos, set_user_timeout, socket_error,
+    tcp_info,
+};
+pub use passing::{FDS_PER_MESSAGE_MAX, receive_with_fds, send_with_fds};
+pub use process::{
+    ChildEnd, Fork, change_root, change_working_directory, child_end, detach_session, fork, kill,
+    parent_process_id, process_exists, process_id, redirect_standard_to_null, remove_pid_file,
+    set_dumpable, thread_count, write_pid_file,
+};
+pub use signal::{Signal, SignalSource, ignore_broken_pipe, raise};
+pub use splice::{Pipe, PipePool};
+pub use unix::UnixPermissions;

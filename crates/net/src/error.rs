@@ -1,0 +1,186 @@
+//! What went wrong when the kernel was asked, said so that it can be acted on.
+
+use std::fmt;
+use std::io;
+
+/// A refused system call: which call, on what, the system's answer.
+///
+/// Displays as `bind 127.0.0.1:80: Permission denied (os error 13)`;
+/// [`Error::advice`] says what an operator may do.
+#[derive(Debug)]
+pub struct Error {
+    call: &'static str,
+    object: Box<str>,
+    source: io::Error,
+}
+
+/// The classes of refusal that callers treat differently.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Kind {
+    /// The address is held by someone else (`EADDRINUSE`).
+    AddressInUse,
+    /// The address is not one of this machine's, or its ports are used up
+    /// (`EADDRNOTAVAIL`).
+    AddressNotAvailable,
+    /// Not allowed (`EACCES`, `EPERM`).
+    Denied,
+    /// Descriptors are used up in the process or the system (`EMFILE`, `ENFILE`).
+    Descriptors,
+    /// Memory or buffers are used up (`ENOMEM`, `ENOBUFS`).
+    Memory,
+    /// No such file, socket, interface or namespace (`ENOENT`, `ENODEV`).
+    NotFound,
+    /// The other side refused or reset (`ECONNREFUSED`, `ECONNRESET`).
+    Refused,
+    /// Nobody answered in the kernel's own time (`ETIMEDOUT`).
+    TimedOut,
+    /// No way to get there (`ENETUNREACH`, `EHOSTUNREACH`).
+    Unreachable,
+    /// The kernel does not know this address family or option
+    /// (`EAFNOSUPPORT`, `ENOPROTOOPT`, `EOPNOTSUPP`).
+    Unsupported,
+    /// Anything else; see [`Error::os_code`].
+    Other,
+}
+
+impl Error {
+    /// An error of `call` on `object`.
+    pub fn new(
+        call: &'static str,
+        object: impl fmt::Display,
+        source: impl Into<io::Error>,
+    ) -> Self {
+        Self {
+            call,
+            object: object.to_string().into_boxed_str(),
+            source: source.into(),
+        }
+    }
+
+    /// The system call (or library function) that was refused.
+    pub fn call(&self) -> &'static str {
+        self.call
+    }
+
+    /// What it was asked of: an address, a path, a user.
+    pub fn object(&self) -> &str {
+        &self.object
+    }
+
+    /// The system's error number; 0 if the answer did not come from the system.
+    pub fn os_code(&self) -> i32 {
+        self.source.raw_os_error().unwrap_or(0)
+    }
+
+    /// The class of the refusal.
+    pub fn kind(&self) -> Kind {
+        Kind::of(&self.source)
+    }
+
+    /// The underlying answer.
+    pub fn io(&self) -> &io::Error {
+        &self.source
+    }
+
+    /// What an operator can do about it, where that is known.
+    pub fn advice(&self) -> Option<&'static str> {
+        Some(match (self.kind(), self.call) {
+            (Kind::Denied, "bind") => {
+                "ports below net.ipv4.ip_unprivileged_port_start need root or CAP_NET_BIND_SERVICE"
+            }
+            (Kind::Denied, "setns") => "entering a network namespace needs CAP_SYS_ADMIN",
+            (Kind::Denied, _) => "start as root or grant the capability this call needs",
+            (Kind::AddressInUse, _) => "another process holds this address: `ss -lntp` names it",
+            (Kind::AddressNotAvailable, "connect") => {
+                "source ports are used up: widen net.ipv4.ip_local_port_range or add source addresses"
+            }
+            (Kind::AddressNotAvailable, _) => {
+                "the address is not on this machine; `transparent` or \
+                 net.ipv4.ip_nonlocal_bind allow that"
+            }
+            (Kind::Descriptors, _) => "raise the limit of open files (ulimit-n, LimitNOFILE)",
+            (Kind::Memory, _) => "the system is out of memory or socket buffers (net.ipv4.tcp_mem)",
+            _ => return None,
+        })
+    }
+}
+
+impl Kind {
+    /// The class of any system error.
+    pub fn of(error: &io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::EADDRINUSE) => Self::AddressInUse,
+            Some(libc::EADDRNOTAVAIL) => Self::AddressNotAvailable,
+            Some(libc::EACCES | libc::EPERM) => Self::Denied,
+            Some(libc::EMFILE | libc::ENFILE) => Self::Descriptors,
+            Some(libc::ENOMEM | libc::ENOBUFS) => Self::Memory,
+            Some(libc::ENOENT | libc::ENODEV) => Self::NotFound,
+            Some(libc::ECONNREFUSED | libc::ECONNRESET | libc::EPIPE) => Self::Refused,
+            Some(libc::ETIMEDOUT) => Self::TimedOut,
+            Some(libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::EHOSTDOWN) => {
+                Self::Unreachable
+            }
+            Some(libc::EAFNOSUPPORT | libc::ENOPROTOOPT | libc::EOPNOTSUPP) => Self::Unsupported,
+            _ => Self::Other,
+        }
+    }
+
+    /// True if the refusal is ours (descriptors, memory, ports, rights) and
+    /// says nothing about the other side.
+    pub fn is_local_resource(self) -> bool {
+        matches!(
+            self,
+            Self::AddressInUse
+                | Self::AddressNotAvailable
+                | Self::Denied
+                | Self::Descriptors
+                | Self::Memory
+        )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.object.is_empty() {
+            write!(f, "{}: {}", self.call, self.source)
+        } else {
+            write!(f, "{} {}: {}", self.call, self.object, self.source)
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_call_object_and_answer() {
+        let error = Error::new(
+            "bind",
+            "127.0.0.1:80",
+            io::Error::from_raw_os_error(libc::EACCES),
+        );
+        assert_eq!(
+            error.to_string(),
+            "bind 127.0.0.1:80: Permission denied (os error 13)"
+        );
+        assert_eq!(error.kind(), Kind::Denied);
+        assert!(
+            error
+                .advice()
+                .expect("advice")
+                .contains("CAP_NET_BIND_SERVICE")
+        );
+        assert!(error.kind().is_local_resource());
+        assert_eq!(
+            Kind::of(&io::Error::from_raw_os_error(libc::ECONNREFUSED)),
+            Kind::Refused
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! Network namespaces (`namespace` on `bind` and `server`, Linux).
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::Error;
+
+/// A named network namespace, held open so that it works after chroot.
+#[derive(Debug)]
+pub struct Namespace {
+    name: Box<str>,
+    file: File,
+}
+
+impl Namespace {
+    /// Opens a namespace by its `ip netns` name.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        let path = Path::new("/var/run/netns").join(name);
+        if name.contains('/') || name.starts_with('.') {
+            return Err(Error::new("namespace", name, rustix::io::Errno::INVAL));
+        }
+        let file = File::open(&path).map_err(|e| Error::new("open", path.display(), e))?;
+        Ok(Self {
+            name: name.into(),
+            file,
+        })
+    }
+
+    /// The name it was opened by.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `make` inside the namespace, or here if there is none.
+    ///
+    /// A thread of its own enters and ends: no other work of this process can
+    /// be left in the wrong namespace, whatever fails.
+    pub(crate) fn run<T: Send>(
+        namespace: Option<&Self>,
+        make: impl FnOnce() -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        let Some(namespace) = namespace else {
+            return make();
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("namespace".into());
+            let handle = thread
+                .spawn_scoped(scope, || {
+                    let network = Some(LinkNameSpaceType::Network);
+                    move_into_link_name_space(namespace.file.as_fd(), network)
+                        .map_err(|e| Error::new("setns", &namespace.name, e))?;
+                    make()
+                })
+                .map_err(|e| Error::new("clone", &namespace.name, e))?;
+            handle.join().unwrap_or_else(|_| {
+                Err(Error::new(
+                    "setns",
+                    &namespace.name,
+                    rustix::io::Errno::CANCELED,
+                ))
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+
+    #[test]
+    fn an_unknown_namespace_is_named() {
+        let error = Namespace::open("no-such-space").unwrap_err();
+        assert_eq!(error.kind(), Kind::NotFound);
+        assert!(error.to_string().contains("/var/run/netns/no-such-space"));
+        assert!(Namespace::open("../self").is_err());
+    }
+
+    #[test]
+    fn work_runs_in_a_namespace_and_leaves_ours_alone() {
+        let here = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
+        let Ok(file) = File::open("/proc/self/ns/net") else {
+            eprintln!("SKIPPED: no namespaces here");
+            return;
+        };
+        let own = Namespace {
+            name: "own".into(),
+            file,
+        };
+        match Namespace::run(Some(&own), || {
+            Ok(std::fs::read_link("/proc/thread-self/ns/net"))
+        }) {
+            Ok(link) => assert_eq!(link.unwrap(), here),
+            Err(e) => assert_eq!(e.kind(), Kind::Denied, "{e}"),
+        }
+        assert_eq!(
+            std::fs::read_link("/proc/thread-self/ns/net").unwrap(),
+            here
+        );
+    }
+}

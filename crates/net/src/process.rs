@@ -1,0 +1,239 @@
+//! The process itself: its children, session, root, pid file, end.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use rustix::process::{self, DumpableBehavior, Pid, WaitOptions};
+
+use crate::{Error, Signal};
+
+/// Which side of a [`fork`] this is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fork {
+    /// The new process.
+    Child,
+    /// The old one, with the child's number.
+    Parent(i32),
+}
+
+/// How a child process ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ChildEnd {
+    /// Its number.
+    pub pid: i32,
+    /// Its exit status, if it ended by itself.
+    pub status: Option<i32>,
+    /// The signal that ended it, otherwise.
+    pub signal: Option<i32>,
+}
+
+/// Makes a copy of this process (`daemon`, `-W`).
+///
+/// # Errors
+/// `EDEADLK` if the process has more than one thread: the copy would have the
+/// locks of threads it does not have.
+#[expect(unsafe_code, reason = "fork")]
+pub fn fork() -> Result<Fork, Error> {
+    if thread_count() != 1 {
+        return Err(Error::new(
+            "fork",
+            "threads are running",
+            rustix::io::Errno::DEADLK,
+        ));
+    }
+    // SAFETY: this is the only thread, so the child has every lock in a known
+    // state and may go on as any program does.
+    match unsafe { libc::fork() } {
+        0 => Ok(Fork::Child),
+        pid if pid > 0 => Ok(Fork::Parent(pid)),
+        _ => Err(Error::new("fork", "", io::Error::last_os_error())),
+    }
+}
+
+/// How many threads this process has; 1 if the system does not tell.
+pub fn thread_count() -> usize {
+    fs::read_dir("/proc/self/task").map_or(1, |tasks| tasks.count().max(1))
+}
+
+/// Leaves the terminal and the session that started us (`daemon`).
+pub fn detach_session() -> Result<(), Error> {
+    process::setsid()
+        .map(|_| ())
+        .map_err(|e| Error::new("setsid", "", e))
+}
+
+/// Points standard input, output and error at /dev/null (`daemon`, `quiet`).
+pub fn redirect_standard_to_null() -> Result<(), Error> {
+    let null = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
+        .map_err(|e| Error::new("open", "/dev/null", e))?;
+    let fail = |e| Error::new("dup2", "/dev/null", e);
+    rustix::stdio::dup2_stdin(null.as_fd()).map_err(fail)?;
+    rustix::stdio::dup2_stdout(null.as_fd()).map_err(fail)?;
+    rustix::stdio::dup2_stderr(null.as_fd()).map_err(fail)
+}
+
+/// Makes `path` the root of all names, and goes there (`chroot`).
+pub fn change_root(path: &Path) -> Result<(), Error> {
+    process::chroot(path).map_err(|e| Error::new("chroot", path.display(), e))?;
+    change_working_directory(Path::new("/"))
+}
+
+/// Goes to a directory (`-C`).
+pub fn change_working_directory(path: &Path) -> Result<(), Error> {
+    process::chdir(path).map_err(|e| Error::new("chdir", path.display(), e))
+}
+
+/// Lets (or forbids) core files and tracers after privileges were dropped
+/// (`set-dumpable`).
+pub fn set_dumpable(on: bool) -> Result<(), Error> {
+    let behavior = if on {
+        DumpableBehavior::Dumpable
+    } else {
+        DumpableBehavior::NotDumpable
+    };
+    process::set_dumpable_behavior(behavior)
+        .map_err(|e| Error::new("prctl(PR_SET_DUMPABLE)", "", e))
+}
+
+/// Writes process numbers, one a line (`pidfile`, `-p`).
+pub fn write_pid_file(path: &Path, pids: &[i32]) -> Result<(), Error> {
+    let text: String = pids.iter().map(|pid| format!("{pid}\n")).collect();
+    fs::write(path, text).map_err(|e| Error::new("open", path.display(), e))
+}
+
+/// Removes a pid file; one that is gone is fine.
+pub fn remove_pid_file(path: &Path) {
+    let _ = fs::remove_file(path);
+}
+
+/// This process's number.
+pub fn process_id() -> i32 {
+    process::getpid().as_raw_pid()
+}
+
+/// The number of the process that started this one.
+pub fn parent_process_id() -> Option<i32> {
+    process::getppid().map(Pid::as_raw_pid)
+}
+
+/// Sends `signal` to a process (`-sf`, `-st`).
+///
+/// # Errors
+/// `ESRCH` if there is none.
+pub fn kill(pid: i32, signal: Signal) -> Result<(), Error> {
+    let target = one_process(pid)?;
+    let os = process::Signal::from_named_raw(signal.number())
+        .expect("every Signal is one of the system's named ones");
+    process::kill_process(target, os).map_err(|e| Error::new("kill", pid, e))
+}
+
+/// True if a process with this number exists.
+pub fn process_exists(pid: i32) -> bool {
+    one_process(pid).is_ok_and(|pid| {
+        !matches!(
+            process::test_kill_process(pid),
+            Err(rustix::io::Errno::SRCH)
+        )
+    })
+}
+
+/// Takes the end of a child that has ended: of `pid`, or of any child.
+/// `Ok(None)` if none has, or (without `pid`) there is no child.
+///
+/// With `wait`, waits for one.
+pub fn child_end(pid: Option<i32>, wait: bool) -> Result<Option<ChildEnd>, Error> {
+    let flags = if wait {
+        WaitOptions::empty()
+    } else {
+        WaitOptions::NOHANG
+    };
+    loop {
+        let answer = match pid {
+            Some(pid) => process::waitpid(Some(one_process(pid)?), flags),
+            None => process::wait(flags),
+        };
+        return match answer {
+            Ok(Some((pid, status))) => Ok(Some(ChildEnd {
+                pid: pid.as_raw_pid(),
+                status: status.exit_status(),
+                signal: status.terminating_signal(),
+            })),
+            Ok(None) => Ok(None),
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(rustix::io::Errno::CHILD) if pid.is_none() => Ok(None),
+            Err(e) => Err(Error::new("waitpid", pid.unwrap_or(-1), e)),
+        };
+    }
+}
+
+/// 0 and negative numbers mean groups to the kernel, never one process.
+fn one_process(pid: i32) -> Result<Pid, Error> {
+    if pid > 0
+        && let Some(pid) = Pid::from_raw(pid)
+    {
+        return Ok(pid);
+    }
+    Err(Error::new("kill", pid, rustix::io::Errno::INVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn children_are_signalled_and_their_end_is_told() {
+        let child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        assert!(process_exists(pid));
+        assert_eq!(child_end(Some(pid), false).unwrap(), None);
+        kill(pid, Signal::Term).unwrap();
+        let end = child_end(Some(pid), true).unwrap().unwrap();
+        assert_eq!(
+            end,
+            ChildEnd {
+                pid,
+                status: None,
+                signal: Some(libc::SIGTERM)
+            }
+        );
+        assert!(!process_exists(pid));
+        assert_eq!(kill(pid, Signal::Term).unwrap_err().os_code(), libc::ESRCH);
+    }
+
+    #[test]
+    fn groups_are_never_killed() {
+        for pid in [0, -1] {
+            assert_eq!(kill(pid, Signal::Term).unwrap_err().os_code(), libc::EINVAL);
+            assert!(!process_exists(pid));
+        }
+    }
+
+    #[test]
+    fn forking_with_threads_is_refused() {
+        // The test harness runs this on a thread of its own.
+        assert!(thread_count() > 1);
+        assert_eq!(fork().unwrap_err().os_code(), libc::EDEADLK);
+    }
+
+    #[test]
+    fn pid_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pid");
+        write_pid_file(&path, &[process_id(), 7]).unwrap();
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            format!("{}\n7\n", process_id())
+        );
+        remove_pid_file(&path);
+        remove_pid_file(&path);
+        assert!(!path.exists());
+        assert!(write_pid_file(Path::new("/no-such/pid"), &[1]).is_err());
+    }
+}
