@@ -27,6 +27,8 @@ fuzz: ## every fuzz target for 60 seconds
 	fuzz/run 60
 
 bench: release ## side by side with HAProxy and nginx: CPU per request
+	@scripts/packages haproxy=haproxy nginx=nginx-light wrk=wrk taskset=util-linux \
+	  python3=python3 /usr/lib/nginx/modules/ngx_stream_module.so=libnginx-mod-stream
 	bench/run
 
 audit: ## advisories and licences by cargo-deny (cargo install cargo-deny)
