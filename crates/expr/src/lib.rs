@@ -1,1 +1,48 @@
 //! Asking: samples, converters, ACLs, patterns, maps and log formats.
+//!
+//! Everything that a rule can ask stands here: the grammar of sample expressions with its
+//! catalogues of fetches and converters, ACLs and the conditions over them, pattern lists and
+//! maps, and log formats. Parsing gives plain data ([`Expr`], [`Criterion`], [`Condition`],
+//! [`LogFormat`]); linking joins it to lists and ACLs ([`Linker`]); evaluating asks a [`Facts`]
+//! and works in a [`Scratch`]. No clock, no chance, no file is touched from here.
+
+mod acl;
+mod args;
+mod conv;
+mod deeds;
+mod error;
+mod eval;
+mod expr;
+mod facts;
+mod fetch;
+mod link;
+mod logformat;
+mod pattern;
+mod phase;
+mod regex;
+mod scratch;
+mod value;
+mod vars;
+
+pub use acl::{
+    ACL_WORDS, Acl, AclSet, AclWord, Condition, Criterion, Misplaced, PREDEFINED, Polarity, Source,
+    Target, Term, predefined,
+};
+pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
+pub use conv::{Conv, conv, convs};
+pub use error::{Error, nearest};
+pub use eval::eval;
+pub use expr::{Expr, Reference, Step};
+pub use facts::{BackendCount, Facts, FrontendCount, Record, ServerCount, Time};
+pub use fetch::{Fetch, fetch, fetches};
+pub use link::{Files, Linker, Slot};
+pub use logformat::{
+    ALIASES, Alias, AliasId, CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, DEFAULT_LOG_FORMAT, Flags,
+    HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, Item, LogFormat, TCP_LOG_FORMAT, Usage, alias,
+};
+pub use pattern::{Entry, Handle, Method, PatternError, PatternRef, Store};
+pub use phase::{Phase, Phases};
+pub use regex::Regex;
+pub use scratch::Scratch;
+pub use value::{Kind, Value};
+pub use vars::{Scope, VarName};

@@ -1,0 +1,305 @@
+//! Conditions: `if` and `unless` over ACLs (manual 7.2).
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Acl, AclSet, Criterion, PREDEFINED, predefined};
+use crate::error::{Error, nearest};
+use crate::expr::Reference;
+use crate::link::{Linker, Slot};
+use crate::phase::{Phase, Phases};
+
+/// Whether a condition must hold or must not.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Polarity {
+    /// The rule applies when the condition holds.
+    If,
+    /// The rule applies when it does not.
+    Unless,
+}
+
+/// A condition: one of several rows of terms that must all hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    /// `if` or `unless`.
+    pub polarity: Polarity,
+    /// Rows of which one must hold; within a row all terms must.
+    pub rows: Vec<Vec<Term>>,
+}
+
+/// One term of a condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
+    /// Preceded by an odd number of `!`.
+    pub negated: bool,
+    /// The ACL.
+    pub target: Target,
+}
+
+/// What a term tests.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// An ACL by name, found when linking.
+    Named(String, Slot<Arc<Acl>>),
+    /// An anonymous ACL between braces.
+    Inline(Box<Criterion>),
+}
+
+/// An ACL in a condition that can never match where the condition stands.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Misplaced {
+    /// The ACL's name, or the words between the braces.
+    pub acl: String,
+    /// The fetch that is not available.
+    pub fetch: &'static str,
+    /// The place.
+    pub phase: Phase,
+    /// Whether no criterion of the ACL can match there (HAProxy warns: "will never match").
+    pub never: bool,
+}
+
+impl Condition {
+    /// Parses what follows a rule: `if ...` or `unless ...`. Names must be declared in `acls` or
+    /// predefined.
+    ///
+    /// # Errors
+    /// With the word and the byte range at fault.
+    pub fn parse(words: &[&str], acls: &AclSet) -> Result<Condition, Error> {
+        let polarity = match words.first() {
+            Some(&"if") => Polarity::If,
+            Some(&"unless") => Polarity::Unless,
+            Some(other) => {
+                return Err(Error::new(
+                    format!("expects 'if' or 'unless' but found '{other}'"),
+                    0..other.len(),
+                ));
+            }
+            None => return Err(Error::new("expects 'if' or 'unless'", 0..0)),
+        };
+        let rows = parse_rows(&words[1..], acls).map_err(|error| Error {
+            word: error.word + 1,
+            ..error
+        })?;
+        Ok(Condition { polarity, rows })
+    }
+
+    /// Every ACL that the condition names, predefined ones left out.
+    pub fn acl_names(&self) -> impl Iterator<Item = &str> {
+        self.terms().filter_map(|term| match &term.target {
+            Target::Named(name, _) => Some(name.as_str()),
+            Target::Inline(_) => None,
+        })
+    }
+
+    fn terms(&self) -> impl Iterator<Item = &Term> {
+        self.rows.iter().flatten()
+    }
+
+    /// What the condition names elsewhere: ACLs by name, and what anonymous ones name.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut all = Vec::new();
+        for term in self.terms() {
+            match &term.target {
+                Target::Named(name, _) => all.push(Reference::Acl(name.clone())),
+                Target::Inline(criterion) => all.extend(criterion.references()),
+            }
+        }
+        all
+    }
+
+    /// Words parsed but not evaluated yet, in the ACLs of the condition.
+    pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
+        let mut all = Vec::new();
+        for term in self.terms() {
+            match &term.target {
+                Target::Named(name, _) => {
+                    all.extend(
+                        named(name, acls)
+                            .map(|acl| acl.unserved())
+                            .unwrap_or_default(),
+                    );
+                }
+                Target::Inline(criterion) => all.extend(criterion.expr.unserved()),
+            }
+        }
+        all
+    }
+
+    /// The ACLs that involve samples not available at `phase`.
+    pub fn misplaced(&self, phase: Phase, acls: &AclSet) -> Vec<Misplaced> {
+        let mut all = Vec::new();
+        for term in self.terms() {
+            match &term.target {
+                Target::Inline(criterion) => {
+                    if !criterion.expr.phases().has(phase) {
+                        all.push(Misplaced {
+                            acl: criterion.to_string(),
+                            fetch: criterion.expr.fetch.word,
+                            phase,
+                            never: true,
+                        });
+                    }
+                }
+                Target::Named(name, _) => {
+                    let Some(acl) = named(name, acls) else {
+                        continue;
+                    };
+                    let bad = acl
+                        .criteria
+                        .iter()
+                        .find(|one| !one.expr.phases().has(phase));
+                    if let Some(criterion) = bad {
+                        all.push(Misplaced {
+                            acl: name.clone(),
+                            fetch: criterion.expr.fetch.word,
+                            phase,
+                            never: !acl.phases().has(phase),
+                        });
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// Where every ACL of the condition may be evaluated.
+    pub fn phases(&self, acls: &AclSet) -> Phases {
+        self.terms()
+            .fold(Phases::ALWAYS, |sum, term| match &term.target {
+                Target::Named(name, _) => match named(name, acls) {
+                    Some(acl) => sum & acl.phases(),
+                    None => sum,
+                },
+                Target::Inline(criterion) => sum & criterion.expr.phases(),
+            })
+    }
+
+    /// Joins the condition to its ACLs, which must be linked already, and to the files its
+    /// anonymous ones name.
+    ///
+    /// # Errors
+    /// When an ACL does not exist or a file cannot be used.
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        for term in self.rows.iter_mut().flatten() {
+            match &mut term.target {
+                Target::Named(name, slot) => {
+                    let acl = named(name, linker.acls)
+                        .ok_or_else(|| Error::new(format!("no such ACL : '{name}'"), 0..0))?;
+                    slot.fill(Arc::clone(acl));
+                }
+                Target::Inline(criterion) => criterion.link(linker.store, linker.files)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A declared ACL, or the predefined one of that name.
+fn named<'a>(name: &str, acls: &'a AclSet) -> Option<&'a Arc<Acl>> {
+    match acls.get(name) {
+        Some(acl) => Some(acl),
+        None => predefined(name),
+    }
+}
+
+fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
+    let mut rows = Vec::new();
+    let mut row = Vec::new();
+    let mut negated = false;
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let name = word.trim_start_matches('!');
+        negated ^= (word.len() - name.len()) % 2 == 1;
+        match name {
+            "" if !word.is_empty() => {
+                at += 1;
+                continue;
+            }
+            "or" | "||" if name.len() == word.len() => {
+                if negated || row.is_empty() {
+                    return Err(Error::new(
+                        format!("'{word}' must stand between two conditions"),
+                        0..word.len(),
+                    )
+                    .in_word(at));
+                }
+                rows.push(std::mem::take(&mut row));
+            }
+            "{" => {
+                let close = words[at + 1..]
+                    .iter()
+                    .position(|word| *word == "}")
+                    .ok_or_else(|| {
+                        Error::new("missing closing '}' in condition", 0..word.len()).in_word(at)
+                    })?;
+                let inner = &words[at + 1..at + 1 + close];
+                let criterion = Criterion::parse(inner).map_err(|error| Error {
+                    word: error.word + at + 1,
+                    ..error
+                })?;
+                row.push(Term {
+                    negated,
+                    target: Target::Inline(Box::new(criterion)),
+                });
+                negated = false;
+                at += close + 1;
+            }
+            _ => {
+                row.push(Term {
+                    negated,
+                    target: parse_name(word, name, at, acls)?,
+                });
+                negated = false;
+            }
+        }
+        at += 1;
+    }
+    let end = words.len().saturating_sub(1);
+    if negated || row.is_empty() {
+        let what = if rows.is_empty() && !negated {
+            "missing condition"
+        } else {
+            "unfinished condition"
+        };
+        return Err(Error::new(what, 0..words.last().map_or(0, |word| word.len())).in_word(end));
+    }
+    rows.push(row);
+    Ok(rows)
+}
+
+fn parse_name(word: &str, name: &str, at: usize, acls: &AclSet) -> Result<Target, Error> {
+    if named(name, acls).is_none() {
+        let known = acls.iter().map(|acl| acl.name.as_str());
+        let hint = nearest(name, known.chain(PREDEFINED.iter().map(|(name, _)| *name)));
+        let message = if crate::fetch::fetch(name).is_some() || name.contains('(') {
+            format!("no such ACL : '{name}' (an anonymous ACL stands between braces: {{ {name} }})")
+        } else {
+            format!("no such ACL : '{name}'")
+        };
+        let range = word.len() - name.len()..word.len();
+        return Err(Error::new(message, range).in_word(at).with_hint(hint));
+    }
+    Ok(Target::Named(name.to_owned(), Slot::empty()))
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.polarity {
+            Polarity::If => "if",
+            Polarity::Unless => "unless",
+        })?;
+        for (at, row) in self.rows.iter().enumerate() {
+            if at > 0 {
+                f.write_str(" ||")?;
+            }
+            for term in row {
+                f.write_str(if term.negated { " !" } else { " " })?;
+                match &term.target {
+                    Target::Named(name, _) => f.write_str(name)?,
+                    Target::Inline(criterion) => write!(f, "{{ {criterion} }}")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,324 @@
+//! One test: a sample, how it is compared, and what with.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::words::{ACL_WORDS, AclWord};
+use crate::error::{Error, nearest};
+use crate::expr::{Expr, Reference, fetch_name_end};
+use crate::fetch;
+use crate::link::{Files, Slot};
+use crate::pattern::{self, Handle, Method, Store};
+use crate::value::Kind;
+
+/// A criterion: `criterion [flags] [operator] patterns...`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Criterion {
+    /// The sample.
+    pub expr: Expr,
+    /// How it is compared.
+    pub method: Method,
+    /// What it is compared with, in order.
+    pub sources: Vec<Source>,
+    /// The files have two columns (`-M`).
+    pub as_map: bool,
+    /// The number on the Runtime API (`-u`).
+    pub unique_id: Option<u32>,
+    /// The words as written.
+    pub words: Vec<String>,
+    pub(crate) matchers: Slot<Vec<Arc<Handle>>>,
+}
+
+/// Patterns of a criterion.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// The lines of a file (`-f`).
+    File {
+        /// Its name.
+        name: String,
+        /// Ignore the case (`-i` came before).
+        fold: bool,
+    },
+    /// Words of the line; operators have become ranges.
+    Words {
+        /// The patterns.
+        patterns: Vec<String>,
+        /// Ignore the case (`-i` came before).
+        fold: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Operator {
+    Eq,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+}
+
+impl Operator {
+    fn parse(text: &str) -> Option<Operator> {
+        Some(match text {
+            "eq" => Operator::Eq,
+            "ge" => Operator::Ge,
+            "gt" => Operator::Gt,
+            "le" => Operator::Le,
+            "lt" => Operator::Lt,
+            _ => return None,
+        })
+    }
+
+    /// The pattern `text` under the operator, as a range.
+    fn apply(self, text: &str) -> Result<String, Error> {
+        if self == Operator::Eq {
+            return Ok(text.to_owned());
+        }
+        let number = match text.split_once('.') {
+            None => text.parse::<i64>().ok(),
+            Some((major, minor)) => match (major.parse::<u16>(), minor.parse::<u16>()) {
+                (Ok(major), Ok(minor)) => Some((i64::from(major) << 16) + i64::from(minor)),
+                _ => None,
+            },
+        };
+        let Some(number) = number else {
+            return Err(Error::new(
+                format!("'{text}' is not a number"),
+                0..text.len(),
+            ));
+        };
+        Ok(match self {
+            Operator::Eq => text.to_owned(),
+            Operator::Ge => format!("{number}:"),
+            Operator::Gt => format!("{}:", number.saturating_add(1)),
+            Operator::Le => format!(":{number}"),
+            Operator::Lt => format!(":{}", number.saturating_sub(1)),
+        })
+    }
+}
+
+/// What the flags of a criterion said.
+#[derive(Default)]
+struct Flags {
+    fold: bool,
+    as_map: bool,
+    method: Option<Method>,
+    unique_id: Option<u32>,
+}
+
+impl Criterion {
+    /// Parses the words of a criterion.
+    ///
+    /// # Errors
+    /// With the word and the byte range at fault.
+    pub fn parse(words: &[&str]) -> Result<Criterion, Error> {
+        let first = words
+            .first()
+            .ok_or_else(|| Error::new("missing criterion", 0..0))?;
+        let (expr, default_method) = parse_sample(first)?;
+        let mut flags = Flags::default();
+        let mut sources = Vec::new();
+        let mut at = parse_flags(words, &mut flags, &mut sources)?;
+        let method = match flags.method.or(default_method) {
+            Some(method) => method,
+            None => {
+                return Err(Error::new(
+                    format!(
+                        "'{first}' gives {} and has no default matching method: say one with '-m'",
+                        expr.kind
+                    ),
+                    0..first.len(),
+                ));
+            }
+        };
+        check_method(&expr, method, first)?;
+        let mut patterns = Vec::new();
+        let mut operator = Operator::Eq;
+        let counts = matches!(method, Method::Int | Method::Len);
+        while let Some(word) = words.get(at) {
+            match Operator::parse(word).filter(|_| counts) {
+                Some(said) => operator = said,
+                None => {
+                    let pattern = if counts {
+                        operator.apply(word)
+                    } else {
+                        Ok((*word).to_owned())
+                    }
+                    .map_err(|error| error.in_word(at))?;
+                    if method.takes_patterns() {
+                        let fold = flags.fold && method.can_fold();
+                        pattern::check(&pattern, method, fold).map_err(|error| Error {
+                            word: at,
+                            range: 0..word.len(),
+                            ..error
+                        })?;
+                    }
+                    patterns.push(pattern);
+                }
+            }
+            at += 1;
+        }
+        if !patterns.is_empty() {
+            sources.push(Source::Words {
+                patterns,
+                fold: flags.fold,
+            });
+        }
+        Ok(Criterion {
+            expr,
+            method,
+            sources,
+            as_map: flags.as_map,
+            unique_id: flags.unique_id,
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            matchers: Slot::empty(),
+        })
+    }
+
+    /// What the criterion names elsewhere.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut all = self.expr.references();
+        all.extend(self.sources.iter().filter_map(|source| match source {
+            Source::File { name, .. } => Some(Reference::PatternFile(name.clone())),
+            Source::Words { .. } => None,
+        }));
+        all
+    }
+
+    pub(crate) fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
+        self.expr.link_files(store, files)?;
+        let mut matchers = Vec::new();
+        if self.method.takes_patterns() {
+            for source in &self.sources {
+                matchers.push(match source {
+                    Source::File { name, fold } => {
+                        store.list(name, self.as_map, self.method, *fold, files)?
+                    }
+                    Source::Words { patterns, fold } => store.words(
+                        patterns.iter().map(String::as_str),
+                        self.unique_id,
+                        self.method,
+                        *fold,
+                    )?,
+                });
+            }
+        }
+        self.matchers.fill(matchers);
+        Ok(())
+    }
+}
+
+/// The sample of a criterion; an ACL word without converters brings its own method.
+fn parse_sample(text: &str) -> Result<(Expr, Option<Method>), Error> {
+    let end = fetch_name_end(text, 0);
+    let word = &text[..end];
+    let acl_word = ACL_WORDS.iter().find(|row| row.word == word);
+    let row = match acl_word {
+        Some(AclWord { fetch, .. }) => fetch::fetch(fetch),
+        None => fetch::fetch(word),
+    };
+    let Some(row) = row else {
+        let known = ACL_WORDS
+            .iter()
+            .map(|row| row.word)
+            .chain(fetch::fetches().map(|row| row.word));
+        return Err(Error::new(
+            format!("unknown fetch method '{word}' in ACL expression '{text}'"),
+            0..end,
+        )
+        .with_hint(nearest(word, known)));
+    };
+    let (expr, end) = Expr::parse_from(row, text, 0, end)?;
+    if end < text.len() {
+        return Err(Error::new(
+            format!(
+                "missing comma or unexpected '{}' in ACL criterion",
+                &text[end..]
+            ),
+            end..text.len(),
+        ));
+    }
+    let method = match acl_word {
+        Some(row) if expr.convs.is_empty() => Some(row.method),
+        _ => Method::of_kind(expr.kind),
+    };
+    Ok((expr, method))
+}
+
+/// Reads the flags that follow the criterion; gives the index of the first word after them.
+fn parse_flags(
+    words: &[&str],
+    flags: &mut Flags,
+    sources: &mut Vec<Source>,
+) -> Result<usize, Error> {
+    let mut at = 1;
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
+        let whole = 0..word.len();
+        let value = |what: &str| {
+            words.get(at + 1).copied().ok_or_else(|| {
+                Error::new(format!("missing {what} after '{word}'"), whole.clone()).in_word(at)
+            })
+        };
+        match *word {
+            "-i" => flags.fold = true,
+            // Names are never resolved here, so there is nothing to forbid.
+            "-n" => {}
+            "-M" => flags.as_map = true,
+            "-f" => {
+                let name = value("file name")?.to_owned();
+                sources.push(Source::File {
+                    name,
+                    fold: flags.fold,
+                });
+                at += 1;
+            }
+            "-m" => {
+                let name = value("matching method")?;
+                if !sources.is_empty() {
+                    return Err(Error::new("'-m' must come before '-f'", whole).in_word(at));
+                }
+                flags.method = Some(Method::parse(name).ok_or_else(|| {
+                    Error::new(format!("unknown matching method '{name}'"), 0..name.len())
+                        .in_word(at + 1)
+                        .with_hint(nearest(
+                            name,
+                            Method::ALL.iter().map(|method| method.text()),
+                        ))
+                })?);
+                at += 1;
+            }
+            "-u" => {
+                let id = value("unique id")?;
+                flags.unique_id = Some(id.parse().map_err(|_| {
+                    Error::new(format!("'{id}' is not a unique id"), 0..id.len()).in_word(at + 1)
+                })?);
+                at += 1;
+            }
+            "--" => return Ok(at + 1),
+            _ => return Ok(at),
+        }
+        at += 1;
+    }
+    Ok(at)
+}
+
+/// Whether the sample can be compared that way: the matrix of manual 7.1.
+fn check_method(expr: &Expr, method: Method, word: &str) -> Result<(), Error> {
+    if expr.kind == Kind::Any || expr.kind.casts_to(method.takes()) {
+        return Ok(());
+    }
+    Err(Error::new(
+        format!(
+            "matching method '{}' cannot be used with '{word}', which gives {}",
+            method.text(),
+            expr.kind
+        ),
+        0..word.len(),
+    ))
+}
+
+impl fmt::Display for Criterion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words.join(" "))
+    }
+}

@@ -1,0 +1,170 @@
+//! ACLs: samples compared with patterns under a name (manual 7.1).
+
+mod condition;
+mod criterion;
+mod predefined;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use condition::{Condition, Misplaced, Polarity, Target, Term};
+pub use criterion::{Criterion, Source};
+pub use predefined::{PREDEFINED, predefined};
+pub use words::{ACL_WORDS, AclWord};
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::expr::Reference;
+use crate::link::Files;
+use crate::pattern::Store;
+
+/// A named ACL: true when one of its criteria is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Acl {
+    /// Its name.
+    pub name: String,
+    /// One criterion for each `acl` line of that name.
+    pub criteria: Vec<Criterion>,
+}
+
+impl Acl {
+    /// Where at least one of the criteria may be evaluated.
+    pub fn phases(&self) -> crate::phase::Phases {
+        let all = self
+            .criteria
+            .iter()
+            .map(|criterion| criterion.expr.phases());
+        all.fold(crate::phase::Phases::NONE, |sum, phases| sum | phases)
+    }
+
+    /// Words parsed but not evaluated yet.
+    pub fn unserved(&self) -> Vec<&'static str> {
+        self.criteria
+            .iter()
+            .flat_map(|criterion| criterion.expr.unserved())
+            .collect()
+    }
+
+    /// What the criteria name elsewhere.
+    pub fn references(&self) -> Vec<Reference> {
+        self.criteria
+            .iter()
+            .flat_map(Criterion::references)
+            .collect()
+    }
+
+    pub(crate) fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
+        self.criteria
+            .iter_mut()
+            .try_for_each(|criterion| criterion.link(store, files))
+    }
+}
+
+/// The ACLs declared in one proxy, in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AclSet {
+    acls: Vec<Arc<Acl>>,
+    by_name: HashMap<String, usize>,
+}
+
+impl AclSet {
+    /// No ACLs.
+    pub fn new() -> AclSet {
+        AclSet::default()
+    }
+
+    /// Parses the words after `acl`: a name, a criterion, flags and patterns. A name already
+    /// known gets one more criterion.
+    ///
+    /// # Errors
+    /// With the word and the byte range at fault.
+    pub fn declare(&mut self, words: &[&str]) -> Result<(), Error> {
+        let name = words
+            .first()
+            .ok_or_else(|| Error::new("missing ACL name", 0..0))?;
+        check_name(name)?;
+        let criterion = Criterion::parse(&words[1..]).map_err(|error| Error {
+            word: error.word + 1,
+            ..error
+        })?;
+        self.add(name, criterion);
+        Ok(())
+    }
+
+    /// Adds a criterion to the ACL of that name, which may be new.
+    pub fn add(&mut self, name: &str, criterion: Criterion) {
+        match self.by_name.get(name) {
+            Some(at) => Arc::make_mut(&mut self.acls[*at]).criteria.push(criterion),
+            None => {
+                self.by_name.insert(name.to_owned(), self.acls.len());
+                self.acls.push(Arc::new(Acl {
+                    name: name.to_owned(),
+                    criteria: vec![criterion],
+                }));
+            }
+        }
+    }
+
+    /// The ACL of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Acl>> {
+        self.by_name.get(name).map(|at| &self.acls[*at])
+    }
+
+    /// All ACLs in the order of their first line.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Acl>> {
+        self.acls.iter()
+    }
+
+    /// How many ACLs there are.
+    pub fn len(&self) -> usize {
+        self.acls.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.acls.is_empty()
+    }
+
+    /// Joins all ACLs to their pattern files. Conditions are linked afterwards.
+    ///
+    /// # Errors
+    /// One for each ACL that could not be joined.
+    pub fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Vec<Error>> {
+        let mut errors = Vec::new();
+        for acl in &mut self.acls {
+            if let Err(error) = Arc::make_mut(acl).link(store, files) {
+                let message = format!("acl '{}': {}", acl.name, error.message);
+                errors.push(Error { message, ..error });
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+}
+
+/// Words that would be operators were they names.
+fn check_name(name: &str) -> Result<(), Error> {
+    let whole = 0..name.len();
+    if matches!(name, "or" | "||" | "!" | "{" | "}" | "if" | "unless") {
+        return Err(Error::new(
+            format!("'{name}' cannot be the name of an ACL: it is a word of conditions"),
+            whole,
+        ));
+    }
+    match name
+        .char_indices()
+        .find(|(_, c)| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')))
+    {
+        Some((at, c)) => Err(Error::new(
+            format!("character '{c}' is not permitted in acl name '{name}'"),
+            at..at + c.len_utf8(),
+        )),
+        None if name.is_empty() => Err(Error::new("missing ACL name", whole)),
+        None => Ok(()),
+    }
+}

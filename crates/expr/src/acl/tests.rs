@@ -1,0 +1,1 @@
+//! ACLs and conditions against what the manual says of them.

@@ -1,0 +1,402 @@
+//! Arguments of fetches and converters: their types, their quoting, their values.
+//!
+//! Quoting inside parentheses is the second level of manual 2.2: the words arrive here with the
+//! first level (that of the line) already removed.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::error::Error;
+use crate::link::Slot;
+use crate::pattern::Handle;
+use crate::regex::Regex;
+use crate::vars::VarName;
+
+/// The type of an argument.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ArgKind {
+    /// An address of either family (the default of a `map_*_ip`).
+    Address,
+    /// The name of a backend; none means the current one.
+    Backend,
+    /// The name of a map file.
+    File,
+    /// The name of a frontend; none means the current one.
+    Frontend,
+    /// A signed integer.
+    Int,
+    /// A signed integer or the name of a variable.
+    IntOrVar,
+    /// An IPv4 address.
+    Ipv4,
+    /// An IPv6 address.
+    Ipv6,
+    /// An IPv4 mask: dotted or a bit count.
+    Mask4,
+    /// An IPv6 mask: address form or a bit count.
+    Mask6,
+    /// A path of protocol buffers field numbers, dotted.
+    ProtobufField,
+    /// A regular expression.
+    Regex,
+    /// `[backend/]server`.
+    Server,
+    /// The name of a stick table; none means the current one.
+    Table,
+    /// Any text.
+    Text,
+    /// The name of a user list.
+    Userlist,
+    /// The name of a variable, scope first.
+    Var,
+}
+
+/// How many arguments of which types a word takes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ArgSpec {
+    /// How many must be given.
+    pub required: usize,
+    /// The types, in order; its length is how many may be given.
+    pub kinds: &'static [ArgKind],
+}
+
+/// A word without arguments.
+pub(crate) const NONE: ArgSpec = ArgSpec {
+    required: 0,
+    kinds: &[],
+};
+
+/// Up to twelve ACL names (`acl()`).
+pub(crate) const ACL_NAMES: ArgSpec = ArgSpec {
+    required: 1,
+    kinds: &[ArgKind::Text; 12],
+};
+
+pub(crate) const fn args(required: usize, kinds: &'static [ArgKind]) -> ArgSpec {
+    ArgSpec { required, kinds }
+}
+
+/// What an argument means.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ArgValue {
+    /// Left out.
+    Absent,
+    /// An integer.
+    Int(i64),
+    /// Text.
+    Text,
+    /// An address.
+    Ip(IpAddr),
+    /// An IPv4 mask.
+    Mask4(u32),
+    /// An IPv6 mask.
+    Mask6(u128),
+    /// A regular expression.
+    Regex(Regex),
+    /// A variable.
+    Var(VarName),
+    /// A map file, looked up through its handle once linked.
+    Map(Slot<Arc<Handle>>),
+    /// A backend by name; empty means the current one.
+    Backend,
+    /// A frontend by name; empty means the current one.
+    Frontend,
+    /// A server; no backend means the current one.
+    Server {
+        /// The backend's name, when given.
+        backend: Option<String>,
+        /// The server's name.
+        server: String,
+    },
+    /// A stick table by name; empty means the current one.
+    Table,
+    /// A user list by name.
+    Userlist,
+}
+
+/// One argument: its text after unquoting and what it means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arg {
+    /// The text after unquoting.
+    pub text: String,
+    /// What it means.
+    pub value: ArgValue,
+}
+
+impl Arg {
+    pub(crate) fn absent() -> Arg {
+        Arg {
+            text: String::new(),
+            value: ArgValue::Absent,
+        }
+    }
+
+    /// Whether the argument was left out.
+    pub fn is_absent(&self) -> bool {
+        self.value == ArgValue::Absent
+    }
+}
+
+/// A raw argument cut out of the text between parentheses.
+pub(crate) struct RawArg {
+    pub(crate) text: String,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// Cuts `text`, which starts right after the opening parenthesis, into arguments; gives them
+/// and the offset of the closing parenthesis.
+pub(crate) fn cut(text: &str, at: usize) -> Result<(Vec<RawArg>, usize), Error> {
+    let bytes = text.as_bytes();
+    let mut raw = Vec::new();
+    let mut word: Vec<u8> = Vec::new();
+    let (mut squote, mut dquote) = (false, false);
+    let mut start = at;
+    let mut i = at;
+    loop {
+        let Some(&byte) = bytes.get(i) else {
+            let what = if squote || dquote {
+                "unmatched quote"
+            } else {
+                "missing ')'"
+            };
+            return Err(Error::new(
+                format!("{what} in arguments"),
+                at.min(text.len())..text.len(),
+            ));
+        };
+        let quoted = squote || dquote;
+        match byte {
+            b'\'' if !dquote => squote = !squote,
+            b'"' if !squote => dquote = !dquote,
+            b'\\' if !squote => {
+                let escaped = match bytes.get(i + 1) {
+                    Some(b'n') if !dquote => Some(b'\n'),
+                    Some(b'r') if !dquote => Some(b'\r'),
+                    Some(b't') if !dquote => Some(b'\t'),
+                    Some(&next @ (b'\\' | b'"')) => Some(next),
+                    Some(&next) if !dquote && matches!(next, b' ' | b'\'' | b',' | b'(' | b')') => {
+                        Some(next)
+                    }
+                    _ => None,
+                };
+                match escaped {
+                    Some(real) => {
+                        word.push(real);
+                        i += 1;
+                    }
+                    None => word.push(b'\\'),
+                }
+            }
+            b',' | b')' if !quoted => {
+                raw.push(RawArg {
+                    text: String::from_utf8_lossy(&word).into_owned(),
+                    start,
+                    end: i,
+                });
+                word.clear();
+                if byte == b')' {
+                    break;
+                }
+                start = i + 1;
+            }
+            _ => word.push(byte),
+        }
+        i += 1;
+    }
+    if raw.len() == 1 && raw[0].start == raw[0].end {
+        raw.clear();
+    }
+    Ok((raw, i))
+}
+
+/// Gives the arguments their meaning. `whole` is the range of the word itself, for errors that
+/// concern no single argument.
+pub(crate) fn resolve(
+    word: &str,
+    spec: ArgSpec,
+    raw: Vec<RawArg>,
+    whole: std::ops::Range<usize>,
+) -> Result<Vec<Arg>, Error> {
+    if raw.len() > spec.kinds.len() {
+        let extra = &raw[spec.kinds.len()];
+        let message = match spec.kinds.len() {
+            0 => format!("'{word}' takes no argument"),
+            max => format!(
+                "'{word}' takes at most {max} argument(s), {} given",
+                raw.len()
+            ),
+        };
+        return Err(Error::new(message, extra.start..extra.end.max(extra.start)));
+    }
+    if raw.len() < spec.required && !(raw.is_empty() && by_default(spec)) {
+        let message = format!(
+            "missing argument(s) (got {}, expected {}), type '{}' expected for '{word}'",
+            raw.len(),
+            spec.required,
+            kind_text(spec.kinds[raw.len()]),
+        );
+        return Err(Error::new(message, whole));
+    }
+    let mut all = Vec::with_capacity(spec.kinds.len());
+    for (position, kind) in spec.kinds.iter().enumerate() {
+        match raw.get(position) {
+            None => all.push(if by_default(spec) && position < spec.required {
+                Arg {
+                    text: String::new(),
+                    value: value_of(*kind, "")?,
+                }
+            } else {
+                Arg::absent()
+            }),
+            Some(one) => {
+                let range = one.start..one.end;
+                if one.text.is_empty() && position >= spec.required && *kind != ArgKind::Text {
+                    all.push(Arg::absent());
+                    continue;
+                }
+                let value = value_of(*kind, &one.text).map_err(|error| Error {
+                    message: format!(
+                        "invalid argument {} of '{word}': {}",
+                        position + 1,
+                        error.message
+                    ),
+                    range,
+                    ..error
+                })?;
+                all.push(Arg {
+                    text: one.text.clone(),
+                    value,
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Words whose one required argument has a natural default: the current proxy or table.
+fn by_default(spec: ArgSpec) -> bool {
+    spec.required == 1
+        && matches!(
+            spec.kinds[0],
+            ArgKind::Backend | ArgKind::Frontend | ArgKind::Table
+        )
+}
+
+fn kind_text(kind: ArgKind) -> &'static str {
+    match kind {
+        ArgKind::Address => "address",
+        ArgKind::Backend => "backend",
+        ArgKind::File => "file",
+        ArgKind::Frontend => "frontend",
+        ArgKind::Int | ArgKind::IntOrVar => "integer",
+        ArgKind::Ipv4 => "IPv4 address",
+        ArgKind::Ipv6 => "IPv6 address",
+        ArgKind::Mask4 => "IPv4 mask",
+        ArgKind::Mask6 => "IPv6 mask",
+        ArgKind::ProtobufField => "Protocol buffers field number",
+        ArgKind::Regex => "regex",
+        ArgKind::Server => "server",
+        ArgKind::Table => "table",
+        ArgKind::Text => "string",
+        ArgKind::Userlist => "user list",
+        ArgKind::Var => "variable",
+    }
+}
+
+fn value_of(kind: ArgKind, text: &str) -> Result<ArgValue, Error> {
+    let refuse = || {
+        Error::new(
+            format!("failed to parse '{text}' as type '{}'", kind_text(kind)),
+            0..text.len(),
+        )
+    };
+    Ok(match kind {
+        ArgKind::Int => ArgValue::Int(text.parse().map_err(|_| refuse())?),
+        ArgKind::IntOrVar => match text.parse() {
+            Ok(number) => ArgValue::Int(number),
+            Err(_) => ArgValue::Var(VarName::parse(text)?),
+        },
+        ArgKind::Text => ArgValue::Text,
+        ArgKind::Address => ArgValue::Ip(text.parse().map_err(|_| refuse())?),
+        ArgKind::Ipv4 => ArgValue::Ip(IpAddr::V4(text.parse::<Ipv4Addr>().map_err(|_| refuse())?)),
+        ArgKind::Ipv6 => ArgValue::Ip(IpAddr::V6(text.parse::<Ipv6Addr>().map_err(|_| refuse())?)),
+        ArgKind::Mask4 => ArgValue::Mask4(mask4(text).ok_or_else(refuse)?),
+        ArgKind::Mask6 => ArgValue::Mask6(mask6(text).ok_or_else(refuse)?),
+        ArgKind::Regex => ArgValue::Regex(Regex::new(text, false)?),
+        ArgKind::Var => ArgValue::Var(VarName::parse(text)?),
+        ArgKind::File if text.is_empty() => {
+            return Err(Error::new("a map needs the name of a file", 0..0));
+        }
+        ArgKind::File => ArgValue::Map(Slot::empty()),
+        ArgKind::Backend => ArgValue::Backend,
+        ArgKind::Frontend => ArgValue::Frontend,
+        ArgKind::Table => ArgValue::Table,
+        ArgKind::Userlist if text.is_empty() => return Err(refuse()),
+        ArgKind::Userlist => ArgValue::Userlist,
+        ArgKind::Server if text.is_empty() => return Err(refuse()),
+        ArgKind::Server => match text.split_once('/') {
+            Some((backend, server)) => ArgValue::Server {
+                backend: Some(backend.to_owned()),
+                server: server.to_owned(),
+            },
+            None => ArgValue::Server {
+                backend: None,
+                server: text.to_owned(),
+            },
+        },
+        ArgKind::ProtobufField => {
+            let good = text
+                .split('.')
+                .all(|part| part.parse::<u32>().is_ok_and(|n| n > 0));
+            if !good {
+                return Err(refuse());
+            }
+            ArgValue::Text
+        }
+    })
+}
+
+pub(crate) fn mask4(text: &str) -> Option<u32> {
+    match text.parse::<u32>() {
+        Ok(bits @ 0..=32) => Some(u32::MAX.checked_shl(32 - bits).unwrap_or(0)),
+        Ok(_) => None,
+        Err(_) => text.parse::<Ipv4Addr>().ok().map(u32::from),
+    }
+}
+
+pub(crate) fn mask6(text: &str) -> Option<u128> {
+    match text.parse::<u32>() {
+        Ok(bits @ 0..=128) => Some(u128::MAX.checked_shl(128 - bits).unwrap_or(0)),
+        Ok(_) => None,
+        Err(_) => text.parse::<Ipv6Addr>().ok().map(u128::from),
+    }
+}
+
+/// Writes arguments so that they parse back to the same ones.
+pub(crate) fn write(f: &mut fmt::Formatter<'_>, args: &[Arg]) -> fmt::Result {
+    let Some(last) = args.iter().rposition(|arg| !arg.is_absent()) else {
+        return Ok(());
+    };
+    f.write_str("(")?;
+    for (position, arg) in args[..=last].iter().enumerate() {
+        if position > 0 {
+            f.write_str(",")?;
+        }
+        if arg
+            .text
+            .contains(['\'', '"', '\\', ',', '(', ')', ' ', '\n', '\r', '\t'])
+        {
+            // Double quotes and backslashes are the only bytes escaped within double quotes.
+            write!(
+                f,
+                "\"{}\"",
+                arg.text.replace('\\', "\\\\").replace('"', "\\\"")
+            )?;
+        } else {
+            f.write_str(&arg.text)?;
+        }
+    }
+    f.write_str(")")
+}

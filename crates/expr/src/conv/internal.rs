@@ -1,0 +1,31 @@
+//! Converters that reach outside the sample, manual 7.3.1.
+
+use crate::args::ArgKind::{Int, Text, Var};
+use crate::conv::{Conv, NONE, args, row};
+use crate::value::Kind;
+
+/// The rows of this family, in alphabetical order.
+pub(super) const ROWS: &[Conv] = &[
+    row("capture-req", args(1, &[Int]), Kind::Str, Kind::Str, None),
+    row("capture-res", args(1, &[Int]), Kind::Str, Kind::Str, None),
+    row("debug", args(0, &[Text, Text]), Kind::Any, Kind::Same, None),
+    row("fe_exists", NONE, Kind::Str, Kind::Bool, None),
+    row("nbsrv", NONE, Kind::Str, Kind::Int, None),
+    row(
+        "set-var",
+        args(1, &[Var, Text, Text, Text, Text]),
+        Kind::Any,
+        Kind::Any,
+        None,
+    ),
+    row("srv_is_up", NONE, Kind::Str, Kind::Bool, None),
+    row("srv_queue", NONE, Kind::Str, Kind::Int, None),
+    row("unset-var", args(1, &[Var]), Kind::Any, Kind::Any, None),
+    row(
+        "when",
+        args(1, &[Text, Text, Text]),
+        Kind::Any,
+        Kind::Any,
+        None,
+    ),
+];

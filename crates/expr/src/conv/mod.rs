@@ -1,0 +1,88 @@
+//! The catalogue of converters, one row per word, a file per family.
+
+mod arithmetic;
+mod codec;
+mod digest;
+mod internal;
+mod map;
+mod packet;
+mod stick;
+mod text;
+mod time;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::args::ArgSpec;
+pub(crate) use crate::args::{NONE, args};
+use crate::deeds::ConvDeed;
+use crate::value::Kind;
+
+/// A converter: one word of the language with all its sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv {
+    /// The word.
+    pub word: &'static str,
+    /// Its arguments.
+    pub args: ArgSpec,
+    /// The type it takes; others are cast.
+    pub takes: Kind,
+    /// The type it gives.
+    pub out: Kind,
+    pub(crate) deed: Option<ConvDeed>,
+}
+
+impl Conv {
+    /// Whether the converter is evaluated, not only parsed.
+    pub const fn is_served(&self) -> bool {
+        self.deed.is_some()
+    }
+}
+
+impl PartialEq for Conv {
+    fn eq(&self, other: &Conv) -> bool {
+        self.word == other.word
+    }
+}
+
+const fn row(
+    word: &'static str,
+    args: ArgSpec,
+    takes: Kind,
+    out: Kind,
+    deed: Option<ConvDeed>,
+) -> Conv {
+    Conv {
+        word,
+        args,
+        takes,
+        out,
+        deed,
+    }
+}
+
+const FAMILIES: &[&[Conv]] = &[
+    arithmetic::ROWS,
+    codec::ROWS,
+    digest::ROWS,
+    internal::ROWS,
+    map::ROWS,
+    packet::ROWS,
+    stick::ROWS,
+    text::ROWS,
+    time::ROWS,
+];
+
+/// Every converter, family by family.
+pub fn convs() -> impl Iterator<Item = &'static Conv> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The converter of this name.
+pub fn conv(word: &str) -> Option<&'static Conv> {
+    static BY_WORD: OnceLock<HashMap<&'static str, &'static Conv>> = OnceLock::new();
+    BY_WORD
+        .get_or_init(|| convs().map(|row| (row.word, row)).collect())
+        .get(word)
+        .copied()
+}

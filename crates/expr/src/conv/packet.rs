@@ -1,0 +1,37 @@
+//! Converters that read Ethernet, IP and TCP headers, manual 7.3.1.
+
+use crate::args::ArgKind::Int;
+use crate::conv::{Conv, NONE, args, row};
+use crate::value::Kind;
+
+/// The rows of this family, in alphabetical order.
+pub(super) const ROWS: &[Conv] = &[
+    row("eth.data", NONE, Kind::Bin, Kind::Bin, None),
+    row("eth.dst", NONE, Kind::Bin, Kind::Bin, None),
+    row("eth.hdr", NONE, Kind::Bin, Kind::Bin, None),
+    row("eth.proto", NONE, Kind::Bin, Kind::Int, None),
+    row("eth.src", NONE, Kind::Bin, Kind::Bin, None),
+    row("eth.vlan", NONE, Kind::Bin, Kind::Int, None),
+    row("ip.data", NONE, Kind::Bin, Kind::Bin, None),
+    row("ip.df", NONE, Kind::Bin, Kind::Int, None),
+    row("ip.dst", NONE, Kind::Bin, Kind::Addr, None),
+    row("ip.fp", args(0, &[Int]), Kind::Bin, Kind::Bin, None),
+    row("ip.hdr", NONE, Kind::Bin, Kind::Bin, None),
+    row("ip.proto", NONE, Kind::Bin, Kind::Int, None),
+    row("ip.src", NONE, Kind::Bin, Kind::Addr, None),
+    row("ip.tos", NONE, Kind::Bin, Kind::Int, None),
+    row("ip.ttl", NONE, Kind::Bin, Kind::Int, None),
+    row("ip.ver", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.dst", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.flags", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.options.mss", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.options.sack", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.options.tsopt", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.options.tsval", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.options.wscale", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.options.wsopt", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.options_list", NONE, Kind::Bin, Kind::Bin, None),
+    row("tcp.seq", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.src", NONE, Kind::Bin, Kind::Int, None),
+    row("tcp.win", NONE, Kind::Bin, Kind::Int, None),
+];

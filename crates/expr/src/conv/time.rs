@@ -1,0 +1,47 @@
+//! Dates, manual 7.3.1.
+
+use crate::args::ArgKind::{Int, Text};
+use crate::conv::{Conv, NONE, args, row};
+use crate::value::Kind;
+
+/// The rows of this family, in alphabetical order.
+pub(super) const ROWS: &[Conv] = &[
+    row("date", NONE, Kind::Str, Kind::Int, None),
+    row(
+        "http_date",
+        args(0, &[Int, Text]),
+        Kind::Int,
+        Kind::Str,
+        None,
+    ),
+    row("ltime", args(1, &[Text, Int]), Kind::Int, Kind::Str, None),
+    row(
+        "ms_ltime",
+        args(1, &[Text, Int]),
+        Kind::Int,
+        Kind::Str,
+        None,
+    ),
+    row(
+        "ms_utime",
+        args(1, &[Text, Int]),
+        Kind::Int,
+        Kind::Str,
+        None,
+    ),
+    row(
+        "us_ltime",
+        args(1, &[Text, Int]),
+        Kind::Int,
+        Kind::Str,
+        None,
+    ),
+    row(
+        "us_utime",
+        args(1, &[Text, Int]),
+        Kind::Int,
+        Kind::Str,
+        None,
+    ),
+    row("utime", args(1, &[Text, Int]), Kind::Int, Kind::Str, None),
+];

@@ -1,0 +1,467 @@
+//! Sample expressions: a fetch and the converters applied to it (manual 7.3).
+
+use std::fmt;
+
+use crate::args::{self, Arg, ArgValue};
+use crate::conv::{self, Conv};
+use crate::error::{Error, nearest};
+use crate::fetch::{self, Fetch};
+use crate::link::{Files, Linker};
+use crate::pattern::{MapKind, Method, Store};
+use crate::phase::{Phase, Phases};
+use crate::value::Kind;
+use crate::vars::VarName;
+
+/// Converters one expression may chain.
+const CONVERTERS_MAX: usize = 256;
+
+/// A sample expression: `fetch(args),conv(args),...`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// The row of the fetch.
+    pub fetch: &'static Fetch,
+    /// Its arguments, one per position of the row.
+    pub args: Vec<Arg>,
+    /// The converters in order.
+    pub convs: Vec<Step>,
+    /// The type of the result.
+    pub kind: Kind,
+}
+
+/// One converter of an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// The row of the converter.
+    pub conv: &'static Conv,
+    /// Its arguments, one per position of the row.
+    pub args: Vec<Arg>,
+}
+
+/// Something an expression names that must exist elsewhere in the configuration.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Reference {
+    /// An ACL of the same proxy.
+    Acl(String),
+    /// A backend, or the current one when empty.
+    Backend(String),
+    /// A frontend, or the current one when empty.
+    Frontend(String),
+    /// A map file.
+    MapFile(String),
+    /// A pattern file.
+    PatternFile(String),
+    /// A server; no backend means the current one.
+    Server {
+        /// The backend's name, when given.
+        backend: Option<String>,
+        /// The server's name.
+        server: String,
+    },
+    /// A stick table (of the proxy of that name), or the current one when empty.
+    Table(String),
+    /// A user list.
+    Userlist(String),
+    /// A variable.
+    Variable(VarName),
+}
+
+impl Expr {
+    /// Parses one whole word.
+    ///
+    /// # Errors
+    /// With the byte range at fault in `text`.
+    pub fn parse(text: &str) -> Result<Expr, Error> {
+        let (expr, end) = Expr::parse_prefix(text, 0)?;
+        if end < text.len() {
+            return Err(trailing(text, end));
+        }
+        Ok(expr)
+    }
+
+    /// Parses an expression given as words: converters may follow as words of their own
+    /// (`stick on src ipmask(24)`). Stops at the first word that is no converter; gives how
+    /// many words were used.
+    ///
+    /// # Errors
+    /// With the word and the byte range at fault.
+    pub fn parse_words(words: &[&str]) -> Result<(Expr, usize), Error> {
+        let first = words
+            .first()
+            .ok_or_else(|| Error::new("missing sample expression", 0..0))?;
+        let (mut expr, end) = Expr::parse_prefix(first, 0)?;
+        if end < first.len() && first[end..] != *"," {
+            return Err(trailing(first, end));
+        }
+        let mut used = 1;
+        while let Some(word) = words.get(used) {
+            let name = &word[..name_end(word, 0)];
+            if conv::conv(name).is_none() || name.is_empty() {
+                break;
+            }
+            let end = expr
+                .parse_convs(word, 0)
+                .map_err(|error| error.in_word(used))?;
+            if end < word.len() && word[end..] != *"," {
+                return Err(trailing(word, end).in_word(used));
+            }
+            used += 1;
+        }
+        Ok((expr, used))
+    }
+
+    /// Parses the expression that starts at `at` in `text`; gives where it ends.
+    ///
+    /// # Errors
+    /// With the byte range at fault in `text`.
+    pub fn parse_prefix(text: &str, at: usize) -> Result<(Expr, usize), Error> {
+        let end = fetch_name_end(text, at);
+        let word = &text[at..end];
+        if word.is_empty() {
+            return Err(Error::new(
+                "missing fetch method",
+                at..text.len().min(at + 1),
+            ));
+        }
+        let Some(row) = fetch::fetch(word) else {
+            let hint = nearest(word, fetch::fetches().map(|row| row.word));
+            return Err(
+                Error::new(format!("unknown fetch method '{word}'"), at..end).with_hint(hint),
+            );
+        };
+        Expr::parse_from(row, text, at, end)
+    }
+
+    /// Parses arguments and converters of `row`, whose word stood at `at..end`.
+    pub(crate) fn parse_from(
+        row: &'static Fetch,
+        text: &str,
+        at: usize,
+        end: usize,
+    ) -> Result<(Expr, usize), Error> {
+        let (args, end) = parse_args(row.word, row.args, text, at, end)?;
+        check_fetch(row, &args).map_err(|error| Error {
+            range: at..end,
+            ..error
+        })?;
+        let mut expr = Expr {
+            fetch: row,
+            args,
+            convs: Vec::new(),
+            kind: row.out,
+        };
+        if text.as_bytes().get(end) != Some(&b',') {
+            return Ok((expr, end));
+        }
+        let end = expr.parse_convs(text, end + 1)?;
+        Ok((expr, end))
+    }
+
+    /// Parses converters separated by commas from `at` on; gives where they end.
+    fn parse_convs(&mut self, text: &str, mut at: usize) -> Result<usize, Error> {
+        loop {
+            while text.as_bytes().get(at) == Some(&b',') {
+                at += 1;
+            }
+            let end = name_end(text, at);
+            let word = &text[at..end];
+            if word.is_empty() {
+                return Ok(at);
+            }
+            let Some(row) = conv::conv(word) else {
+                let hint = nearest(word, conv::convs().map(|row| row.word));
+                return Err(
+                    Error::new(format!("unknown converter '{word}'"), at..end).with_hint(hint)
+                );
+            };
+            if !self.kind.casts_to(row.takes) {
+                return Err(Error::new(
+                    format!(
+                        "converter '{word}' cannot be applied: it takes {} and the sample is {}",
+                        row.takes, self.kind
+                    ),
+                    at..end,
+                ));
+            }
+            if self.convs.len() >= CONVERTERS_MAX {
+                return Err(Error::new("too many converters in one expression", at..end));
+            }
+            let (args, end) = parse_args(word, row.args, text, at, end)?;
+            check_conv(row, &args).map_err(|error| Error {
+                range: at..end,
+                ..error
+            })?;
+            if row.out != Kind::Same {
+                self.kind = row.out;
+            }
+            self.convs.push(Step { conv: row, args });
+            if text.as_bytes().get(end) != Some(&b',') {
+                return Ok(end);
+            }
+            at = end + 1;
+        }
+    }
+
+    /// Where the expression may be evaluated.
+    pub fn phases(&self) -> Phases {
+        self.fetch.phases
+    }
+
+    /// Whether the expression may be evaluated at `phase`.
+    ///
+    /// # Errors
+    /// A sentence that names the fetch and the place.
+    pub fn available(&self, phase: Phase) -> Result<(), Error> {
+        if self.fetch.phases.has(phase) {
+            return Ok(());
+        }
+        Err(Error::new(
+            format!(
+                "fetch method '{}' is not available here ({}); it may be used in: {}",
+                self.fetch.word,
+                phase.text(),
+                self.fetch.phases
+            ),
+            0..self.fetch.word.len(),
+        ))
+    }
+
+    /// The words parsed but not evaluated yet.
+    pub fn unserved(&self) -> Vec<&'static str> {
+        let fetch = (!self.fetch.is_served()).then_some(self.fetch.word);
+        let convs = self.convs.iter().filter(|step| !step.conv.is_served());
+        fetch
+            .into_iter()
+            .chain(convs.map(|step| step.conv.word))
+            .collect()
+    }
+
+    /// What the expression names elsewhere in the configuration, in order.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut all = Vec::new();
+        self.each_arg(|word, arg| {
+            let reference = match &arg.value {
+                ArgValue::Backend => Reference::Backend(arg.text.clone()),
+                ArgValue::Frontend => Reference::Frontend(arg.text.clone()),
+                ArgValue::Table => Reference::Table(arg.text.clone()),
+                ArgValue::Userlist => Reference::Userlist(arg.text.clone()),
+                ArgValue::Map(_) => Reference::MapFile(arg.text.clone()),
+                ArgValue::Var(name) => Reference::Variable(name.clone()),
+                ArgValue::Server { backend, server } => Reference::Server {
+                    backend: backend.clone(),
+                    server: server.clone(),
+                },
+                ArgValue::Text if word == "acl" => {
+                    Reference::Acl(arg.text.trim_start_matches('!').to_owned())
+                }
+                _ => return,
+            };
+            all.push(reference);
+        });
+        all
+    }
+
+    fn each_arg(&self, mut visit: impl FnMut(&'static str, &Arg)) {
+        self.args.iter().for_each(|arg| visit(self.fetch.word, arg));
+        for step in &self.convs {
+            step.args.iter().for_each(|arg| visit(step.conv.word, arg));
+        }
+    }
+
+    /// Joins the expression to the map files it names.
+    ///
+    /// # Errors
+    /// When a file cannot be read or holds what its map cannot take.
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.link_files(linker.store, linker.files)
+    }
+
+    pub(crate) fn link_files(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
+        for step in &mut self.convs {
+            let Some((method, kind)) = map_word(step.conv.word) else {
+                continue;
+            };
+            let Some(Arg {
+                text,
+                value: ArgValue::Map(slot),
+            }) = step.args.first_mut()
+            else {
+                continue;
+            };
+            slot.fill(store.map(text, method, kind, files)?);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Expr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.fetch.word)?;
+        args::write(f, &self.args)?;
+        for step in &self.convs {
+            write!(f, ",{}", step.conv.word)?;
+            args::write(f, &step.args)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::str::FromStr for Expr {
+    type Err = Error;
+    fn from_str(text: &str) -> Result<Expr, Error> {
+        Expr::parse(text)
+    }
+}
+
+/// How a `map...` converter looks up and what it gives; `None` for other words.
+pub(crate) fn map_word(word: &str) -> Option<(Method, MapKind)> {
+    let rest = word.strip_prefix("map")?;
+    let mut parts = rest.split('_').skip(1);
+    let method = match parts.next() {
+        None => Method::Str,
+        Some("regm") => Method::Reg,
+        Some(name) => Method::parse(name)?,
+    };
+    let kind = match parts.next() {
+        None => MapKind::Str,
+        Some("int") => MapKind::Int,
+        Some("ip") => MapKind::Ip,
+        Some("key") => MapKind::Key,
+        Some(_) => return None,
+    };
+    Some((method, kind))
+}
+
+fn parse_args(
+    word: &str,
+    spec: args::ArgSpec,
+    text: &str,
+    at: usize,
+    end: usize,
+) -> Result<(Vec<Arg>, usize), Error> {
+    let (raw, end) = match text.as_bytes().get(end) {
+        Some(b'(') => {
+            let (raw, close) = args::cut(text, end + 1)?;
+            (raw, close + 1)
+        }
+        _ => (Vec::new(), end),
+    };
+    Ok((args::resolve(word, spec, raw, at..end)?, end))
+}
+
+fn trailing(text: &str, end: usize) -> Error {
+    let rest = &text[end..];
+    Error::new(
+        format!("missing comma or unexpected '{rest}' after expression"),
+        end..text.len(),
+    )
+}
+
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b':')
+}
+
+/// Where the word that starts at `at` ends.
+pub(crate) fn name_end(text: &str, at: usize) -> usize {
+    let rest = &text.as_bytes()[at..];
+    at + rest
+        .iter()
+        .position(|byte| !is_name_byte(*byte))
+        .unwrap_or(rest.len())
+}
+
+/// The same for fetches, whose names may hold a plus sign (`base32+src`).
+pub(crate) fn fetch_name_end(text: &str, at: usize) -> usize {
+    let rest = &text.as_bytes()[at..];
+    let stop = rest
+        .iter()
+        .enumerate()
+        .position(|(i, byte)| !(is_name_byte(*byte) || (i > 0 && *byte == b'+')))
+        .unwrap_or(rest.len());
+    at + stop
+}
+
+/// Checks that the types alone do not make.
+fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), Error> {
+    let int = |position: usize| match args.get(position).map(|arg| &arg.value) {
+        Some(ArgValue::Int(number)) => Some(*number),
+        _ => None,
+    };
+    let text = |position: usize| args.get(position).map_or("", |arg| arg.text.as_str());
+    match row.word {
+        "hdr" | "req.hdr" | "req.fhdr" | "res.hdr" | "res.fhdr" | "shdr" | "hdr_ip" | "hdr_val"
+        | "req.hdr_ip" | "req.hdr_val" | "res.hdr_ip" | "res.hdr_val" | "shdr_ip" | "shdr_val" => {
+            match int(1) {
+                Some(number) if number < -10 => Err(refuse("header occurrence must be >= -10")),
+                Some(number) if number != 0 && text(0).is_empty() => {
+                    Err(refuse("an occurrence needs a header name"))
+                }
+                _ => Ok(()),
+            }
+        }
+        "payload" | "req.payload" | "res.payload" => match (int(0), int(1)) {
+            (Some(offset), _) if offset < 0 => Err(refuse("negative offset")),
+            (_, Some(length)) if length < 0 => Err(refuse("negative length")),
+            _ => Ok(()),
+        },
+        "bool" => match text(0).to_ascii_lowercase().as_str() {
+            "true" | "false" | "0" | "1" | "yes" | "no" => Ok(()),
+            _ => text(0)
+                .parse::<i64>()
+                .map(|_| ())
+                .map_err(|_| refuse("not a boolean")),
+        },
+        "bin" if unhex(text(0)).is_none() => {
+            Err(refuse("an even number of hexadecimal digits must be given"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_conv(row: &Conv, args: &[Arg]) -> Result<(), Error> {
+    let int = |position: usize| match args.get(position).map(|arg| &arg.value) {
+        Some(ArgValue::Int(number)) => Some(*number),
+        _ => None,
+    };
+    let text = |position: usize| args.get(position).map_or("", |arg| arg.text.as_str());
+    match row.word {
+        "field" | "word" if int(0) == Some(0) => Err(refuse("index must not be 0")),
+        "json"
+            if !matches!(
+                text(0),
+                "" | "ascii" | "utf8" | "utf8s" | "utf8p" | "utf8ps"
+            ) =>
+        {
+            Err(refuse(
+                "unexpected input code type: use 'ascii', 'utf8', 'utf8s', 'utf8p' or 'utf8ps'",
+            ))
+        }
+        "regsub" if !text(2).chars().all(|c| matches!(c, 'g' | 'i')) => {
+            Err(refuse("invalid flag: only 'g' and 'i' are known"))
+        }
+        "url_enc" if !matches!(text(0), "" | "query") => Err(refuse("unexpected encoding type")),
+        "sha2" if !matches!(int(0), None | Some(224 | 256 | 384 | 512)) => Err(refuse(
+            "unsupported number of bits: use 224, 256, 384 or 512",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn refuse(message: &str) -> Error {
+    Error::new(message, 0..0)
+}
+
+/// The bytes written as pairs of hexadecimal digits.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    if digits.len() % 2 != 0 {
+        return None;
+    }
+    digits
+        .chunks(2)
+        .map(|pair| {
+            let high = (pair[0] as char).to_digit(16)?;
+            let low = (pair[1] as char).to_digit(16)?;
+            u8::try_from(high * 16 + low).ok()
+        })
+        .collect()
+}

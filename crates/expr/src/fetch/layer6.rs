@@ -1,0 +1,104 @@
+//! Samples of raw buffer contents, manual 7.3.5.
+
+use crate::args::ArgKind::{Int, Text};
+use crate::fetch::{Fetch, NONE, args, row};
+use crate::phase::Phases;
+use crate::value::Kind;
+
+const BUFFER: Phases = Phases::BUFFER;
+const CONNECTION: Phases = Phases::CONNECTION;
+const REQUEST: Phases = Phases::REQUEST;
+const RESPONSE: Phases = Phases::RESPONSE;
+const RUNNING: Phases = Phases::RUNNING;
+const TRANSACTION: Phases = Phases::TRANSACTION;
+
+/// The rows of this family, in alphabetical order.
+pub(super) const ROWS: &[Fetch] = &[
+    row(
+        "distcc_body",
+        args(1, &[Text, Int]),
+        Kind::Bin,
+        BUFFER,
+        None,
+    ),
+    row(
+        "distcc_param",
+        args(1, &[Text, Int]),
+        Kind::Int,
+        BUFFER,
+        None,
+    ),
+    row("payload", args(2, &[Int, Int]), Kind::Bin, BUFFER, None),
+    row(
+        "payload_lv",
+        args(2, &[Int, Int, Text]),
+        Kind::Bin,
+        BUFFER,
+        None,
+    ),
+    row("rdp_cookie", args(0, &[Text]), Kind::Str, REQUEST, None),
+    row("rdp_cookie_cnt", args(0, &[Text]), Kind::Int, REQUEST, None),
+    row("rep_ssl_hello_type", NONE, Kind::Int, RESPONSE, None),
+    row("req.len", NONE, Kind::Int, REQUEST, None),
+    row(
+        "req.payload",
+        args(2, &[Int, Int]),
+        Kind::Bin,
+        REQUEST,
+        None,
+    ),
+    row(
+        "req.payload_lv",
+        args(2, &[Int, Int, Text]),
+        Kind::Bin,
+        REQUEST,
+        None,
+    ),
+    row("req.proto_http", NONE, Kind::Bool, TRANSACTION, None),
+    row("req.rdp_cookie", args(0, &[Text]), Kind::Str, REQUEST, None),
+    row(
+        "req.rdp_cookie_cnt",
+        args(0, &[Text]),
+        Kind::Int,
+        REQUEST,
+        None,
+    ),
+    row("req.ssl_alpn", NONE, Kind::Str, REQUEST, None),
+    row("req.ssl_cipherlist", NONE, Kind::Bin, CONNECTION, None),
+    row("req.ssl_ec_ext", NONE, Kind::Bool, REQUEST, None),
+    row("req.ssl_hello_type", NONE, Kind::Int, REQUEST, None),
+    row("req.ssl_keyshare_groups", NONE, Kind::Bin, CONNECTION, None),
+    row("req.ssl_sigalgs", NONE, Kind::Bin, CONNECTION, None),
+    row("req.ssl_sni", NONE, Kind::Str, REQUEST, None),
+    row("req.ssl_st_ext", NONE, Kind::Int, REQUEST, None),
+    row(
+        "req.ssl_supported_groups",
+        NONE,
+        Kind::Bin,
+        CONNECTION,
+        None,
+    ),
+    row("req.ssl_ver", NONE, Kind::Int, REQUEST, None),
+    row("req_len", NONE, Kind::Int, REQUEST, None),
+    row("req_proto_http", NONE, Kind::Bool, TRANSACTION, None),
+    row("req_ssl_hello_type", NONE, Kind::Int, REQUEST, None),
+    row("req_ssl_sni", NONE, Kind::Str, REQUEST, None),
+    row("req_ssl_ver", NONE, Kind::Int, REQUEST, None),
+    row("res.len", NONE, Kind::Int, RESPONSE, None),
+    row(
+        "res.payload",
+        args(2, &[Int, Int]),
+        Kind::Bin,
+        RESPONSE,
+        None,
+    ),
+    row(
+        "res.payload_lv",
+        args(2, &[Int, Int, Text]),
+        Kind::Bin,
+        RESPONSE,
+        None,
+    ),
+    row("res.ssl_hello_type", NONE, Kind::Int, RESPONSE, None),
+    row("wait_end", NONE, Kind::Bool, RUNNING, None),
+];

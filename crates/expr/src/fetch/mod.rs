@@ -1,0 +1,97 @@
+//! The catalogue of sample fetches, one row per word, a file per family.
+
+mod constant;
+mod developer;
+mod http_exchange;
+mod http_request;
+mod http_response;
+mod internal;
+mod layer4;
+mod layer6;
+mod stick_counter;
+mod stick_numbered;
+mod stick_source;
+mod tls_back;
+mod tls_front;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use crate::args::ArgSpec;
+pub(crate) use crate::args::{ACL_NAMES, NONE, args};
+use crate::deeds::FetchDeed;
+use crate::phase::Phases;
+use crate::value::Kind;
+
+/// A sample fetch: one word of the language with all its sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch {
+    /// The word.
+    pub word: &'static str,
+    /// Its arguments.
+    pub args: ArgSpec,
+    /// The type of the sample.
+    pub out: Kind,
+    /// Where it may be asked.
+    pub phases: Phases,
+    pub(crate) deed: Option<FetchDeed>,
+}
+
+impl Fetch {
+    /// Whether the sample is evaluated, not only parsed.
+    pub const fn is_served(&self) -> bool {
+        self.deed.is_some()
+    }
+}
+
+impl PartialEq for Fetch {
+    fn eq(&self, other: &Fetch) -> bool {
+        self.word == other.word
+    }
+}
+
+const fn row(
+    word: &'static str,
+    args: ArgSpec,
+    out: Kind,
+    phases: Phases,
+    deed: Option<FetchDeed>,
+) -> Fetch {
+    Fetch {
+        word,
+        args,
+        out,
+        phases,
+        deed,
+    }
+}
+
+const FAMILIES: &[&[Fetch]] = &[
+    constant::ROWS,
+    developer::ROWS,
+    http_exchange::ROWS,
+    http_request::ROWS,
+    http_response::ROWS,
+    internal::ROWS,
+    layer4::ROWS,
+    layer6::ROWS,
+    stick_counter::ROWS,
+    stick_numbered::ROWS,
+    stick_source::ROWS,
+    tls_back::ROWS,
+    tls_front::ROWS,
+];
+
+/// Every sample fetch, family by family.
+pub fn fetches() -> impl Iterator<Item = &'static Fetch> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The fetch of this name.
+pub fn fetch(word: &str) -> Option<&'static Fetch> {
+    static BY_WORD: OnceLock<HashMap<&'static str, &'static Fetch>> = OnceLock::new();
+    BY_WORD
+        .get_or_init(|| fetches().map(|row| (row.word, row)).collect())
+        .get(word)
+        .copied()
+}

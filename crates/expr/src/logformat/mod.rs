@@ -1,0 +1,378 @@
+//! Log formats: text with aliases (`%ci`) and expressions (`%[src]`), manual 8.2.6.
+
+mod alias;
+mod render;
+#[cfg(test)]
+mod tests;
+
+pub use alias::{ALIASES, Alias, AliasId, alias};
+
+use std::fmt;
+
+use crate::error::{Error, nearest};
+use crate::expr::{Expr, Reference};
+use crate::link::Linker;
+use crate::phase::{Phase, Phases};
+
+/// HAProxy's default line, neither `option httplog` nor `option tcplog` (manual 8.2.1).
+pub const DEFAULT_LOG_FORMAT: &str = "Connect from %ci:%cp to %fi:%fp (%f)";
+/// `option tcplog` (manual 8.2.2).
+pub const TCP_LOG_FORMAT: &str =
+    "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc %sq/%bq";
+/// `option httplog` (manual 8.2.3).
+pub const HTTP_LOG_FORMAT: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS \
+     %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
+/// `option httplog clf`.
+pub const CLF_HTTP_LOG_FORMAT: &str = "%{+Q}o %{-Q}ci - - [%trg] %r %ST %B \"\" \"\" %cp %ms %ft \
+     %b %s %TR %Tw %Tc %Tr %Ta %tsc %ac %fc %bc %sc %rc %sq %bq %CC %CS %hrl %hsl";
+/// `option tcplog clf` (3.1).
+pub const CLF_TCP_LOG_FORMAT: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft \
+     %b %s %Th %Tw %Tc %Tt %U %ts-- %ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
+/// `option httpslog` (manual 8.2.4).
+pub const HTTPS_LOG_FORMAT: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS \
+     %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r \
+     %[fc_err]/%[ssl_fc_err,hex]/%[ssl_c_err]/%[ssl_c_ca_err]/%[ssl_fc_is_resumed] \
+     %[ssl_fc_sni]/%sslv/%sslc";
+
+/// What a format is for: it decides how samples are escaped and blanks treated.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Usage {
+    /// Headers, URIs, bodies and other strings of rules: control characters become `%XX`.
+    Http,
+    /// `log-format`, `log-format-sd`, `error-log-format`: runs of blanks are one, what is empty
+    /// is `-`.
+    Log,
+    /// Plain text for TCP rules, checks and variables.
+    Text,
+    /// `unique-id-format`: as for headers, runs of blanks are one.
+    UniqueId,
+}
+
+/// How items are written.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Flags {
+    /// `Q`: between double quotes.
+    pub quote: bool,
+    /// `X`: in hexadecimal.
+    pub hex: bool,
+    /// `E`: `"`, `\` and `]` are escaped.
+    pub escape: bool,
+    /// `bin`: bytes as they are.
+    pub bin: bool,
+    /// `json`: the whole line as a JSON object.
+    pub json: bool,
+    /// `cbor`: the whole line as a CBOR map.
+    pub cbor: bool,
+}
+
+/// One piece of a format.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item {
+    /// Text.
+    Literal(String),
+    /// One or more blanks of a format that merges them.
+    Blank,
+    /// `%alias`.
+    Alias {
+        /// Its row.
+        alias: &'static Alias,
+        /// How it is written.
+        flags: Flags,
+        /// `%(name)`.
+        name: Option<String>,
+    },
+    /// `%[expr]`.
+    Sample {
+        /// The expression.
+        expr: Box<Expr>,
+        /// How it is written.
+        flags: Flags,
+        /// `%(name)`.
+        name: Option<String>,
+    },
+}
+
+/// A parsed format.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogFormat {
+    /// The text as written.
+    pub source: String,
+    /// What it is for.
+    pub usage: Usage,
+    /// Its pieces.
+    pub items: Vec<Item>,
+    /// Encoding of the whole line (`%{+json}o`, `%{+cbor}o`, `%{+bin}o`).
+    pub global: Flags,
+}
+
+impl LogFormat {
+    /// Parses `text`.
+    ///
+    /// # Errors
+    /// With the byte range at fault.
+    pub fn parse(text: &str, usage: Usage) -> Result<LogFormat, Error> {
+        let mut parser = Parser {
+            text,
+            usage,
+            items: Vec::new(),
+            flags: Flags::default(),
+        };
+        parser.run()?;
+        let Parser { items, flags, .. } = parser;
+        Ok(LogFormat {
+            source: text.to_owned(),
+            usage,
+            items,
+            global: flags,
+        })
+    }
+
+    /// The text when nothing in it varies.
+    pub fn as_literal(&self) -> Option<&str> {
+        match self.items.as_slice() {
+            [] => Some(""),
+            [Item::Literal(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The expressions in it.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Sample { expr, .. } => Some(&**expr),
+            _ => None,
+        })
+    }
+
+    /// The aliases in it.
+    pub fn aliases(&self) -> impl Iterator<Item = &'static Alias> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Alias { alias, .. } => Some(*alias),
+            _ => None,
+        })
+    }
+
+    /// An alias that says something in HTTP mode only, when there is one.
+    pub fn http_only(&self) -> Option<&'static Alias> {
+        self.aliases().find(|alias| alias.http_only)
+    }
+
+    /// Words parsed but not evaluated yet; encodings of the whole line count.
+    pub fn unserved(&self) -> Vec<&'static str> {
+        let mut all: Vec<_> = self.exprs().flat_map(Expr::unserved).collect();
+        if self.global.json {
+            all.push("%{+json}o");
+        }
+        if self.global.cbor {
+            all.push("%{+cbor}o");
+        }
+        all
+    }
+
+    /// What the expressions name elsewhere.
+    pub fn references(&self) -> Vec<Reference> {
+        self.exprs().flat_map(Expr::references).collect()
+    }
+
+    /// Where every expression of the format may be evaluated.
+    pub fn phases(&self) -> Phases {
+        self.exprs()
+            .fold(Phases::ALWAYS, |sum, expr| sum & expr.phases())
+    }
+
+    /// Whether every expression may be evaluated at `phase`.
+    ///
+    /// # Errors
+    /// Naming the first that may not.
+    pub fn available(&self, phase: Phase) -> Result<(), Error> {
+        self.exprs().try_for_each(|expr| expr.available(phase))
+    }
+
+    /// Joins the expressions to the map files they name.
+    ///
+    /// # Errors
+    /// When a file cannot be used.
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.items.iter_mut().try_for_each(|item| match item {
+            Item::Sample { expr, .. } => expr.link(linker),
+            _ => Ok(()),
+        })
+    }
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+struct Parser<'t> {
+    text: &'t str,
+    usage: Usage,
+    items: Vec<Item>,
+    flags: Flags,
+}
+
+impl Parser<'_> {
+    fn merges_blanks(&self) -> bool {
+        matches!(self.usage, Usage::Log | Usage::UniqueId)
+    }
+
+    fn literal(&mut self, text: &str) {
+        match self.items.last_mut() {
+            Some(Item::Literal(before)) => before.push_str(text),
+            _ => self.items.push(Item::Literal(text.to_owned())),
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Error> {
+        let text = self.text;
+        let mut at = 0;
+        while let Some(c) = text[at..].chars().next() {
+            match c {
+                '%' if text[at + 1..].starts_with('%') => {
+                    self.literal("%");
+                    at += 2;
+                }
+                '%' => at = self.item(at)?,
+                ' ' if self.merges_blanks() => {
+                    if self.items.last() != Some(&Item::Blank) {
+                        self.items.push(Item::Blank);
+                    }
+                    at += 1;
+                }
+                c => {
+                    self.literal(&text[at..at + c.len_utf8()]);
+                    at += c.len_utf8();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Parses what starts with the percent sign at `start`; gives where it ends.
+    fn item(&mut self, start: usize) -> Result<usize, Error> {
+        let text = self.text;
+        let mut at = start + 1;
+        let mut flags = self.flags;
+        let mut name = None;
+        loop {
+            match text[at..].chars().next() {
+                Some('(') if name.is_none() => {
+                    let end = closing(text, at, ')')?;
+                    let inside = &text[at + 1..end];
+                    let (label, kind) = inside.split_once(':').unwrap_or((inside, ""));
+                    if !matches!(kind, "" | "str" | "sint" | "bool") {
+                        return Err(Error::new(
+                            format!("unknown type '{kind}': use 'str', 'sint' or 'bool'"),
+                            at + 1 + label.len() + 1..end,
+                        ));
+                    }
+                    name = (!label.is_empty()).then(|| label.to_owned());
+                    at = end + 1;
+                }
+                Some('{') => {
+                    let end = closing(text, at, '}')?;
+                    set_flags(&mut flags, &text[at + 1..end], at + 1)?;
+                    at = end + 1;
+                }
+                Some('[') => {
+                    let (expr, end) = Expr::parse_prefix(text, at + 1)?;
+                    if !text[end..].starts_with(']') {
+                        return Err(Error::new(
+                            "expected ']' after the sample expression",
+                            end..(end + 1).min(text.len()).max(end),
+                        ));
+                    }
+                    self.items.push(Item::Sample {
+                        expr: Box::new(expr),
+                        flags,
+                        name,
+                    });
+                    return Ok(end + 1);
+                }
+                Some(c) if c.is_ascii_alphabetic() => {
+                    return self.alias_at(start, at, flags, name);
+                }
+                _ => {
+                    let end = text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+                    return Err(Error::new(
+                        "missing alias or expression after '%' (a percent sign itself is '%%')",
+                        start..end,
+                    ));
+                }
+            }
+        }
+    }
+
+    fn alias_at(
+        &mut self,
+        start: usize,
+        at: usize,
+        flags: Flags,
+        name: Option<String>,
+    ) -> Result<usize, Error> {
+        let rest = &self.text.as_bytes()[at..];
+        let end = at
+            + rest
+                .iter()
+                .position(|b| !b.is_ascii_alphanumeric())
+                .unwrap_or(rest.len());
+        let word = &self.text[at..end];
+        match alias(word) {
+            Some(Alias {
+                id: AliasId::Options,
+                ..
+            }) => self.flags = flags,
+            Some(alias) => self.items.push(Item::Alias { alias, flags, name }),
+            None => {
+                let hint = nearest(word, ALIASES.iter().map(|row| row.word));
+                return Err(Error::new(
+                    format!(
+                        "no such format alias '{word}' (to emit the '%' character verbatim, \
+                         use '%%')"
+                    ),
+                    start..end,
+                )
+                .with_hint(hint));
+            }
+        }
+        Ok(end)
+    }
+}
+
+fn closing(text: &str, at: usize, close: char) -> Result<usize, Error> {
+    match text[at..].find(close) {
+        Some(end) => Ok(at + end),
+        None => Err(Error::new(format!("missing '{close}'"), at..text.len())),
+    }
+}
+
+fn set_flags(flags: &mut Flags, text: &str, at: usize) -> Result<(), Error> {
+    let mut from = at;
+    for part in text.split(',') {
+        let range = from..from + part.len();
+        from += part.len() + 1;
+        let (on, name) = match part.as_bytes().first() {
+            Some(b'+') => (true, &part[1..]),
+            Some(b'-') => (false, &part[1..]),
+            Some(_) => (true, part),
+            None => continue,
+        };
+        match name {
+            "Q" => flags.quote = on,
+            "X" => flags.hex = on,
+            "E" => flags.escape = on,
+            "bin" => flags.bin = on,
+            "json" => flags.json = on,
+            "cbor" => flags.cbor = on,
+            _ => {
+                return Err(Error::new(
+                    format!("unknown flag '{name}': use Q, X, E, bin, json or cbor"),
+                    range,
+                ));
+            }
+        }
+    }
+    Ok(())
+}

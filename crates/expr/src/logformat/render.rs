@@ -1,0 +1,1 @@
+//! Writing a format out: HAProxy`s escaping and number forms.

@@ -1,0 +1,1 @@
+//! Log formats against what the manual says of them.

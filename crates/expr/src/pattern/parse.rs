@@ -1,0 +1,171 @@
+//! One pattern: from text to what is compared.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::Method;
+use crate::args::{mask4, mask6};
+use crate::error::Error;
+use crate::expr::unhex;
+use crate::regex::Regex;
+
+/// A pattern ready to be compared.
+#[derive(Clone, Debug)]
+pub(super) enum Pattern {
+    Bytes(Vec<u8>),
+    Range(Range),
+    V4 { net: u32, mask: u32 },
+    V6 { net: u128, mask: u128 },
+    Regex(Regex),
+}
+
+/// An inclusive range of integers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Range {
+    pub(super) low: i64,
+    pub(super) high: i64,
+}
+
+pub(super) fn parse(text: &str, method: Method, fold: bool) -> Result<Pattern, Error> {
+    let whole = 0..text.len();
+    Ok(match method {
+        Method::Int | Method::Len => Pattern::Range(parse_range(text).ok_or_else(|| {
+            Error::new(
+                format!("'{text}' is neither a number nor a range of numbers"),
+                whole,
+            )
+        })?),
+        Method::Ip => parse_net(text).ok_or_else(|| {
+            Error::new(
+                format!("'{text}' is not a valid IPv4 or IPv6 address or network"),
+                whole,
+            )
+        })?,
+        Method::Reg => Pattern::Regex(Regex::new(text, fold)?),
+        Method::Bin => Pattern::Bytes(unhex(text).ok_or_else(|| {
+            Error::new(
+                format!("'{text}': an even number of hexadecimal digits must be given"),
+                whole,
+            )
+        })?),
+        Method::Dir => Pattern::Bytes(trimmed(text, |byte| byte == b'/')),
+        Method::Dom => Pattern::Bytes(trimmed(text, is_domain_delimiter)),
+        Method::Beg | Method::Bool | Method::End | Method::Found | Method::Str | Method::Sub => {
+            Pattern::Bytes(text.as_bytes().to_vec())
+        }
+    })
+}
+
+/// Whether `text` is a pattern for `method`.
+pub(crate) fn check(text: &str, method: Method, fold: bool) -> Result<(), Error> {
+    parse(text, method, fold).map(|_| ())
+}
+
+pub(super) fn is_domain_delimiter(byte: u8) -> bool {
+    matches!(byte, b'.' | b':' | b'/' | b'?')
+}
+
+fn trimmed(text: &str, is_delimiter: fn(u8) -> bool) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let Some(start) = bytes.iter().position(|byte| !is_delimiter(*byte)) else {
+        return Vec::new();
+    };
+    let end = bytes
+        .iter()
+        .rposition(|byte| !is_delimiter(*byte))
+        .map_or(start, |at| at + 1);
+    bytes[start..end].to_vec()
+}
+
+/// `5`, `5:`, `:5`, `5:7`; dotted pairs (`3.1`) count as 16 bits each.
+fn parse_range(text: &str) -> Option<Range> {
+    match text.split_once(':') {
+        None => {
+            let number = parse_number(text)?;
+            Some(Range {
+                low: number,
+                high: number,
+            })
+        }
+        Some((low, high)) => {
+            if low.is_empty() && high.is_empty() {
+                return None;
+            }
+            let range = Range {
+                low: if low.is_empty() {
+                    i64::MIN
+                } else {
+                    parse_number(low)?
+                },
+                high: if high.is_empty() {
+                    i64::MAX
+                } else {
+                    parse_number(high)?
+                },
+            };
+            (range.low <= range.high).then_some(range)
+        }
+    }
+}
+
+fn parse_number(text: &str) -> Option<i64> {
+    match text.split_once('.') {
+        None => text.parse().ok(),
+        Some((major, minor)) => Some(
+            (i64::from(major.parse::<u16>().ok()?) << 16) + i64::from(minor.parse::<u16>().ok()?),
+        ),
+    }
+}
+
+/// An address or a network: IPv4 may leave out zero bytes in the middle (`10.12/8`).
+pub(super) fn parse_net(text: &str) -> Option<Pattern> {
+    let (address, mask) = match text.split_once('/') {
+        Some((address, mask)) => (address, Some(mask)),
+        None => (text, None),
+    };
+    if address.contains(':') {
+        let net = u128::from(address.parse::<Ipv6Addr>().ok()?);
+        let mask = match mask {
+            Some(mask) => mask6(mask)?,
+            None => u128::MAX,
+        };
+        return Some(Pattern::V6 {
+            net: net & mask,
+            mask,
+        });
+    }
+    let net = u32::from(parse_short_v4(address)?);
+    let mask = match mask {
+        Some(mask) => mask4(mask)?,
+        None => u32::MAX,
+    };
+    Some(Pattern::V4 {
+        net: net & mask,
+        mask,
+    })
+}
+
+fn parse_short_v4(text: &str) -> Option<Ipv4Addr> {
+    let mut octets = [0u8; 4];
+    let mut count = 0;
+    for part in text.split('.') {
+        if part.is_empty() || part.len() > 3 || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        *octets.get_mut(count)? = part.parse().ok()?;
+        count += 1;
+    }
+    match count {
+        4 => {}
+        // The last number is the last byte; those left out before it are zero.
+        2 | 3 => {
+            octets[3] = octets[count - 1];
+            octets[count - 1] = 0;
+        }
+        _ => return None,
+    }
+    Some(Ipv4Addr::from(octets))
+}
+
+pub(super) fn parse_ip(text: &str) -> Option<IpAddr> {
+    text.parse().ok()
+}

@@ -1,0 +1,1 @@
+//! Patterns against what the manual says of them.

@@ -1,0 +1,298 @@
+//! Samples: their types, their values and HAProxy's implicit casts between them.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::scratch::{Scratch, Text};
+
+/// The type of a sample (manual 7.1, and `smp` types of `haproxy -dKsmp`).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Kind {
+    /// Known only when evaluated.
+    Any,
+    /// A converter that gives back the type it took.
+    Same,
+    /// Boolean.
+    Bool,
+    /// Signed 64-bit integer.
+    Int,
+    /// IPv4 or IPv6.
+    Addr,
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+    /// Text.
+    Str,
+    /// Bytes.
+    Bin,
+    /// HTTP method.
+    Meth,
+}
+
+impl Kind {
+    /// The name HAProxy gives the type.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Kind::Any => "any",
+            Kind::Same => "same",
+            Kind::Bool => "bool",
+            Kind::Int => "sint",
+            Kind::Addr => "addr",
+            Kind::Ipv4 => "ipv4",
+            Kind::Ipv6 => "ipv6",
+            Kind::Str => "str",
+            Kind::Bin => "bin",
+            Kind::Meth => "meth",
+        }
+    }
+
+    /// Whether a sample of this type can be turned into `to` (manual 7.3.1 of 3.x, cast matrix).
+    pub const fn casts_to(self, to: Kind) -> bool {
+        use Kind::{Addr, Any, Bin, Bool, Int, Ipv4, Ipv6, Meth, Same, Str};
+        match (self, to) {
+            (Any | Same, _) | (_, Any | Same) => true,
+            (Bool, Bool | Int | Str) => true,
+            (Int, Meth) => false,
+            (Int, _) => true,
+            (Addr | Ipv4, Int | Addr | Ipv4 | Ipv6 | Str | Bin) => true,
+            (Ipv6, Addr | Ipv4 | Ipv6 | Str | Bin) => true,
+            (Str, _) => true,
+            (Bin, Str | Bin | Meth) => true,
+            (Meth, Str | Bin | Meth) => true,
+            (Bool | Addr | Ipv4 | Ipv6 | Bin | Meth, _) => false,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// A sample as seen by the caller of `eval`: bytes borrow the request or the scratch.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Value<'a> {
+    /// Boolean.
+    Bool(bool),
+    /// Signed integer.
+    Int(i64),
+    /// IPv4 address.
+    Ipv4(Ipv4Addr),
+    /// IPv6 address.
+    Ipv6(Ipv6Addr),
+    /// Text, in whatever encoding the peer used.
+    Str(&'a [u8]),
+    /// Bytes.
+    Bin(&'a [u8]),
+    /// HTTP method.
+    Meth(&'a [u8]),
+}
+
+impl Value<'_> {
+    /// The type of the value.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Value::Bool(_) => Kind::Bool,
+            Value::Int(_) => Kind::Int,
+            Value::Ipv4(_) => Kind::Ipv4,
+            Value::Ipv6(_) => Kind::Ipv6,
+            Value::Str(_) => Kind::Str,
+            Value::Bin(_) => Kind::Bin,
+            Value::Meth(_) => Kind::Meth,
+        }
+    }
+
+    /// Appends the value as text, as HAProxy casts it to a string (binary is appended raw).
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        match self {
+            Value::Bool(flag) => out.push(b'0' + u8::from(*flag)),
+            Value::Int(number) => push_int(out, *number),
+            Value::Ipv4(address) => push_display(out, address),
+            Value::Ipv6(address) => push_display(out, address),
+            Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes) => {
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+
+    /// The value as an integer, when it casts to one.
+    pub fn to_int(&self) -> Option<i64> {
+        match self {
+            Value::Bool(flag) => Some(i64::from(*flag)),
+            Value::Int(number) => Some(*number),
+            Value::Ipv4(address) => Some(i64::from(u32::from(*address))),
+            Value::Str(bytes) => parse_int(bytes),
+            Value::Ipv6(_) | Value::Bin(_) | Value::Meth(_) => None,
+        }
+    }
+}
+
+/// A sample while it is worked on: its bytes are held elsewhere or kept in the scratch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sample<'f> {
+    Bool(bool),
+    Int(i64),
+    Ipv4(Ipv4Addr),
+    Ipv6(Ipv6Addr),
+    Str(Text<'f>),
+    Bin(Text<'f>),
+    Meth(Text<'f>),
+}
+
+impl<'f> Sample<'f> {
+    pub(crate) const fn held(bytes: &'f [u8]) -> Sample<'f> {
+        Sample::Str(Text::Held(bytes))
+    }
+
+    pub(crate) fn ip(address: IpAddr) -> Sample<'f> {
+        match address {
+            IpAddr::V4(v4) => Sample::Ipv4(v4),
+            IpAddr::V6(v6) => Sample::Ipv6(v6),
+        }
+    }
+
+    pub(crate) fn from_value(value: Value<'f>) -> Sample<'f> {
+        match value {
+            Value::Bool(flag) => Sample::Bool(flag),
+            Value::Int(number) => Sample::Int(number),
+            Value::Ipv4(address) => Sample::Ipv4(address),
+            Value::Ipv6(address) => Sample::Ipv6(address),
+            Value::Str(bytes) => Sample::Str(Text::Held(bytes)),
+            Value::Bin(bytes) => Sample::Bin(Text::Held(bytes)),
+            Value::Meth(bytes) => Sample::Meth(Text::Held(bytes)),
+        }
+    }
+
+    pub(crate) fn value<'a>(&self, scratch: &'a Scratch) -> Value<'a>
+    where
+        'f: 'a,
+    {
+        match self {
+            Sample::Bool(flag) => Value::Bool(*flag),
+            Sample::Int(number) => Value::Int(*number),
+            Sample::Ipv4(address) => Value::Ipv4(*address),
+            Sample::Ipv6(address) => Value::Ipv6(*address),
+            Sample::Str(text) => Value::Str(scratch.bytes(*text)),
+            Sample::Bin(text) => Value::Bin(scratch.bytes(*text)),
+            Sample::Meth(text) => Value::Meth(scratch.bytes(*text)),
+        }
+    }
+
+    /// HAProxy's implicit cast to `to`; `None` when the contents do not allow it.
+    pub(crate) fn cast(self, to: Kind, scratch: &mut Scratch) -> Option<Sample<'f>> {
+        let done = match (self, to) {
+            (_, Kind::Any | Kind::Same) => self,
+            (Sample::Bool(_), Kind::Bool)
+            | (Sample::Int(_), Kind::Int)
+            | (Sample::Ipv4(_), Kind::Ipv4 | Kind::Addr)
+            | (Sample::Ipv6(_), Kind::Ipv6 | Kind::Addr)
+            | (Sample::Str(_), Kind::Str)
+            | (Sample::Bin(_), Kind::Bin)
+            | (Sample::Meth(_), Kind::Meth) => self,
+            (Sample::Bool(flag), Kind::Int) => Sample::Int(i64::from(flag)),
+            (Sample::Int(number), Kind::Bool) => Sample::Bool(number != 0),
+            (Sample::Int(number), Kind::Ipv4 | Kind::Addr) => {
+                Sample::Ipv4(Ipv4Addr::from(number as u32))
+            }
+            (Sample::Int(number), Kind::Ipv6) => {
+                Sample::Ipv6(Ipv4Addr::from(number as u32).to_ipv6_mapped())
+            }
+            (Sample::Int(number), Kind::Bin) => Sample::Bin(scratch.keep(&number.to_be_bytes())),
+            (Sample::Ipv4(address), Kind::Int) => Sample::Int(i64::from(u32::from(address))),
+            (Sample::Ipv4(address), Kind::Ipv6) => Sample::Ipv6(address.to_ipv6_mapped()),
+            (Sample::Ipv4(address), Kind::Bin) => Sample::Bin(scratch.keep(&address.octets())),
+            (Sample::Ipv6(address), Kind::Bin) => Sample::Bin(scratch.keep(&address.octets())),
+            (Sample::Ipv6(address), Kind::Ipv4) => Sample::Ipv4(v6_to_v4(&address)?),
+            (Sample::Bool(_) | Sample::Int(_) | Sample::Ipv4(_) | Sample::Ipv6(_), Kind::Str) => {
+                let mut out = scratch.open();
+                self.value(scratch).append_to(&mut out);
+                Sample::Str(scratch.close(out))
+            }
+            (Sample::Str(text), _) => cast_text(text, to, scratch)?,
+            (Sample::Bin(text) | Sample::Meth(text), Kind::Str) => Sample::Str(text),
+            (Sample::Bin(text), Kind::Meth) => Sample::Meth(text),
+            (Sample::Meth(text), Kind::Bin) => Sample::Bin(text),
+            _ => return None,
+        };
+        Some(done)
+    }
+}
+
+fn cast_text<'f>(text: Text<'f>, to: Kind, scratch: &Scratch) -> Option<Sample<'f>> {
+    let bytes = scratch.bytes(text);
+    Some(match to {
+        Kind::Int => Sample::Int(parse_int(bytes)?),
+        Kind::Bool => Sample::Bool(parse_int(bytes)? != 0),
+        Kind::Addr => Sample::ip(parse_addr(bytes)?),
+        Kind::Ipv4 => match parse_addr(bytes)? {
+            IpAddr::V4(v4) => Sample::Ipv4(v4),
+            IpAddr::V6(_) => return None,
+        },
+        Kind::Ipv6 => match parse_addr(bytes)? {
+            IpAddr::V4(_) => return None,
+            IpAddr::V6(v6) => Sample::Ipv6(v6),
+        },
+        Kind::Bin => Sample::Bin(text),
+        Kind::Meth => Sample::Meth(text),
+        Kind::Str | Kind::Any | Kind::Same => Sample::Str(text),
+    })
+}
+
+/// An IPv6 address that stands for an IPv4 one: `::ffff:a.b.c.d`, `::a.b.c.d`, `2002:ab:cd::`.
+pub(crate) fn v6_to_v4(address: &Ipv6Addr) -> Option<Ipv4Addr> {
+    let o = address.octets();
+    let zeros = |range: std::ops::Range<usize>| o[range].iter().all(|byte| *byte == 0);
+    if o[0] == 0x20 && o[1] == 0x02 {
+        return Some(Ipv4Addr::new(o[2], o[3], o[4], o[5]));
+    }
+    if zeros(0..10) && ((o[10] == 0xff && o[11] == 0xff) || (o[10] == 0 && o[11] == 0)) {
+        return Some(Ipv4Addr::new(o[12], o[13], o[14], o[15]));
+    }
+    None
+}
+
+/// The leading decimal integer of `bytes` the way HAProxy casts a string: a sign, then digits,
+/// stopping at the first other byte; hexadecimal after `0x`.
+pub(crate) fn parse_int(bytes: &[u8]) -> Option<i64> {
+    let (negative, digits) = match bytes.first()? {
+        b'-' => (true, &bytes[1..]),
+        b'+' => (false, &bytes[1..]),
+        _ => (false, bytes),
+    };
+    let mut magnitude: i64 = 0;
+    for byte in digits {
+        if !byte.is_ascii_digit() {
+            break;
+        }
+        let digit = i64::from(byte - b'0');
+        let sum = magnitude.checked_mul(10).and_then(|m| {
+            if negative {
+                m.checked_sub(digit)
+            } else {
+                m.checked_add(digit)
+            }
+        });
+        match sum {
+            Some(sum) => magnitude = sum,
+            None => return Some(if negative { i64::MIN } else { i64::MAX }),
+        }
+    }
+    Some(magnitude)
+}
+
+/// An address written in full.
+pub(crate) fn parse_addr(bytes: &[u8]) -> Option<IpAddr> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+pub(crate) fn push_int(out: &mut Vec<u8>, number: i64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+pub(crate) fn push_display(out: &mut Vec<u8>, shown: &impl fmt::Display) {
+    use std::io::Write as _;
+    // Writing to a Vec cannot fail.
+    let _ = write!(out, "{shown}");
+}

@@ -1,0 +1,106 @@
+//! Variable names, manual 2.8 of 3.x ("Variables").
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::{Error, nearest};
+
+/// How long a variable lives.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Scope {
+    /// `check.`: one health check.
+    Check,
+    /// `proc.`: the process.
+    Proc,
+    /// `req.`: request processing.
+    Req,
+    /// `res.`: response processing.
+    Res,
+    /// `sess.`: the client's session.
+    Sess,
+    /// `txn.`: one request and its response.
+    Txn,
+}
+
+impl Scope {
+    const ALL: [Scope; 6] = [
+        Scope::Check,
+        Scope::Proc,
+        Scope::Req,
+        Scope::Res,
+        Scope::Sess,
+        Scope::Txn,
+    ];
+
+    /// The prefix without its dot.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Scope::Check => "check",
+            Scope::Proc => "proc",
+            Scope::Req => "req",
+            Scope::Res => "res",
+            Scope::Sess => "sess",
+            Scope::Txn => "txn",
+        }
+    }
+}
+
+/// The name of a variable: its scope and what follows the dot.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct VarName {
+    /// How long it lives.
+    pub scope: Scope,
+    /// The name after the dot.
+    pub name: Arc<str>,
+}
+
+impl VarName {
+    /// Parses `scope.name`.
+    ///
+    /// # Errors
+    /// When the scope is unknown or the name holds other bytes than letters, digits, `.` and `_`.
+    pub fn parse(text: &str) -> Result<VarName, Error> {
+        let whole = 0..text.len();
+        if text.is_empty() {
+            return Err(Error::new("cannot parse empty variable name", whole));
+        }
+        let (prefix, name) = text.split_once('.').unwrap_or((text, ""));
+        let Some(scope) = Scope::ALL.into_iter().find(|scope| scope.text() == prefix) else {
+            let hint = nearest(prefix, Scope::ALL.iter().map(|scope| scope.text()))
+                .map(|scope| format!("{scope}.{name}"));
+            return Err(Error::new(
+                format!(
+                    "invalid variable name '{text}': a scope among 'proc', 'sess', 'txn', 'req', \
+                     'res' and 'check' must come first, then a dot"
+                ),
+                whole,
+            )
+            .with_hint(hint));
+        };
+        if name.is_empty() || !text.contains('.') {
+            return Err(Error::new(
+                format!("invalid variable name '{text}': nothing after the scope"),
+                whole,
+            ));
+        }
+        let bad = name.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')));
+        if let Some(bad) = bad {
+            let at = prefix.len() + 1 + bad;
+            let wide = name[bad..].chars().next().map_or(1, char::len_utf8);
+            return Err(Error::new(
+                format!("invalid character in variable name '{text}'"),
+                at..at + wide,
+            ));
+        }
+        Ok(VarName {
+            scope,
+            name: name.into(),
+        })
+    }
+}
+
+impl fmt::Display for VarName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.scope.text(), self.name)
+    }
+}
