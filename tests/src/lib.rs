@@ -19,7 +19,7 @@ use std::time::Duration;
 pub use client::{Client, Response};
 pub use origin::{Origin, Request};
 pub use ports::free_port;
-pub use proxy::{Program, Proxy};
+pub use proxy::{Launch, Program, Proxy};
 pub use sink::LogSink;
 
 /// How long any single wait of a test may last: a deadline for what should come at once, long

@@ -1,5 +1,6 @@
 //! A proxy under test: HAProxy or Ballast, started with a configuration, stopped with the test.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -123,6 +124,19 @@ pub struct Finished {
     pub stdout: String,
 }
 
+/// How a proxy is started, beyond its program and its configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Launch<'a> {
+    /// Files (name, content) written into the working directory first.
+    pub files: &'a [(&'a str, &'a str)],
+    /// Ports of 127.0.0.1 that must be listened on before the test goes on.
+    pub ports: &'a [u16],
+    /// A command the program is run under, `strace -D` for one: it must become the program.
+    pub under: &'a [&'a str],
+    /// Environment variables, besides those of the test.
+    pub variables: &'a [(&'a str, &'a str)],
+}
+
 /// A running proxy. Dropping it kills it.
 #[derive(Debug)]
 pub struct Proxy {
@@ -135,37 +149,40 @@ impl Proxy {
     /// Starts the program in the foreground with this configuration, and returns when all
     /// `ports` (of 127.0.0.1) are listened on.
     ///
-    /// The working directory is a temporary one, see [`Proxy::directory`]; files the
-    /// configuration names relatively can be written there with [`Proxy::start_with`].
-    ///
     /// # Panics
     ///
     /// When the program ends first, or is not ready in time: the message holds its stderr.
     #[must_use]
     pub fn start(program: &Program, configuration: &str, ports: &[u16]) -> Self {
-        Self::start_with(program, configuration, ports, &[])
+        Self::launch(
+            program,
+            configuration,
+            &Launch {
+                ports,
+                ..Launch::default()
+            },
+        )
     }
 
-    /// As [`Proxy::start`], after writing `files` (name, content) into the working directory.
+    /// As [`Proxy::start`], with all that can be said of a start.
     ///
     /// # Panics
     ///
     /// As [`Proxy::start`].
     #[must_use]
-    pub fn start_with(
-        program: &Program,
-        configuration: &str,
-        ports: &[u16],
-        files: &[(&str, &str)],
-    ) -> Self {
+    pub fn launch(program: &Program, configuration: &str, launch: &Launch<'_>) -> Self {
         let directory = TempDir::new().expect("a temporary directory");
-        for (name, content) in files.iter().chain(&[("haproxy.cfg", configuration)]) {
+        for (name, content) in launch.files.iter().chain(&[("haproxy.cfg", configuration)]) {
             fs::write(directory.path().join(name), content).expect("a file of the test is written");
         }
         let stderr = File::create(directory.path().join("stderr")).expect("a file for stderr");
         let stdout = File::create(directory.path().join("stdout")).expect("a file for stdout");
-        let child = Command::new(program.path())
+        let words: Vec<&OsStr> = launch.under.iter().map(OsStr::new).collect();
+        let words = [&words, &[program.path().as_os_str()][..]].concat();
+        let child = Command::new(words[0])
+            .args(&words[1..])
             .args(["-db", "-f", "haproxy.cfg"])
+            .envs(launch.variables.iter().copied())
             .current_dir(directory.path())
             .stdin(Stdio::null())
             .stderr(stderr)
@@ -177,7 +194,7 @@ impl Proxy {
             directory,
             program: program.clone(),
         };
-        proxy.wait_until_listening(ports);
+        proxy.wait_until_listening(launch.ports);
         proxy
     }
 

@@ -1,0 +1,191 @@
+//! What a request may cost in the steady state: four data system calls, and no allocation.
+//!
+//! Both are counted from outside, on the program as it is shipped: with `strace`, and with a
+//! library that stands before the allocator.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use ballast_tests::{Client, Launch, Origin, Program, Proxy, WAIT_MAX, free_port, repository};
+use rustix::process::Signal;
+
+/// Requests before the count begins: pools fill, buffers reach their size.
+const WARM: usize = 300;
+/// Requests that are counted.
+const COUNTED: usize = 1_000;
+
+fn configuration(port: u16, origin: &Origin) -> String {
+    format!(
+        "\
+global
+    nbthread 1
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 20s
+    timeout server 20s
+frontend www
+    bind 127.0.0.1:{port}
+    acl is_api path_beg /api/
+    use_backend none if is_api
+    default_backend app
+backend app
+    server one 127.0.0.1:{}
+backend none
+    server none 127.0.0.1:1
+",
+        origin.port()
+    )
+}
+
+/// Calls of one kind, from the table `strace -c` prints.
+#[derive(Debug)]
+struct Calls {
+    name: String,
+    count: usize,
+    failed: usize,
+}
+
+/// The system calls of the program's whole life, in which it answered this many requests on one
+/// connection.
+fn calls_of_life(program: &Program, requests: usize) -> Vec<Calls> {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let launch = Launch {
+        ports: &[port],
+        // `-D`: the tracer steps aside, and the child of the test is the program itself.
+        under: &["strace", "-D", "-f", "-c", "-o", "calls"],
+        ..Launch::default()
+    };
+    let mut proxy = Proxy::launch(program, &configuration(port, &origin), &launch);
+    let mut client = Client::connect(port);
+    for _ in 0..requests {
+        assert_eq!(client.get("/").status, 200);
+    }
+    proxy.signal(Signal::TERM);
+    proxy.wait();
+    // The tracer writes its table after the program has ended.
+    let (file, deadline) = (proxy.directory().join("calls"), Instant::now() + WAIT_MAX);
+    let table = loop {
+        let table = fs::read_to_string(&file).unwrap_or_default();
+        if table.contains(" total\n") {
+            break table;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "strace writes its table: {table}"
+        );
+        std::thread::yield_now();
+    };
+    table.lines().filter_map(row).collect()
+}
+
+/// `% time  seconds  usecs/call  calls  [errors]  syscall`
+fn row(line: &str) -> Option<Calls> {
+    let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+    let (name, numbers) = columns.split_last()?;
+    let count = numbers.get(3)?.parse().ok()?;
+    let failed = numbers.get(4).map_or(Ok(0), |errors| errors.parse()).ok()?;
+    Some(Calls {
+        name: (*name).to_owned(),
+        count,
+        failed,
+    })
+}
+
+/// Calls for each request: what a longer life has more, divided by its requests.
+fn per_request(program: &Program, is_counted: impl Fn(&Calls) -> usize) -> f64 {
+    let sum = |requests| {
+        calls_of_life(program, requests)
+            .iter()
+            .map(&is_counted)
+            .sum::<usize>()
+    };
+    let (short, long) = (sum(WARM), sum(WARM + COUNTED));
+    assert!(long > 0, "strace saw calls");
+    f64::from(u32::try_from(long.saturating_sub(short)).expect("a few thousand calls"))
+        / f64::from(u32::try_from(COUNTED).expect("a thousand"))
+}
+
+fn moves_data(calls: &Calls) -> bool {
+    [
+        "recv", "send", "read", "write", "splice", "preadv", "pwritev",
+    ]
+    .iter()
+    .any(|kind| calls.name.starts_with(kind))
+}
+
+#[test]
+fn four_data_calls_a_request() {
+    let data = per_request(&Program::ballast(), |calls| {
+        if moves_data(calls) { calls.count } else { 0 }
+    });
+    assert!((3.9..=4.05).contains(&data), "{data} data calls a request");
+}
+
+#[test]
+fn no_call_is_made_in_vain() {
+    let vain = per_request(&Program::ballast(), |calls| {
+        let is_bookkeeping = calls.name.starts_with("timer") || calls.name == "epoll_ctl";
+        let failed = if moves_data(calls) { calls.failed } else { 0 };
+        if is_bookkeeping { calls.count } else { failed }
+    });
+    assert!(vain <= 0.05, "{vain} calls a request that move nothing");
+}
+
+/// Builds the library that counts, into cargo's directory for tests.
+fn counting_library() -> PathBuf {
+    let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcount.so");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O2", "-o"])
+        .arg(&library)
+        .arg(repository().join("tests/preload/count.c"))
+        .status()
+        .expect("cc is there: Rust links with it");
+    assert!(built.success(), "the library compiles");
+    library
+}
+
+#[test]
+fn no_allocation_a_request() {
+    let library = counting_library();
+    let (program, origin, port) = (Program::ballast(), Origin::saying("hello"), free_port());
+    let counter = tempfile::NamedTempFile::new().expect("a temporary file");
+    fs::write(counter.path(), 0_u64.to_ne_bytes()).expect("the file is written");
+    let variables = [
+        ("LD_PRELOAD", library.to_string_lossy().into_owned()),
+        (
+            "ALLOCATION_COUNT_FILE",
+            counter.path().to_string_lossy().into_owned(),
+        ),
+    ];
+    let launch = Launch {
+        ports: &[port],
+        variables: &variables
+            .each_ref()
+            .map(|(name, value)| (*name, value.as_str())),
+        ..Launch::default()
+    };
+    let allocations = || {
+        let bytes = fs::read(counter.path()).expect("the file is there");
+        u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
+    };
+    let _proxy = Proxy::launch(&program, &configuration(port, &origin), &launch);
+    assert!(
+        allocations() > 50,
+        "the start allocates, so the library counts"
+    );
+
+    let mut client = Client::connect(port);
+    for _ in 0..WARM {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let before = allocations();
+    for _ in 0..COUNTED {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let grown = allocations() - before;
+    // What runs once a second may allocate; a request may not.
+    assert!(grown < 20, "{grown} allocations in {COUNTED} requests");
+}
