@@ -1,1 +1,69 @@
 //! The validated configuration as plain data.
+//!
+//! `config` lowers text into these types; `engine` compiles them into what runs. Nothing
+//! here opens, listens or counts, and nothing that runs is read back into it, so two
+//! configurations can be compared, printed and diffed without a process.
+//!
+//! Defaults are already applied: a value that is `None` was set nowhere, and the doc comment
+//! of the field says what then holds. A `listen` section becomes one [`Frontend`] and one
+//! [`Backend`] of the same name, both marked [`Common::listen`].
+
+mod address;
+mod backend;
+mod check;
+mod common;
+mod frontend;
+mod global;
+mod log;
+mod server;
+
+pub use address::{Address, Host, Network, PortSpec};
+pub use backend::{
+    Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashFunction,
+    HashType, HttpReuse, Redispatch, RetryOn, UriKey, UseServer, UseServerTarget,
+};
+pub use check::{
+    Check, CheckConnect, CheckExpect, CheckPayload, CheckRule, CheckSend, ExpectOutcome,
+    ExpectSubject, HttpCheckSend,
+};
+pub use common::{
+    Common, ConnectionMode, ErrorPage, ErrorPages, ForwardFor, Forwarded, ForwardedNode, Keepalive,
+    Mode, Origin,
+};
+pub use frontend::{
+    Bind, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, HeaderCapture, Monitor,
+    Route, RouteTarget, UnixOwner,
+};
+pub use global::{CliLevel, CpuMap, Global, SeverityOutput, StatsSocket, Tune};
+pub use log::{Facility, Level, LogEndpoint, LogFormatName, LogLines, LogSample, LogTarget};
+pub use server::{
+    HashKey, InitAddr, InitState, Observe, OnError, OnMarkedDown, OnMarkedUp, ProxyProtocol,
+    Server, ServerChecks, SourceAddress,
+};
+
+/// A whole configuration, ready to be compiled and run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    /// The `global` section(s), merged.
+    pub global: Global,
+    /// Every `frontend` and the front half of every `listen`, in file order.
+    pub frontends: Vec<Frontend>,
+    /// Every `backend` and the back half of every `listen`, in file order.
+    pub backends: Vec<Backend>,
+}
+
+impl Config {
+    /// The backend of that name.
+    pub fn backend(&self, name: &str) -> Option<&Backend> {
+        self.backends
+            .iter()
+            .find(|backend| backend.common.name == name)
+    }
+
+    /// The frontend of that name.
+    pub fn frontend(&self, name: &str) -> Option<&Frontend> {
+        self.frontends
+            .iter()
+            .find(|frontend| frontend.common.name == name)
+    }
+}

@@ -1,0 +1,329 @@
+//! Backends: the servers, and how one is chosen, reached and given up.
+
+use std::time::Duration;
+
+use ballast_expr::{Condition, Expr, LogFormat};
+
+use crate::{Check, Common, Forwarded, Keepalive, Server};
+
+/// A `backend`, or the back half of a `listen`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Backend {
+    /// Name, mode, and what frontends have too.
+    pub common: Common,
+    /// `server` lines and expanded `server-template` lines, in order.
+    pub servers: Vec<Server>,
+    /// `balance`.
+    pub balance: Balance,
+    /// `hash-type`.
+    pub hash_type: HashType,
+    /// `hash-balance-factor`: percent of the mean load a server may take; 0 is off.
+    pub hash_balance_factor: u32,
+    /// `cookie`.
+    pub cookie: Option<CookiePersistence>,
+    /// `dynamic-cookie-key`.
+    pub dynamic_cookie_key: Option<String>,
+    /// `timeout connect` and its siblings.
+    pub timeouts: BackendTimeouts,
+    /// `retries`; 3 by default.
+    pub retry_count_max: u32,
+    /// `option redispatch`.
+    pub redispatch: Option<Redispatch>,
+    /// `retry-on`.
+    pub retry_on: RetryOn,
+    /// `fullconn`; a tenth of the frontends' `maxconn` when `None`.
+    pub full_connections: Option<u32>,
+    /// `http-reuse`.
+    pub http_reuse: HttpReuse,
+    /// How servers are probed.
+    pub check: Check,
+    /// `use-server` rules, in order.
+    pub use_servers: Vec<UseServer>,
+    /// `option forwarded`.
+    pub forwarded: Option<Forwarded>,
+    /// TCP keep-alive towards servers.
+    pub keepalive: Keepalive,
+    /// `source` of the section, for servers that set none.
+    pub source: Option<crate::SourceAddress>,
+    /// Boolean options that only backends know.
+    pub options: BackendOptions,
+    /// `max-keep-alive-queue`.
+    pub keep_alive_queue_max: Option<u32>,
+    /// `load-server-state-from-file`: the file to read, when any.
+    pub server_state_file: Option<String>,
+}
+
+/// Boolean `option` words that only backends know.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct BackendOptions {
+    /// `option allbackups`: all backup servers work together.
+    pub all_backups: bool,
+    /// `option persist`: a cookie's server is tried even when it is down.
+    pub persist: bool,
+    /// `option prefer-last-server`.
+    pub prefer_last_server: bool,
+    /// `option http-pretend-keepalive`.
+    pub pretend_keepalive: bool,
+    /// `option checkcache`.
+    pub check_cache: bool,
+    /// `option log-health-checks`.
+    pub log_health_checks: bool,
+    /// `option tcp-smart-connect`.
+    pub smart_connect: bool,
+    /// `option h1-case-adjust-bogus-server`.
+    pub case_adjust: bool,
+    /// `option transparent`: the client's own destination is the server.
+    pub transparent: bool,
+    /// `option http-proxy`-free `dispatch` has no row here: it was removed.
+    pub http_drop_request_trailers: bool,
+}
+
+/// Timeouts of a backend. `None` is no limit, except where a field says otherwise.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct BackendTimeouts {
+    /// `timeout connect`.
+    pub connect: Option<Duration>,
+    /// `timeout server`.
+    pub server: Option<Duration>,
+    /// `timeout server-fin`; [`Self::server`] when `None`.
+    pub server_fin: Option<Duration>,
+    /// `timeout queue`; [`Self::connect`] when `None`.
+    pub queue: Option<Duration>,
+    /// `timeout tunnel`; client and server timeouts when `None`.
+    pub tunnel: Option<Duration>,
+    /// `timeout check`; bounds the read of a probe's answer.
+    pub check: Option<Duration>,
+    /// `timeout tarpit`; [`Self::connect`] when `None`.
+    pub tarpit: Option<Duration>,
+    /// `timeout http-request` and `http-keep-alive` given to a backend act where it is the
+    /// backend of a request that waits for its body (`option http-buffer-request`).
+    pub http_request: Option<Duration>,
+    /// `timeout http-keep-alive` of the backend.
+    pub http_keep_alive: Option<Duration>,
+}
+
+/// `balance`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Balance {
+    /// `roundrobin`: by weight, weights change live. The default with `mode http` too.
+    #[default]
+    RoundRobin,
+    /// `static-rr`: by weight, fixed.
+    StaticRoundRobin,
+    /// `leastconn`.
+    LeastConnections,
+    /// `first`: fill the first server before the next.
+    First,
+    /// `source`: by client address.
+    Source,
+    /// `uri [whole] [len N] [depth N] [path-only]`.
+    Uri(UriKey),
+    /// `url_param <name> [check_post]`.
+    UrlParam {
+        /// The parameter's name.
+        name: String,
+        /// Look for it in a POST body too.
+        check_post: bool,
+    },
+    /// `hdr(<name>) [use_domain_only]`.
+    Header {
+        /// The header's name.
+        name: String,
+        /// Hash only the domain part of a host name.
+        domain_only: bool,
+    },
+    /// `rdp-cookie(<name>)`.
+    RdpCookie(String),
+    /// `random(<draws>)`.
+    Random(u32),
+    /// `hash <expression>`.
+    Hash(Expr),
+    /// `sticky`, of `mode log` backends.
+    Sticky,
+}
+
+impl Balance {
+    /// The word as statistics show it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::RoundRobin => "roundrobin",
+            Self::StaticRoundRobin => "static-rr",
+            Self::LeastConnections => "leastconn",
+            Self::First => "first",
+            Self::Source => "source",
+            Self::Uri(_) => "uri",
+            Self::UrlParam { .. } => "url_param",
+            Self::Header { .. } => "hdr",
+            Self::RdpCookie(_) => "rdp-cookie",
+            Self::Random(_) => "random",
+            Self::Hash(_) => "hash",
+            Self::Sticky => "sticky",
+        }
+    }
+}
+
+/// Which part of the URI `balance uri` hashes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct UriKey {
+    /// `whole`: the query string too.
+    pub whole: bool,
+    /// `path-only`: an authority before the path is left out.
+    pub path_only: bool,
+    /// `len`: at most this many bytes.
+    pub length_max: Option<u32>,
+    /// `depth`: at most this many directories.
+    pub depth_max: Option<u32>,
+}
+
+/// `hash-type <method> <function> <modifier>`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct HashType {
+    /// `consistent` instead of `map-based`.
+    pub consistent: bool,
+    /// The hash function.
+    pub function: HashFunction,
+    /// `avalanche`. Also what `hash-type avalanche` alone stands for.
+    pub avalanche: bool,
+}
+
+/// The hash functions of `hash-type`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum HashFunction {
+    /// `sdbm`, the default.
+    #[default]
+    Sdbm,
+    /// `djb2`.
+    Djb2,
+    /// `wt6`.
+    Wt6,
+    /// `crc32`.
+    Crc32,
+    /// `none`: the key's own number.
+    None,
+}
+
+/// `cookie` (configuration manual, section 4.2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CookiePersistence {
+    /// Cookie name.
+    pub name: String,
+    /// `rewrite`, `insert`, `prefix`, or none of them: only read.
+    pub mode: CookieMode,
+    /// `indirect`.
+    pub indirect: bool,
+    /// `nocache`.
+    pub nocache: bool,
+    /// `postonly`.
+    pub postonly: bool,
+    /// `preserve`.
+    pub preserve: bool,
+    /// `httponly`.
+    pub httponly: bool,
+    /// `secure`.
+    pub secure: bool,
+    /// `domain`, each of them.
+    pub domains: Vec<String>,
+    /// `maxidle`.
+    pub idle_max: Option<Duration>,
+    /// `maxlife`.
+    pub life_max: Option<Duration>,
+    /// `dynamic`.
+    pub dynamic: bool,
+    /// `attr`, each of them.
+    pub attributes: Vec<String>,
+}
+
+/// What `cookie` does to responses.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum CookieMode {
+    /// None of the words: the cookie is read and never written.
+    #[default]
+    Passive,
+    /// `rewrite`.
+    Rewrite,
+    /// `insert`.
+    Insert,
+    /// `prefix`.
+    Prefix,
+}
+
+/// `option redispatch [interval]`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Redispatch {
+    /// Positive: on every n-th retry. Negative: on the n-th before the last; -1, the default,
+    /// is the last retry. 0 never.
+    pub interval: i32,
+}
+
+/// `retry-on`: which failures may be tried again.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RetryOn {
+    /// `conn-failure`, the default.
+    pub conn_failure: bool,
+    /// `empty-response`.
+    pub empty_response: bool,
+    /// `junk-response`.
+    pub junk_response: bool,
+    /// `response-timeout`.
+    pub response_timeout: bool,
+    /// `0rtt-rejected`.
+    pub early_data_rejected: bool,
+    /// Numeric statuses.
+    pub statuses: Vec<u16>,
+}
+
+impl Default for RetryOn {
+    fn default() -> Self {
+        Self {
+            conn_failure: true,
+            empty_response: false,
+            junk_response: false,
+            response_timeout: false,
+            early_data_rejected: false,
+            statuses: Vec::new(),
+        }
+    }
+}
+
+impl RetryOn {
+    /// Whether anything after the connection may be retried, so that the request is kept.
+    pub fn after_send(&self) -> bool {
+        self.empty_response
+            || self.junk_response
+            || self.response_timeout
+            || self.early_data_rejected
+            || !self.statuses.is_empty()
+    }
+}
+
+/// `http-reuse`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum HttpReuse {
+    /// `never`.
+    Never,
+    /// `safe`: the first request of a session opens or proves its own connection.
+    #[default]
+    Safe,
+    /// `aggressive`: connections that proved reusable serve first requests too.
+    Aggressive,
+    /// `always`.
+    Always,
+}
+
+/// `use-server <name> if|unless <condition>`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UseServer {
+    /// Which server.
+    pub target: UseServerTarget,
+    /// When; always if `None`.
+    pub condition: Option<Condition>,
+}
+
+/// A server's name, fixed or computed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UseServerTarget {
+    /// A name of the same backend.
+    Static(String),
+    /// A log-format string.
+    Dynamic(LogFormat),
+}

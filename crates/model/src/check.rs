@@ -1,0 +1,171 @@
+//! How the servers of a backend are probed.
+
+use ballast_expr::LogFormat;
+
+use crate::Address;
+
+/// What a probe does beyond connecting.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Check {
+    /// A connection that opens is enough.
+    #[default]
+    Connect,
+    /// `option httpchk` and `http-check` rules.
+    Http {
+        /// The rules, in order. Never empty: a bare `option httpchk` sends its request and
+        /// expects a 2xx or 3xx status.
+        rules: Vec<CheckRule>,
+        /// `http-check disable-on-404`.
+        disable_on_404: bool,
+        /// `http-check send-state`.
+        send_state: bool,
+    },
+    /// `option tcp-check`, and the protocol checks that are told in its terms.
+    Tcp {
+        /// The rules, in order. Empty: a connection that opens is enough.
+        rules: Vec<CheckRule>,
+        /// The word that asked for it, as statistics and logs name it.
+        word: &'static str,
+    },
+    /// `option external-check`: a program decides.
+    External {
+        /// `external-check command`.
+        command: String,
+        /// `external-check path`.
+        path: Option<String>,
+    },
+}
+
+/// One step of a probe.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CheckRule {
+    /// `http-check connect` or `tcp-check connect`.
+    Connect(CheckConnect),
+    /// `tcp-check send*`.
+    Send(CheckSend),
+    /// `http-check send`.
+    HttpSend(HttpCheckSend),
+    /// `http-check expect` or `tcp-check expect`.
+    Expect(CheckExpect),
+}
+
+/// `connect` of a check.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CheckConnect {
+    /// `port`, fixed.
+    pub port: Option<u16>,
+    /// `addr`.
+    pub address: Option<Address>,
+    /// `send-proxy`.
+    pub send_proxy: bool,
+    /// `linger`: close politely instead of resetting.
+    pub linger: bool,
+    /// `default`: the options of the server line apply.
+    pub default: bool,
+    /// `comment`.
+    pub comment: Option<String>,
+}
+
+/// `tcp-check send`, `send-binary` and their log-format forms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckSend {
+    /// What is sent.
+    pub payload: CheckPayload,
+    /// `comment`.
+    pub comment: Option<String>,
+}
+
+/// Bytes of a check.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CheckPayload {
+    /// The bytes themselves.
+    Bytes(Vec<u8>),
+    /// A log-format string.
+    Format(LogFormat),
+    /// A log-format string whose result is hexadecimal.
+    HexFormat(LogFormat),
+}
+
+/// `http-check send`, or the words of `option httpchk`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HttpCheckSend {
+    /// `meth`; `OPTIONS` when `None`.
+    pub method: Option<String>,
+    /// `uri`; `/` when `None`.
+    pub uri: Option<String>,
+    /// `uri-lf`.
+    pub uri_format: Option<LogFormat>,
+    /// `ver`; `HTTP/1.0` when `None`.
+    pub version: Option<String>,
+    /// `hdr`, each of them.
+    pub headers: Vec<(String, LogFormat)>,
+    /// `body`.
+    pub body: Option<Vec<u8>>,
+    /// `body-lf`.
+    pub body_format: Option<LogFormat>,
+    /// `comment`.
+    pub comment: Option<String>,
+}
+
+/// `expect` of a check.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckExpect {
+    /// `!`: the match must not be found.
+    pub negated: bool,
+    /// What is looked for, and where.
+    pub subject: ExpectSubject,
+    /// `min-recv`: bytes to wait for before a miss is believed; -1 is no limit.
+    pub receive_bytes_min: i64,
+    /// `ok-status`.
+    pub ok: Option<ExpectOutcome>,
+    /// `error-status`.
+    pub error: Option<ExpectOutcome>,
+    /// `tout-status`.
+    pub timeout: Option<ExpectOutcome>,
+    /// `on-success`.
+    pub on_success: Option<LogFormat>,
+    /// `on-error`.
+    pub on_error: Option<LogFormat>,
+    /// `status-code`, as written.
+    pub status_code: Option<String>,
+    /// `comment`.
+    pub comment: Option<String>,
+}
+
+/// What an `expect` looks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExpectSubject {
+    /// `status`: inclusive ranges.
+    Status(Vec<(u16, u16)>),
+    /// `rstatus`: a pattern on the status.
+    StatusRegex(String),
+    /// `string`: in the body of a response, or in the bytes of a TCP check.
+    Text(Vec<u8>),
+    /// `rstring`.
+    Regex(String),
+    /// `binary`.
+    Binary(Vec<u8>),
+    /// `rbinary`: a pattern on the hexadecimal form.
+    BinaryRegex(String),
+    /// `string-lf`.
+    TextFormat(LogFormat),
+    /// `binary-lf`.
+    BinaryFormat(LogFormat),
+    /// `hdr`/`fhdr`: a header by name and value, each with its match method.
+    Header {
+        /// Whole value instead of each comma-separated part.
+        full: bool,
+        /// Match method of the name: `str`, `beg`, `end`, `sub` or `reg`.
+        name_match: String,
+        /// The name's pattern.
+        name: String,
+        /// Match method of the value.
+        value_match: Option<String>,
+        /// The value's pattern; any when `None`.
+        value: Option<String>,
+    },
+}
+
+/// The status a check reports (`L7OK`, `L7STS`, ...).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ExpectOutcome(pub String);

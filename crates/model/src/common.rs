@@ -1,0 +1,205 @@
+//! What frontends and backends have in common.
+
+use std::time::Duration;
+
+use ballast_expr::LogFormat;
+use ballast_rules::RuleSets;
+
+use crate::{LogTarget, Network};
+
+/// Where in the configuration something was written.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Origin {
+    /// File name as given on the command line.
+    pub file: String,
+    /// Line number, from 1.
+    pub line: u32,
+}
+
+/// The name, the mode and the words every proxy understands.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Common {
+    /// `id`, or the number the configuration order gave it; unique among proxies
+    /// (a `listen` shares one between its halves).
+    pub id: u32,
+    /// `guid`: the name that survives renames.
+    pub guid: Option<String>,
+    /// Section name.
+    pub name: String,
+    /// Whether this is one half of a `listen` section.
+    pub listen: bool,
+    /// `mode`.
+    pub mode: Mode,
+    /// `description`.
+    pub description: Option<String>,
+    /// `disabled`: the section is kept, checked, and does nothing.
+    pub disabled: bool,
+    /// Where the section begins.
+    pub origin: Origin,
+    /// `log` lines, `log global` already replaced by the targets of the global section.
+    pub log_targets: Vec<LogTarget>,
+    /// `log-tag`, else the global one.
+    pub log_tag: Option<String>,
+    /// `errorfile`, `errorloc*`, `errorfiles` and `http-error`, by status.
+    pub error_pages: ErrorPages,
+    /// What `option httpclose`, `http-server-close` and `http-keep-alive` amount to.
+    pub connection_mode: ConnectionMode,
+    /// `option forwardfor`.
+    pub forward_for: Option<ForwardFor>,
+    /// `option originalto`: the header that carries the destination address.
+    pub original_to: Option<ForwardFor>,
+    /// `option http-buffer-request`: the rules and the balancing wait for the body.
+    pub buffer_request: bool,
+    /// `option abortonclose`: a client that closes while queued gives up its request.
+    pub abort_on_close: Option<bool>,
+    /// `option http-no-delay`.
+    pub no_delay: bool,
+    /// `option nolinger`: connections are reset instead of closed.
+    pub no_linger: bool,
+    /// `option accept-invalid-http-request` on a frontend, `-response` on a backend.
+    pub accept_invalid: bool,
+    /// All rule sets of the section: tcp-request, tcp-response, http-request, ...
+    pub rules: RuleSets,
+    /// `unique-id-format`, on the frontend half.
+    pub unique_id_format: Option<LogFormat>,
+    /// `unique-id-header`.
+    pub unique_id_header: Option<String>,
+}
+
+/// `mode`: what a proxy understands of the bytes it carries.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Mode {
+    /// Bytes, both ways.
+    #[default]
+    Tcp,
+    /// Requests and responses.
+    Http,
+    /// Syslog messages (`mode log` backends).
+    Log,
+    /// SPOP agents (`mode spop` backends).
+    Spop,
+}
+
+impl Mode {
+    /// The word that selects the mode.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Http => "http",
+            Self::Log => "log",
+            Self::Spop => "spop",
+        }
+    }
+}
+
+/// What happens to the two connections when an exchange ends
+/// (configuration manual, section 4, "option http-keep-alive" and its siblings).
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum ConnectionMode {
+    /// `option http-keep-alive`: both sides stay open. The default.
+    #[default]
+    KeepAlive,
+    /// `option http-server-close`: the server's side closes after each exchange.
+    ServerClose,
+    /// `option httpclose`: both sides close after each exchange.
+    Close,
+}
+
+/// `option forwardfor` and `option originalto`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ForwardFor {
+    /// The header that is added, `X-Forwarded-For` or `X-Original-To` by default.
+    pub header: String,
+    /// `except`: clients (or destinations) of this network get no header.
+    pub except: Option<Network>,
+    /// `if-none`: a request that already has the header keeps it alone.
+    pub if_none: bool,
+}
+
+/// `option forwarded` (RFC 7239).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Forwarded {
+    /// `proto`: the `proto=` parameter is sent.
+    pub proto: bool,
+    /// `host` and `host-expr`.
+    pub host: Option<ForwardedNode>,
+    /// `by` and `by-expr`.
+    pub by: Option<ForwardedNode>,
+    /// `by_port` and `by_port-expr`.
+    pub by_port: Option<ForwardedNode>,
+    /// `for` and `for-expr`.
+    pub for_: Option<ForwardedNode>,
+    /// `for_port` and `for_port-expr`.
+    pub for_port: Option<ForwardedNode>,
+}
+
+/// Where one parameter of `Forwarded:` comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForwardedNode {
+    /// The connection's own value.
+    Connection,
+    /// What an expression yields.
+    Expression(ballast_expr::Expr),
+}
+
+/// Answers that Ballast gives by itself, where the configuration replaced them.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ErrorPages {
+    pages: Vec<(u16, ErrorPage)>,
+}
+
+impl ErrorPages {
+    /// Sets the page of a status; the last one set wins.
+    pub fn set(&mut self, status: u16, page: ErrorPage) {
+        match self.pages.iter_mut().find(|(known, _)| *known == status) {
+            Some((_, old)) => *old = page,
+            None => self.pages.push((status, page)),
+        }
+    }
+
+    /// The page of a status, when the configuration set one.
+    pub fn page(&self, status: u16) -> Option<&ErrorPage> {
+        self.pages
+            .iter()
+            .find(|(known, _)| *known == status)
+            .map(|(_, page)| page)
+    }
+
+    /// All pages that were set, in the order they were first set.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &ErrorPage)> {
+        self.pages.iter().map(|(status, page)| (*status, page))
+    }
+}
+
+/// One replaced answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ErrorPage {
+    /// `errorfile`: the file's bytes, sent as they are; empty (as `/dev/null` is): nothing is
+    /// sent and the connection closes.
+    Raw {
+        /// Where the bytes came from.
+        file: String,
+        /// Head and body.
+        bytes: Vec<u8>,
+    },
+    /// `errorloc`, `errorloc302`, `errorloc303`: a redirect.
+    Location {
+        /// 302 or 303.
+        status: u16,
+        /// The `Location:` value.
+        location: String,
+    },
+}
+
+/// TCP keep-alive of one side (`option tcpka`, `clitcpka`, `srvtcpka` and their numbers).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Keepalive {
+    /// Whether probes are sent at all.
+    pub enabled: bool,
+    /// `*tcpka-idle`: silence before the first probe; the system's default when `None`.
+    pub idle: Option<Duration>,
+    /// `*tcpka-intvl`: time between probes; the system's default when `None`.
+    pub interval: Option<Duration>,
+    /// `*tcpka-cnt`: lost probes before the connection is dropped.
+    pub probe_count: Option<u32>,
+}

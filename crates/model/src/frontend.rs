@@ -1,0 +1,206 @@
+//! Frontends: where clients come in, and which backend they are sent to.
+
+use std::time::Duration;
+
+use ballast_expr::{Condition, LogFormat};
+
+use crate::{Address, Common, Keepalive, LogLines};
+
+/// A `frontend`, or the front half of a `listen`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Frontend {
+    /// Name, mode, and what backends have too.
+    pub common: Common,
+    /// `bind` lines, port ranges already expanded.
+    pub binds: Vec<Bind>,
+    /// `use_backend` rules, in order.
+    pub routes: Vec<Route>,
+    /// `default_backend`. The front half of a `listen` names itself.
+    pub default_backend: Option<String>,
+    /// `maxconn`; the process's limit when `None`.
+    pub connection_count_max: Option<u32>,
+    /// `backlog`; derived from `maxconn` when `None`.
+    pub backlog: Option<u32>,
+    /// `rate-limit sessions`: accepted per second; unlimited when `None`.
+    pub session_rate_max: Option<u32>,
+    /// `timeout client` and its siblings.
+    pub timeouts: FrontendTimeouts,
+    /// `monitor-uri` and `monitor fail`.
+    pub monitor: Monitor,
+    /// What is logged about exchanges.
+    pub log: LogLines,
+    /// `capture request header`, in order.
+    pub request_captures: Vec<HeaderCapture>,
+    /// `capture response header`, in order.
+    pub response_captures: Vec<HeaderCapture>,
+    /// `capture cookie`.
+    pub cookie_capture: Option<CookieCapture>,
+    /// TCP keep-alive towards clients.
+    pub keepalive: Keepalive,
+    /// Boolean options that only frontends know.
+    pub options: FrontendOptions,
+    /// `declare capture request|response len N`: slots without a header.
+    pub declared_captures: (Vec<u32>, Vec<u32>),
+}
+
+/// Boolean `option` words that only frontends know.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct FrontendOptions {
+    /// `option contstats`: counters move during long exchanges too. Always so here.
+    pub continuous_stats: bool,
+    /// `option http-ignore-probes`.
+    pub ignore_probes: bool,
+    /// `option http-use-proxy-header`.
+    pub use_proxy_header: bool,
+    /// `option socket-stats`: one statistics row per bind.
+    pub socket_stats: bool,
+    /// `option tcp-smart-accept`.
+    pub smart_accept: bool,
+    /// `option idle-close-on-response`.
+    pub idle_close_on_response: bool,
+    /// `option h1-case-adjust-bogus-client`.
+    pub case_adjust: bool,
+}
+
+/// Timeouts of a frontend. `None` is no limit, except where a field says otherwise.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct FrontendTimeouts {
+    /// `timeout client`.
+    pub client: Option<Duration>,
+    /// `timeout client-fin`; [`Self::client`] when `None`.
+    pub client_fin: Option<Duration>,
+    /// `timeout http-request`; [`Self::client`] when `None`.
+    pub http_request: Option<Duration>,
+    /// `timeout http-keep-alive`; [`Self::http_request`] when `None`.
+    pub http_keep_alive: Option<Duration>,
+    /// `timeout tarpit`.
+    pub tarpit: Option<Duration>,
+}
+
+/// One address a frontend listens on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bind {
+    /// Where it listens.
+    pub address: Address,
+    /// `name`.
+    pub name: Option<String>,
+    /// `id`, or its position among the frontend's binds, from 1.
+    pub id: u32,
+    /// Where the bind line stands.
+    pub origin: crate::Origin,
+    /// `accept-proxy`: a PROXY protocol header comes first.
+    pub accept_proxy: bool,
+    /// `maxconn`: connections on this bind alone.
+    pub connection_count_max: Option<u32>,
+    /// `backlog`.
+    pub backlog: Option<u32>,
+    /// `interface`.
+    pub interface: Option<String>,
+    /// `namespace`.
+    pub namespace: Option<String>,
+    /// `v6only`: an IPv6 wildcard takes no IPv4. `Some(false)` is `v4v6`.
+    pub v6_only: Option<bool>,
+    /// `tfo`.
+    pub fast_open: bool,
+    /// `defer-accept`.
+    pub defer_accept: bool,
+    /// `transparent`.
+    pub transparent: bool,
+    /// `mss`.
+    pub mss: Option<u16>,
+    /// `tcp-ut`.
+    pub user_timeout: Option<Duration>,
+    /// `cc`.
+    pub congestion: Option<String>,
+    /// `user`, `group`, `uid`, `gid`, `mode` of a unix socket.
+    pub unix_owner: UnixOwner,
+    /// `shards`, as a count; 1 by default.
+    pub shard_count: u16,
+    /// `thread`: workers this bind is served by, as bits; `None` is all.
+    pub threads: Option<Vec<u16>>,
+}
+
+impl Bind {
+    /// A bind on an address, with nothing else asked for.
+    pub fn new(address: Address) -> Self {
+        Self {
+            address,
+            name: None,
+            id: 1,
+            origin: crate::Origin::default(),
+            accept_proxy: false,
+            connection_count_max: None,
+            backlog: None,
+            interface: None,
+            namespace: None,
+            v6_only: None,
+            fast_open: false,
+            defer_accept: false,
+            transparent: false,
+            mss: None,
+            user_timeout: None,
+            congestion: None,
+            unix_owner: UnixOwner::default(),
+            shard_count: 1,
+            threads: None,
+        }
+    }
+}
+
+/// Owner and permissions of a unix socket's file.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct UnixOwner {
+    /// `user` or `uid`, as written.
+    pub user: Option<String>,
+    /// `group` or `gid`, as written.
+    pub group: Option<String>,
+    /// `mode`, octal in the file.
+    pub mode: Option<u32>,
+}
+
+/// `use_backend <target> [if|unless <condition>]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// Which backend.
+    pub target: RouteTarget,
+    /// When; always if `None`.
+    pub condition: Option<Condition>,
+}
+
+/// A backend's name, fixed or computed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RouteTarget {
+    /// A name that exists.
+    Static(String),
+    /// A log-format string; an unknown result falls through to the default backend.
+    Dynamic(LogFormat),
+}
+
+/// `monitor-uri` and `monitor fail`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Monitor {
+    /// Requests for exactly this URI are answered here and not logged.
+    pub uri: Option<String>,
+    /// When any holds, the answer is 503 instead of 200.
+    pub fail: Vec<Condition>,
+}
+
+/// `capture request|response header <name> len <n>`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HeaderCapture {
+    /// Header name, compared without case.
+    pub name: String,
+    /// Longer values are cut to this many bytes.
+    pub value_bytes_max: u32,
+}
+
+/// `capture cookie <name> len <n>`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CookieCapture {
+    /// Cookie name, or its beginning.
+    pub name: String,
+    /// The name ended in `*`: any cookie that begins so is captured.
+    pub prefix: bool,
+    /// Longer captures are cut to this many bytes.
+    pub value_bytes_max: u32,
+}

@@ -1,0 +1,198 @@
+//! The `global` section: the process, its limits and its tuning.
+
+use std::time::Duration;
+
+use crate::{Bind, LogTarget};
+
+/// The `global` section(s), merged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Global {
+    /// `daemon`.
+    pub daemon: bool,
+    /// `master-worker`, with `-W`.
+    pub master_worker: bool,
+    /// `pidfile`.
+    pub pidfile: Option<String>,
+    /// `chroot`.
+    pub chroot: Option<String>,
+    /// `user` or `uid`, as written.
+    pub user: Option<String>,
+    /// `group` or `gid`, as written.
+    pub group: Option<String>,
+    /// `nbthread`; the number of processors when `None`.
+    pub thread_count: Option<u16>,
+    /// `cpu-map`.
+    pub cpu_maps: Vec<CpuMap>,
+    /// `maxconn`; computed from the descriptor limit when `None`.
+    pub connection_count_max: Option<u32>,
+    /// `ulimit-n`; computed from `maxconn` when `None`.
+    pub descriptor_count_max: Option<u32>,
+    /// `fd-hard-limit`.
+    pub descriptor_hard_limit: Option<u32>,
+    /// `no strict-limits` makes this false: a limit that cannot be raised is a warning only.
+    pub strict_limits: bool,
+    /// `maxconnrate`.
+    pub connection_rate_max: Option<u32>,
+    /// `maxsessrate`.
+    pub session_rate_max: Option<u32>,
+    /// `maxpipes`.
+    pub pipe_count_max: Option<u32>,
+    /// `hard-stop-after`.
+    pub hard_stop_after: Option<Duration>,
+    /// `grace`.
+    pub grace: Option<Duration>,
+    /// `log` lines.
+    pub log_targets: Vec<LogTarget>,
+    /// `log-tag`; the program's name when `None`.
+    pub log_tag: Option<String>,
+    /// `log-send-hostname`: `Some("")` is the machine's own name.
+    pub log_send_hostname: Option<String>,
+    /// `node`; the machine's name when `None`.
+    pub node: Option<String>,
+    /// `description`.
+    pub description: Option<String>,
+    /// `localpeer`.
+    pub localpeer: Option<String>,
+    /// `stats socket` lines.
+    pub stats_sockets: Vec<StatsSocket>,
+    /// `stats timeout`; 10 s by default.
+    pub stats_timeout: Option<Duration>,
+    /// `stats maxconn`; 10 by default.
+    pub stats_connection_count_max: Option<u32>,
+    /// `server-state-file`.
+    pub server_state_file: Option<String>,
+    /// `server-state-base`.
+    pub server_state_base: Option<String>,
+    /// `spread-checks`, percent.
+    pub spread_checks_percent: u8,
+    /// `max-spread-checks`.
+    pub spread_checks_max: Option<Duration>,
+    /// `external-check` was allowed.
+    pub external_check: bool,
+    /// `insecure-fork-wanted`.
+    pub fork_allowed: bool,
+    /// `noreuseport`.
+    pub no_reuseport: bool,
+    /// `nosplice`.
+    pub no_splice: bool,
+    /// `unix-bind prefix`.
+    pub unix_prefix: Option<String>,
+    /// `set-dumpable`.
+    pub dumpable: bool,
+    /// `h1-case-adjust`: from, to.
+    pub case_adjust: Vec<(String, String)>,
+    /// `setenv`, `presetenv` results are already in the text; these are shown by `show env`.
+    pub environment: Vec<(String, String)>,
+    /// `quiet`.
+    pub quiet: bool,
+    /// `zero-warning`.
+    pub zero_warning: bool,
+    /// `tune.*`.
+    pub tune: Tune,
+    /// `mworker-max-reloads`.
+    pub reload_count_max: Option<u32>,
+    /// `busy-polling`.
+    pub busy_polling: bool,
+}
+
+/// `tune.*`, with the documented defaults.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Tune {
+    /// `tune.bufsize`, in bytes.
+    pub buffer_bytes: u32,
+    /// `tune.maxrewrite`, in bytes: room kept free for headers that rules add.
+    pub rewrite_bytes: u32,
+    /// `tune.http.maxhdr`: fields in one head.
+    pub header_count_max: u16,
+    /// `tune.http.logurilen`, in bytes.
+    pub log_uri_bytes: u32,
+    /// `tune.http.cookielen`, in bytes.
+    pub cookie_bytes: u32,
+    /// `tune.maxaccept`: connections taken per wake-up; `None` leaves it to the listener.
+    pub accept_count_max: Option<i32>,
+    /// `tune.comp.maxlevel`.
+    pub compression_level_max: u8,
+    /// `tune.rcvbuf.client`, in bytes.
+    pub receive_buffer_client: Option<u32>,
+    /// `tune.rcvbuf.server`, in bytes.
+    pub receive_buffer_server: Option<u32>,
+    /// `tune.sndbuf.client`, in bytes.
+    pub send_buffer_client: Option<u32>,
+    /// `tune.sndbuf.server`, in bytes.
+    pub send_buffer_server: Option<u32>,
+    /// `tune.pipesize`, in bytes.
+    pub pipe_bytes: Option<u32>,
+    /// `tune.idle-pool.shared`.
+    pub idle_pool_shared: bool,
+    /// `tune.pattern.cache-size`.
+    pub pattern_cache_count: u32,
+}
+
+impl Default for Tune {
+    fn default() -> Self {
+        Self {
+            buffer_bytes: 16_384,
+            rewrite_bytes: 1024,
+            header_count_max: 101,
+            log_uri_bytes: 1024,
+            cookie_bytes: 63,
+            accept_count_max: None,
+            compression_level_max: 1,
+            receive_buffer_client: None,
+            receive_buffer_server: None,
+            send_buffer_client: None,
+            send_buffer_server: None,
+            pipe_bytes: None,
+            idle_pool_shared: true,
+            pattern_cache_count: 10_000,
+        }
+    }
+}
+
+/// One `cpu-map` line.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CpuMap {
+    /// Threads, from 1; empty is all of them.
+    pub threads: Vec<u16>,
+    /// `auto:`: the n-th thread gets the n-th processor instead of all of them.
+    pub auto: bool,
+    /// Processors, from 0.
+    pub processors: Vec<u16>,
+}
+
+/// One `stats socket` line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StatsSocket {
+    /// Address and ownership.
+    pub bind: Bind,
+    /// `level`: what callers may do.
+    pub level: CliLevel,
+    /// `severity-output`: how answers show their severity.
+    pub severity: SeverityOutput,
+    /// `expose-fd listeners`.
+    pub expose_listeners: bool,
+}
+
+/// `level` of a `stats socket`.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum CliLevel {
+    /// `user`: may look at what is not sensitive.
+    User,
+    /// `operator`, the default: may look at everything.
+    #[default]
+    Operator,
+    /// `admin`: may change things.
+    Admin,
+}
+
+/// `severity-output` of a `stats socket`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum SeverityOutput {
+    /// `none`, the default.
+    #[default]
+    None,
+    /// `number`: `[3]: `.
+    Number,
+    /// `string`: `[err]: `.
+    String,
+}

@@ -1,0 +1,300 @@
+//! Servers: one line each, `default-server` already applied.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use ballast_expr::LogFormat;
+
+use crate::{Address, Network, Origin, PortSpec};
+
+/// A `server`, or one instance of a `server-template`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Server {
+    /// Name, unique in its backend.
+    pub name: String,
+    /// `id` (HAProxy's "puid"), unique in its backend; consistent hashing depends on it.
+    pub id: u32,
+    /// `guid`.
+    pub guid: Option<String>,
+    /// Where the line stands.
+    pub origin: Origin,
+    /// Where it is reached.
+    pub address: Address,
+    /// Whether the port follows the client's destination port.
+    pub port: PortSpec,
+    /// `weight`, 0 to 256; 1 by default.
+    pub weight: u16,
+    /// `backup`.
+    pub backup: bool,
+    /// `disabled`: begins in maintenance.
+    pub disabled: bool,
+    /// `cookie`: the value that stands for this server.
+    pub cookie: Option<String>,
+    /// `maxconn`; 0 is no limit.
+    pub connection_count_max: u32,
+    /// `minconn`; 0 is none: the limit is not dynamic.
+    pub connection_count_min: u32,
+    /// `maxqueue`; 0 is no limit.
+    pub queue_count_max: u32,
+    /// Health checks of this server.
+    pub checks: ServerChecks,
+    /// `track [<backend>/]<server>`.
+    pub track: Option<(String, String)>,
+    /// `slowstart`.
+    pub slow_start: Duration,
+    /// `on-marked-down`.
+    pub on_marked_down: OnMarkedDown,
+    /// `on-marked-up`.
+    pub on_marked_up: OnMarkedUp,
+    /// `init-addr`, in order; `last,libc` when empty.
+    pub init_addr: Vec<InitAddr>,
+    /// `init-state`.
+    pub init_state: InitState,
+    /// `send-proxy*`.
+    pub send_proxy: Option<ProxyProtocol>,
+    /// `source`, with its `interface` and `usesrc`.
+    pub source: Option<SourceAddress>,
+    /// `interface` given on the server line's `source`.
+    pub interface: Option<String>,
+    /// `namespace`.
+    pub namespace: Option<String>,
+    /// `tfo`.
+    pub fast_open: bool,
+    /// `tcp-ut`.
+    pub user_timeout: Option<Duration>,
+    /// `cc`.
+    pub congestion: Option<String>,
+    /// `redir`: GET and HEAD requests are redirected to this prefix.
+    pub redirect_prefix: Option<String>,
+    /// `pool-max-conn`: idle connections kept; `None` is no limit, 0 none.
+    pub idle_count_max: Option<u32>,
+    /// `pool-low-conn`.
+    pub idle_count_low: u32,
+    /// `pool-purge-delay`; 5 s by default.
+    pub idle_purge: Duration,
+    /// `max-reuse`: exchanges one connection may carry; `None` is no limit.
+    pub reuse_count_max: Option<u32>,
+    /// `hash-key`.
+    pub hash_key: HashKey,
+    /// `non-stick`.
+    pub non_stick: bool,
+}
+
+impl Server {
+    /// A server with the documented defaults for everything but its name and address.
+    pub fn new(name: String, address: Address) -> Self {
+        Self {
+            name,
+            id: 0,
+            guid: None,
+            origin: Origin::default(),
+            address,
+            port: PortSpec::default(),
+            weight: 1,
+            backup: false,
+            disabled: false,
+            cookie: None,
+            connection_count_max: 0,
+            connection_count_min: 0,
+            queue_count_max: 0,
+            checks: ServerChecks::default(),
+            track: None,
+            slow_start: Duration::ZERO,
+            on_marked_down: OnMarkedDown::default(),
+            on_marked_up: OnMarkedUp::default(),
+            init_addr: Vec::new(),
+            init_state: InitState::default(),
+            send_proxy: None,
+            source: None,
+            interface: None,
+            namespace: None,
+            fast_open: false,
+            user_timeout: None,
+            congestion: None,
+            redirect_prefix: None,
+            idle_count_max: None,
+            idle_count_low: 0,
+            idle_purge: Duration::from_secs(5),
+            reuse_count_max: None,
+            hash_key: HashKey::default(),
+            non_stick: false,
+        }
+    }
+}
+
+/// Health checks of one server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerChecks {
+    /// `check`.
+    pub enabled: bool,
+    /// `addr`: probed instead of the server's own address.
+    pub address: Option<Address>,
+    /// `port`: probed instead of the server's own port.
+    pub port: Option<u16>,
+    /// `inter`; 2 s by default.
+    pub interval: Duration,
+    /// `fastinter`; [`Self::interval`] when `None`.
+    pub fast_interval: Option<Duration>,
+    /// `downinter`; [`Self::interval`] when `None`.
+    pub down_interval: Option<Duration>,
+    /// `rise`; 2 by default.
+    pub rise: u32,
+    /// `fall`; 3 by default.
+    pub fall: u32,
+    /// `check-send-proxy`.
+    pub send_proxy: bool,
+    /// `observe`.
+    pub observe: Option<Observe>,
+    /// `error-limit`; 10 by default.
+    pub error_limit: u32,
+    /// `on-error`.
+    pub on_error: OnError,
+    /// `agent-check`.
+    pub agent_enabled: bool,
+    /// `agent-addr`.
+    pub agent_address: Option<Address>,
+    /// `agent-port`.
+    pub agent_port: Option<u16>,
+    /// `agent-inter`; [`Self::interval`] when `None`.
+    pub agent_interval: Option<Duration>,
+    /// `agent-send`.
+    pub agent_send: Option<String>,
+}
+
+impl Default for ServerChecks {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            address: None,
+            port: None,
+            interval: Duration::from_secs(2),
+            fast_interval: None,
+            down_interval: None,
+            rise: 2,
+            fall: 3,
+            send_proxy: false,
+            observe: None,
+            error_limit: 10,
+            on_error: OnError::default(),
+            agent_enabled: false,
+            agent_address: None,
+            agent_port: None,
+            agent_interval: None,
+            agent_send: None,
+        }
+    }
+}
+
+/// `observe`: which of the traffic's own failures count as check failures.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Observe {
+    /// `layer4`: connections that fail.
+    Layer4,
+    /// `layer7`: also unusable responses and 5xx but 501 and 505.
+    Layer7,
+}
+
+/// `on-error`: what happens after `error-limit` observed failures.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OnError {
+    /// `fastinter`.
+    FastInter,
+    /// `fail-check`, the default.
+    #[default]
+    FailCheck,
+    /// `sudden-death`.
+    SuddenDeath,
+    /// `mark-down`.
+    MarkDown,
+}
+
+/// `on-marked-down`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OnMarkedDown {
+    /// Nothing: sessions go on.
+    #[default]
+    Nothing,
+    /// `shutdown-sessions`.
+    ShutdownSessions,
+}
+
+/// `on-marked-up`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum OnMarkedUp {
+    /// Nothing: backups finish what they have.
+    #[default]
+    Nothing,
+    /// `shutdown-backup-sessions`.
+    ShutdownBackupSessions,
+}
+
+/// One method of `init-addr`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum InitAddr {
+    /// `last`: from the state file.
+    Last,
+    /// `libc`: the system's resolver.
+    Libc,
+    /// `none`: start without an address, in maintenance.
+    None,
+    /// A fixed address.
+    Address(std::net::IpAddr),
+}
+
+/// `init-state`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum InitState {
+    /// `fully-up`.
+    FullyUp,
+    /// `up`, the default.
+    #[default]
+    Up,
+    /// `down`.
+    Down,
+    /// `fully-down`.
+    FullyDown,
+}
+
+/// `send-proxy`, `send-proxy-v2` and their options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProxyProtocol {
+    /// 1 or 2.
+    pub version: u8,
+    /// `proxy-v2-options crc32c`.
+    pub crc32c: bool,
+    /// `proxy-v2-options unique-id`.
+    pub unique_id: bool,
+    /// `proxy-v2-options authority`.
+    pub authority: bool,
+    /// `proxy-v2-options ssl` and those below it, or `send-proxy-v2-ssl*`.
+    pub ssl: bool,
+    /// `set-proxy-v2-tlv-fmt(<id>)`: type and value, each of them.
+    pub tlvs: Vec<(u8, LogFormat)>,
+}
+
+/// `source <addr> [usesrc ...] [interface ...]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceAddress {
+    /// Address to leave from; an unspecified address leaves the choice to the system.
+    pub address: SocketAddr,
+    /// Last port of a range that begins at the address's port.
+    pub port_last: Option<u16>,
+    /// `usesrc client` or `clientip`: leave with the client's own address. True keeps the port.
+    pub use_client: Option<bool>,
+    /// `interface`.
+    pub interface: Option<String>,
+    /// Networks for which the above does not apply; none today.
+    pub except: Option<Network>,
+}
+
+/// `hash-key`: what places a server on the consistent-hash ring.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum HashKey {
+    /// `id`, the default.
+    #[default]
+    Id,
+    /// `addr`.
+    Addr,
+    /// `addr-port`.
+    AddrPort,
+}
