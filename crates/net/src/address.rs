@@ -102,7 +102,7 @@ impl Address {
         let Ok(unix) = SocketAddrUnix::try_from(address) else {
             return Self::Unnamed;
         };
-        if let Some(name) = unix.abstract_name() {
+        if let Some(name) = unix.abstract_name().filter(|name| !name.is_empty()) {
             let padded = name.len() == ABSTRACT_NAME_BYTES_MAX;
             let end = if padded {
                 name.iter()

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::unix::{self, UnixPermissions};
-use crate::{Address, Error, Namespace, inherit, option};
+use crate::{Address, Error, KeepAlive, Namespace, inherit, option};
 
 /// The options of a listening socket (manual section 5.1).
 #[derive(Clone, Debug)]
@@ -25,13 +25,19 @@ pub struct ListenOptions {
     pub fast_open_pending_max: Option<u32>,
     /// `interface`.
     pub interface: Option<Box<str>>,
+    /// `option clitcpka` and its measures; accepted connections inherit it.
+    pub keepalive: Option<KeepAlive>,
     /// `mss`, bytes.
     pub mss: Option<u32>,
     /// `namespace`.
     pub namespace: Option<Arc<Namespace>>,
+    /// `tune.rcvbuf.client`, bytes; accepted connections inherit it.
+    pub receive_buffer: Option<usize>,
     /// Several sockets, also of several processes, may share the address
     /// (off with `noreuseport`).
     pub reuse_port: bool,
+    /// `tune.sndbuf.client`, bytes; accepted connections inherit it.
+    pub send_buffer: Option<usize>,
     /// `transparent`: an address that is not this machine's.
     pub transparent: bool,
     /// `user`, `group`, `mode` of a path.
@@ -50,9 +56,12 @@ impl Default for ListenOptions {
             defer_accept: false,
             fast_open_pending_max: None,
             interface: None,
+            keepalive: None,
             mss: None,
             namespace: None,
+            receive_buffer: None,
             reuse_port: true,
+            send_buffer: None,
             transparent: false,
             unix: UnixPermissions::default(),
             user_timeout: None,
@@ -239,6 +248,21 @@ fn tune(fd: BorrowedFd<'_>, address: &Address, options: &ListenOptions, refused:
             "setsockopt(TCP_FASTOPEN)",
             option::set_tcp_int(fd, libc::TCP_FASTOPEN, pending),
         );
+    }
+    if let Some(keepalive) = &options.keepalive {
+        soft(
+            "setsockopt(SO_KEEPALIVE)",
+            option::set_keepalive(fd, keepalive),
+        );
+    }
+    if let Some(bytes) = options.receive_buffer {
+        soft(
+            "setsockopt(SO_RCVBUF)",
+            option::set_receive_buffer(fd, bytes),
+        );
+    }
+    if let Some(bytes) = options.send_buffer {
+        soft("setsockopt(SO_SNDBUF)", option::set_send_buffer(fd, bytes));
     }
     if let Some(algorithm) = &options.congestion {
         soft(

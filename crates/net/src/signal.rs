@@ -129,6 +129,12 @@ impl SignalSource {
         }
     }
 
+    /// The descriptor once more, to be watched by an executor that owns what it
+    /// watches.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.fd.try_clone()
+    }
+
     /// Waits for the next signal, at most `timeout` if there is one.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<Option<Signal>> {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));

@@ -1,0 +1,240 @@
+//! What a worker's thread knows of itself.
+
+use std::any::{Any, TypeId};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::workers::{Mailbox, Shared, StopOrder};
+
+thread_local! {
+    static CONTEXT: Context = Context::default();
+    static COUNTS: Counts = const { Counts::new() };
+}
+
+#[derive(Default)]
+pub(crate) struct Context {
+    place: OnceCell<Place>,
+    locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
+    pub(crate) tasks: Cell<TaskCounts>,
+    /// Told when the last awaited task has ended.
+    pub(crate) all_ended: Rc<Notify>,
+}
+
+struct Place {
+    index: usize,
+    shared: Arc<Shared>,
+}
+
+/// How many tasks a worker has and had.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct TaskCounts {
+    /// Running, and waited for when the worker stops.
+    pub running: usize,
+    /// Running, and not waited for.
+    pub services: usize,
+    /// Started in all.
+    pub started: u64,
+    /// Ended by a panic.
+    pub panicked: u64,
+}
+
+/// System calls a worker made for its sockets.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct IoCounts {
+    /// Connections accepted.
+    pub accepts: u64,
+    /// Accepts that found none.
+    pub accepts_in_vain: u64,
+    /// Reads that brought bytes, the end or an error.
+    pub receives: u64,
+    /// Reads that found nothing (EAGAIN).
+    pub receives_in_vain: u64,
+    /// Bytes read.
+    pub received_bytes: u64,
+    /// Writes that moved bytes, or failed.
+    pub sends: u64,
+    /// Writes that found no room (EAGAIN).
+    pub sends_in_vain: u64,
+    /// Bytes written.
+    pub sent_bytes: u64,
+}
+
+pub(crate) struct Counts(Cell<IoCounts>);
+
+impl Counts {
+    const fn new() -> Self {
+        Self(Cell::new(IoCounts {
+            accepts: 0,
+            accepts_in_vain: 0,
+            receives: 0,
+            receives_in_vain: 0,
+            received_bytes: 0,
+            sends: 0,
+            sends_in_vain: 0,
+            sent_bytes: 0,
+        }))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut IoCounts)) {
+        let mut counts = self.0.get();
+        change(&mut counts);
+        self.0.set(counts);
+    }
+
+    pub(crate) fn note_receive(&self, result: &io::Result<usize>) {
+        self.change(|c| match result {
+            Ok(n) => {
+                c.receives += 1;
+                c.received_bytes += *n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => c.receives_in_vain += 1,
+            Err(_) => c.receives += 1,
+        });
+    }
+
+    pub(crate) fn note_send(&self, result: &io::Result<usize>) {
+        self.change(|c| match result {
+            Ok(n) => {
+                c.sends += 1;
+                c.sent_bytes += *n as u64;
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => c.sends_in_vain += 1,
+            Err(_) => c.sends += 1,
+        });
+    }
+
+    pub(crate) fn note_accept<T>(&self, result: &io::Result<T>) {
+        self.change(|c| match result {
+            Ok(_) => c.accepts += 1,
+            Err(_) => c.accepts_in_vain += 1,
+        });
+    }
+}
+
+pub(crate) fn count(note: impl FnOnce(&Counts)) {
+    let _ = COUNTS.try_with(note);
+}
+
+pub(crate) fn with_context<T>(f: impl FnOnce(&Context) -> T) -> Option<T> {
+    CONTEXT.try_with(f).ok()
+}
+
+pub(crate) fn enter(index: usize, shared: Arc<Shared>) {
+    CONTEXT.with(|context| {
+        let fresh = context.place.set(Place { index, shared }).is_ok();
+        debug_assert!(fresh, "a thread becomes a worker once");
+    });
+}
+
+/// Drops what rooms have put aside here, before the thread's own end does it in
+/// no particular order.
+pub(crate) fn leave() {
+    let locals = CONTEXT.with(|context| context.locals.take());
+    drop(locals);
+}
+
+/// Waits until no awaited task is left on this worker.
+pub(crate) async fn last_task_ended() {
+    let Some(ended) = with_context(|context| Rc::clone(&context.all_ended)) else {
+        return;
+    };
+    // From its making on it hears of each end, so none is missed between the
+    // count and the wait.
+    let heard = ended.notified();
+    if task_counts().running > 0 {
+        heard.await;
+    }
+}
+
+pub(crate) fn shared() -> Option<Arc<Shared>> {
+    with_context(|context| context.place.get().map(|place| Arc::clone(&place.shared))).flatten()
+}
+
+impl Context {
+    pub(crate) fn change_tasks(&self, change: impl FnOnce(&mut TaskCounts)) {
+        let mut tasks = self.tasks.get();
+        change(&mut tasks);
+        self.tasks.set(tasks);
+    }
+}
+
+/// This worker's number from 0; `None` on other threads.
+pub fn worker_index() -> Option<usize> {
+    with_context(|context| context.place.get().map(|place| place.index)).flatten()
+}
+
+/// How many workers there are; 0 on other threads.
+pub fn worker_count() -> usize {
+    with_context(|context| {
+        context
+            .place
+            .get()
+            .map_or(0, |place| place.shared.mailboxes.len())
+    })
+    .unwrap_or(0)
+}
+
+/// The mailbox of worker `index`; `None` if there is none such, and on threads
+/// that are no workers.
+pub fn mailbox(index: usize) -> Option<Mailbox> {
+    shared()?.mailboxes.get(index).cloned()
+}
+
+/// Waits until this worker is told to stop, and says until when. For ever on
+/// threads that are no workers.
+pub async fn stopping() -> StopOrder {
+    let Some(shared) = shared() else {
+        return std::future::pending().await;
+    };
+    let mut orders = shared.stop.subscribe();
+    match orders.wait_for(Option::is_some).await.as_deref() {
+        Ok(Some(order)) => *order,
+        // Whoever could give an order is gone: stop now.
+        _ => StopOrder::now(),
+    }
+}
+
+/// True once this worker was told to stop.
+pub fn is_stopping() -> bool {
+    with_context(|context| {
+        context
+            .place
+            .get()
+            .is_some_and(|place| place.shared.stop.borrow().is_some())
+    })
+    .unwrap_or(false)
+}
+
+/// This worker's tasks.
+pub fn task_counts() -> TaskCounts {
+    with_context(|context| context.tasks.get()).unwrap_or_default()
+}
+
+/// This worker's system calls on its sockets.
+pub fn io_counts() -> IoCounts {
+    COUNTS.with(|counts| counts.0.get())
+}
+
+/// Puts a value aside on this worker, one for each type; answers the former.
+pub fn set_local<T: 'static>(value: Rc<T>) -> Option<Rc<T>> {
+    let former = CONTEXT.with(|context| {
+        context
+            .locals
+            .borrow_mut()
+            .insert(TypeId::of::<T>(), value as Rc<dyn Any>)
+    });
+    former.and_then(|former| former.downcast().ok())
+}
+
+/// The value of that type put aside on this worker. Look it up once per
+/// connection, not per request.
+pub fn local<T: 'static>() -> Option<Rc<T>> {
+    with_context(|context| context.locals.borrow().get(&TypeId::of::<T>()).cloned())
+        .flatten()
+        .and_then(|value| value.downcast().ok())
+}

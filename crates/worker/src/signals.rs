@@ -1,0 +1,78 @@
+//! Signals as a stream, waited for by a thread or by a task.
+
+use std::cell::OnceCell;
+use std::time::Duration;
+
+use ballast_net::{Error, Signal, SignalSource};
+
+use crate::{Progress, Watched};
+
+/// Chosen signals in the order of their arrival.
+///
+/// Open it in `main` before any thread starts (see
+/// [`SignalSource::open`]); then use either [`Signals::wait`] or, inside
+/// [`crate::block_on`], [`Signals::next`].
+#[derive(Debug)]
+pub struct Signals {
+    source: SignalSource,
+    watched: OnceCell<Watched<std::os::fd::OwnedFd>>,
+}
+
+impl Signals {
+    /// Blocks `signals` and collects them from now on.
+    pub fn open(signals: &[Signal]) -> Result<Self, Error> {
+        Ok(Self {
+            source: SignalSource::open(signals)?,
+            watched: OnceCell::new(),
+        })
+    }
+
+    /// Waits with the whole thread, at most `timeout` if there is one.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Signal>, Error> {
+        self.source
+            .wait(timeout)
+            .map_err(|e| Error::new("poll", "signalfd", e))
+    }
+
+    /// The next signal if one has arrived.
+    pub fn try_next(&self) -> Result<Option<Signal>, Error> {
+        self.source
+            .try_next()
+            .map_err(|e| Error::new("read", "signalfd", e))
+    }
+
+    /// Waits with the calling task. Dropping the future loses no signal.
+    pub async fn next(&self) -> Result<Signal, Error> {
+        let watched = match self.watched.get() {
+            Some(watched) => watched,
+            None => {
+                let copy = self
+                    .source
+                    .duplicate()
+                    .map_err(|e| Error::new("fcntl(F_DUPFD)", "signalfd", e))?;
+                let watched = Watched::readable_only(copy)?;
+                watched.assume_readable();
+                self.watched.get_or_init(|| watched)
+            }
+        };
+        loop {
+            let fail = |e| Error::new("read", "signalfd", e);
+            watched.readable().await.map_err(fail)?;
+            let next = watched.try_read_with(|_| {
+                let next = self.source.try_next()?;
+                let progress = if next.is_some() {
+                    Progress::Full
+                } else {
+                    Progress::Short
+                };
+                Ok((next, progress))
+            });
+            match next {
+                Ok(Some(signal)) => return Ok(signal),
+                Ok(None) => {}
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(e) => return Err(fail(e)),
+            }
+        }
+    }
+}

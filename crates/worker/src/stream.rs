@@ -1,0 +1,308 @@
+//! A connection: TCP or unix, accepted or made.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use ballast_net::{self as net, Address, ConnectOptions, Error, Pipe};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::context::count;
+use crate::{Progress, Watched};
+
+/// A stream socket on this worker.
+///
+/// Wait, then read: `readable().await` holds no buffer; `try_read` after it is
+/// one system call that brings something. A read that does not fill its buffer
+/// ends readiness by itself. One task at a time may wait for reading, one for
+/// writing.
+#[derive(Debug)]
+pub struct Stream {
+    socket: Watched<OwnedFd>,
+}
+
+impl Stream {
+    /// Takes over a connected, non-blocking socket (from [`crate::Acceptor`],
+    /// possibly of another worker), in one system call.
+    pub fn from_fd(fd: OwnedFd) -> Result<Self, Error> {
+        let socket = Watched::new(fd)?;
+        socket.assume_writable();
+        Ok(Self { socket })
+    }
+
+    /// Connects; waits as long as the kernel does, so put a deadline around it.
+    ///
+    /// # Errors
+    /// The call that failed, with the address;
+    /// `kind().is_local_resource()` tells our shortage from the server's no.
+    pub async fn connect(target: &Address, options: &ConnectOptions) -> Result<Self, Error> {
+        let (fd, progress) = net::connect(target, options)?;
+        let socket = Watched::new(fd)?;
+        if progress == net::Progress::Underway {
+            let failed = poll_fn(|cx| socket.poll_write_closed(cx))
+                .await
+                .map_err(|e| Error::new("connect", target, e))?;
+            // The kernel's report says whether it stands: no call to ask.
+            if failed {
+                net::connect_outcome(socket.inner(), target)?;
+            }
+        }
+        socket.assume_writable();
+        Ok(Self { socket })
+    }
+
+    /// Waits until bytes or the end can be read.
+    pub async fn readable(&self) -> io::Result<()> {
+        self.socket.readable().await
+    }
+
+    /// Poll form of [`Stream::readable`].
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_readable(cx)
+    }
+
+    /// Waits until there is room to write.
+    pub async fn writable(&self) -> io::Result<()> {
+        self.socket.writable().await
+    }
+
+    /// Poll form of [`Stream::writable`].
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_writable(cx)
+    }
+
+    /// Waits until the peer ends its side or the connection breaks, reading
+    /// nothing, also while unread bytes wait (`option abortonclose`).
+    pub async fn read_closed(&self) -> io::Result<()> {
+        self.socket.read_closed().await
+    }
+
+    /// Poll form of [`Stream::read_closed`].
+    pub fn poll_read_closed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket.poll_read_closed(cx)
+    }
+
+    /// True if bytes, the end or an error are known to wait: an idle server
+    /// connection of which this is true must not be used again. No system call.
+    pub fn is_readable(&self) -> bool {
+        self.socket.is_readable()
+    }
+
+    /// Lets the next read be tried before the kernel has reported anything
+    /// (`defer-accept`, or bytes expected with the connection).
+    pub fn assume_readable(&self) {
+        self.socket.assume_readable();
+    }
+
+    /// Reads what is there into `bytes`, which must not be empty; 0 is the end.
+    ///
+    /// # Errors
+    /// `WouldBlock`: wait for [`Stream::readable`]; when it is known that
+    /// nothing is there, no system call is made.
+    pub fn try_read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        debug_assert!(!bytes.is_empty(), "an empty read looks like the end");
+        self.socket.try_read_with(|fd| {
+            let result = net::receive(fd, bytes);
+            count(|c| c.note_receive(&result));
+            let n = result?;
+            // The end stays readable: asking again must not wait for ever.
+            let short = n > 0 && n < bytes.len();
+            Ok((
+                n,
+                if short {
+                    Progress::Short
+                } else {
+                    Progress::Full
+                },
+            ))
+        })
+    }
+
+    /// As [`Stream::try_read`], leaving the bytes where they are.
+    pub fn try_peek(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.socket.try_read_with(|fd| {
+            let result = net::peek(fd, bytes);
+            count(|c| c.note_receive(&result));
+            Ok((result?, Progress::Full))
+        })
+    }
+
+    /// Waits, then reads; 0 is the end.
+    pub async fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.readable().await?;
+            match self.try_read(bytes) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Writes what fits of `bytes`.
+    ///
+    /// # Errors
+    /// `WouldBlock`: wait for [`Stream::writable`]; when it is known that there
+    /// is no room, no system call is made.
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_with(bytes.len(), |fd| net::send(fd, bytes))
+    }
+
+    /// As [`Stream::try_write`], saying that more follows at once, so that the
+    /// kernel may fill its segments.
+    pub fn try_write_more(&self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_with(bytes.len(), |fd| net::send_more(fd, bytes))
+    }
+
+    /// Writes what fits of several pieces, in order.
+    pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let asked = parts.iter().map(|part| part.len()).sum();
+        self.write_with(asked, |fd| net::send_vectored(fd, parts))
+    }
+
+    /// Writes all of `bytes`, waiting for room as needed.
+    pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.try_write(bytes) {
+                Ok(n) => bytes = &bytes[n..],
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves up to `bytes_max` from the socket into an empty `pipe`; 0 is the
+    /// end. Errors as [`Stream::try_read`].
+    pub fn try_splice_into(&self, pipe: &mut Pipe, bytes_max: usize) -> io::Result<usize> {
+        debug_assert_eq!(
+            pipe.held(),
+            0,
+            "a full pipe would look like an empty socket"
+        );
+        self.socket.try_read_with(|fd| {
+            let result = pipe.fill(fd, bytes_max);
+            count(|c| c.note_receive(&result));
+            // How much fits in a pipe depends on segments: a short move does
+            // not mean that the socket is empty.
+            Ok((result?, Progress::Full))
+        })
+    }
+
+    /// Moves what `pipe` holds into the socket, as far as there is room.
+    pub fn try_splice_from(&self, pipe: &mut Pipe, more: bool) -> io::Result<usize> {
+        let asked = pipe.held();
+        self.write_with(asked, |fd| pipe.drain(fd, more))
+    }
+
+    /// Ends our sending side.
+    pub fn shutdown_write(&self) -> io::Result<()> {
+        net::shutdown_write(self.socket.inner())
+    }
+
+    /// Makes the close a reset: unsent bytes are thrown away, no TIME_WAIT.
+    pub fn reset_on_close(&self) -> io::Result<()> {
+        net::set_linger_zero(self.socket.inner())
+    }
+
+    /// The peer's address, asked of the kernel.
+    pub fn peer_address(&self) -> io::Result<Address> {
+        Address::peer_of(self.socket.inner())
+    }
+
+    /// Our address of this connection, asked of the kernel.
+    pub fn local_address(&self) -> io::Result<Address> {
+        Address::local_of(self.socket.inner())
+    }
+
+    /// Gives the socket up, to another worker for instance.
+    pub fn into_fd(self) -> OwnedFd {
+        self.socket.into_inner()
+    }
+
+    fn write_with(
+        &self,
+        asked: usize,
+        write: impl FnOnce(&OwnedFd) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.socket.try_write_with(|fd| {
+            let result = write(fd);
+            count(|c| c.note_send(&result));
+            let n = result?;
+            Ok((
+                n,
+                if n < asked {
+                    Progress::Short
+                } else {
+                    Progress::Full
+                },
+            ))
+        })
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.inner().as_fd()
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if buffer.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            ready!(self.poll_readable(cx))?;
+            match self.try_read(buffer.initialize_unfilled()) {
+                Ok(n) => {
+                    buffer.advance(n);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                Err(e) => return Poll::Ready(Err(e)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.poll_writable(cx))?;
+            match self.try_write_vectored(parts) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.shutdown_write())
+    }
+}

@@ -1,0 +1,198 @@
+//! Tasks of one worker. A panic in one ends that one, is counted and reported.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+use tokio::task::JoinHandle;
+
+use crate::context;
+
+/// A task; dropping this lets it run on.
+#[derive(Debug)]
+pub struct TaskHandle<T>(JoinHandle<Result<T, Panicked>>);
+
+/// The task panicked; the panic was reported where it happened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Panicked;
+
+/// Why a task has no result.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum TaskEnd {
+    /// It was aborted, or its worker ended.
+    Aborted,
+    /// It panicked.
+    Panicked,
+}
+
+/// A panic that was contained, for the hook in [`crate::Options`].
+#[derive(Clone, Copy, Debug)]
+pub struct PanicReport<'a> {
+    /// The worker; `None` outside of workers.
+    pub worker: Option<usize>,
+    /// What the panic said.
+    pub message: &'a str,
+}
+
+impl<T> TaskHandle<T> {
+    /// Ends the task at its next wait; what it holds is dropped.
+    pub fn abort(&self) {
+        self.0.abort();
+    }
+
+    /// True once it has ended in any way.
+    pub fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    /// Waits for its end.
+    pub async fn join(self) -> Result<T, TaskEnd> {
+        match self.0.await {
+            Ok(Ok(output)) => Ok(output),
+            Ok(Err(Panicked)) => Err(TaskEnd::Panicked),
+            Err(e) if e.is_panic() => Err(TaskEnd::Panicked),
+            Err(_) => Err(TaskEnd::Aborted),
+        }
+    }
+}
+
+/// Starts a task on this worker. It stays on this thread and is waited for when
+/// the worker is told to stop (see [`crate::stopping`]).
+///
+/// Must be called on a worker or inside [`crate::block_on`].
+pub fn spawn_local<F>(future: F) -> TaskHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    start(future, Role::Awaited)
+}
+
+/// As [`spawn_local`], but not waited for: for what never ends by itself.
+pub fn spawn_service<F>(future: F) -> TaskHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    start(future, Role::Service)
+}
+
+/// Runs `work`, which may block (a name look-up, a file), on a thread of its
+/// own kind and waits for it as a task.
+///
+/// # Errors
+/// [`TaskEnd::Panicked`] if it panicked.
+pub async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, TaskEnd> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| {
+        if e.is_panic() {
+            TaskEnd::Panicked
+        } else {
+            TaskEnd::Aborted
+        }
+    })
+}
+
+/// Lets the other tasks of this worker go first once.
+pub async fn yield_now() {
+    tokio::task::yield_now().await;
+}
+
+#[derive(Clone, Copy)]
+enum Role {
+    Awaited,
+    Service,
+}
+
+fn start<F>(future: F, role: Role) -> TaskHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    TaskHandle(tokio::task::spawn_local(Contained {
+        future,
+        running: Running::new(role),
+    }))
+}
+
+pin_project! {
+    /// The future, its panics contained. A named type, because an async block
+    /// around the future would hold it twice.
+    struct Contained<F> {
+        #[pin]
+        future: F,
+        running: Running,
+    }
+}
+
+impl<F: Future> Future for Contained<F> {
+    type Output = Result<F::Output, Panicked>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let future = self.project().future;
+        // The future is not touched again after a panic, only dropped.
+        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(payload) => {
+                report_panic(payload.as_ref());
+                Poll::Ready(Err(Panicked))
+            }
+        }
+    }
+}
+
+/// Counts a task from its start to its drop.
+struct Running(Role);
+
+impl Running {
+    fn new(role: Role) -> Self {
+        context::with_context(|context| {
+            context.change_tasks(|tasks| {
+                tasks.started += 1;
+                match role {
+                    Role::Awaited => tasks.running += 1,
+                    Role::Service => tasks.services += 1,
+                }
+            });
+        });
+        Self(role)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        context::with_context(|context| {
+            context.change_tasks(|tasks| match self.0 {
+                Role::Awaited => tasks.running = tasks.running.saturating_sub(1),
+                Role::Service => tasks.services = tasks.services.saturating_sub(1),
+            });
+            if context.tasks.get().running == 0 {
+                context.all_ended.notify_waiters();
+            }
+        });
+    }
+}
+
+/// Counts a contained panic and tells the hook.
+pub(crate) fn report_panic(payload: &(dyn Any + Send)) {
+    let message = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without words");
+    context::with_context(|context| context.change_tasks(|tasks| tasks.panicked += 1));
+    let hook = context::shared().and_then(|shared| shared.on_panic.clone());
+    if let Some(hook) = hook {
+        let report = PanicReport {
+            worker: context::worker_index(),
+            message,
+        };
+        // A hook that panics must not undo the containment.
+        let unused = catch_unwind(AssertUnwindSafe(|| hook(&report)));
+        drop(unused);
+    }
+}

@@ -1,0 +1,1 @@
+//! Workers seen from loopback.

@@ -1,0 +1,442 @@
+//! The workers: threads with an executor each, their mailboxes, their end.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ballast_net::{CpuSet, Error, pin_thread};
+use tokio::runtime::{Builder, LocalRuntime, RuntimeMetrics};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::context;
+use crate::task::report_panic;
+use crate::timer::WAIT_MAX;
+use crate::{BufferLimits, PanicReport, configure_buffers, now, sleep_until};
+
+/// Threads for blocking work (name look-ups) per worker at most.
+const BLOCKING_THREADS_MAX: usize = 16;
+
+/// What is told of each contained panic.
+pub(crate) type PanicHook = Arc<dyn Fn(&PanicReport<'_>) + Send + Sync>;
+
+type Message = Box<dyn FnOnce() + Send>;
+
+/// How workers are made.
+#[derive(Clone)]
+pub struct Options {
+    /// Buffers of each worker.
+    pub buffers: BufferLimits,
+    /// How many workers (`nbthread`), at least 1.
+    pub count: usize,
+    /// Messages a mailbox holds at most.
+    pub mailbox_messages_max: usize,
+    /// The threads' names begin so.
+    pub name: String,
+    /// Told of each panic that a task was ended by, on the worker's thread.
+    pub on_panic: Option<Arc<dyn Fn(&PanicReport<'_>) + Send + Sync>>,
+    /// The processors of each worker (`cpu-map`); those without an entry, or
+    /// with an empty one, run anywhere.
+    pub pins: Vec<CpuSet>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            buffers: BufferLimits::default(),
+            count: 1,
+            mailbox_messages_max: 65_536,
+            name: "worker".into(),
+            on_panic: None,
+            pins: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An order to end: new work is refused, tasks may finish until the deadline.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct StopOrder {
+    /// When running tasks are cut off (`hard-stop-after`); `None` waits for all.
+    pub deadline: Option<Instant>,
+}
+
+impl StopOrder {
+    /// Waits for all tasks, however long (soft stop).
+    pub fn when_done() -> Self {
+        Self { deadline: None }
+    }
+
+    /// Waits for all tasks, `grace` at most.
+    pub fn within(grace: Duration) -> Self {
+        Self {
+            deadline: Some(now() + grace.min(WAIT_MAX)),
+        }
+    }
+
+    /// At once (hard stop).
+    pub fn now() -> Self {
+        Self {
+            deadline: Some(now()),
+        }
+    }
+}
+
+/// The worker threads of this process.
+#[derive(Debug)]
+pub struct Workers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<WorkerEnd>>,
+}
+
+/// How a worker ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct WorkerEnd {
+    /// Its number.
+    pub index: usize,
+    /// Tasks that were cut off at the deadline.
+    pub cut_off: usize,
+}
+
+/// How busy a worker was since it started.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Load {
+    /// Time spent running tasks.
+    pub busy: Duration,
+    /// Time since its start.
+    pub elapsed: Duration,
+    /// How often it had nothing to do and slept.
+    pub sleeps: u64,
+}
+
+pub(crate) struct Shared {
+    pub(crate) mailboxes: Vec<Mailbox>,
+    pub(crate) on_panic: Option<PanicHook>,
+    pub(crate) stop: watch::Sender<Option<StopOrder>>,
+    metrics: Vec<OnceLock<RuntimeMetrics>>,
+    started: Instant,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("count", &self.mailboxes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Workers {
+    /// Starts the workers. `first` is called here for each number and gives
+    /// what that worker runs first, on its thread, where it starts its tasks.
+    ///
+    /// # Errors
+    /// The first refusal (thread, executor, pinning); workers already started
+    /// are ended.
+    pub fn start<F, I>(options: &Options, mut first: F) -> Result<Self, Error>
+    where
+        F: FnMut(usize) -> I,
+        I: FnOnce() + Send + 'static,
+    {
+        let count = options.count.max(1);
+        let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..count)
+            .map(|index| {
+                let (sender, inbox) = mpsc::channel(options.mailbox_messages_max.max(1));
+                (Mailbox { index, sender }, inbox)
+            })
+            .unzip();
+        let shared = Arc::new(Shared {
+            mailboxes,
+            on_panic: options.on_panic.clone(),
+            stop: watch::Sender::new(None),
+            metrics: (0..count).map(|_| OnceLock::new()).collect(),
+            started: now(),
+        });
+        let mut workers = Self {
+            shared,
+            threads: Vec::with_capacity(count),
+        };
+        for (index, inbox) in inboxes.into_iter().enumerate() {
+            if let Err(error) = workers.start_one(options, index, inbox, first(index)) {
+                workers.stop(StopOrder::now());
+                workers.join();
+                return Err(error);
+            }
+        }
+        Ok(workers)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.shared.mailboxes.len()
+    }
+
+    /// The mailbox of one.
+    pub fn mailbox(&self, index: usize) -> Option<&Mailbox> {
+        self.shared.mailboxes.get(index)
+    }
+
+    /// The mailboxes of all, in order.
+    pub fn mailboxes(&self) -> &[Mailbox] {
+        &self.shared.mailboxes
+    }
+
+    /// How busy one is.
+    pub fn load(&self, index: usize) -> Load {
+        let metrics = self.shared.metrics.get(index).and_then(OnceLock::get);
+        metrics.map_or_else(Load::default, |metrics| Load {
+            busy: metrics.worker_total_busy_duration(0),
+            elapsed: now().saturating_duration_since(self.shared.started),
+            sleeps: metrics.worker_park_count(0),
+        })
+    }
+
+    /// Tells all to stop. A later order replaces an earlier one: a soft stop
+    /// can be hardened.
+    pub fn stop(&self, order: StopOrder) {
+        self.shared.stop.send_replace(Some(order));
+    }
+
+    /// True once all have ended.
+    pub fn have_ended(&self) -> bool {
+        self.threads.iter().all(JoinHandle::is_finished)
+    }
+
+    /// Waits, with the whole thread, until all have ended.
+    pub fn join(self) -> Vec<WorkerEnd> {
+        self.threads
+            .into_iter()
+            .filter_map(|thread| thread.join().ok())
+            .collect()
+    }
+
+    fn start_one(
+        &mut self,
+        options: &Options,
+        index: usize,
+        inbox: mpsc::Receiver<Message>,
+        first: impl FnOnce() + Send + 'static,
+    ) -> Result<(), Error> {
+        let shared = Arc::clone(&self.shared);
+        let buffers = options.buffers;
+        let pin = options
+            .pins
+            .get(index)
+            .filter(|cpus| !cpus.is_empty())
+            .cloned();
+        let (tell, told) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name(format!("{}-{index}", options.name))
+            .spawn(move || {
+                let runtime = pin
+                    .as_ref()
+                    .map_or(Ok(()), pin_thread)
+                    .and_then(|()| new_runtime());
+                let runtime = match runtime {
+                    Ok(runtime) => runtime,
+                    Err(error) => {
+                        let _ = tell.send(Err(error));
+                        return WorkerEnd { index, cut_off: 0 };
+                    }
+                };
+                let _ = shared.metrics[index].set(runtime.handle().metrics());
+                context::enter(index, Arc::clone(&shared));
+                configure_buffers(buffers);
+                let _ = tell.send(Ok(()));
+                run(runtime, index, &shared, inbox, first)
+            })
+            .map_err(|e| Error::new("clone", format_args!("worker {index}"), e))?;
+        self.threads.push(thread);
+        told.recv().unwrap_or_else(|_| {
+            let source = std::io::Error::other("the thread ended at once");
+            Err(Error::new("clone", format_args!("worker {index}"), source))
+        })
+    }
+}
+
+/// Runs a future on this thread, with timers, sockets and local tasks, until it
+/// is done: for `main`, and for tests.
+pub fn block_on<F: Future>(future: F) -> Result<F::Output, Error> {
+    let runtime = new_runtime()?;
+    let output = runtime.block_on(future);
+    runtime.shutdown_background();
+    Ok(output)
+}
+
+fn new_runtime() -> Result<LocalRuntime, Error> {
+    Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .build_local(Default::default())
+        .map_err(|e| Error::new("epoll_create1", "executor", e))
+}
+
+/// A worker's life.
+fn run(
+    runtime: LocalRuntime,
+    index: usize,
+    shared: &Shared,
+    mut inbox: mpsc::Receiver<Message>,
+    first: impl FnOnce() + Send + 'static,
+) -> WorkerEnd {
+    let cut_off = runtime.block_on(async {
+        contain(first);
+        let mut orders = shared.stop.subscribe();
+        loop {
+            tokio::select! {
+                biased;
+                order = orders.wait_for(Option::is_some) => {
+                    drop(order);
+                    break;
+                }
+                message = inbox.recv() => match message {
+                    Some(message) => contain(message),
+                    None => break,
+                },
+            }
+        }
+        drain(&mut orders, &mut inbox).await
+    });
+    inbox.close();
+    while let Ok(message) = inbox.try_recv() {
+        drop(message);
+    }
+    runtime.shutdown_background();
+    context::leave();
+    WorkerEnd { index, cut_off }
+}
+
+/// Goes on with tasks and messages until no awaited task is left or the
+/// deadline has come; answers how many tasks are left.
+async fn drain(
+    orders: &mut watch::Receiver<Option<StopOrder>>,
+    inbox: &mut mpsc::Receiver<Message>,
+) -> usize {
+    loop {
+        let ended = context::with_context(|c| c.tasks.get().running).unwrap_or(0) == 0;
+        let deadline = orders.borrow_and_update().and_then(|order| order.deadline);
+        if ended || deadline.is_some_and(|at| at <= now()) {
+            break;
+        }
+        tokio::select! {
+            biased;
+            changed = orders.changed() => if changed.is_err() { break },
+            () = until(deadline) => break,
+            message = inbox.recv() => match message {
+                Some(message) => contain(message),
+                None => until(None).await,
+            },
+            () = context::last_task_ended() => {}
+        }
+    }
+    context::task_counts().running
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn contain(work: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
+        report_panic(payload.as_ref());
+    }
+}
+
+/// Sends work to one worker, from any thread.
+#[derive(Clone, Debug)]
+pub struct Mailbox {
+    index: usize,
+    sender: mpsc::Sender<Message>,
+}
+
+/// Why a mailbox did not take a message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MailboxRefusal {
+    /// The worker has ended.
+    Ended,
+    /// It holds as many as it may: the worker is far behind.
+    Full,
+}
+
+impl fmt::Display for MailboxRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended => "the worker has ended",
+            Self::Full => "the worker's mailbox is full",
+        })
+    }
+}
+
+impl std::error::Error for MailboxRefusal {}
+
+impl Mailbox {
+    /// The worker's number.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Has `work` run on the worker, after what was sent before, and wakes it.
+    /// Never waits. What `work` holds (a socket) is dropped with a refusal.
+    pub fn send(&self, work: impl FnOnce() + Send + 'static) -> Result<(), MailboxRefusal> {
+        self.sender.try_send(Box::new(work)).map_err(|e| match e {
+            mpsc::error::TrySendError::Closed(_) => MailboxRefusal::Ended,
+            mpsc::error::TrySendError::Full(_) => MailboxRefusal::Full,
+        })
+    }
+
+    /// As [`Mailbox::send`], waiting for room.
+    pub async fn send_when_room(
+        &self,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), MailboxRefusal> {
+        self.sender
+            .send(Box::new(work))
+            .await
+            .map_err(|_| MailboxRefusal::Ended)
+    }
+
+    /// Has `work` run on the worker and brings its answer back.
+    ///
+    /// # Errors
+    /// `Ended` also if `work` panicked.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, MailboxRefusal> {
+        let (answer, answered) = oneshot::channel();
+        let run = move || {
+            let _ = answer.send(work());
+        };
+        self.send_when_room(run).await?;
+        answered.await.map_err(|_| MailboxRefusal::Ended)
+    }
+
+    /// As [`Mailbox::call`], for threads without an executor: waits with the
+    /// whole thread. A worker must not call this (it could wait for itself) and
+    /// is refused with `Full`.
+    pub fn call_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, MailboxRefusal> {
+        if context::worker_index().is_some() {
+            return Err(MailboxRefusal::Full);
+        }
+        let (answer, answered) = std::sync::mpsc::sync_channel(1);
+        self.send(move || {
+            let _ = answer.send(work());
+        })?;
+        answered.recv().map_err(|_| MailboxRefusal::Ended)
+    }
+}
