@@ -1,0 +1,41 @@
+//! `balance first`: the lowest server id with a free slot.
+
+/// Usable servers in order of id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct First {
+    by_id: Vec<(u32, u32)>,
+}
+
+impl First {
+    pub(crate) fn join(&mut self, puid: u32, index: u32) {
+        if let Err(place) = self.by_id.binary_search(&(puid, index)) {
+            self.by_id.insert(place, (puid, index));
+        }
+    }
+
+    pub(crate) fn leave(&mut self, puid: u32, index: u32) {
+        if let Ok(place) = self.by_id.binary_search(&(puid, index)) {
+            self.by_id.remove(place);
+        }
+    }
+
+    /// The first server that is not full; walks over the full ones only. A server to avoid is
+    /// taken when no other is free.
+    pub(crate) fn pick(&self, avoid: &[u32], is_full: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut avoided = None;
+        for &(_, index) in &self.by_id {
+            if is_full(index) {
+                continue;
+            }
+            if !avoid.contains(&index) {
+                return Some(index);
+            }
+            avoided = Some(index);
+        }
+        avoided
+    }
+
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.by_id.is_sorted(), "servers stand in order of id");
+    }
+}

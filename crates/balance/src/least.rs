@@ -1,0 +1,91 @@
+//! `balance leastconn`: the server with the least work for its weight, in turns among equals.
+
+use crate::queue::{Entry, Queue};
+
+/// The work of one unit of full weight, so that a small weight makes few connections look many.
+const KEY_SCALE: u64 = 4096;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Least {
+    aside: Vec<Entry>,
+    queue: Queue,
+    turn: u64,
+    weights: Vec<u32>,
+}
+
+impl Least {
+    pub(crate) fn make_room(&mut self, index: u32) {
+        self.queue.make_room(index);
+        let needed = index as usize + 1;
+        if self.weights.len() < needed {
+            self.weights.resize(needed, 0);
+            self.aside.reserve(needed - self.aside.len());
+        }
+    }
+
+    /// Puts a server in, or moves it to where its new weight and work belong.
+    pub(crate) fn join(&mut self, index: u32, weight: u32, inflight: u32) {
+        self.make_room(index);
+        self.weights[index as usize] = weight;
+        self.queue.remove(index);
+        self.push(index, sort_key(weight, inflight));
+    }
+
+    pub(crate) fn leave(&mut self, index: u32) {
+        self.queue.remove(index);
+    }
+
+    /// Moves a server after its work changed. One whose place is unchanged keeps its turn.
+    pub(crate) fn moved(&mut self, index: u32, inflight: u32) {
+        let Some(entry) = self.queue.entry(index) else {
+            return;
+        };
+        let key = sort_key(self.weights[index as usize], inflight);
+        if entry.key != key {
+            self.queue.remove(index);
+            self.push(index, key);
+        }
+    }
+
+    /// The least busy server; full ones are set aside meanwhile and keep their places.
+    pub(crate) fn pick(&mut self, avoid: &[u32], is_full: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut found = None;
+        let mut avoided = None;
+        while let Some(entry) = self.queue.first() {
+            if !is_full(entry.index) {
+                if !avoid.contains(&entry.index) {
+                    found = Some(entry.index);
+                    break;
+                }
+                avoided = Some(entry.index);
+            }
+            self.queue.remove(entry.index);
+            self.aside.push(entry);
+        }
+        while let Some(entry) = self.aside.pop() {
+            self.queue.push(entry);
+        }
+        found.or(avoided)
+    }
+
+    fn push(&mut self, index: u32, key: u64) {
+        self.turn += 1;
+        self.queue.push(Entry {
+            key,
+            turn: self.turn,
+            index,
+        });
+    }
+
+    pub(crate) fn check_invariants(&self) {
+        self.queue.check_invariants();
+        assert!(self.aside.is_empty(), "nobody stays aside between picks");
+    }
+}
+
+fn sort_key(weight: u32, inflight: u32) -> u64 {
+    match inflight {
+        0 => 0,
+        busy => (u64::from(busy) + 1) * KEY_SCALE / u64::from(weight.max(1)),
+    }
+}

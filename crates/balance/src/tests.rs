@@ -1,0 +1,350 @@
+//! Properties that hold for any servers and any changes.
+
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn candidate(puid: u32, weight: u32) -> Candidate {
+    Candidate {
+        backup: false,
+        hash_key: HashKey::Id,
+        puid,
+        usable: true,
+        weight,
+    }
+}
+
+fn keyed(hash: u32) -> Ask<'static> {
+    Ask {
+        hash: Some(hash),
+        ..Ask::default()
+    }
+}
+
+fn every_algorithm() -> impl Strategy<Value = Algorithm> {
+    prop_oneof![
+        Just(Algorithm::First),
+        Just(Algorithm::Hash(Method::Consistent)),
+        Just(Algorithm::Hash(Method::MapBased)),
+        Just(Algorithm::LeastConn),
+        Just(Algorithm::Random { draws: 2 }),
+        Just(Algorithm::RoundRobin),
+        Just(Algorithm::StaticRr),
+    ]
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Add(u32, u32, bool),
+    Inflight(u32, u32),
+    Remove(u32),
+    Usable(u32, bool),
+    Weight(u32, u32, u32),
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let index = 0_u32..8;
+    prop_oneof![
+        (index.clone(), 0_u32..257, any::<bool>()).prop_map(|(i, w, b)| Change::Add(i, w, b)),
+        (index.clone(), 0_u32..9).prop_map(|(i, n)| Change::Inflight(i, n)),
+        index.clone().prop_map(Change::Remove),
+        (index.clone(), any::<bool>()).prop_map(|(i, up)| Change::Usable(i, up)),
+        (index, 0_u32..257, 1_u32..17).prop_map(|(i, w, s)| Change::Weight(i, w, s)),
+    ]
+}
+
+/// Servers with a limit of two each; every pick is served for ever.
+#[derive(Default)]
+struct Two(Vec<u32>);
+
+impl Load for Two {
+    fn active(&self, index: u32) -> u32 {
+        self.0.get(index as usize).copied().unwrap_or(0)
+    }
+    fn maxconn(&self, _: u32) -> u32 {
+        2
+    }
+    fn maxqueue(&self, _: u32) -> u32 {
+        0
+    }
+    fn queued(&self, _: u32) -> u32 {
+        0
+    }
+    fn total(&self) -> u32 {
+        self.0.iter().sum()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(160))]
+
+    #[test]
+    fn any_changes_keep_the_books(
+        algorithm in every_algorithm(),
+        all_backups: bool,
+        weights in proptest::collection::vec(0_u32..257, 0..6),
+        changes in proptest::collection::vec(change(), 0..30),
+    ) {
+        let setup = Setup { algorithm, all_backups, balance_factor: 150 };
+        let mut usable: Vec<Option<(bool, bool, u32)>> =
+            weights.iter().map(|&weight| Some((false, true, weight))).collect();
+        usable.resize(8, None);
+        let candidates: Vec<_> =
+            (1..).zip(&weights).map(|(puid, &weight)| candidate(puid, weight)).collect();
+        let mut balancer = Balancer::new(setup, &candidates);
+        for (round, change) in changes.into_iter().enumerate() {
+            match change {
+                Change::Add(index, weight, backup) => {
+                    balancer.add(index, &Candidate { backup, ..candidate(index + 100, weight) });
+                    usable[index as usize] = Some((backup, true, weight));
+                }
+                Change::Inflight(index, count) => balancer.set_inflight(index, count),
+                Change::Remove(index) => {
+                    balancer.remove(index);
+                    usable[index as usize] = None;
+                }
+                Change::Usable(index, up) => {
+                    balancer.set_usable(index, up);
+                    if let Some(server) = &mut usable[index as usize] {
+                        server.1 = up;
+                    }
+                }
+                Change::Weight(index, weight, step) => {
+                    balancer.set_weight(index, weight, step);
+                    if let Some(server) = &mut usable[index as usize] {
+                        server.2 = weight;
+                    }
+                }
+            }
+            balancer.check_invariants();
+            let ready = |backup: bool| -> Vec<u32> {
+                let fits = |server: &Option<(bool, bool, u32)>| {
+                    server.is_some_and(|(is, up, weight)| is == backup && up && weight > 0)
+                };
+                (0_u32..).zip(&usable).filter(|(_, server)| fits(server)).map(|(i, _)| i).collect()
+            };
+            let pool = if ready(false).is_empty() { ready(true) } else { ready(false) };
+            for turn in 0..5_u32 {
+                let hash = turn.is_multiple_of(2).then_some(turn.wrapping_mul(0x9e37_79b9));
+                let ask = Ask { hash, random: u64::from(turn) + round as u64, ..Ask::default() };
+                let choice = balancer.pick(&ask, &Unloaded);
+                match choice {
+                    Choice::Server(index) => prop_assert!(pool.contains(&index), "{index} {pool:?}"),
+                    Choice::Nobody => prop_assert!(pool.is_empty()),
+                    Choice::AllFull => prop_assert!(false, "nobody has a limit"),
+                }
+                balancer.check_invariants();
+            }
+        }
+    }
+
+    #[test]
+    fn round_robin_deals_a_lap_by_weight(
+        weights in proptest::collection::vec(1_u32..60, 1..9),
+        fixed: bool,
+    ) {
+        let algorithm = if fixed { Algorithm::StaticRr } else { Algorithm::RoundRobin };
+        let candidates: Vec<_> =
+            (1..).zip(&weights).map(|(puid, &weight)| candidate(puid, weight)).collect();
+        let setup = Setup { algorithm, ..Setup::default() };
+        let mut balancer = Balancer::new(setup, &candidates);
+        let total: u32 = weights.iter().sum();
+        let laps = 16;
+        let mut counts = vec![0_u32; weights.len()];
+        for _ in 0..total * laps {
+            let index = balancer.pick(&Ask::default(), &Unloaded).index().expect("somebody is up");
+            counts[index as usize] += 1;
+        }
+        for (count, weight) in counts.iter().zip(&weights) {
+            // A rounded turn may be early or late at the seams of laps.
+            prop_assert!(count.abs_diff(weight * laps) <= 2, "{counts:?} {weights:?}");
+        }
+    }
+
+    #[test]
+    fn a_removed_server_moves_only_its_own_keys(
+        weights in proptest::collection::vec(1_u32..30, 2..10),
+        gone in 0_usize..10,
+    ) {
+        let gone = (gone % weights.len()) as u32;
+        let candidates: Vec<_> =
+            (1..).zip(&weights).map(|(puid, &weight)| candidate(puid, weight)).collect();
+        let algorithm = Algorithm::Hash(Method::Consistent);
+        let mut balancer = Balancer::new(Setup { algorithm, ..Setup::default() }, &candidates);
+        let hashes: Vec<_> = (0_u32..2000).map(avalanche).collect();
+        let places = |balancer: &Balancer| -> Vec<Choice> {
+            hashes.iter().map(|&hash| balancer.pick_shared(&keyed(hash), &Unloaded)).collect()
+        };
+        let before = places(&balancer);
+        balancer.set_usable(gone, false);
+        for (old, new) in before.iter().zip(places(&balancer)) {
+            prop_assert!(*old == new || *old == Choice::Server(gone));
+            prop_assert!(new != Choice::Server(gone));
+        }
+        balancer.set_usable(gone, true);
+        prop_assert_eq!(places(&balancer), before);
+    }
+
+    #[test]
+    fn limits_are_never_passed(algorithm in every_algorithm(), count in 1_u32..6) {
+        prop_assume!(!matches!(algorithm, Algorithm::Hash(_)));
+        let candidates: Vec<_> = (1..=count).map(|puid| candidate(puid, puid * 7)).collect();
+        let mut balancer = Balancer::new(Setup { algorithm, ..Setup::default() }, &candidates);
+        let mut load = Two(vec![0; count as usize]);
+        let mut served = 0;
+        for round in 0..400_u64 {
+            match balancer.pick(&Ask { random: round, ..Ask::default() }, &load) {
+                Choice::Server(index) => {
+                    load.0[index as usize] += 1;
+                    balancer.took(index);
+                    served += 1;
+                }
+                Choice::AllFull => {
+                    // Only chance may draw a full server while another is free.
+                    let random = matches!(algorithm, Algorithm::Random { .. });
+                    prop_assert!(random || served == 2 * count);
+                }
+                Choice::Nobody => prop_assert!(false, "servers are up"),
+            }
+            balancer.check_invariants();
+        }
+        prop_assert!(load.0.iter().all(|&active| active <= 2));
+        prop_assert_eq!(served, 2 * count);
+    }
+
+    #[test]
+    fn extraction_never_leaves_its_text(uri: Vec<u8>, name in "[a-z]{1,3}", len in 0_usize..9, depth in 0_u32..4) {
+        for (path_only, whole) in [(false, false), (true, false), (false, true), (true, true)] {
+            let options = UriKey { depth_max: depth, len_bytes_max: len, path_only, whole };
+            let key = uri_key(&uri, options);
+            prop_assert!(len == 0 || key.len() <= len);
+            prop_assert!(whole || !key.contains(&b'?'));
+        }
+        if let Some(value) = url_param(&uri, name.as_bytes()) {
+            prop_assert!(!value.contains(&b'&'));
+        }
+        prop_assert!(domain_only(&uri).len() <= uri.len());
+    }
+}
+
+#[test]
+fn a_consistent_change_moves_about_its_share() {
+    let candidates: Vec<_> = (1..=10).map(|puid| candidate(puid, 10)).collect();
+    let algorithm = Algorithm::Hash(Method::Consistent);
+    let mut balancer = Balancer::new(
+        Setup {
+            algorithm,
+            ..Setup::default()
+        },
+        &candidates,
+    );
+    let place =
+        |balancer: &Balancer, key: u32| balancer.pick_shared(&keyed(avalanche(key)), &Unloaded);
+    let before: Vec<_> = (0..10_000).map(|key| place(&balancer, key)).collect();
+    balancer.add(10, &candidate(11, 10));
+    let moved = (0..)
+        .zip(&before)
+        .filter(|&(key, old)| place(&balancer, key) != *old)
+        .count();
+    assert!(
+        (600..1300).contains(&moved),
+        "an eleventh of 10,000 keys, not {moved}"
+    );
+}
+
+#[test]
+fn an_avoided_server_is_the_last_resort() {
+    for algorithm in [
+        Algorithm::First,
+        Algorithm::Hash(Method::Consistent),
+        Algorithm::LeastConn,
+        Algorithm::RoundRobin,
+        Algorithm::StaticRr,
+    ] {
+        let setup = Setup {
+            algorithm,
+            ..Setup::default()
+        };
+        let mut balancer = Balancer::new(setup, &[candidate(1, 5), candidate(2, 1)]);
+        for hash in [None, Some(77), Some(0xffff_ffff)] {
+            let ask = Ask {
+                avoid: &[0],
+                hash,
+                random: 0,
+            };
+            for _ in 0..20 {
+                assert_eq!(
+                    balancer.pick(&ask, &Unloaded),
+                    Choice::Server(1),
+                    "{algorithm:?}"
+                );
+                balancer.check_invariants();
+            }
+        }
+        balancer.set_usable(1, false);
+        let ask = Ask {
+            avoid: &[0],
+            ..Ask::default()
+        };
+        assert_eq!(
+            balancer.pick(&ask, &Unloaded),
+            Choice::Server(0),
+            "{algorithm:?}"
+        );
+        balancer.check_invariants();
+    }
+}
+
+#[test]
+fn one_backup_serves_even_for_a_static_map() {
+    let backup = |puid| Candidate {
+        backup: true,
+        ..candidate(puid, puid)
+    };
+    let setup = Setup {
+        algorithm: Algorithm::StaticRr,
+        ..Setup::default()
+    };
+    let mut balancer = Balancer::new(setup, &[candidate(1, 1), backup(2), backup(9)]);
+    balancer.set_usable(0, false);
+    for _ in 0..9 {
+        assert_eq!(balancer.pick(&Ask::default(), &Unloaded), Choice::Server(1));
+    }
+    assert_eq!((balancer.used_count(), balancer.backup_count()), (1, 2));
+}
+
+#[test]
+fn random_follows_weights() {
+    let algorithm = Algorithm::Random { draws: 1 };
+    let setup = Setup {
+        algorithm,
+        ..Setup::default()
+    };
+    let balancer = Balancer::new(setup, &[candidate(1, 30), candidate(2, 10)]);
+    let heavy = (0..10_000_u64)
+        .filter(|&random| {
+            let ask = Ask {
+                random: random.wrapping_mul(0x1234_5678_9abc_def1),
+                ..Ask::default()
+            };
+            balancer.pick_shared(&ask, &Unloaded) == Choice::Server(0)
+        })
+        .count();
+    assert!(
+        (6_800..8_200).contains(&heavy),
+        "about three quarters, not {heavy}"
+    );
+}
+
+#[test]
+fn published_hash_vectors() {
+    assert_eq!(hash_key(b"123456789", Function::Crc32, false), 0xcbf4_3926);
+    assert_eq!(hash_key(b"", Function::Djb2, false), 5381);
+    assert_eq!(hash_key(b"a", Function::Sdbm, false), 97);
+    assert_eq!(hash_key(b"4294967301", Function::None, false), 5);
+    assert_eq!(hash_number(5, Function::None, false), 5);
+    let six: IpAddr = "0:1::2:3".parse().expect("an address");
+    assert_eq!(hash_source(six, false), 1 ^ (2 << 16) ^ 3);
+}

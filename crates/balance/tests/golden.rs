@@ -1,0 +1,30 @@
+//! Our choices against those HAProxy made, as `oracle.rs` recorded them: needs no HAProxy.
+
+#![allow(clippy::panic, reason = "tests")]
+
+mod scenarios;
+
+#[test]
+fn choices_are_those_recorded_from_haproxy() {
+    let golden = scenarios::golden();
+    let mut wrong = Vec::new();
+    for scenario in scenarios::all() {
+        let ours = scenarios::digest(&scenario.play());
+        match golden.get(&scenario.name) {
+            None => wrong.push(format!("{}: not recorded", scenario.name)),
+            Some(theirs) if *theirs != ours => {
+                wrong.push(format!(
+                    "{}:\n  ours   {ours:?}\n  theirs {theirs:?}",
+                    scenario.name
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
