@@ -1,1 +1,48 @@
 //! Configuration text to a lossless tree with spans; never fails.
+//!
+//! This room knows the grammar of `haproxy.cfg` that holds for every line: words, quotes, escapes,
+//! variables, sections, conditional blocks, and the forms of times and sizes. It does not know what
+//! any keyword inside a section means. Whatever the text is, a [`Document`] comes out: what is wrong
+//! with it is said in [`Document::diagnostics`], and the pieces of the tree put together give the
+//! text back byte for byte.
+//!
+//! The room is pure: files are handed in as bytes, the environment as an [`Env`], and what a
+//! condition may ask about the program as [`Facts`].
+//!
+//! Source: HAProxy configuration manual, section 2, and what HAProxy is observed to do.
+
+mod condition;
+mod conditional;
+mod diagnostic;
+mod document;
+mod env;
+mod facts;
+mod fuzz;
+mod lexer;
+mod limits;
+mod line;
+mod parser;
+mod section;
+mod source;
+mod value;
+mod version;
+mod word;
+
+pub use condition::{ConditionError, PREDICATES, Predicate, evaluate, evaluate_condition};
+pub use diagnostic::{Diagnostic, Edit, Severity};
+pub use document::Document;
+pub use env::{Env, EnvNameError};
+pub use facts::{Facts, FixedFacts};
+pub use fuzz::fuzz_one;
+pub use limits::{
+    CONDITION_DEPTH_MAX, CONDITION_NESTING_MAX, DIAGNOSTIC_COUNT_MAX, FILE_BYTES_MAX,
+    HAPROXY_WORD_COUNT_MAX, LINE_BYTES_MAX, RESOLVED_BYTES_MAX, RESOLVED_LINE_BYTES_MAX,
+    WORD_COUNT_MAX,
+};
+pub use line::{Directive, Line, LineKind, Piece, PieceKind};
+pub use parser::{Parser, parse, parse_str};
+pub use section::{Naming, SECTIONS, Section, SectionKind, SectionRow};
+pub use source::{FileId, Location, SourceMap, Span};
+pub use value::{TimeUnit, ValueError, ValueErrorKind, parse_duration, parse_size, parse_time};
+pub use version::{SslVersion, Version};
+pub use word::Word;

@@ -1,0 +1,129 @@
+//! What is said about a configuration: how bad, where, why, and what to write instead.
+
+use crate::Span;
+
+/// How bad it is, in HAProxy's levels.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Severity {
+    /// Of interest in diagnostic mode (`-dD`) only.
+    Diag,
+    /// For information.
+    Notice,
+    /// The configuration is used, but probably not as meant. Fatal with `zero-warning` (`-dW`).
+    Warning,
+    /// The configuration is refused.
+    Alert,
+}
+
+impl Severity {
+    /// The word HAProxy prints between brackets.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Alert => "ALERT",
+            Self::Diag => "DIAG",
+            Self::Notice => "NOTICE",
+            Self::Warning => "WARNING",
+        }
+    }
+}
+
+/// An exact edit that puts right what a diagnostic complains about.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Edit {
+    /// What is replaced; an empty span inserts.
+    pub span: Span,
+    /// The new text.
+    pub text: String,
+}
+
+/// One thing said about the configuration.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A short name that stays the same between releases, such as `unmatched-quote`.
+    pub code: &'static str,
+    /// What is wrong, without place and without final newline.
+    pub message: String,
+    /// Where.
+    pub span: Option<Span>,
+    /// More about the cause, a line each.
+    pub notes: Vec<String>,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The edit that does it.
+    pub replacement: Option<Edit>,
+}
+
+impl Diagnostic {
+    /// A diagnostic of any level, without place.
+    #[must_use]
+    pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            severity,
+            code,
+            message,
+            span: None,
+            notes: Vec::new(),
+            help: None,
+            replacement: None,
+        }
+    }
+
+    /// An alert: the configuration is refused.
+    #[must_use]
+    pub fn alert(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Alert, code, message)
+    }
+
+    /// A warning.
+    #[must_use]
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, code, message)
+    }
+
+    /// A notice.
+    #[must_use]
+    pub fn notice(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Notice, code, message)
+    }
+
+    /// A remark for diagnostic mode.
+    #[must_use]
+    pub fn diag(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Diag, code, message)
+    }
+
+    /// The same, placed at `span`.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Self {
+        self.span = Some(span);
+        self
+    }
+
+    /// The same with one more note.
+    #[must_use]
+    pub fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// The same with advice.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same with the edit that puts it right.
+    #[must_use]
+    pub fn replace(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.replacement = Some(Edit {
+            span,
+            text: text.into(),
+        });
+        self
+    }
+}

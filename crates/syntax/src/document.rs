@@ -1,0 +1,43 @@
+//! The tree of a whole configuration.
+
+use crate::{Diagnostic, Env, FileId, Line, Section, Severity, SourceMap};
+
+/// One or several files, read in sequence.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The files, kept whole.
+    pub sources: SourceMap,
+    /// The sections in order. Each file starts with a [`crate::SectionKind::Preamble`], which holds
+    /// the lines before its first section and may be empty.
+    pub sections: Vec<Section>,
+    /// What is wrong with the text, in order of files and lines.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The environment as the last line left it.
+    pub env: Env,
+}
+
+impl Document {
+    /// All lines of all files in order.
+    pub fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.sections.iter().flat_map(Section::all_lines)
+    }
+
+    /// Whether an alert was raised: the configuration is to be refused.
+    #[must_use]
+    pub fn has_alerts(&self) -> bool {
+        self.diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Alert)
+    }
+
+    /// A file put together again from the pieces of its lines: always the bytes that were parsed.
+    #[must_use]
+    pub fn reassemble(&self, file: FileId) -> Vec<u8> {
+        let lines = self.lines().filter(|line| line.span.file == file);
+        let mut bytes = Vec::new();
+        for piece in lines.flat_map(Line::pieces) {
+            bytes.extend_from_slice(self.sources.slice(piece.span));
+        }
+        bytes
+    }
+}

@@ -1,0 +1,111 @@
+//! The environment as the configuration sees and changes it.
+//!
+//! Source: HAProxy configuration manual, sections 2.3 and 3.1 (`setenv`, `presetenv`, `unsetenv`,
+//! `resetenv`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Variables by name. A copy of the process's environment: `setenv` in the configuration changes
+/// this copy, never the process.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Env {
+    variables: BTreeMap<String, String>,
+}
+
+/// A name that the system does not take for a variable: empty, or holding `=` or NUL.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct EnvNameError;
+
+impl fmt::Display for EnvNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a variable's name must not be empty nor hold '='")
+    }
+}
+
+impl std::error::Error for EnvNameError {}
+
+impl Env {
+    /// An empty environment.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The value of a variable.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// Whether a variable exists, even empty.
+    #[must_use]
+    pub fn is_defined(&self, name: &str) -> bool {
+        self.variables.contains_key(name)
+    }
+
+    /// `setenv`: gives a variable a value, whatever it had.
+    ///
+    /// # Errors
+    ///
+    /// When the name cannot be a variable's.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), EnvNameError> {
+        check_name(name)?;
+        self.variables.insert(name.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    /// `presetenv`: gives a variable a value unless it has one.
+    ///
+    /// # Errors
+    ///
+    /// When the name cannot be a variable's.
+    pub fn preset(&mut self, name: &str, value: &str) -> Result<(), EnvNameError> {
+        check_name(name)?;
+        self.variables
+            .entry(name.to_owned())
+            .or_insert_with(|| value.to_owned());
+        Ok(())
+    }
+
+    /// `unsetenv`: removes a variable; one that does not exist is no error.
+    ///
+    /// # Errors
+    ///
+    /// When the name cannot be a variable's.
+    pub fn unset(&mut self, name: &str) -> Result<(), EnvNameError> {
+        check_name(name)?;
+        self.variables.remove(name);
+        Ok(())
+    }
+
+    /// `resetenv`: removes all variables but the named ones.
+    pub fn reset_except(&mut self, kept: &[&str]) {
+        self.variables
+            .retain(|name, _| kept.contains(&name.as_str()));
+    }
+
+    /// The variables, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.variables
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Env {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
+        let variables = pairs
+            .into_iter()
+            .map(|(k, v)| (k.into(), v.into()))
+            .collect();
+        Self { variables }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), EnvNameError> {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(EnvNameError);
+    }
+    Ok(())
+}

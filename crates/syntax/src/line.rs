@@ -1,0 +1,151 @@
+//! A line: its words, its comment, and the pieces that give its bytes back.
+
+use crate::{Span, Word};
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum LineKind {
+    /// It holds no word: empty, spaces, or a comment alone.
+    Blank,
+    /// A directive of the configuration language (`.if`, `.notice` ...).
+    Directive(Directive),
+    /// It opens a section.
+    Header,
+    /// It says something within a section.
+    Statement,
+}
+
+/// The directives, as in section 2.4 of the manual.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "each is the word it names")]
+pub enum Directive {
+    Alert,
+    Diag,
+    Elif,
+    Else,
+    Endif,
+    If,
+    Notice,
+    /// A word with a leading dot that is none of them.
+    Unknown,
+    Warning,
+}
+
+impl Directive {
+    /// The directive a first word is; `None` without leading dot.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Some(match word.strip_prefix('.')? {
+            "alert" => Self::Alert,
+            "diag" => Self::Diag,
+            "elif" => Self::Elif,
+            "else" => Self::Else,
+            "endif" => Self::Endif,
+            "if" => Self::If,
+            "notice" => Self::Notice,
+            "warning" => Self::Warning,
+            _ => Self::Unknown,
+        })
+    }
+}
+
+/// One line of a file.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// What it is.
+    pub kind: LineKind,
+    /// The line number in its file, from 1.
+    pub number: u32,
+    /// The whole line with its line end.
+    pub span: Span,
+    /// The words, in order.
+    pub words: Vec<Word>,
+    /// The comment from its `#` on, without line end.
+    pub comment: Option<Span>,
+    /// What could not or must not be read: what follows a carriage return or NUL within the line,
+    /// a line over the bounds.
+    pub ignored: Option<Span>,
+    /// The line end: `\n`, `\r\n`, or empty at the end of a file without final newline.
+    pub end: Span,
+    /// Whether a conditional block excludes it.
+    pub skipped: bool,
+    /// Whether an alert was raised about its form: the words are what could be saved of it.
+    pub broken: bool,
+}
+
+impl Line {
+    /// Whether it is a statement that counts: not blank, directive or header, not skipped, not
+    /// broken.
+    #[must_use]
+    pub fn is_statement(&self) -> bool {
+        self.kind == LineKind::Statement && !self.skipped && !self.broken
+    }
+
+    /// The text of word `index`, empty when there is none, as HAProxy's parsers see it.
+    #[must_use]
+    pub fn text(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", Word::text)
+    }
+
+    /// From the first word to the last as written; where the line ends when it has none.
+    #[must_use]
+    pub fn words_span(&self) -> Span {
+        match (self.words.first(), self.words.last()) {
+            (Some(first), Some(last)) => first.span().to(last.span()),
+            _ => Span::new(self.span.file, self.end.start, self.end.start),
+        }
+    }
+
+    /// The pieces of the line, in order and without gap: their bytes are the line's.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<Piece> {
+        let words = self.words.iter().map(|word| (PieceKind::Word, word.span()));
+        let comment = self.comment.map(|span| (PieceKind::Comment, span));
+        let ignored = self.ignored.map(|span| (PieceKind::Ignored, span));
+        let end = std::iter::once((PieceKind::LineEnd, self.end));
+
+        let mut at = self.span.start;
+        let mut pieces = Vec::new();
+        for (kind, span) in words.chain(comment).chain(ignored).chain(end) {
+            if span.start < at {
+                continue; // The second word of one `"${A[*]}"` has the first one's span.
+            }
+            if span.start > at {
+                let space = Span::new(span.file, at, span.start);
+                pieces.push(Piece {
+                    kind: PieceKind::Space,
+                    span: space,
+                });
+            }
+            if !span.is_empty() {
+                pieces.push(Piece { kind, span });
+            }
+            at = span.end;
+        }
+        pieces
+    }
+}
+
+/// What a piece of a line is.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum PieceKind {
+    /// From `#` to the end of the line.
+    Comment,
+    /// What was not read.
+    Ignored,
+    /// `\n`, `\r\n`.
+    LineEnd,
+    /// Spaces and tabs; at the start of a file, a byte order mark too.
+    Space,
+    /// A word with its quotes.
+    Word,
+}
+
+/// A piece of a line.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Piece {
+    /// What it is.
+    pub kind: PieceKind,
+    /// Where it is.
+    pub span: Span,
+}

@@ -1,0 +1,314 @@
+//! The sections of a configuration, a row each.
+
+use crate::{FileId, Line, Word};
+
+/// A kind of section.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[expect(missing_docs, reason = "each is described by its row in SECTIONS")]
+pub enum SectionKind {
+    Acme,
+    Backend,
+    Cache,
+    CrtStore,
+    Defaults,
+    FcgiApp,
+    Frontend,
+    Global,
+    Healthcheck,
+    HttpErrors,
+    Listen,
+    LogForward,
+    LogProfile,
+    Mailers,
+    NamespaceList,
+    Peers,
+    /// The lines of a file before its first section.
+    Preamble,
+    Program,
+    Resolvers,
+    Ring,
+    Traces,
+    Userlist,
+}
+
+/// Whether a section's keyword is followed by a name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Naming {
+    /// There is none.
+    None,
+    /// It may be left out.
+    Optional,
+    /// It must be given.
+    Required,
+}
+
+/// What is known of a kind of section.
+#[derive(Clone, Copy, Debug)]
+pub struct SectionRow {
+    /// The kind.
+    pub kind: SectionKind,
+    /// The word that opens it.
+    pub word: &'static str,
+    /// Whether it has a name.
+    pub naming: Naming,
+    /// Whether `from <defaults>` may follow the name.
+    pub inherits: bool,
+    /// What it is for.
+    pub help: &'static str,
+}
+
+const fn row(
+    kind: SectionKind,
+    word: &'static str,
+    naming: Naming,
+    inherits: bool,
+    help: &'static str,
+) -> SectionRow {
+    SectionRow {
+        kind,
+        word,
+        naming,
+        inherits,
+        help,
+    }
+}
+
+/// All sections, sorted by word. The preamble is none of them: no word opens it.
+pub const SECTIONS: &[SectionRow] = &[
+    row(
+        SectionKind::Acme,
+        "acme",
+        Naming::Required,
+        false,
+        "an ACME provider and how to prove ownership to it",
+    ),
+    row(
+        SectionKind::Backend,
+        "backend",
+        Naming::Required,
+        true,
+        "servers that requests are sent to",
+    ),
+    row(
+        SectionKind::Cache,
+        "cache",
+        Naming::Required,
+        false,
+        "a cache of responses",
+    ),
+    row(
+        SectionKind::CrtStore,
+        "crt-store",
+        Naming::Optional,
+        false,
+        "certificates and where their parts are",
+    ),
+    row(
+        SectionKind::Defaults,
+        "defaults",
+        Naming::Optional,
+        true,
+        "settings for the proxies that follow or name it",
+    ),
+    row(
+        SectionKind::FcgiApp,
+        "fcgi-app",
+        Naming::Required,
+        false,
+        "a FastCGI application",
+    ),
+    row(
+        SectionKind::Frontend,
+        "frontend",
+        Naming::Required,
+        true,
+        "listening sockets and what to do with requests",
+    ),
+    row(
+        SectionKind::Global,
+        "global",
+        Naming::None,
+        false,
+        "settings of the process",
+    ),
+    row(
+        SectionKind::Healthcheck,
+        "healthcheck",
+        Naming::Required,
+        false,
+        "a health check that servers may share",
+    ),
+    row(
+        SectionKind::HttpErrors,
+        "http-errors",
+        Naming::Required,
+        false,
+        "a group of error pages",
+    ),
+    row(
+        SectionKind::Listen,
+        "listen",
+        Naming::Required,
+        true,
+        "a frontend and its backend in one",
+    ),
+    row(
+        SectionKind::LogForward,
+        "log-forward",
+        Naming::Required,
+        false,
+        "a relay of syslog messages",
+    ),
+    row(
+        SectionKind::LogProfile,
+        "log-profile",
+        Naming::Required,
+        false,
+        "log formats for each step of a stream",
+    ),
+    row(
+        SectionKind::Mailers,
+        "mailers",
+        Naming::Required,
+        false,
+        "SMTP servers for mail alerts",
+    ),
+    row(
+        SectionKind::NamespaceList,
+        "namespace_list",
+        Naming::None,
+        false,
+        "network namespaces to open at start",
+    ),
+    row(
+        SectionKind::Peers,
+        "peers",
+        Naming::Required,
+        false,
+        "processes that stick tables are shared with",
+    ),
+    row(
+        SectionKind::Program,
+        "program",
+        Naming::Required,
+        false,
+        "a program run beside the workers (gone in 3.3)",
+    ),
+    row(
+        SectionKind::Resolvers,
+        "resolvers",
+        Naming::Required,
+        false,
+        "DNS servers and how to ask them",
+    ),
+    row(
+        SectionKind::Ring,
+        "ring",
+        Naming::Required,
+        false,
+        "a ring buffer for logs and events",
+    ),
+    row(
+        SectionKind::Traces,
+        "traces",
+        Naming::None,
+        false,
+        "what to trace and where to",
+    ),
+    row(
+        SectionKind::Userlist,
+        "userlist",
+        Naming::Required,
+        false,
+        "users, groups and passwords",
+    ),
+];
+
+impl SectionKind {
+    /// The kind a word opens.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        SECTIONS
+            .binary_search_by(|row| row.word.cmp(word))
+            .ok()
+            .map(|at| SECTIONS[at].kind)
+    }
+
+    /// The row of the table; `None` for the preamble.
+    #[must_use]
+    pub fn row(self) -> Option<&'static SectionRow> {
+        SECTIONS.iter().find(|row| row.kind == self)
+    }
+
+    /// The word that opens the section; empty for the preamble.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        self.row().map_or("", |row| row.word)
+    }
+}
+
+/// A section: its opening line and the lines up to the next section or the end of the file.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// The kind.
+    pub kind: SectionKind,
+    /// The file it is in.
+    pub file: FileId,
+    /// The line that opens it; `None` for the preamble only.
+    pub header: Option<Line>,
+    /// All its lines, blank, skipped and broken ones too.
+    pub lines: Vec<Line>,
+}
+
+impl Section {
+    /// The name: the second word of the header, when it is there and not empty.
+    #[must_use]
+    pub fn name(&self) -> Option<&Word> {
+        let name = self.header.as_ref()?.words.get(1)?;
+        let is_named = self
+            .kind
+            .row()
+            .is_some_and(|row| row.naming != Naming::None);
+        let is_from =
+            name.text() == "from" && !name.is_quoted() && self.kind == SectionKind::Defaults;
+        (is_named && !is_from && !name.text().is_empty()).then_some(name)
+    }
+
+    /// The `defaults` section named after `from`.
+    #[must_use]
+    pub fn from(&self) -> Option<&Word> {
+        let words = &self.header.as_ref()?.words;
+        if !self.kind.row()?.inherits {
+            return None;
+        }
+        let after_name = if self.name().is_some() { 2 } else { 1 };
+        let is_from = words.get(after_name)?.text() == "from";
+        words.get(after_name + 1).filter(|_| is_from)
+    }
+
+    /// The lines that say something and count: no blank, skipped or broken line, no directive.
+    pub fn statements(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| line.is_statement())
+    }
+
+    /// The header and all lines.
+    pub fn all_lines(&self) -> impl Iterator<Item = &Line> {
+        self.header.iter().chain(&self.lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_complete() {
+        assert!(SECTIONS.is_sorted_by_key(|row| row.word));
+        for row in SECTIONS {
+            assert_eq!(SectionKind::of(row.word), Some(row.kind));
+            assert_eq!(row.kind.word(), row.word);
+        }
+        assert_eq!(SectionKind::of("Global"), None);
+        assert_eq!(SectionKind::Preamble.row().map(|row| row.word), None);
+    }
+}
