@@ -1,0 +1,77 @@
+//! `option ldap-check`: an anonymous simple bind (RFC 4511, section 4.2).
+
+use super::{Expectation, Failure, Step, Verdict, invalid};
+
+/// The steps of `option ldap-check`.
+pub fn ldap() -> Vec<Step> {
+    vec![
+        Step::Send(BIND_REQUEST.to_vec()),
+        Step::Expect(Expectation::LdapBound),
+    ]
+}
+
+/// Message 1, bind request: version 3, empty name, empty simple password.
+const BIND_REQUEST: [u8; 14] = [
+    0x30, 0x0c, 0x02, 0x01, 0x01, 0x60, 0x07, 0x02, 0x01, 0x03, 0x04, 0x00, 0x80, 0x00,
+];
+
+pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
+    match result_code(received) {
+        Ok(Some(0)) => Verdict::Pass {
+            bytes: received.len(),
+            code: Some(0),
+            text: b"",
+        },
+        Ok(Some(code)) => Verdict::Fail {
+            kind: Failure::WrongStatus,
+            code: Some(code),
+            text: b"See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9",
+        },
+        Ok(None) => Verdict::Undecided,
+        Err(NotLdap) => invalid(b"Not LDAPv3 protocol"),
+    }
+}
+
+struct NotLdap;
+
+/// The result code of the bind response to message 1, once it has arrived.
+fn result_code(bytes: &[u8]) -> Result<Option<u32>, NotLdap> {
+    let Some(rest) = open(bytes, 0x30)? else {
+        return Ok(None);
+    };
+    let Some(rest) = literal(rest, &[0x02, 0x01, 0x01])? else {
+        return Ok(None);
+    };
+    let Some(rest) = open(rest, 0x61)? else {
+        return Ok(None);
+    };
+    let Some(rest) = literal(rest, &[0x0a, 0x01])? else {
+        return Ok(None);
+    };
+    Ok(rest.first().map(|&code| u32::from(code)))
+}
+
+/// What follows a tag and its length, which is short or long and else of no
+/// interest.
+fn open(bytes: &[u8], tag: u8) -> Result<Option<&[u8]>, NotLdap> {
+    let Some(rest) = literal(bytes, &[tag])? else {
+        return Ok(None);
+    };
+    let Some((&length, rest)) = rest.split_first() else {
+        return Ok(None);
+    };
+    let more = match length {
+        0..=0x7f => 0,
+        0x81..=0x84 => usize::from(length & 0x7f),
+        _ => return Err(NotLdap),
+    };
+    Ok(rest.get(more..))
+}
+
+fn literal<'a>(bytes: &'a [u8], expected: &[u8]) -> Result<Option<&'a [u8]>, NotLdap> {
+    let known = bytes.len().min(expected.len());
+    if bytes[..known] != expected[..known] {
+        return Err(NotLdap);
+    }
+    Ok(bytes.get(expected.len()..))
+}

@@ -1,0 +1,53 @@
+//! `option pgsql-check`: a startup message, answered by a request for
+//! authentication (PostgreSQL frontend/backend protocol, version 3).
+
+use super::{Expectation, Failure, Step, Verdict, first_line, invalid};
+
+/// The steps of `option pgsql-check user <user>`.
+pub fn pgsql(user: &str) -> Vec<Step> {
+    let mut bytes = vec![0; 4];
+    bytes.extend_from_slice(&[0, 3, 0, 0]);
+    bytes.extend_from_slice(b"user\0");
+    bytes.extend_from_slice(user.as_bytes());
+    // The end of the name, and of the parameters.
+    bytes.extend_from_slice(&[0, 0]);
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    bytes[..4].copy_from_slice(&length.to_be_bytes());
+    vec![
+        Step::Send(bytes),
+        Step::Expect(Expectation::PgsqlAuthentication),
+    ]
+}
+
+/// Type, length and the kind of authentication.
+const ANSWER_BYTES_MIN: usize = 9;
+
+pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
+    let Some(&answer) = received.first() else {
+        return Verdict::Undecided;
+    };
+    match answer {
+        b'R' if received.len() >= ANSWER_BYTES_MIN => Verdict::Pass {
+            bytes: received.len(),
+            code: Some(0),
+            text: b"PostgreSQL server is ok",
+        },
+        b'E' => error(received),
+        b'R' => Verdict::Undecided,
+        _ if received.len() < 5 => Verdict::Undecided,
+        _ => Verdict::Fail {
+            kind: Failure::WrongStatus,
+            code: Some(0),
+            text: b"PostgreSQL unknown error",
+        },
+    }
+}
+
+/// The severity, which is the first field of an error.
+fn error(received: &[u8]) -> Verdict<'_> {
+    let fields = received.get(5..).unwrap_or_default();
+    if !fields.contains(&0) {
+        return Verdict::Undecided;
+    }
+    invalid(first_line(fields.strip_prefix(b"S").unwrap_or(fields)))
+}

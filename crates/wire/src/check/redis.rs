@@ -1,0 +1,27 @@
+//! `option redis-check`: PING, answered by PONG (Redis serialization protocol).
+
+use super::{Expectation, Step, Verdict, first_line, invalid};
+
+/// The steps of `option redis-check`.
+pub fn redis() -> Vec<Step> {
+    vec![
+        Step::Send(b"*1\r\n$4\r\nPING\r\n".to_vec()),
+        Step::Expect(Expectation::RedisPong),
+    ]
+}
+
+const PONG: &[u8] = b"+PONG\r\n";
+
+pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
+    if received.starts_with(PONG) {
+        return Verdict::Pass {
+            bytes: PONG.len(),
+            code: Some(0),
+            text: b"Redis server is ok",
+        };
+    }
+    if PONG.starts_with(received) || !received.contains(&b'\n') {
+        return Verdict::Undecided;
+    }
+    invalid(first_line(received))
+}

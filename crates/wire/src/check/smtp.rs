@@ -1,0 +1,63 @@
+//! `option smtpchk`: greeting, hello, farewell, each answered by a code of 200
+//! to 299. Replies of several lines (RFC 5321, section 4.2.1) are understood
+//! everywhere; HAProxy 2.6 takes a greeting of one line only.
+
+use super::{Expectation, Failure, Step, Verdict, first_line, invalid};
+
+/// The steps of `option smtpchk [<hello> <domain>]`; `HELO localhost` if not
+/// given, and `HELO` if the word is neither HELO nor EHLO.
+pub fn smtp(hello: Option<(&str, &str)>) -> Vec<Step> {
+    let (word, domain) = match hello {
+        Some(("EHLO", domain)) => ("EHLO", domain),
+        Some((_, domain)) => ("HELO", domain),
+        None => ("HELO", "localhost"),
+    };
+    vec![
+        Step::Expect(Expectation::SmtpSuccess),
+        Step::Send(format!("{word} {domain}\r\n").into_bytes()),
+        Step::Expect(Expectation::SmtpSuccess),
+        Step::Send(b"QUIT\r\n".to_vec()),
+        Step::Expect(Expectation::SmtpSuccess),
+    ]
+}
+
+pub(super) fn judge(received: &[u8], ended: bool) -> Verdict<'_> {
+    let mut rest = received;
+    loop {
+        let end = match rest.iter().position(|&b| b == b'\n') {
+            Some(newline) => newline + 1,
+            None if ended => rest.len(),
+            None => return Verdict::Undecided,
+        };
+        let (line, after) = rest.split_at(end);
+        match line {
+            [a, b, c, b'-', ..] if is_code(*a, *b, *c) => rest = after,
+            [a, b, c, b' ' | b'\r' | b'\n', text @ ..] if is_code(*a, *b, *c) => {
+                let code = [a, b, c]
+                    .iter()
+                    .fold(0, |n, d| n * 10 + u32::from(**d - b'0'));
+                return verdict(received.len() - after.len(), code, first_line(text));
+            }
+            _ => return invalid(first_line(line)),
+        }
+    }
+}
+
+fn verdict(bytes: usize, code: u32, text: &[u8]) -> Verdict<'_> {
+    if code / 100 == 2 {
+        return Verdict::Pass {
+            bytes,
+            code: Some(code),
+            text,
+        };
+    }
+    Verdict::Fail {
+        kind: Failure::WrongStatus,
+        code: Some(code),
+        text,
+    }
+}
+
+fn is_code(a: u8, b: u8, c: u8) -> bool {
+    a.is_ascii_digit() && b.is_ascii_digit() && c.is_ascii_digit()
+}

@@ -1,0 +1,164 @@
+// Payloads and verdicts as HAProxy 2.6.12 sent and gave them.
+
+use super::*;
+
+fn sent(steps: &[Step]) -> Vec<u8> {
+    let bytes = steps.iter().filter_map(|step| match step {
+        Step::Send(bytes) => Some(bytes.as_slice()),
+        Step::Expect(_) => None,
+    });
+    bytes.collect::<Vec<_>>().concat()
+}
+
+fn pass(code: u32, text: &str, bytes: usize) -> Verdict<'_> {
+    Verdict::Pass {
+        bytes,
+        code: Some(code),
+        text: text.as_bytes(),
+    }
+}
+
+fn no(code: u32, text: &str) -> Verdict<'_> {
+    Verdict::Fail {
+        kind: Failure::WrongStatus,
+        code: Some(code),
+        text: text.as_bytes(),
+    }
+}
+
+fn bad(text: &str) -> Verdict<'_> {
+    invalid(text.as_bytes())
+}
+
+/// The verdict once all has arrived; no beginning may give another one.
+fn judged(expectation: Expectation, received: &[u8]) -> Verdict<'_> {
+    let verdict = expectation.judge(received, false);
+    for cut in 0..received.len() {
+        let early = expectation.judge(&received[..cut], false);
+        let same = std::mem::discriminant(&early) == std::mem::discriminant(&verdict);
+        assert!(early == Verdict::Undecided || same, "{cut}: {early:?}");
+        assert_ne!(
+            expectation.judge(&received[..cut], true),
+            Verdict::Undecided
+        );
+    }
+    verdict
+}
+
+#[test]
+fn mysql_packets() {
+    assert_eq!(mysql(None), [Step::Expect(Expectation::MysqlPacket)]);
+    let post = mysql(Some(("hap", Dialect::Post41)));
+    let mut expected = b"%\0\0\x01\0\x82\0\0\0\x80\0\x01!".to_vec();
+    expected.extend([0; 23]);
+    expected.extend(b"hap\0\0\x01\0\0\0\x01");
+    assert_eq!(sent(&post), expected);
+    let pre = mysql(Some(("hap", Dialect::Pre41)));
+    assert_eq!(sent(&pre), b"\n\0\0\x01\0\x80\0\0\x01hap\0\0\x01\0\0\0\x01");
+    assert_eq!(pre.len(), 3);
+
+    let judged = |bytes| judged(Expectation::MysqlPacket, bytes);
+    assert_eq!(judged(b"\x0a\0\0\0\x0a8.0.30\0ab"), pass(0, "", 14));
+    assert_eq!(judged(b"\x01\0\0\0\x0amore"), pass(0, "", 5));
+    assert_eq!(
+        judged(b"\x12\0\0\0\xff\x69\x04Host is blocked"),
+        no(1129, "Host is blocked")
+    );
+    assert_eq!(
+        judged(b"\x1f\0\0\x02\xff\x15\x04#28000Access denied for user"),
+        no(1045, "#28000Access denied for user")
+    );
+    assert_eq!(judged(b"garbage"), bad("garbage"));
+    assert_eq!(judged(b"\0\0\0\0"), bad(""));
+    assert_eq!(judged(b"\x02\0\0\0\xff\x15"), bad(""));
+}
+
+#[test]
+fn pgsql_answers() {
+    assert_eq!(sent(&pgsql("hap")), b"\0\0\0\x12\0\x03\0\0user\0hap\0\0");
+    let judged = |bytes| judged(Expectation::PgsqlAuthentication, bytes);
+    let ok = "PostgreSQL server is ok";
+    assert_eq!(judged(b"R\0\0\0\x08\0\0\0\0"), pass(0, ok, 9));
+    assert_eq!(
+        judged(b"E\0\0\0\x30SFATAL\0C28000\0Mno pg_hba\0\0"),
+        bad("FATAL")
+    );
+    assert_eq!(
+        judged(b"X\0\0\0\x08\0\0\0\0"),
+        no(0, "PostgreSQL unknown error")
+    );
+    assert_eq!(judged(b"N"), Verdict::Undecided);
+}
+
+#[test]
+fn redis_answers() {
+    assert_eq!(sent(&redis()), b"*1\r\n$4\r\nPING\r\n");
+    let judged = |bytes| judged(Expectation::RedisPong, bytes);
+    assert_eq!(judged(b"+PONG\r\n"), pass(0, "Redis server is ok", 7));
+    assert_eq!(judged(b"-NOAUTH x\r\n"), bad("-NOAUTH x"));
+    assert_eq!(judged(b"+PONG"), Verdict::Undecided);
+}
+
+#[test]
+fn smtp_answers() {
+    assert_eq!(sent(&smtp(None)), b"HELO localhost\r\nQUIT\r\n");
+    assert_eq!(sent(&smtp(Some(("EHLO", "a.b")))), b"EHLO a.b\r\nQUIT\r\n");
+    assert_eq!(sent(&smtp(Some(("XHLO", "a.b")))), b"HELO a.b\r\nQUIT\r\n");
+    let judged = |bytes| judged(Expectation::SmtpSuccess, bytes);
+    assert_eq!(judged(b"221 bye\r\n"), pass(221, "bye", 9));
+    assert_eq!(judged(b"250-a\r\n250 ok\r\nx"), pass(250, "ok", 15));
+    assert_eq!(judged(b"554 no\r\n"), no(554, "no"));
+    assert_eq!(judged(b"xx\r\n"), bad("xx"));
+    assert_eq!(judged(b"2200\r\n"), bad("2200"));
+    assert_eq!(
+        Expectation::SmtpSuccess.judge(b"220", true),
+        bad("220"),
+        "a code must be ended"
+    );
+}
+
+#[test]
+fn ldap_answers() {
+    assert_eq!(
+        sent(&ldap()),
+        b"0\x0c\x02\x01\x01`\x07\x02\x01\x03\x04\0\x80\0"
+    );
+    let judged = |bytes| judged(Expectation::LdapBound, bytes);
+    let see = "See RFC: http://tools.ietf.org/html/rfc4511#section-4.1.9";
+    let ok = b"0\x0c\x02\x01\x01a\x07\x0a\x01\0\x04\0\x04\0";
+    assert!(matches!(judged(ok), Verdict::Pass { code: Some(0), .. }));
+    let long = b"0\x84\0\0\0\x10\x02\x01\x01a\x84\0\0\0\x07\x0a\x01\0\x04\0\x04\0";
+    assert!(matches!(judged(long), Verdict::Pass { .. }));
+    let refused = b"0\x0c\x02\x01\x01a\x07\x0a\x01\x31\x04\0\x04\0";
+    assert_eq!(judged(refused), no(49, see));
+    let not = "Not LDAPv3 protocol";
+    assert_eq!(judged(b"xxxxxxx"), bad(not));
+    assert_eq!(
+        judged(b"0\x0c\x02\x01\x02a\x07\x0a\x01\0\x04\0\x04\0"),
+        bad(not)
+    );
+    assert_eq!(judged(b"0\x80\x02"), bad(not));
+}
+
+#[test]
+fn ssl_answers() {
+    let hello = sent(&ssl_hello(0x6b01_6646));
+    assert_eq!(hello.len(), 126);
+    assert_eq!(
+        hello[..15],
+        *b"\x16\x03\0\0\x79\x01\0\0\x75\x03\0\x6b\x01\x66\x46"
+    );
+    assert_eq!(hello[43..50], *b"\0\0\x4e\0\x01\0\x02");
+    assert_eq!(hello[120..], *b"\0\x39\0\x3a\x01\0");
+    let judge = |bytes| Expectation::SslHello.judge(bytes, false);
+    assert!(matches!(
+        judge(b"\x16\x03\0\0\x02\x02"),
+        Verdict::Pass { .. }
+    ));
+    assert!(matches!(
+        judge(b"\x15\x03\0\0\x02\x02"),
+        Verdict::Pass { .. }
+    ));
+    assert_eq!(judge(b"\x16"), Verdict::Undecided);
+    assert_eq!(judge(b"HTTP/1.0 400\r\n"), bad("HTTP/1.0 400"));
+}

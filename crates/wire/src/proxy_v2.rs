@@ -1,0 +1,321 @@
+//! PROXY protocol version 2: a binary block.
+//!
+//! Families and transports that a TCP listener cannot show (UDP, unix, unspec)
+//! are understood and fall back to the socket's own addresses, as section 2.2
+//! allows; HAProxy 2.6 closes such connections. Unassigned ones are refused.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::crc32c::crc32c_with_hole;
+use crate::proxy::{Addresses, Command, Error, Header, Parsed, Transport};
+
+/// How every version 2 header begins.
+pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
+
+/// The part whose size does not vary, in bytes.
+pub const FIXED_BYTES: usize = 16;
+
+/// Unique identifiers may be this long (section 2.2.5), in bytes.
+pub const UNIQUE_ID_BYTES_MAX: usize = 128;
+
+/// Host names in AUTHORITY may be this long, in bytes, as in HAProxy.
+pub const AUTHORITY_BYTES_MAX: usize = 255;
+
+/// The length of each of the two unix socket names, in bytes.
+pub(crate) const UNIX_NAME_BYTES: usize = 108;
+
+/// The types of values (section 2.2).
+#[expect(missing_docs, reason = "the names of section 2.2")]
+pub mod kind {
+    pub const ALPN: u8 = 0x01;
+    pub const AUTHORITY: u8 = 0x02;
+    pub const CRC32C: u8 = 0x03;
+    pub const NOOP: u8 = 0x04;
+    pub const UNIQUE_ID: u8 = 0x05;
+    pub const SSL: u8 = 0x20;
+    pub const SSL_VERSION: u8 = 0x21;
+    pub const SSL_CN: u8 = 0x22;
+    pub const SSL_CIPHER: u8 = 0x23;
+    pub const SSL_SIG_ALG: u8 = 0x24;
+    pub const SSL_KEY_ALG: u8 = 0x25;
+    pub const NETNS: u8 = 0x30;
+}
+
+/// Parses a version 2 header at the beginning of `input`. A header that
+/// announces more than `header_bytes_max` bytes is refused before they arrive.
+///
+/// # Errors
+/// As soon as `input` cannot be the beginning of a header.
+pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<Parsed<'_>, Error> {
+    let known = input.len().min(SIGNATURE.len());
+    if input[..known] != SIGNATURE[..known] {
+        return Err(Error::Signature);
+    }
+    let command = match input.get(12) {
+        Some(byte) if byte >> 4 != 2 => return Err(Error::Version),
+        Some(0x20) => Some(Command::Local),
+        Some(0x21) => Some(Command::Proxy),
+        Some(_) => return Err(Error::Command),
+        None => None,
+    };
+    let (Some(command), Some(fixed)) = (command, input.first_chunk::<FIXED_BYTES>()) else {
+        return Ok(Parsed::Incomplete {
+            bytes_needed: FIXED_BYTES - input.len(),
+        });
+    };
+    let bytes = FIXED_BYTES + usize::from(u16::from_be_bytes([fixed[14], fixed[15]]));
+    if bytes > header_bytes_max {
+        return Err(Error::TooLong);
+    }
+    let Some(block) = input.get(..bytes) else {
+        return Ok(Parsed::Incomplete {
+            bytes_needed: bytes - input.len(),
+        });
+    };
+    let (addresses, tlvs) = match command {
+        Command::Local => (Addresses::Unknown, Tlvs::default()),
+        Command::Proxy => proxied(fixed[13], block)?,
+    };
+    let header = Header {
+        version: 2,
+        command,
+        addresses,
+        tlvs,
+    };
+    Ok(Parsed::Complete { header, bytes })
+}
+
+/// The values of a version 2 header, checked when the header was parsed.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Tlvs<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Tlvs<'a> {
+    /// All values in order, with their types; NOOP among them.
+    pub fn iter(&self) -> TlvIter<'a> {
+        TlvIter { rest: self.bytes }
+    }
+
+    /// The last value of a type: what HAProxy keeps when one comes twice.
+    pub fn find(&self, kind: u8) -> Option<&'a [u8]> {
+        self.iter()
+            .filter(|(k, _)| *k == kind)
+            .map(|(_, v)| v)
+            .last()
+    }
+
+    /// The host name the client asked for.
+    pub fn authority(&self) -> Option<&'a [u8]> {
+        self.find(kind::AUTHORITY)
+    }
+
+    /// The identifier of the connection.
+    pub fn unique_id(&self) -> Option<&'a [u8]> {
+        self.find(kind::UNIQUE_ID)
+    }
+
+    /// The name of the network namespace.
+    pub fn namespace(&self) -> Option<&'a [u8]> {
+        self.find(kind::NETNS)
+    }
+
+    /// What is said of TLS, if it is said in the form of section 2.2.6.
+    pub fn ssl(&self) -> Option<Ssl<'a>> {
+        Ssl::parse(self.find(kind::SSL)?)
+    }
+
+    /// Whether no value was sent.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+}
+
+/// The values of a header or of an SSL value, one after the other.
+#[derive(Clone, Debug)]
+pub struct TlvIter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for TlvIter<'a> {
+    type Item = (u8, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (value_kind, value, rest) = split(self.rest).ok()??;
+        self.rest = rest;
+        Some((value_kind, value))
+    }
+}
+
+/// The value of type SSL (section 2.2.6).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Ssl<'a> {
+    /// Bits: 1 the client used TLS, 2 it gave a certificate over this
+    /// connection, 4 over this session.
+    pub client: u8,
+    /// 0 if a certificate was given and verified.
+    pub verify: u32,
+    values: Tlvs<'a>,
+}
+
+impl<'a> Ssl<'a> {
+    fn parse(value: &'a [u8]) -> Option<Self> {
+        let (fixed, rest) = value.split_first_chunk::<5>()?;
+        check_structure(rest).ok()?;
+        Some(Self {
+            client: fixed[0],
+            verify: u32::from_be_bytes([fixed[1], fixed[2], fixed[3], fixed[4]]),
+            values: Tlvs { bytes: rest },
+        })
+    }
+
+    /// The version of TLS, such as `TLSv1.3`.
+    pub fn version(&self) -> Option<&'a [u8]> {
+        self.values.find(kind::SSL_VERSION)
+    }
+
+    /// The common name of the client's certificate.
+    pub fn common_name(&self) -> Option<&'a [u8]> {
+        self.values.find(kind::SSL_CN)
+    }
+
+    /// All values in order.
+    pub fn values(&self) -> Tlvs<'a> {
+        self.values
+    }
+}
+
+fn proxied(family: u8, block: &[u8]) -> Result<(Addresses<'_>, Tlvs<'_>), Error> {
+    let transport = match family & 0x0f {
+        0 => None,
+        1 => Some(Transport::Stream),
+        2 => Some(Transport::Datagram),
+        _ => return Err(Error::Family),
+    };
+    let body = &block[FIXED_BYTES..];
+    let (address_bytes, addresses) = match family >> 4 {
+        // Nothing says where addresses end when the family is not known, so
+        // what follows is skipped, values and all.
+        0 => return Ok((Addresses::Unknown, Tlvs::default())),
+        1 => (12, v4(body, transport).ok_or(Error::Truncated)?),
+        2 => (36, v6(body, transport).ok_or(Error::Truncated)?),
+        3 => (
+            2 * UNIX_NAME_BYTES,
+            unix(body, transport).ok_or(Error::Truncated)?,
+        ),
+        _ => return Err(Error::Family),
+    };
+    let values = &body[address_bytes..];
+    check_values(block, FIXED_BYTES + address_bytes)?;
+    Ok((addresses, Tlvs { bytes: values }))
+}
+
+fn v4(body: &[u8], transport: Option<Transport>) -> Option<Addresses<'static>> {
+    let (source, rest) = body.split_first_chunk::<4>()?;
+    let (destination, rest) = rest.split_first_chunk::<4>()?;
+    let (source_port, destination_port) = ports(rest)?;
+    Some(ip(
+        transport,
+        SocketAddr::from((Ipv4Addr::from(*source), source_port)),
+        SocketAddr::from((Ipv4Addr::from(*destination), destination_port)),
+    ))
+}
+
+fn v6(body: &[u8], transport: Option<Transport>) -> Option<Addresses<'static>> {
+    let (source, rest) = body.split_first_chunk::<16>()?;
+    let (destination, rest) = rest.split_first_chunk::<16>()?;
+    let (source_port, destination_port) = ports(rest)?;
+    Some(ip(
+        transport,
+        SocketAddr::from((Ipv6Addr::from(*source), source_port)),
+        SocketAddr::from((Ipv6Addr::from(*destination), destination_port)),
+    ))
+}
+
+fn ports(bytes: &[u8]) -> Option<(u16, u16)> {
+    let ports = bytes.first_chunk::<4>()?;
+    Some((
+        u16::from_be_bytes([ports[0], ports[1]]),
+        u16::from_be_bytes([ports[2], ports[3]]),
+    ))
+}
+
+fn ip(
+    transport: Option<Transport>,
+    source: SocketAddr,
+    destination: SocketAddr,
+) -> Addresses<'static> {
+    match transport {
+        Some(transport) => Addresses::Ip {
+            transport,
+            source,
+            destination,
+        },
+        None => Addresses::Unknown,
+    }
+}
+
+fn unix(body: &[u8], transport: Option<Transport>) -> Option<Addresses<'_>> {
+    let (source, rest) = body.split_first_chunk::<UNIX_NAME_BYTES>()?;
+    let destination = rest.first_chunk::<UNIX_NAME_BYTES>()?;
+    Some(match transport {
+        Some(transport) => Addresses::Unix {
+            transport,
+            source: name(source),
+            destination: name(destination),
+        },
+        None => Addresses::Unknown,
+    })
+}
+
+fn name(field: &[u8]) -> &[u8] {
+    let end = field.iter().rposition(|&b| b != 0).map_or(0, |at| at + 1);
+    &field[..end]
+}
+
+/// Checks the values that begin at `start` of `block`, and the checksum of the
+/// whole block if one of them is a checksum.
+fn check_values(block: &[u8], start: usize) -> Result<(), Error> {
+    let mut rest = &block[start..];
+    while let Some((value_kind, value, after)) = split(rest)? {
+        match value_kind {
+            kind::CRC32C => {
+                let sum = value.first_chunk::<4>().filter(|_| value.len() == 4);
+                let sum = u32::from_be_bytes(*sum.ok_or(Error::Checksum)?);
+                let hole = block.len() - after.len() - 4;
+                if crc32c_with_hole(block, hole) != sum {
+                    return Err(Error::Checksum);
+                }
+            }
+            kind::AUTHORITY if value.len() > AUTHORITY_BYTES_MAX => return Err(Error::Value),
+            kind::UNIQUE_ID if value.len() > UNIQUE_ID_BYTES_MAX => return Err(Error::Value),
+            _ => {}
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+fn check_structure(mut rest: &[u8]) -> Result<(), Error> {
+    while let Some((_, _, after)) = split(rest)? {
+        rest = after;
+    }
+    Ok(())
+}
+
+/// Type, value and what follows; `None` at the end.
+type Split<'a> = Option<(u8, &'a [u8], &'a [u8])>;
+
+fn split(bytes: &[u8]) -> Result<Split<'_>, Error> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let (head, rest) = bytes.split_first_chunk::<3>().ok_or(Error::Truncated)?;
+    let length = usize::from(u16::from_be_bytes([head[1], head[2]]));
+    let (value, rest) = rest.split_at_checked(length).ok_or(Error::Truncated)?;
+    Ok(Some((head[0], value, rest)))
+}
+
+#[cfg(test)]
+#[path = "proxy_v2_tests.rs"]
+mod tests;

@@ -1,0 +1,27 @@
+//! Replies of agents and of checked servers: whatever arrives, no panic, and an
+//! end of the connection always decides.
+#![no_main]
+
+use ballast_wire::agent::{self, Parsed};
+use ballast_wire::check::{Expectation, Verdict};
+use libfuzzer_sys::fuzz_target;
+
+const EXPECTATIONS: [Expectation; 6] = [
+    Expectation::LdapBound,
+    Expectation::MysqlPacket,
+    Expectation::PgsqlAuthentication,
+    Expectation::RedisPong,
+    Expectation::SmtpSuccess,
+    Expectation::SslHello,
+];
+
+fuzz_target!(|input: &[u8]| {
+    assert_ne!(agent::parse(input, true), Parsed::Incomplete);
+    let _ = agent::parse(input, false);
+    for expectation in EXPECTATIONS {
+        assert_ne!(expectation.judge(input, true), Verdict::Undecided);
+        if let Verdict::Pass { bytes, .. } = expectation.judge(input, false) {
+            assert!(bytes <= input.len());
+        }
+    }
+});
