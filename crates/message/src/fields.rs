@@ -327,11 +327,16 @@ impl Fields {
         Ok(())
     }
 
-    /// Lets the value of the field pushed last reach up to `end`: a folded line.
-    pub fn extend_received(&mut self, end: usize) {
+    /// Lets the value of the field pushed last reach over a continuation line at `more`, or be
+    /// `more` where it was empty.
+    pub fn extend_received(&mut self, more: Range<usize>) {
         if let Some(entry) = self.entries.last_mut() {
-            let start = entry.value.start as usize;
-            let value = span_of(start..end.max(start));
+            let start = if entry.value.len == 0 {
+                more.start
+            } else {
+                entry.value.start as usize
+            };
+            let value = span_of(start..more.end.max(start));
             self.wire_bytes = self.wire_bytes - entry.value.len + value.len;
             entry.value = value;
         }

@@ -1,0 +1,474 @@
+//! Chunked bodies in (RFC 9112 section 7.1).
+//!
+//! ```text
+//!           size > 0             all data
+//!  [Size] ------------> [Data] -----------> [DataEnd]
+//!    ^ \                                        |
+//!    |  \ size = 0           empty line         | CRLF
+//!    |   +-------> [Trailers] ------> [Finished]|
+//!    +------------------------------------------+
+//! ```
+//!
+//! Lines are judged whole; a line that has not ended is left in the caller's buffer, which must
+//! hold the longest line allowed. Data is never copied: its place in the input is told.
+
+use std::ops::Range;
+
+use ballast_message::{Fields, trim_ows};
+
+use crate::encode::{ChunkBytes, chunk_header};
+use crate::error::H1Error;
+use crate::head::{check_text, field_name_len};
+use crate::limits::H1Limits;
+
+/// Reads one chunked body.
+#[derive(Clone, Debug)]
+pub struct ChunkDecoder {
+    state: State,
+    /// How much of the line at the start of the next input holds no LF.
+    searched: usize,
+    extension_bytes: usize,
+    trailer_bytes: usize,
+    /// Whether LF alone ends a line: HAProxy lets it; we do of servers, and of clients when
+    /// lenient.
+    bare_lf: bool,
+    limits: H1Limits,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    Size,
+    Data { left: u64 },
+    DataEnd,
+    Trailers,
+    Finished,
+}
+
+/// One step of [`ChunkDecoder::decode`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ChunkStep {
+    /// Bytes of the input done with; the next input starts after them.
+    pub consumed: usize,
+    /// What they were.
+    pub event: ChunkEvent,
+}
+
+/// What a step found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ChunkEvent {
+    /// Body data, at this place in the input given. Ends where `consumed` ends.
+    Data(Range<usize>),
+    /// The body and its trailers are over; what follows `consumed` is the next message.
+    Finished,
+    /// More bytes are needed after those not consumed.
+    Incomplete,
+}
+
+/// One step of [`ChunkDecoder::relay`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RelayStep {
+    /// Bytes of the input done with; the next input starts after them.
+    pub consumed: usize,
+    /// What to write for them.
+    pub event: RelayEvent,
+}
+
+/// What the next hop gets.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum RelayEvent {
+    /// The body is over: write the last chunk with [`crate::write_last_chunk`].
+    Finished,
+    /// More bytes are needed after those not consumed.
+    Incomplete,
+    /// These bytes of the input, chunk lines and data, as they are.
+    Verbatim(Range<usize>),
+    /// These bytes instead of a line that was right but oddly written.
+    Write(ChunkBytes),
+}
+
+struct SizeLine {
+    bytes: usize,
+    size: u64,
+    extension_bytes: usize,
+    /// Only digits and CRLF: the next reader cannot take it otherwise.
+    canonical: bool,
+}
+
+impl ChunkDecoder {
+    /// For the body of a request.
+    pub fn for_request(limits: &H1Limits) -> ChunkDecoder {
+        ChunkDecoder::new(limits, limits.lenient)
+    }
+
+    /// For the body of a response: LF alone ends a line, as with HAProxy.
+    pub fn for_response(limits: &H1Limits) -> ChunkDecoder {
+        ChunkDecoder::new(limits, true)
+    }
+
+    fn new(limits: &H1Limits, bare_lf: bool) -> ChunkDecoder {
+        ChunkDecoder {
+            state: State::Size,
+            searched: 0,
+            extension_bytes: 0,
+            trailer_bytes: 0,
+            bare_lf,
+            limits: *limits,
+        }
+    }
+
+    /// Whether the last chunk and its trailers were read.
+    pub fn is_finished(&self) -> bool {
+        self.state == State::Finished
+    }
+
+    /// Bytes of data that are still to come in this chunk: what may be spliced past us.
+    pub fn data_left(&self) -> u64 {
+        if let State::Data { left } = self.state {
+            left
+        } else {
+            0
+        }
+    }
+
+    /// Notes that `count` bytes of this chunk's data went by without us.
+    /// `count` must not pass [`ChunkDecoder::data_left`].
+    pub fn skip_data(&mut self, count: u64) {
+        debug_assert!(
+            count <= self.data_left(),
+            "no more is skipped than there is"
+        );
+        if let State::Data { left } = self.state {
+            self.state = after_data(left.saturating_sub(count));
+        }
+    }
+
+    /// Reads on to the next piece of data, the end, or the end of the input. Trailers are
+    /// added to `trailers`, without those that mean something only in a head.
+    ///
+    /// # Errors
+    /// The connection must be closed; nothing after the error may be forwarded.
+    pub fn decode(&mut self, input: &[u8], trailers: &mut Fields) -> Result<ChunkStep, H1Error> {
+        let mut at = 0;
+        loop {
+            let rest = &input[at..];
+            match self.state {
+                State::Size => match self.size_line(rest)? {
+                    Some(line) => {
+                        at += line.bytes;
+                        self.accept_size(&line);
+                    }
+                    None => {
+                        return Ok(ChunkStep {
+                            consumed: at,
+                            event: ChunkEvent::Incomplete,
+                        });
+                    }
+                },
+                State::Data { left } => {
+                    let count = data_here(left, rest);
+                    if count == 0 {
+                        return Ok(ChunkStep {
+                            consumed: at,
+                            event: ChunkEvent::Incomplete,
+                        });
+                    }
+                    self.skip_data(count as u64);
+                    let data = at..at + count;
+                    return Ok(ChunkStep {
+                        consumed: data.end,
+                        event: ChunkEvent::Data(data),
+                    });
+                }
+                State::DataEnd => match self.data_end(rest)? {
+                    Some((bytes, _)) => {
+                        at += bytes;
+                        self.state = State::Size;
+                    }
+                    None => {
+                        return Ok(ChunkStep {
+                            consumed: at,
+                            event: ChunkEvent::Incomplete,
+                        });
+                    }
+                },
+                State::Trailers => {
+                    let (bytes, finished) = self.trailers(rest, trailers)?;
+                    let event = if finished {
+                        ChunkEvent::Finished
+                    } else {
+                        ChunkEvent::Incomplete
+                    };
+                    return Ok(ChunkStep {
+                        consumed: at + bytes,
+                        event,
+                    });
+                }
+                State::Finished => {
+                    return Ok(ChunkStep {
+                        consumed: at,
+                        event: ChunkEvent::Finished,
+                    });
+                }
+            }
+        }
+    }
+
+    /// As [`ChunkDecoder::decode`], for a next hop that takes chunks too: as many bytes as
+    /// possible go on as they are, several chunks in one piece. Extensions and odd line ends
+    /// do not go on. The last chunk never does: the caller writes it, with the trailers.
+    ///
+    /// # Errors
+    /// As [`ChunkDecoder::decode`].
+    pub fn relay(&mut self, input: &[u8], trailers: &mut Fields) -> Result<RelayStep, H1Error> {
+        let mut at = 0;
+        // The verbatim piece so far is `..at`: any other event waits for the next call.
+        let step = |at: usize, event: RelayEvent, bytes: usize| {
+            if at > 0 {
+                RelayStep {
+                    consumed: at,
+                    event: RelayEvent::Verbatim(0..at),
+                }
+            } else {
+                RelayStep {
+                    consumed: bytes,
+                    event,
+                }
+            }
+        };
+        loop {
+            let rest = &input[at..];
+            match self.state {
+                State::Size => {
+                    let Some(line) = self.size_line(rest)? else {
+                        return Ok(step(at, RelayEvent::Incomplete, 0));
+                    };
+                    if line.canonical && line.size > 0 {
+                        at += line.bytes;
+                    } else if at > 0 {
+                        // Read again by the next call, when it is the first.
+                        return Ok(step(at, RelayEvent::Incomplete, 0));
+                    } else if line.size > 0 {
+                        self.accept_size(&line);
+                        return Ok(step(
+                            0,
+                            RelayEvent::Write(chunk_header(line.size)),
+                            line.bytes,
+                        ));
+                    } else {
+                        self.accept_size(&line);
+                        return self.relay_trailers(line.bytes, input, trailers);
+                    }
+                    self.accept_size(&line);
+                }
+                State::Data { left } => {
+                    let count = data_here(left, rest);
+                    if count == 0 {
+                        return Ok(step(at, RelayEvent::Incomplete, 0));
+                    }
+                    self.skip_data(count as u64);
+                    at += count;
+                }
+                State::DataEnd => match self.data_end(rest)? {
+                    Some((bytes, true)) => {
+                        at += bytes;
+                        self.state = State::Size;
+                    }
+                    Some((bytes, false)) if at == 0 => {
+                        self.state = State::Size;
+                        return Ok(step(0, RelayEvent::Write(ChunkBytes::END), bytes));
+                    }
+                    Some(_) | None => return Ok(step(at, RelayEvent::Incomplete, 0)),
+                },
+                State::Trailers => return self.relay_trailers(0, input, trailers),
+                State::Finished => return Ok(step(at, RelayEvent::Finished, 0)),
+            }
+        }
+    }
+
+    fn relay_trailers(
+        &mut self,
+        at: usize,
+        input: &[u8],
+        trailers: &mut Fields,
+    ) -> Result<RelayStep, H1Error> {
+        let (bytes, finished) = self.trailers(&input[at..], trailers)?;
+        let event = if finished {
+            RelayEvent::Finished
+        } else {
+            RelayEvent::Incomplete
+        };
+        Ok(RelayStep {
+            consumed: at + bytes,
+            event,
+        })
+    }
+
+    /// `1*HEXDIG BWS [";" extension] CRLF`. None while the line is not whole.
+    fn size_line(&mut self, input: &[u8]) -> Result<Option<SizeLine>, H1Error> {
+        let Some((line, bytes)) = self.line(input, self.limits.chunk_line_bytes_max)? else {
+            if input.len() >= self.limits.chunk_line_bytes_max {
+                return Err(H1Error::ChunkExtensionsTooLong);
+            }
+            // What cannot become a size is refused without waiting for the line's end.
+            return match input.first() {
+                Some(first) if !first.is_ascii_hexdigit() => Err(H1Error::ChunkSizeInvalid),
+                _ => Ok(None),
+            };
+        };
+        let digits = line
+            .iter()
+            .take_while(|byte| byte.is_ascii_hexdigit())
+            .count();
+        if digits == 0 {
+            return Err(H1Error::ChunkSizeInvalid);
+        }
+        let mut size: u64 = 0;
+        for digit in &line[..digits] {
+            if size >> 59 != 0 {
+                return Err(H1Error::ChunkSizeTooLarge);
+            }
+            size = size << 4 | u64::from((*digit as char).to_digit(16).unwrap_or(0));
+        }
+        let after = &line[digits..];
+        match trim_ows(after).first() {
+            None => {}
+            Some(b';') => check_text(after, 0, after.len()).map_err(|fault| fault.error)?,
+            Some(_) => return Err(H1Error::ChunkSizeInvalid),
+        }
+        if self.extension_bytes + after.len() > self.limits.chunk_extension_bytes_max {
+            return Err(H1Error::ChunkExtensionsTooLong);
+        }
+        let canonical = after.is_empty() && digits <= 16 && bytes == digits + 2;
+        Ok(Some(SizeLine {
+            bytes,
+            size,
+            extension_bytes: after.len(),
+            canonical,
+        }))
+    }
+
+    fn accept_size(&mut self, line: &SizeLine) {
+        self.extension_bytes += line.extension_bytes;
+        self.state = match line.size {
+            0 => State::Trailers,
+            left => State::Data { left },
+        };
+    }
+
+    /// The line end after a chunk's data: its bytes, and whether it is CRLF.
+    fn data_end(&self, input: &[u8]) -> Result<Option<(usize, bool)>, H1Error> {
+        match input {
+            [b'\r', b'\n', ..] => Ok(Some((2, true))),
+            [b'\n', ..] if self.bare_lf => Ok(Some((1, false))),
+            [] | [b'\r'] => Ok(None),
+            _ => Err(H1Error::ChunkEndMissing),
+        }
+    }
+
+    /// Trailer lines up to the empty one: bytes read, and whether that was met.
+    fn trailers(&mut self, input: &[u8], trailers: &mut Fields) -> Result<(usize, bool), H1Error> {
+        let mut at = 0;
+        loop {
+            let rest = &input[at..];
+            let left = self
+                .limits
+                .trailer_bytes_max
+                .saturating_sub(self.trailer_bytes);
+            let Some((line, bytes)) = self.line(rest, left)? else {
+                if rest.len() >= left {
+                    return Err(H1Error::TrailersTooLong);
+                }
+                return Ok((at, false));
+            };
+            at += bytes;
+            self.trailer_bytes += bytes;
+            if line.is_empty() {
+                self.state = State::Finished;
+                return Ok((at, true));
+            }
+            trailer(line, trailers)?;
+        }
+    }
+
+    /// The next line without its end, and its bytes with it. Only the first `bytes_max` bytes
+    /// are looked at.
+    fn line<'i>(
+        &mut self,
+        input: &'i [u8],
+        bytes_max: usize,
+    ) -> Result<Option<(&'i [u8], usize)>, H1Error> {
+        let input = &input[..input.len().min(bytes_max)];
+        let from = self.searched.min(input.len());
+        let Some(found) = memchr::memchr(b'\n', &input[from..]) else {
+            self.searched = input.len();
+            return Ok(None);
+        };
+        self.searched = 0;
+        let line_feed = from + found;
+        match input[..line_feed].split_last() {
+            Some((b'\r', line)) => Ok(Some((line, line_feed + 1))),
+            _ if self.bare_lf => Ok(Some((&input[..line_feed], line_feed + 1))),
+            _ => Err(H1Error::BareLf),
+        }
+    }
+}
+
+fn after_data(left: u64) -> State {
+    if left == 0 {
+        State::DataEnd
+    } else {
+        State::Data { left }
+    }
+}
+
+fn data_here(left: u64, input: &[u8]) -> usize {
+    usize::try_from(left).map_or(input.len(), |left| left.min(input.len()))
+}
+
+/// Adds one trailer. Folded lines are refused: the line before may be gone already.
+fn trailer(line: &[u8], trailers: &mut Fields) -> Result<(), H1Error> {
+    if matches!(line[0], b' ' | b'\t') {
+        return Err(H1Error::FoldedLine);
+    }
+    let name_len = field_name_len(line, false).map_err(|(error, _)| error)?;
+    check_text(line, name_len, line.len()).map_err(|fault| fault.error)?;
+    let name = &line[..name_len];
+    if FORBIDDEN_TRAILERS
+        .iter()
+        .any(|forbidden| name.eq_ignore_ascii_case(forbidden))
+    {
+        return Ok(());
+    }
+    if trailers.len() + 1 >= trailers.limits().field_count_max as usize {
+        return Err(H1Error::TooManyFields);
+    }
+    let value = trim_ows(&line[name_len + 1..]);
+    trailers
+        .add(name, value)
+        .map_err(|_| H1Error::TrailersTooLong)
+}
+
+/// Fields for framing, routing, authentication and the hop alone, which must not come after a
+/// body (RFC 9110 section 6.5.1): dropped, where HAProxy 2.6 lets them pass, lest a server
+/// merges them into the head.
+const FORBIDDEN_TRAILERS: [&[u8]; 19] = [
+    b"authorization",
+    b"connection",
+    b"content-encoding",
+    b"content-length",
+    b"content-range",
+    b"content-type",
+    b"cookie",
+    b"expect",
+    b"host",
+    b"keep-alive",
+    b"max-forwards",
+    b"proxy-authorization",
+    b"proxy-connection",
+    b"set-cookie",
+    b"te",
+    b"trailer",
+    b"transfer-encoding",
+    b"upgrade",
+    b"x-forwarded-for",
+];

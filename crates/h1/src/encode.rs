@@ -1,0 +1,134 @@
+//! Heads and chunks out.
+
+use std::ops::Deref;
+
+use ballast_message::{Fields, Request, Response, Version};
+
+/// What ends the data of a chunk.
+pub const CHUNK_END: &[u8; 2] = b"\r\n";
+
+/// The few bytes between chunks, on the stack.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ChunkBytes {
+    bytes: [u8; ChunkBytes::BYTES_MAX],
+    len: u8,
+}
+
+impl ChunkBytes {
+    /// 16 digits and a line end.
+    const BYTES_MAX: usize = 18;
+
+    pub(crate) const END: ChunkBytes = {
+        let mut bytes = [0; ChunkBytes::BYTES_MAX];
+        bytes[0] = b'\r';
+        bytes[1] = b'\n';
+        ChunkBytes { bytes, len: 2 }
+    };
+}
+
+impl Deref for ChunkBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len as usize]
+    }
+}
+
+/// The size line of a chunk of `size` bytes: upper-case digits, as HAProxy writes them.
+/// A size of 0 would end the body: use [`write_last_chunk`] for that.
+pub fn chunk_header(size: u64) -> ChunkBytes {
+    debug_assert!(size > 0, "a chunk of 0 bytes ends the body");
+    let digits = (64 - size.leading_zeros()).div_ceil(4).max(1) as usize;
+    let mut bytes = [0; ChunkBytes::BYTES_MAX];
+    for (at, byte) in bytes[..digits].iter_mut().enumerate() {
+        let nibble = (size >> (4 * (digits - 1 - at))) & 0xf;
+        *byte = b"0123456789ABCDEF"[nibble as usize];
+    }
+    bytes[digits..digits + 2].copy_from_slice(CHUNK_END);
+    #[expect(clippy::cast_possible_truncation, reason = "18 at most")]
+    let len = (digits + 2) as u8;
+    ChunkBytes { bytes, len }
+}
+
+/// Writes the chunk that ends a body, its trailers, and the empty line.
+pub fn write_last_chunk(trailers: &Fields, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0\r\n");
+    write_fields(trailers, out);
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// Writes a request head with its empty line. The version is 1.0 for a 1.0 request, else 1.1;
+/// the target stands as it is in the request.
+pub fn write_request_head(request: &Request, out: &mut Vec<u8>) {
+    write_request_head_with(request, out, |_| None);
+}
+
+/// As [`write_request_head`], each field name passing through `name_case` first, which may
+/// give it another case (`h1-case-adjust`); None leaves it in lower case.
+pub fn write_request_head_with<'n>(
+    request: &Request,
+    out: &mut Vec<u8>,
+    name_case: impl Fn(&[u8]) -> Option<&'n [u8]>,
+) {
+    out.reserve(request.fields().wire_bytes() + 16);
+    out.extend_from_slice(request.method_token());
+    out.push(b' ');
+    out.extend_from_slice(request.target());
+    out.extend_from_slice(if request.version() < Version::Http11 {
+        b" HTTP/1.0\r\n"
+    } else {
+        b" HTTP/1.1\r\n"
+    });
+    write_fields_with(request.fields(), out, name_case);
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// Writes a response head with its empty line. The version is 1.0 for a 1.0 response, else
+/// 1.1; an empty reason leaves the space before it, as HAProxy does.
+pub fn write_response_head(response: &Response, out: &mut Vec<u8>) {
+    write_response_head_with(response, out, |_| None);
+}
+
+/// As [`write_response_head`], with `name_case` as in [`write_request_head_with`].
+pub fn write_response_head_with<'n>(
+    response: &Response,
+    out: &mut Vec<u8>,
+    name_case: impl Fn(&[u8]) -> Option<&'n [u8]>,
+) {
+    out.reserve(response.fields().wire_bytes() + 20);
+    out.extend_from_slice(if response.version() < Version::Http11 {
+        b"HTTP/1.0 "
+    } else {
+        b"HTTP/1.1 "
+    });
+    // Three digits: the codec received them so, and a rule's status is held to 100-999.
+    let status = response.status() % 1000;
+    let digit = |value: u16| b'0' + u8::try_from(value % 10).unwrap_or(0);
+    out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
+    out.extend_from_slice(response.reason());
+    out.extend_from_slice(CHUNK_END);
+    write_fields_with(response.fields(), out, name_case);
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// Writes field lines without the empty line after them.
+pub fn write_fields(fields: &Fields, out: &mut Vec<u8>) {
+    write_fields_with(fields, out, |_| None);
+}
+
+/// As [`write_fields`], with `name_case` as in [`write_request_head_with`].
+pub fn write_fields_with<'n>(
+    fields: &Fields,
+    out: &mut Vec<u8>,
+    name_case: impl Fn(&[u8]) -> Option<&'n [u8]>,
+) {
+    for field in fields {
+        match name_case(field.name) {
+            Some(name) => out.extend_from_slice(name),
+            None => out.extend_from_slice(field.name),
+        }
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(field.value);
+        out.extend_from_slice(CHUNK_END);
+    }
+}

@@ -1,0 +1,303 @@
+//! Heads, line by line: what requests and responses have in common.
+
+use std::ops::Range;
+
+use ballast_message::{Fields, Version, is_token_byte};
+
+use crate::error::{H1Error, H1Fault};
+
+/// What a look at the buffer gave.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Parse<Head> {
+    /// The head is not whole; come again with more bytes after the same ones.
+    Incomplete,
+    /// The head is whole and was put into the message given.
+    Complete(Head),
+    /// `PRI * HTTP/2.0`: an HTTP/2 client. Only for requests; nothing was consumed.
+    Http2Preface,
+    /// The message is refused; the message given is empty.
+    Error(H1Fault),
+}
+
+/// How far a head was judged. Keep one beside each buffer, and start with a new one for each
+/// head: `HeadScan::default()`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeadScan {
+    /// Where the line begins that has not ended yet.
+    line_start: usize,
+    /// Up to where no line end was found.
+    searched: usize,
+    stage: Stage,
+    /// Method, or the whole status line before the reason.
+    first: (usize, usize),
+    /// Target, or reason.
+    second: (usize, usize),
+    pub(crate) version: Version,
+    pub(crate) status: u16,
+    pub(crate) folded: bool,
+    pub(crate) seen: Seen,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Stage {
+    #[default]
+    StartLine,
+    Fields,
+}
+
+/// What a side lets pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    pub(crate) bare_lf: bool,
+    pub(crate) fold: bool,
+    pub(crate) any_name: bool,
+}
+
+/// A line without its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Where the next line starts.
+    next: usize,
+}
+
+/// Which fields were met that a codec must act on, so that the others cost nothing.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Seen(u8);
+
+impl Seen {
+    pub(crate) const CONNECTION: u8 = 1;
+    pub(crate) const CONTENT_LENGTH: u8 = 2;
+    pub(crate) const EXPECT: u8 = 4;
+    pub(crate) const HOST: u8 = 8;
+    pub(crate) const HOST_AGAIN: u8 = 16;
+    pub(crate) const TRANSFER_ENCODING: u8 = 32;
+    pub(crate) const UPGRADE: u8 = 64;
+
+    pub(crate) fn has(self, mark: u8) -> bool {
+        self.0 & mark != 0
+    }
+
+    #[inline]
+    fn note(&mut self, name: &[u8]) {
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        self.0 |= match name.len() {
+            4 if is(b"host") => Seen::HOST | ((self.0 & Seen::HOST) << 1),
+            6 if is(b"expect") => Seen::EXPECT,
+            7 if is(b"upgrade") => Seen::UPGRADE,
+            10 if is(b"connection") => Seen::CONNECTION,
+            14 if is(b"content-length") => Seen::CONTENT_LENGTH,
+            17 if is(b"transfer-encoding") => Seen::TRANSFER_ENCODING,
+            _ => 0,
+        };
+    }
+}
+
+/// How many bytes of bare line ends stand at the start of `buf`. They belong to no message
+/// (RFC 9112 section 2.2); a connection may drop them before it starts a head.
+pub fn leading_line_ends(buf: &[u8]) -> usize {
+    buf.iter()
+        .position(|byte| !matches!(byte, b'\r' | b'\n'))
+        .unwrap_or(buf.len())
+}
+
+impl HeadScan {
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.searched == 0
+    }
+
+    pub(crate) fn first(&self) -> Range<usize> {
+        self.first.0..self.first.1
+    }
+
+    pub(crate) fn second(&self) -> Range<usize> {
+        self.second.0..self.second.1
+    }
+
+    /// The offset of the line that is not whole yet.
+    pub(crate) fn line_start(&self) -> usize {
+        self.line_start
+    }
+
+    /// Takes the start line, once. None while it is not whole. Line ends before it are
+    /// skipped, as RFC 9112 section 2.2 asks and HAProxy does.
+    pub(crate) fn start_line(
+        &mut self,
+        buf: &[u8],
+        policy: Policy,
+        take: impl FnOnce(&mut HeadScan, Line) -> Result<(), H1Fault>,
+    ) -> Result<bool, H1Fault> {
+        if self.stage == Stage::Fields {
+            return Ok(true);
+        }
+        loop {
+            let Some(line) = self.next_line(buf, policy)? else {
+                return Ok(false);
+            };
+            if line.start < line.end {
+                take(self, line)?;
+                self.stage = Stage::Fields;
+                return Ok(true);
+            }
+        }
+    }
+
+    pub(crate) fn set_start(&mut self, first: Range<usize>, second: Range<usize>) {
+        self.first = (first.start, first.end);
+        self.second = (second.start, second.end);
+    }
+
+    /// Takes field lines up to the empty one. The bytes of the whole head, or None while it
+    /// is not whole.
+    pub(crate) fn field_lines(
+        &mut self,
+        buf: &[u8],
+        fields: &mut Fields,
+        policy: Policy,
+    ) -> Result<Option<usize>, H1Fault> {
+        while let Some(line) = self.next_line(buf, policy)? {
+            if line.start == line.end {
+                return Ok(Some(line.next));
+            }
+            self.field_line(buf, line, fields, policy)?;
+        }
+        Ok(None)
+    }
+
+    fn field_line(
+        &mut self,
+        buf: &[u8],
+        line: Line,
+        fields: &mut Fields,
+        policy: Policy,
+    ) -> Result<(), H1Fault> {
+        let bytes = &buf[line.start..line.end];
+        if matches!(bytes[0], b' ' | b'\t') {
+            if !policy.fold || fields.is_empty() {
+                return Err(fault(H1Error::FoldedLine, line.start));
+            }
+            let value = value_range(buf, line.start, line.end)?;
+            if !value.is_empty() {
+                fields.extend_received(value);
+                self.folded = true;
+            }
+            return Ok(());
+        }
+        let name_len = field_name_len(bytes, policy.any_name)
+            .map_err(|(error, at)| fault(error, line.start + at))?;
+        self.seen.note(&bytes[..name_len]);
+        let colon = line.start + name_len;
+        let value = value_range(buf, colon + 1, line.end)?;
+        fields
+            .push_received(line.start..colon, value)
+            .map_err(|_| fault(H1Error::TooManyFields, line.start))
+    }
+
+    #[inline]
+    fn next_line(&mut self, buf: &[u8], policy: Policy) -> Result<Option<Line>, H1Fault> {
+        let from = self.searched;
+        // A buffer shorter than before is the caller's mistake, not the network's.
+        debug_assert!(
+            from <= buf.len(),
+            "a head is parsed from one growing buffer"
+        );
+        let Some(at) = memchr::memchr(b'\n', buf.get(from..).unwrap_or_default()) else {
+            self.searched = buf.len();
+            return Ok(None);
+        };
+        let start = self.line_start;
+        let line_feed = from + at;
+        let bare = line_feed == start || buf[line_feed - 1] != b'\r';
+        if bare && !policy.bare_lf {
+            return Err(fault(H1Error::BareLf, line_feed));
+        }
+        let next = line_feed + 1;
+        self.line_start = next;
+        self.searched = next;
+        Ok(Some(Line {
+            start,
+            end: line_feed - usize::from(!bare),
+            next,
+        }))
+    }
+}
+
+pub(crate) fn fault(error: H1Error, at_byte: usize) -> H1Fault {
+    H1Fault { error, at_byte }
+}
+
+/// Bytes of the name of a field line, up to its colon.
+pub(crate) fn field_name_len(line: &[u8], any_name: bool) -> Result<usize, (H1Error, usize)> {
+    let stop = line.iter().position(|byte| !is_token_byte(*byte));
+    match stop.map(|at| (at, line[at])) {
+        Some((0, b':')) => Err((H1Error::FieldNameEmpty, 0)),
+        Some((at, b':')) => Ok(at),
+        Some((at, b' ' | b'\t')) => {
+            let after = line[at..].iter().find(|byte| !matches!(byte, b' ' | b'\t'));
+            let error = match after {
+                Some(b':') => H1Error::SpaceBeforeColon,
+                Some(_) => H1Error::FieldNameInvalid,
+                None => H1Error::ColonMissing,
+            };
+            Err((error, at))
+        }
+        // HAProxy's option lets any byte pass here; we keep white space and controls out,
+        // with which the next reader could see another name.
+        Some((at, byte)) if any_name && byte > 0x20 && byte != 0x7f => {
+            let rest = &line[at..];
+            match rest
+                .iter()
+                .position(|byte| *byte <= 0x20 || *byte == 0x7f || *byte == b':')
+            {
+                Some(more) if rest[more] == b':' => Ok(at + more),
+                Some(more) => Err((H1Error::FieldNameInvalid, at + more)),
+                None => Err((H1Error::ColonMissing, line.len())),
+            }
+        }
+        Some((at, b'\r')) => Err((H1Error::BareCr, at)),
+        Some((at, 0)) => Err((H1Error::Nul, at)),
+        Some((at, _)) => Err((H1Error::FieldNameInvalid, at)),
+        None => Err((H1Error::ColonMissing, line.len())),
+    }
+}
+
+/// The value within `start..end`, without the white space around it. NUL and a CR within are
+/// refused; other controls pass, as with HAProxy: RFC 9110 section 5.5 lets them.
+fn value_range(buf: &[u8], start: usize, end: usize) -> Result<Range<usize>, H1Fault> {
+    check_text(buf, start, end)?;
+    let value = &buf[start..end];
+    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
+    let Some(lead) = value.iter().position(is_text) else {
+        return Ok(end..end);
+    };
+    let tail = value.iter().rposition(is_text).unwrap_or(lead);
+    Ok(start + lead..start + tail + 1)
+}
+
+/// Refuses NUL and CR.
+pub(crate) fn check_text(buf: &[u8], start: usize, end: usize) -> Result<(), H1Fault> {
+    match memchr::memchr2(b'\r', 0, &buf[start..end]) {
+        None => Ok(()),
+        Some(at) if buf[start + at] == 0 => Err(fault(H1Error::Nul, start + at)),
+        Some(at) => Err(fault(H1Error::BareCr, start + at)),
+    }
+}
+
+/// Reads `HTTP/d.d`. Later minor versions count as 1.1 (RFC 9110 section 2.5).
+pub(crate) fn parse_version(bytes: &[u8]) -> Result<Version, H1Error> {
+    match bytes {
+        b"HTTP/1.1" => Ok(Version::Http11),
+        b"HTTP/1.0" => Ok(Version::Http10),
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            if *major == b'1' {
+                Ok(Version::Http11)
+            } else {
+                Err(H1Error::VersionUnsupported)
+            }
+        }
+        _ => Err(H1Error::VersionInvalid),
+    }
+}

@@ -1,0 +1,35 @@
+//! The bounds of what is received, and the few choices a configuration has.
+
+/// Bounds and choices for one side of a connection. The count of fields is bounded by the
+/// [`ballast_message::HeadLimits`] of the head that is filled.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct H1Limits {
+    /// A whole head, with the line ends before it: HAProxy's `tune.bufsize` less
+    /// `tune.maxrewrite`, 15360 by default.
+    pub head_bytes_max: usize,
+    /// A chunk-size line with its extensions.
+    pub chunk_line_bytes_max: usize,
+    /// All chunk extensions of one body together.
+    pub chunk_extension_bytes_max: usize,
+    /// A whole trailer section.
+    pub trailer_bytes_max: usize,
+    /// `option accept-invalid-http-request` or `-response` (in 3.x
+    /// `accept-unsafe-violations-in-http-*`): names, targets and hosts are judged loosely,
+    /// bare LF ends a line, folded lines are unfolded. Body length is never judged loosely.
+    pub lenient: bool,
+    /// `h1-accept-payload-with-any-method`: lets GET, HEAD and DELETE of HTTP/1.0 have a body.
+    pub payload_with_any_method: bool,
+}
+
+impl Default for H1Limits {
+    fn default() -> Self {
+        H1Limits {
+            head_bytes_max: 16_384 - 1_024,
+            chunk_line_bytes_max: 4_096,
+            chunk_extension_bytes_max: 16_384,
+            trailer_bytes_max: 8_192,
+            lenient: false,
+            payload_with_any_method: false,
+        }
+    }
+}

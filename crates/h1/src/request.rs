@@ -1,0 +1,300 @@
+//! Requests in.
+
+use std::ops::Range;
+
+use ballast_message::{
+    BodyLength, ConnectionOptions, Method, Request, TargetForm, Version, is_persistent, is_target,
+    is_target_lenient, is_token_byte, parse_authority,
+};
+
+use crate::error::{H1Error, H1Fault};
+use crate::head::{HeadScan, Line, Parse, Policy, Seen, fault, parse_version};
+use crate::limits::H1Limits;
+use crate::normalise;
+
+/// What a whole request head says beyond the [`Request`] itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RequestHead {
+    /// Bytes of the buffer that the head took, with the line ends before it.
+    pub head_bytes: usize,
+    /// How the end of the body is found: `None`, `Known` or `Chunked`.
+    pub body: BodyLength,
+    /// The options of `Connection`.
+    pub options: ConnectionOptions,
+    /// Whether the client will take another response on this connection.
+    pub persistent: bool,
+    /// Whether another protocol is asked for (`Connection: upgrade` with `Upgrade`), which a
+    /// 101 then grants. CONNECT is told by the method.
+    pub upgrade: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub expect_continue: bool,
+}
+
+/// Looks for a request head at the start of `buf`.
+///
+/// Call it with a new `scan` for each head and again with the same one while it says
+/// [`Parse::Incomplete`], the buffer grown at its end only. `request` is emptied first and
+/// filled when the head is whole.
+///
+/// Made the same for the next hop, as HAProxy does: names are in lower case, equal `Host` and
+/// `Content-Length` fields become one, a default port in an absolute target goes away,
+/// `Upgrade` beside a body goes away.
+pub fn parse_request(
+    buf: &[u8],
+    scan: &mut HeadScan,
+    limits: &H1Limits,
+    request: &mut Request,
+) -> Parse<RequestHead> {
+    if scan.is_fresh() {
+        request.clear();
+    }
+    let parsed = parse(buf, scan, limits, request);
+    if let Err(_) | Ok(Parse::Http2Preface) = parsed {
+        request.clear();
+    }
+    parsed.unwrap_or_else(Parse::Error)
+}
+
+fn parse(
+    buf: &[u8],
+    scan: &mut HeadScan,
+    limits: &H1Limits,
+    request: &mut Request,
+) -> Result<Parse<RequestHead>, H1Fault> {
+    let lenient = limits.lenient;
+    let policy = Policy {
+        bare_lf: lenient,
+        fold: lenient,
+        any_name: lenient,
+    };
+    // Bytes past the bound belong to no acceptable head: do not look at them.
+    let head = &buf[..buf.len().min(limits.head_bytes_max)];
+    let too_long = buf.len() >= limits.head_bytes_max;
+    let incomplete = || {
+        if too_long {
+            Err(fault(H1Error::HeadTooLong, limits.head_bytes_max))
+        } else {
+            Ok(Parse::Incomplete)
+        }
+    };
+    let mut preface = false;
+    let started = scan.start_line(head, policy, |scan, line| {
+        preface = &head[line.start..line.end] == b"PRI * HTTP/2.0";
+        if preface {
+            Ok(())
+        } else {
+            start_line(head, scan, line, lenient)
+        }
+    })?;
+    if preface {
+        return Ok(Parse::Http2Preface);
+    }
+    if !started {
+        check_beginning(head, scan.line_start())?;
+        return incomplete();
+    }
+    let Some(head_bytes) = scan.field_lines(head, request.fields_mut(), policy)? else {
+        return incomplete();
+    };
+    let (method, target) = (scan.first(), scan.second());
+    request.finish_received(
+        &head[..head_bytes],
+        method,
+        target,
+        scan.version,
+        scan.folded,
+    );
+    judge(request, scan, limits, head_bytes)
+        .map(Parse::Complete)
+        .map_err(|error| fault(error, head_bytes))
+}
+
+/// `method SP target SP version`. HAProxy lets several spaces or tabs stand for one, and so do
+/// we (RFC 9112 section 3 lets a reader): the next hop gets one.
+fn start_line(buf: &[u8], scan: &mut HeadScan, line: Line, lenient: bool) -> Result<(), H1Fault> {
+    let method = word(buf, line.start, line.end);
+    let target = word(buf, skip_space(buf, method.end, line.end), line.end);
+    let version = skip_space(buf, target.end, line.end)..line.end;
+    if method.is_empty() {
+        return Err(fault(H1Error::MethodInvalid, line.start));
+    }
+    if let Some(at) = buf[method.clone()]
+        .iter()
+        .position(|byte| !is_token_byte(*byte))
+    {
+        return Err(fault(H1Error::MethodInvalid, method.start + at));
+    }
+    if target.is_empty() || version.is_empty() {
+        return Err(fault(H1Error::Http09, line.end));
+    }
+    let bytes = &buf[target.clone()];
+    let valid = if lenient {
+        is_target_lenient(bytes)
+    } else {
+        is_target(bytes)
+    };
+    if !valid {
+        let bad = bytes
+            .iter()
+            .position(|byte| !is_target(&[*byte]))
+            .unwrap_or(0);
+        return Err(fault(H1Error::TargetInvalid, target.start + bad));
+    }
+    scan.version =
+        parse_version(&buf[version.clone()]).map_err(|error| fault(error, version.start))?;
+    scan.set_start(method, target);
+    Ok(())
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
+/// The bytes from `start` up to the next space.
+fn word(buf: &[u8], start: usize, end: usize) -> Range<usize> {
+    let len = buf[start..end].iter().position(|byte| is_space(*byte));
+    start..len.map_or(end, |len| start + len)
+}
+
+fn skip_space(buf: &[u8], start: usize, end: usize) -> usize {
+    let len = buf[start..end].iter().position(|byte| !is_space(*byte));
+    len.map_or(end, |len| start + len)
+}
+
+/// A line not yet whole that cannot become a request line is refused at once: a TLS client on
+/// a clear port gets its 400 without waiting for a timeout, as from HAProxy.
+fn check_beginning(buf: &[u8], start: usize) -> Result<(), H1Fault> {
+    const LOOK_BYTES: usize = 32;
+    let line = &buf[start..buf.len().min(start + LOOK_BYTES)];
+    for (at, byte) in line.iter().enumerate() {
+        match byte {
+            b' ' | b'\t' if at > 0 => return Ok(()),
+            b'\r' => return Ok(()),
+            byte if is_token_byte(*byte) => {}
+            _ => return Err(fault(H1Error::MethodInvalid, start + at)),
+        }
+    }
+    Ok(())
+}
+
+/// Judges the head as a whole and makes it the same for every reader after us.
+fn judge(
+    request: &mut Request,
+    scan: &HeadScan,
+    limits: &H1Limits,
+    head_bytes: usize,
+) -> Result<RequestHead, H1Error> {
+    let seen = scan.seen;
+    if !limits.lenient {
+        check_target_form(request)?;
+    }
+    if seen.has(Seen::HOST) {
+        normalise::host(request, seen.has(Seen::HOST_AGAIN), limits.lenient)?;
+    }
+    if request.form() != TargetForm::Origin {
+        normalise::authority(request);
+    }
+    let mut body = BodyLength::None;
+    if seen.has(Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING) {
+        body = ballast_message::request_body_length(request)?;
+        normalise::length_fields(request.fields_mut());
+        body = check_body_allowed(request, body, limits)?;
+    }
+    let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
+    let options = if seen.has(Seen::CONNECTION) {
+        ballast_message::connection_options(request.fields())
+    } else {
+        ConnectionOptions::default()
+    };
+    let mut upgrade = options.upgrade && seen.has(Seen::UPGRADE);
+    if upgrade {
+        check_websocket(request)?;
+        if has_body {
+            // HAProxy forwards the body and forgets the upgrade: a body and a tunnel on one
+            // connection are too easy to take for each other.
+            request.fields_mut().remove(b"upgrade");
+            upgrade = false;
+        }
+    }
+    let expect_continue = seen.has(Seen::EXPECT)
+        && has_body
+        && request.version() >= Version::Http11
+        && request
+            .fields()
+            .values(b"expect")
+            .any(|v| v.eq_ignore_ascii_case(b"100-continue"));
+    Ok(RequestHead {
+        head_bytes,
+        body,
+        options,
+        persistent: is_persistent(request.version(), options),
+        upgrade,
+        expect_continue,
+    })
+}
+
+/// RFC 9112 section 3.2: the form `host:port` is CONNECT's alone, and CONNECT takes no other.
+/// HAProxy lets other methods have it while no `Host` contradicts.
+fn check_target_form(request: &Request) -> Result<(), H1Error> {
+    let connect = request.method() == Method::Connect;
+    let valid = match request.form() {
+        TargetForm::Origin | TargetForm::Asterisk => !connect,
+        TargetForm::Absolute => {
+            let authority = request.target_authority().and_then(parse_authority);
+            !connect && authority.is_some_and(|(host, _)| !host.is_empty())
+        }
+        TargetForm::Authority => {
+            let authority = request.target_authority().and_then(parse_authority);
+            let full = authority.is_some_and(|(host, port)| {
+                !host.is_empty() && port.is_some_and(|port| !port.is_empty())
+            });
+            connect && full
+        }
+    };
+    if valid {
+        Ok(())
+    } else {
+        Err(H1Error::TargetInvalid)
+    }
+}
+
+fn check_body_allowed(
+    request: &mut Request,
+    body: BodyLength,
+    limits: &H1Limits,
+) -> Result<BodyLength, H1Error> {
+    if request.method() == Method::Connect {
+        if body != BodyLength::Known(0) {
+            return Err(H1Error::ConnectWithBody);
+        }
+        request.fields_mut().remove(b"content-length");
+        return Ok(BodyLength::None);
+    }
+    let bare = matches!(
+        request.method(),
+        Method::Get | Method::Head | Method::Delete
+    );
+    if bare
+        && body != BodyLength::Known(0)
+        && request.version() < Version::Http11
+        && !limits.payload_with_any_method
+    {
+        return Err(H1Error::PayloadUnexpected);
+    }
+    Ok(body)
+}
+
+fn check_websocket(request: &Request) -> Result<(), H1Error> {
+    let fields = request.fields();
+    let websocket = fields
+        .values(b"upgrade")
+        .any(|p| p.eq_ignore_ascii_case(b"websocket"));
+    if websocket
+        && fields
+            .first(b"sec-websocket-key")
+            .is_none_or(<[u8]>::is_empty)
+    {
+        return Err(H1Error::WebSocketKeyMissing);
+    }
+    Ok(())
+}

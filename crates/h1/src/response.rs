@@ -1,0 +1,171 @@
+//! Responses in.
+
+use ballast_message::{
+    BodyLength, ConnectionOptions, Method, Response, Version, is_persistent, response_body_length,
+};
+
+use crate::error::{H1Error, H1Fault};
+use crate::head::{HeadScan, Line, Parse, Policy, Seen, check_text, fault, parse_version};
+use crate::limits::H1Limits;
+use crate::normalise;
+
+/// What a whole response head says beyond the [`Response`] itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ResponseHead {
+    /// Bytes of the buffer that the head took, with the line ends before it.
+    pub head_bytes: usize,
+    /// How the end of the body is found.
+    pub body: BodyLength,
+    /// The options of `Connection`.
+    pub options: ConnectionOptions,
+    /// Whether the server will take another request on this connection.
+    pub persistent: bool,
+    /// An interim response (1xx but 101): the final one follows.
+    pub interim: bool,
+}
+
+/// Looks for a response head at the start of `buf`; `method` is that of the request it
+/// answers. To be called as [`crate::parse_request`] is.
+///
+/// Servers are read more kindly than clients, as by HAProxy: LF alone ends a line, and folded
+/// lines are unfolded, for nothing can be smuggled past a reader who is the last. Lengths are
+/// judged as strictly. A `Content-Length` beside `Transfer-Encoding` is removed and the
+/// connection not used again; 1xx and 204 lose both.
+pub fn parse_response(
+    buf: &[u8],
+    scan: &mut HeadScan,
+    limits: &H1Limits,
+    method: Method,
+    response: &mut Response,
+) -> Parse<ResponseHead> {
+    if scan.is_fresh() {
+        response.clear();
+    }
+    let parsed = parse(buf, scan, limits, method, response);
+    if parsed.is_err() {
+        response.clear();
+    }
+    parsed.unwrap_or_else(Parse::Error)
+}
+
+fn parse(
+    buf: &[u8],
+    scan: &mut HeadScan,
+    limits: &H1Limits,
+    method: Method,
+    response: &mut Response,
+) -> Result<Parse<ResponseHead>, H1Fault> {
+    let policy = Policy {
+        bare_lf: true,
+        fold: true,
+        any_name: limits.lenient,
+    };
+    let head = &buf[..buf.len().min(limits.head_bytes_max)];
+    let too_long = buf.len() >= limits.head_bytes_max;
+    let incomplete = || {
+        if too_long {
+            Err(fault(H1Error::HeadTooLong, limits.head_bytes_max))
+        } else {
+            Ok(Parse::Incomplete)
+        }
+    };
+    if !scan.start_line(head, policy, |scan, line| status_line(head, scan, line))? {
+        check_beginning(head, scan.line_start())?;
+        return incomplete();
+    }
+    let Some(head_bytes) = scan.field_lines(head, response.fields_mut(), policy)? else {
+        return incomplete();
+    };
+    let reason = scan.second();
+    response.finish_received(
+        &head[..head_bytes],
+        scan.status,
+        reason,
+        scan.version,
+        scan.folded,
+    );
+    judge(response, scan, method, head_bytes)
+        .map(Parse::Complete)
+        .map_err(|error| fault(error, head_bytes))
+}
+
+/// `version SP status [SP [reason]]`.
+fn status_line(buf: &[u8], scan: &mut HeadScan, line: Line) -> Result<(), H1Fault> {
+    let bytes = &buf[line.start..line.end];
+    let version_len = bytes.iter().position(|b| *b == b' ').unwrap_or(bytes.len());
+    scan.version =
+        parse_version(&bytes[..version_len]).map_err(|error| fault(error, line.start))?;
+    let spaces = bytes[version_len..]
+        .iter()
+        .take_while(|byte| **byte == b' ')
+        .count();
+    let status_at = version_len + spaces;
+    let invalid = || fault(H1Error::StatusInvalid, line.start + status_at);
+    let digits: [u8; 3] = bytes
+        .get(status_at..status_at + 3)
+        .and_then(|d| d.try_into().ok())
+        .ok_or_else(invalid)?;
+    if !digits.iter().all(u8::is_ascii_digit) || digits[0] == b'0' {
+        return Err(invalid());
+    }
+    scan.status = digits
+        .iter()
+        .fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+    let after = line.start + status_at + 3;
+    let reason_start = match bytes.get(status_at + 3) {
+        None => after,
+        Some(b' ') => after + 1,
+        Some(_) => return Err(invalid()),
+    };
+    check_text(buf, reason_start, line.end)?;
+    scan.set_start(line.start..line.start + version_len, reason_start..line.end);
+    Ok(())
+}
+
+/// Whatever does not begin as a status line is refused without waiting for its end.
+fn check_beginning(buf: &[u8], start: usize) -> Result<(), H1Fault> {
+    const BEGINNING: &[u8] = b"HTTP/";
+    let line = &buf[start..];
+    if line.iter().zip(BEGINNING).all(|(got, want)| got == want) || line == b"\r" {
+        Ok(())
+    } else {
+        Err(fault(H1Error::VersionInvalid, start))
+    }
+}
+
+fn judge(
+    response: &mut Response,
+    scan: &HeadScan,
+    method: Method,
+    head_bytes: usize,
+) -> Result<ResponseHead, H1Error> {
+    let seen = scan.seen;
+    let body = response_body_length(response, method)?;
+    let mut sure = true;
+    if seen.has(Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING) {
+        let status = response.status();
+        let fields = response.fields_mut();
+        normalise::length_fields(fields);
+        if seen.has(Seen::TRANSFER_ENCODING) {
+            let both = fields.remove(b"content-length") > 0;
+            sure = !both && scan.version >= Version::Http11;
+        }
+        if status == 204 || (100..200).contains(&status) || body == BodyLength::Tunnel {
+            fields.remove(b"content-length");
+            fields.remove(b"transfer-encoding");
+        }
+    }
+    let options = if seen.has(Seen::CONNECTION) {
+        ballast_message::connection_options(response.fields())
+    } else {
+        ConnectionOptions::default()
+    };
+    let ends = !matches!(body, BodyLength::UntilClose | BodyLength::Tunnel);
+    Ok(ResponseHead {
+        head_bytes,
+        body,
+        options,
+        persistent: sure && ends && is_persistent(response.version(), options),
+        interim: response.is_interim(),
+    })
+}
