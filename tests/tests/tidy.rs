@@ -238,33 +238,31 @@ fn no_room_is_empty() {
 }
 
 #[test]
-fn every_fuzz_target_is_registered_and_seeded() {
-    let manifest = fs::read_to_string(repository().join("fuzz/Cargo.toml")).expect("it is there");
-    let mut wrong = Vec::new();
+fn every_fuzz_target_is_built_and_seeded() {
     let targets = fs::read_dir(repository().join("fuzz/fuzz_targets")).expect("targets are there");
-    let targets: Vec<_> = targets.flatten().collect();
+    let targets: Vec<_> = targets.flatten().map(|file| file.path()).collect();
     assert!(
         !targets.is_empty(),
         "there are targets in fuzz/fuzz_targets"
     );
+    let mut wrong = Vec::new();
     for file in targets {
+        // Where Cargo looks for programs: a link to fuzz_targets.
+        let file_name = file.file_name().unwrap_or_default();
+        if !repository().join("fuzz/src/bin").join(file_name).is_file() {
+            wrong.push(format!("{}: not in fuzz/src/bin", file.display()));
+        }
         let name = file
-            .path()
             .file_stem()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        if !manifest.contains(&format!(
-            "name = \"{name}\"\npath = \"fuzz_targets/{name}.rs\""
-        )) {
-            wrong.push(format!("{name}: no [[bin]] in fuzz/Cargo.toml"));
-        }
         let seeds = fs::read_dir(repository().join("fuzz/seeds").join(&name));
         if seeds.map_or(0, Iterator::count) == 0 {
             wrong.push(format!("{name}: no seeds in fuzz/seeds/{name}/"));
         }
     }
-    assert_none("fuzz targets that nobody would run", &wrong);
+    assert_none("fuzz targets that nobody would run well", &wrong);
 }
 
 #[test]
