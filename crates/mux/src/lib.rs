@@ -1,1 +1,23 @@
 //! Any HTTP version, either role, as one exchange.
+//!
+//! Above this room nobody asks which version of HTTP a connection speaks: a [`ClientConnection`]
+//! gives requests and takes responses, a [`ServerConnection`] takes requests and gives
+//! responses, and [`relay`] carries a body from one to the other. Both own their buffers only
+//! while bytes are in flight, so an idle connection holds none.
+
+mod client;
+mod error;
+mod gather;
+mod inbound;
+mod outbound;
+mod relay;
+mod server;
+mod wait;
+
+pub use client::{ClientConnection, Received};
+pub use error::{ReadError, WriteError};
+pub use inbound::{Inbound, Piece};
+pub use outbound::{Framing, Outbound};
+pub use relay::{RelayError, relay, relay_raw};
+pub use server::{Answer, Responses, ServerConnection};
+pub use wait::Wait;

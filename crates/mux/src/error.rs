@@ -1,0 +1,64 @@
+//! What can go wrong between us and one peer.
+
+use std::fmt;
+use std::io;
+
+use ballast_h1::H1Error;
+
+/// Reading from a peer failed.
+#[derive(Debug)]
+pub enum ReadError {
+    /// The peer was silent longer than it may.
+    TimedOut,
+    /// The peer closed where more was due.
+    Closed,
+    /// The connection broke: reset, or an error of the system.
+    Broken(io::Error),
+    /// What came breaks the protocol.
+    Malformed(H1Error),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => out.write_str("nothing came in time"),
+            Self::Closed => out.write_str("the connection was closed before the end"),
+            Self::Broken(error) => write!(out, "the connection broke: {error}"),
+            Self::Malformed(error) => write!(out, "the message is malformed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}
+
+/// Writing to a peer failed.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The peer took nothing longer than it may.
+    TimedOut,
+    /// The connection broke: closed, reset, or an error of the system.
+    Broken(io::Error),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimedOut => out.write_str("nothing was taken in time"),
+            Self::Broken(error) => write!(out, "the connection broke: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+impl From<io::Error> for WriteError {
+    fn from(error: io::Error) -> Self {
+        Self::Broken(error)
+    }
+}

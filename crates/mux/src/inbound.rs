@@ -1,0 +1,221 @@
+//! What comes in from a peer: bytes, and the body they make.
+
+use std::io;
+use std::ops::Range;
+
+use ballast_h1::{ChunkDecoder, ChunkEvent, H1Limits};
+use ballast_message::{BodyLength, Fields};
+use ballast_worker::{Buffer, Stream};
+
+use crate::{ReadError, Wait};
+
+/// The body that the next bytes belong to.
+#[derive(Debug, Default)]
+enum Body {
+    /// None, or its end was reached.
+    #[default]
+    Done,
+    /// This many bytes are still to come.
+    Known(u64),
+    /// Chunks.
+    Chunked(ChunkDecoder),
+    /// Everything until the peer closes.
+    UntilClose,
+}
+
+/// The next thing a body has to give.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Piece {
+    /// Data, at this place of [`Inbound::bytes`]; to be followed by [`Inbound::consume`] up to
+    /// the second value.
+    Data(Range<usize>, usize),
+    /// The body is over.
+    End,
+    /// More has to be received first.
+    More,
+}
+
+/// The way in from one peer.
+#[derive(Debug, Default)]
+pub struct Inbound {
+    buffer: Option<Buffer>,
+    body: Body,
+    trailers: Option<Box<Fields>>,
+    peer_closed: bool,
+    total_bytes: u64,
+}
+
+impl Inbound {
+    /// Bytes received so far.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// What was received and not consumed.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.buffer {
+            Some(buffer) => buffer.filled(),
+            None => &[],
+        }
+    }
+
+    /// Whether the buffer has no room for more.
+    pub fn is_full(&self) -> bool {
+        self.buffer
+            .as_ref()
+            .is_some_and(|buffer| buffer.len() == buffer.capacity())
+    }
+
+    /// Whether the peer has said that nothing more comes.
+    pub fn peer_closed(&self) -> bool {
+        self.peer_closed
+    }
+
+    /// Takes `count` bytes off the front. A buffer that is empty then is kept: more is
+    /// likely to come at once. [`Self::rest`] gives it back.
+    pub fn consume(&mut self, count: usize) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.consume(count);
+        }
+    }
+
+    /// Gives the buffer back when it is empty.
+    pub fn rest(&mut self) {
+        if self.buffer.as_ref().is_some_and(Buffer::is_empty) {
+            self.buffer = None;
+        }
+    }
+
+    /// Puts bytes in front of everything: what an earlier layer read too much. At most a
+    /// buffer's worth is taken.
+    pub fn prepend(&mut self, bytes: &[u8]) {
+        debug_assert!(
+            self.bytes().is_empty(),
+            "only an empty buffer is given a beginning"
+        );
+        if bytes.is_empty() {
+            return;
+        }
+        let mut buffer = Buffer::take();
+        self.total_bytes += buffer.append(bytes) as u64;
+        self.buffer = Some(buffer);
+    }
+
+    /// Waits for bytes and receives them; 0 when the peer has closed. The buffer must not be
+    /// full.
+    ///
+    /// # Errors
+    /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
+    pub async fn receive(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<usize, ReadError> {
+        if self.peer_closed {
+            return Ok(0);
+        }
+        loop {
+            wait.readable(stream).await?;
+            let buffer = self.buffer.get_or_insert_with(Buffer::take);
+            if buffer.spare_len() == 0 {
+                buffer.compact();
+            }
+            match stream.try_read(buffer.spare_mut()) {
+                Ok(0) => {
+                    self.peer_closed = true;
+                    self.rest();
+                    return Ok(0);
+                }
+                Ok(count) => {
+                    buffer.advance(count);
+                    self.total_bytes += count as u64;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.rest(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Says what body follows.
+    pub fn begin_body(&mut self, length: BodyLength, limits: &H1Limits, of_request: bool) {
+        self.trailers = None;
+        self.body = match length {
+            BodyLength::None | BodyLength::Known(0) => Body::Done,
+            BodyLength::Known(count) => Body::Known(count),
+            BodyLength::Chunked if of_request => Body::Chunked(ChunkDecoder::for_request(limits)),
+            BodyLength::Chunked => Body::Chunked(ChunkDecoder::for_response(limits)),
+            BodyLength::UntilClose | BodyLength::Tunnel => Body::UntilClose,
+        };
+    }
+
+    /// Whether the body was read to its end.
+    pub fn body_is_done(&self) -> bool {
+        matches!(self.body, Body::Done)
+    }
+
+    /// Whether only the peer's closing ends the body.
+    pub fn body_ends_with_connection(&self) -> bool {
+        matches!(self.body, Body::UntilClose)
+    }
+
+    /// Trailers that came after the body.
+    pub fn trailers(&self) -> Option<&Fields> {
+        self.trailers.as_deref()
+    }
+
+    /// The next piece of the body in what was received.
+    ///
+    /// # Errors
+    /// [`ReadError::Malformed`] and, when the peer closed too early, [`ReadError::Closed`].
+    pub fn piece(&mut self) -> Result<Piece, ReadError> {
+        let available = self.bytes().len();
+        match &mut self.body {
+            Body::Done => Ok(Piece::End),
+            Body::Known(_) | Body::UntilClose if available == 0 && !self.peer_closed => {
+                Ok(Piece::More)
+            }
+            Body::Known(_) if available == 0 => Err(ReadError::Closed),
+            Body::UntilClose if available == 0 => {
+                self.body = Body::Done;
+                Ok(Piece::End)
+            }
+            Body::Known(left) => {
+                let count = usize::try_from(*left).unwrap_or(usize::MAX).min(available);
+                *left -= count as u64;
+                if *left == 0 {
+                    self.body = Body::Done;
+                }
+                Ok(Piece::Data(0..count, count))
+            }
+            Body::UntilClose => Ok(Piece::Data(0..available, available)),
+            Body::Chunked(_) => self.chunk(),
+        }
+    }
+
+    fn chunk(&mut self) -> Result<Piece, ReadError> {
+        let Body::Chunked(decoder) = &mut self.body else {
+            return Ok(Piece::End);
+        };
+        let input = match &self.buffer {
+            Some(buffer) => buffer.filled(),
+            None => &[],
+        };
+        let trailers = self.trailers.get_or_insert_default();
+        let step = decoder
+            .decode(input, trailers)
+            .map_err(ReadError::Malformed)?;
+        match step.event {
+            ChunkEvent::Data(range) => Ok(Piece::Data(range, step.consumed)),
+            ChunkEvent::Finished => {
+                self.consume(step.consumed);
+                self.body = Body::Done;
+                Ok(Piece::End)
+            }
+            ChunkEvent::Incomplete => {
+                self.consume(step.consumed);
+                if self.peer_closed {
+                    return Err(ReadError::Closed);
+                }
+                Ok(Piece::More)
+            }
+        }
+    }
+}

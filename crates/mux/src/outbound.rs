@@ -1,0 +1,189 @@
+//! What leaves towards a peer: heads, bodies in their framing, raw bytes.
+//!
+//! Small pieces are gathered and leave together, so that a head and a short body are one
+//! system call; a large piece leaves from where it lies, with what was gathered before it, in
+//! one vectored write.
+
+use std::io::{self, IoSlice};
+
+use ballast_h1 as h1;
+use ballast_message::{BodyLength, Fields};
+use ballast_worker::Stream;
+
+use crate::{Wait, WriteError, gather};
+
+/// How the end of the body being written is shown to the peer.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Framing {
+    /// The bytes as they are: a known length, the connection's end, or no HTTP at all.
+    #[default]
+    Plain,
+    /// Chunks.
+    Chunked,
+    /// No body may be written (HEAD, 204, 304): what comes is dropped.
+    Suppressed,
+}
+
+/// Pieces up to this many bytes are gathered rather than written from where they lie: below
+/// it a copy costs less than another entry of a vectored write.
+const GATHERED_BYTES_MAX: usize = 4096;
+
+/// Beyond this many gathered bytes a piece is written rather than gathered.
+const PENDING_BYTES_MAX: usize = 16 * 1024;
+
+/// The way out towards one peer.
+#[derive(Debug, Default)]
+pub struct Outbound {
+    /// Gathered bytes; those before `sent` have left.
+    pending: Vec<u8>,
+    sent: usize,
+    framing: Framing,
+    total_bytes: u64,
+}
+
+impl Outbound {
+    /// Bytes that have left so far, heads included.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Whether gathered bytes are waiting.
+    pub fn has_pending(&self) -> bool {
+        self.sent < self.pending.len()
+    }
+
+    /// Gives the memory back; only when nothing is waiting.
+    pub fn rest(&mut self) {
+        if !self.has_pending() {
+            gather::give(std::mem::take(&mut self.pending));
+            self.sent = 0;
+        }
+    }
+
+    /// The gathered bytes, to append a head to.
+    pub fn head(&mut self) -> &mut Vec<u8> {
+        if self.pending.capacity() == 0 {
+            self.pending = gather::take();
+        }
+        &mut self.pending
+    }
+
+    /// Says how the body that follows is framed.
+    pub fn begin_body(&mut self, length: BodyLength) {
+        self.framing = match length {
+            BodyLength::Chunked => Framing::Chunked,
+            BodyLength::None => Framing::Suppressed,
+            BodyLength::Known(_) | BodyLength::UntilClose | BodyLength::Tunnel => Framing::Plain,
+        };
+    }
+
+    /// Takes a piece of the body. It may leave now or with a later [`Self::flush`].
+    ///
+    /// # Errors
+    /// [`WriteError`]; the connection is of no further use.
+    pub async fn body(
+        &mut self,
+        stream: &Stream,
+        wait: &Wait<'_>,
+        piece: &[u8],
+    ) -> Result<(), WriteError> {
+        if piece.is_empty() || self.framing == Framing::Suppressed {
+            return Ok(());
+        }
+        let chunked = self.framing == Framing::Chunked;
+        if chunked {
+            self.head()
+                .extend_from_slice(&h1::chunk_header(piece.len() as u64));
+        }
+        let room = PENDING_BYTES_MAX.saturating_sub(self.pending.len());
+        if piece.len() <= GATHERED_BYTES_MAX.min(room) {
+            self.head().extend_from_slice(piece);
+        } else {
+            self.write_through(stream, wait, piece).await?;
+        }
+        if chunked {
+            self.head().extend_from_slice(h1::CHUNK_END);
+        }
+        Ok(())
+    }
+
+    /// Ends the body: the last chunk and its trailers, where the framing has them.
+    pub fn end_body(&mut self, trailers: Option<&Fields>) {
+        if self.framing == Framing::Chunked {
+            match trailers {
+                Some(trailers) => h1::write_last_chunk(trailers, self.head()),
+                None => self.head().extend_from_slice(b"0\r\n\r\n"),
+            }
+        }
+        self.framing = Framing::Plain;
+    }
+
+    /// Writes everything gathered.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the connection is of no further use.
+    pub async fn flush(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<(), WriteError> {
+        while self.sent < self.pending.len() {
+            match stream.try_write(&self.pending[self.sent..]) {
+                Ok(count) => self.left(count),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait.writable(stream).await?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.pending.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    /// Writes what was gathered and then the piece, which is not copied.
+    async fn write_through(
+        &mut self,
+        stream: &Stream,
+        wait: &Wait<'_>,
+        piece: &[u8],
+    ) -> Result<(), WriteError> {
+        let mut written = 0;
+        while written < piece.len() {
+            let gathered = self.pending.len() - self.sent;
+            let result = if gathered == 0 {
+                stream.try_write(&piece[written..])
+            } else {
+                let slices = [
+                    IoSlice::new(&self.pending[self.sent..]),
+                    IoSlice::new(&piece[written..]),
+                ];
+                stream.try_write_vectored(&slices)
+            };
+            match result {
+                Ok(count) => {
+                    self.left(count.min(gathered));
+                    let direct = count.saturating_sub(gathered);
+                    written += direct;
+                    self.total_bytes += direct as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait.writable(stream).await?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.pending.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    fn left(&mut self, count: usize) {
+        self.sent += count;
+        self.total_bytes += count as u64;
+    }
+}
+
+impl Drop for Outbound {
+    fn drop(&mut self) {
+        gather::give(std::mem::take(&mut self.pending));
+    }
+}

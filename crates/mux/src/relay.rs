@@ -1,0 +1,79 @@
+//! Carrying a body, or plain bytes, from one peer to the other.
+
+use ballast_worker::Stream;
+
+use crate::{Inbound, Outbound, Piece, ReadError, Wait, WriteError};
+
+/// Which side ended a relay, and how.
+#[derive(Debug)]
+pub enum RelayError {
+    /// The side that sends failed.
+    From(ReadError),
+    /// The side that receives failed.
+    To(WriteError),
+}
+
+/// Carries the body that `from` was told of to `to`, in the framing `to` was told of, and
+/// flushes. `progress` is told of the bytes of each piece.
+///
+/// # Errors
+/// [`RelayError`] names the side that failed; neither side is of further use then.
+pub async fn relay(
+    (from, from_stream, from_wait): (&mut Inbound, &Stream, &Wait<'_>),
+    (to, to_stream, to_wait): (&mut Outbound, &Stream, &Wait<'_>),
+    mut progress: impl FnMut(usize),
+) -> Result<(), RelayError> {
+    loop {
+        match from.piece().map_err(RelayError::From)? {
+            Piece::Data(range, consumed) => {
+                progress(range.len());
+                let sent = to.body(to_stream, to_wait, &from.bytes()[range]).await;
+                from.consume(consumed);
+                sent.map_err(RelayError::To)?;
+            }
+            Piece::End => {
+                to.end_body(from.trailers());
+                to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
+                return Ok(());
+            }
+            Piece::More => {
+                to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
+                from.receive(from_stream, from_wait)
+                    .await
+                    .map_err(RelayError::From)?;
+            }
+        }
+    }
+}
+
+/// Carries plain bytes until `from` closes.
+///
+/// # Errors
+/// As [`relay`].
+pub async fn relay_raw(
+    (from, from_stream, from_wait): (&mut Inbound, &Stream, &Wait<'_>),
+    (to, to_stream, to_wait): (&mut Outbound, &Stream, &Wait<'_>),
+    mut progress: impl FnMut(usize),
+) -> Result<(), RelayError> {
+    loop {
+        let count = from.bytes().len();
+        if count > 0 {
+            progress(count);
+            let sent = to.body(to_stream, to_wait, from.bytes()).await;
+            from.consume(count);
+            sent.map_err(RelayError::To)?;
+            to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
+        }
+        // Between two bursts of a tunnel neither side holds a buffer.
+        from.rest();
+        to.rest();
+        if from
+            .receive(from_stream, from_wait)
+            .await
+            .map_err(RelayError::From)?
+            == 0
+        {
+            return Ok(());
+        }
+    }
+}

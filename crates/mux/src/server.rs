@@ -1,0 +1,178 @@
+//! A connection to a server: requests out, responses in.
+
+use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
+use ballast_message::{BodyLength, ConnectionOptions, Method, Request, Response};
+use ballast_worker::Stream;
+
+use crate::{Inbound, Outbound, ReadError, Wait};
+
+/// What a response's head says beyond the response itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Answer {
+    /// How the end of the body is found.
+    pub body: BodyLength,
+    /// The options of `Connection`.
+    pub options: ConnectionOptions,
+    /// Whether the server takes another request on this connection.
+    pub persistent: bool,
+    /// Whether the final response is still to come.
+    pub interim: bool,
+}
+
+/// A connection that we opened to a server.
+#[derive(Debug)]
+pub struct ServerConnection {
+    /// The socket.
+    pub stream: Stream,
+    /// What comes from the server.
+    pub inbound: Inbound,
+    /// What goes to the server.
+    pub outbound: Outbound,
+    /// Exchanges begun on it so far.
+    pub exchange_count: u32,
+    limits: H1Limits,
+    scan: HeadScan,
+}
+
+impl ServerConnection {
+    /// A connection just opened.
+    pub fn new(stream: Stream, limits: H1Limits) -> Self {
+        Self {
+            stream,
+            inbound: Inbound::default(),
+            outbound: Outbound::default(),
+            exchange_count: 0,
+            limits,
+            scan: HeadScan::default(),
+        }
+    }
+
+    /// Whether an idle connection can carry another exchange: nothing is left over and the
+    /// server has neither spoken nor closed. No system call.
+    pub fn is_reusable(&self) -> bool {
+        self.inbound.bytes().is_empty()
+            && !self.inbound.peer_closed()
+            && !self.outbound.has_pending()
+            && !self.stream.is_readable()
+    }
+
+    /// Gives its buffers back, to wait for another exchange.
+    pub fn rest(&mut self) {
+        self.inbound.rest();
+        self.outbound.rest();
+    }
+
+    /// Gathers a request's head; its body follows through [`Self::outbound`].
+    pub fn begin_request(&mut self, request: &Request, body: BodyLength) {
+        self.exchange_count = self.exchange_count.saturating_add(1);
+        self.scan = HeadScan::default();
+        h1::write_request_head(request, self.outbound.head());
+        self.outbound.begin_body(body);
+    }
+
+    /// Receives a response's head into `response`; its body is then ready to be relayed.
+    /// After an interim response it is to be called again.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] also when the server closed before the first byte; whether
+    /// anything had come is told by [`Inbound::total_bytes`]. The connection is of no further
+    /// use.
+    pub async fn answer(
+        &mut self,
+        wait: &Wait<'_>,
+        method: Method,
+        response: &mut Response,
+    ) -> Result<Answer, ReadError> {
+        receive_head(
+            &self.stream,
+            &mut self.inbound,
+            &mut self.scan,
+            &self.limits,
+            wait,
+            method,
+            response,
+        )
+        .await
+    }
+
+    /// The parts, for a request body and a response that go past each other.
+    pub fn split(&mut self) -> (&Stream, Responses<'_>, &mut Outbound) {
+        let responses = Responses {
+            inbound: &mut self.inbound,
+            scan: &mut self.scan,
+            limits: &self.limits,
+        };
+        (&self.stream, responses, &mut self.outbound)
+    }
+}
+
+/// The half of a server's connection that responses come from.
+#[derive(Debug)]
+pub struct Responses<'a> {
+    /// What comes from the server.
+    pub inbound: &'a mut Inbound,
+    scan: &'a mut HeadScan,
+    limits: &'a H1Limits,
+}
+
+impl Responses<'_> {
+    /// As [`ServerConnection::answer`].
+    ///
+    /// # Errors
+    /// As [`ServerConnection::answer`].
+    pub async fn answer(
+        &mut self,
+        stream: &Stream,
+        wait: &Wait<'_>,
+        method: Method,
+        response: &mut Response,
+    ) -> Result<Answer, ReadError> {
+        receive_head(
+            stream,
+            self.inbound,
+            self.scan,
+            self.limits,
+            wait,
+            method,
+            response,
+        )
+        .await
+    }
+}
+
+async fn receive_head(
+    stream: &Stream,
+    inbound: &mut Inbound,
+    scan: &mut HeadScan,
+    limits: &H1Limits,
+    wait: &Wait<'_>,
+    method: Method,
+    response: &mut Response,
+) -> Result<Answer, ReadError> {
+    *scan = HeadScan::default();
+    loop {
+        match h1::parse_response(inbound.bytes(), scan, limits, method, response) {
+            Parse::Complete(head) => {
+                inbound.consume(head.head_bytes);
+                if !head.interim {
+                    inbound.begin_body(head.body, limits, false);
+                }
+                return Ok(Answer {
+                    body: head.body,
+                    options: head.options,
+                    persistent: head.persistent,
+                    interim: head.interim,
+                });
+            }
+            Parse::Incomplete => {
+                if inbound.receive(stream, wait).await? == 0 {
+                    return Err(ReadError::Closed);
+                }
+            }
+            Parse::Http2Preface => {
+                return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
+            }
+            Parse::Error(fault) => return Err(ReadError::Malformed(fault.error)),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! How long one wait may last.
+
+use std::time::{Duration, Instant};
+
+use ballast_worker::{Deadline, Expired, Stream};
+
+use crate::{ReadError, WriteError};
+
+/// The patience one direction of an exchange has.
+#[derive(Debug)]
+pub struct Wait<'a> {
+    /// The timer this direction waits on; one wait at a time.
+    pub deadline: &'a Deadline,
+    /// No wait lasts longer than this moment.
+    pub until: Option<Instant>,
+    /// No wait lasts longer than this.
+    pub each: Option<Duration>,
+}
+
+impl<'a> Wait<'a> {
+    /// Each wait may last this long; `None` waits for ever.
+    pub fn each(deadline: &'a Deadline, each: Option<Duration>) -> Self {
+        Self {
+            deadline,
+            until: None,
+            each,
+        }
+    }
+
+    /// All waits together end at this moment; `None` waits for ever.
+    pub fn until(deadline: &'a Deadline, until: Option<Instant>) -> Self {
+        Self {
+            deadline,
+            until,
+            each: None,
+        }
+    }
+
+    fn limit(&self) -> Option<Instant> {
+        let each = self.each.map(|each| ballast_worker::now() + each);
+        match (self.until, each) {
+            (Some(until), Some(each)) => Some(until.min(each)),
+            (until, each) => until.or(each),
+        }
+    }
+
+    /// Waits until there is something to read, or the peer has closed.
+    ///
+    /// # Errors
+    /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
+    pub async fn readable(&self, stream: &Stream) -> Result<(), ReadError> {
+        if stream.is_readable() {
+            return Ok(());
+        }
+        self.arm();
+        match self.deadline.guard(stream.readable()).await {
+            Ok(ready) => Ok(ready?),
+            Err(Expired) => Err(ReadError::TimedOut),
+        }
+    }
+
+    /// Waits until there is room to write, or the connection is broken.
+    ///
+    /// # Errors
+    /// [`WriteError::TimedOut`] and [`WriteError::Broken`].
+    pub async fn writable(&self, stream: &Stream) -> Result<(), WriteError> {
+        self.arm();
+        match self.deadline.guard(stream.writable()).await {
+            Ok(ready) => Ok(ready?),
+            Err(Expired) => Err(WriteError::TimedOut),
+        }
+    }
+
+    fn arm(&self) {
+        match self.limit() {
+            Some(limit) => self.deadline.set(limit),
+            None => self.deadline.clear(),
+        }
+    }
+}
