@@ -30,8 +30,15 @@ impl Run {
             "no {}: `make proof` builds it",
             origin.display()
         );
-        let make = Command::new("make")
-            .args(["--no-print-directory", "run"])
+        // A shell that started us in the background has made us deaf to Ctrl-C, and what is deaf
+        // from the start cannot be taught to hear: `env` gives the signal back.
+        let make = Command::new("env")
+            .args([
+                "--default-signal=INT",
+                "make",
+                "--no-print-directory",
+                "run",
+            ])
             .current_dir(repository())
             .env("BALLAST", program.path())
             .env("ORIGIN", origin)
