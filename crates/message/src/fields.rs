@@ -129,6 +129,12 @@ impl Fields {
         self.wire_bytes as usize
     }
 
+    /// Bytes held, forgotten ones included.
+    #[cfg(test)]
+    pub(crate) fn arena_bytes(&self) -> usize {
+        self.arena.len()
+    }
+
     // === asking ===
 
     /// All fields in order.
@@ -242,21 +248,18 @@ impl Fields {
     /// Leaves one field of this name, last in order, with this value: `set-header`.
     /// On [`NoRoom`] the fields are as before.
     pub fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
-        // Added first, so that a refusal loses nothing; the bound is held on what remains.
-        let before = self.entries.len();
-        let limits = self.limits;
-        let freed = self.bytes_of(name);
-        self.limits.head_bytes_max = limits.head_bytes_max.saturating_add(freed);
-        let added = self.add(name, value);
-        self.limits = limits;
-        added?;
-        self.remove_in(0..before, name);
-        Ok(())
+        let freed = self.bytes_of(name) as usize;
+        let kept = self.wire_bytes as usize - freed;
+        if kept + name.len() + value.len() + 4 > self.limits.head_bytes_max as usize {
+            return Err(NoRoom);
+        }
+        self.remove(name);
+        self.add(name, value)
     }
 
     /// Removes all fields of this name and says how many there were.
     pub fn remove(&mut self, name: &[u8]) -> usize {
-        self.remove_in(0..self.entries.len(), name)
+        self.remove_matching(|field| field.name.eq_ignore_ascii_case(name))
     }
 
     /// Removes the field at `index`, if there is one.
@@ -427,15 +430,6 @@ impl Fields {
             .filter(|entry| self.is_named(**entry, name))
             .map(|entry| entry.wire_bytes())
             .sum()
-    }
-
-    fn remove_in(&mut self, range: Range<usize>, name: &[u8]) -> usize {
-        let mut at = 0;
-        self.remove_matching(|field| {
-            let here = range.contains(&at);
-            at += 1;
-            here && field.name.eq_ignore_ascii_case(name)
-        })
     }
 
     fn admit_change(&mut self, old: u32, new: usize) -> Result<(), NoRoom> {

@@ -17,6 +17,8 @@ mod method;
 mod request;
 mod response;
 mod target;
+#[cfg(test)]
+mod tests;
 mod values;
 mod version;
 

@@ -90,7 +90,8 @@ fn chunks_are_judged_as_by_the_oracle_or_stricter() {
     use H1Error as E;
     let long = format!("2;{}\r\nab\r\n0\r\n\r\n", "a".repeat(5000));
     // Bytes, HAProxy's answer, ours to a client, ours to a server.
-    let rows: [(&str, u16, Result<&str, E>, Result<&str, E>); 26] = [
+    type Row<'a> = (&'a str, u16, Result<&'a str, E>, Result<&'a str, E>);
+    let rows: [Row<'_>; 26] = [
         ("2\r\nab\r\n0\r\n\r\n", 200, Ok("ab"), Ok("ab")),
         (
             "00000000000000000002\r\nab\r\n00\r\n\r\n",
@@ -284,7 +285,7 @@ fn data_may_go_by_without_us() {
 #[test]
 fn chunk_headers() {
     assert_eq!(&*chunk_header(1), b"1\r\n");
-    assert_eq!(&*chunk_header(0x1aF), b"1AF\r\n");
+    assert_eq!(&*chunk_header(0x1af), b"1AF\r\n");
     assert_eq!(&*chunk_header(u64::MAX), b"FFFFFFFFFFFFFFFF\r\n");
     assert_eq!(CHUNK_END, b"\r\n");
     let mut out = Vec::new();
