@@ -228,6 +228,7 @@ pub(crate) fn fault(error: H1Error, at_byte: usize) -> H1Fault {
 }
 
 /// Bytes of the name of a field line, up to its colon.
+#[inline]
 pub(crate) fn field_name_len(line: &[u8], any_name: bool) -> Result<usize, (H1Error, usize)> {
     let stop = line.iter().position(|byte| !is_token_byte(*byte));
     match stop.map(|at| (at, line[at])) {
@@ -264,15 +265,18 @@ pub(crate) fn field_name_len(line: &[u8], any_name: bool) -> Result<usize, (H1Er
 
 /// The value within `start..end`, without the white space around it. NUL and a CR within are
 /// refused; other controls pass, as with HAProxy: RFC 9110 section 5.5 lets them.
+#[inline]
 fn value_range(buf: &[u8], start: usize, end: usize) -> Result<Range<usize>, H1Fault> {
     check_text(buf, start, end)?;
-    let value = &buf[start..end];
-    let is_text = |byte: &u8| !matches!(byte, b' ' | b'\t');
-    let Some(lead) = value.iter().position(is_text) else {
-        return Ok(end..end);
-    };
-    let tail = value.iter().rposition(is_text).unwrap_or(lead);
-    Ok(start + lead..start + tail + 1)
+    let is_space = |at: usize| matches!(buf[at], b' ' | b'\t');
+    let (mut start, mut end) = (start, end);
+    while start < end && is_space(start) {
+        start += 1;
+    }
+    while start < end && is_space(end - 1) {
+        end -= 1;
+    }
+    Ok(start..end)
 }
 
 /// Refuses NUL and CR.

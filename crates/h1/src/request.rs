@@ -152,7 +152,7 @@ fn is_space(byte: u8) -> bool {
 
 /// The bytes from `start` up to the next space.
 fn word(buf: &[u8], start: usize, end: usize) -> Range<usize> {
-    let len = buf[start..end].iter().position(|byte| is_space(*byte));
+    let len = memchr::memchr2(b' ', b'\t', &buf[start..end]);
     start..len.map_or(end, |len| start + len)
 }
 

@@ -5,22 +5,18 @@ use std::fmt;
 use crate::request::Request;
 use crate::target::TargetForm;
 
-/// Bit 0: token byte (RFC 9110 section 5.6.2). Bit 1: allowed in a field value.
-/// Bit 2: allowed in a target. Bit 3: allowed in a target when lenient.
-static BYTES: [u8; 256] = byte_table();
-const TOKEN: u8 = 1;
-const VALUE: u8 = 2;
-const TARGET: u8 = 4;
-const TARGET_LENIENT: u8 = 8;
+/// Which bytes may stand in a token (RFC 9110 section 5.6.2). A table, for a token is walked
+/// byte by byte up to the first that is none; the other classes are plain comparisons, which
+/// the compiler turns into whole registers at a time.
+static TOKEN: [bool; 256] = token_table();
 
-const fn byte_table() -> [u8; 256] {
-    let mut table = [0; 256];
+const fn token_table() -> [bool; 256] {
+    let mut table = [false; 256];
     let mut byte = 0_usize;
     while byte < 256 {
         #[expect(clippy::cast_possible_truncation, reason = "the loop stays below 256")]
         let b = byte as u8;
-        let mut class = 0;
-        if b.is_ascii_alphanumeric()
+        table[byte] = b.is_ascii_alphanumeric()
             || matches!(
                 b,
                 b'!' | b'#'
@@ -37,39 +33,27 @@ const fn byte_table() -> [u8; 256] {
                     | b'`'
                     | b'|'
                     | b'~'
-            )
-        {
-            class |= TOKEN;
-        }
-        if b == b'\t' || (b >= 0x20 && b != 0x7f) {
-            class |= VALUE;
-        }
-        if b > 0x20 && b < 0x7f && b != b'#' {
-            class |= TARGET;
-        }
-        if b > 0x20 && b != 0x7f {
-            class |= TARGET_LENIENT;
-        }
-        table[byte] = class;
+            );
         byte += 1;
     }
     table
 }
 
+/// Looks at every byte, without stopping at the first bad one: good ones are the rule.
 #[inline]
-fn all(bytes: &[u8], class: u8) -> bool {
-    bytes.iter().all(|byte| BYTES[*byte as usize] & class != 0)
+fn all(bytes: &[u8], valid: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(true, |all, byte| all & valid(*byte))
 }
 
 /// Whether a byte may stand in a token.
 #[inline]
 pub fn is_token_byte(byte: u8) -> bool {
-    BYTES[byte as usize] & TOKEN != 0
+    TOKEN[byte as usize]
 }
 
 /// Whether these bytes are a token (RFC 9110 section 5.6.2): a method, a field name.
 pub fn is_token(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && all(bytes, TOKEN)
+    !bytes.is_empty() && all(bytes, is_token_byte)
 }
 
 /// Whether these bytes may be a field's name.
@@ -80,7 +64,9 @@ pub fn is_field_name(bytes: &[u8]) -> bool {
 /// Whether these bytes may be a field's value: visible bytes, space, tab and bytes above 0x7f
 /// (RFC 9110 section 5.5); no control character.
 pub fn is_field_value(bytes: &[u8]) -> bool {
-    all(bytes, VALUE)
+    all(bytes, |byte| {
+        (byte == b'\t') | ((byte >= 0x20) & (byte != 0x7f))
+    })
 }
 
 /// As [`is_field_value`], but letting through every byte that cannot end a line or a string:
@@ -92,12 +78,12 @@ pub fn is_field_value_lenient(bytes: &[u8]) -> bool {
 /// Whether these bytes may be a request target: visible ASCII without `#`, which ends a
 /// target and never travels (RFC 9112 section 3.2).
 pub fn is_target(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && all(bytes, TARGET)
+    !bytes.is_empty() && all(bytes, |byte| (byte > 0x20) & (byte < 0x7f) & (byte != b'#'))
 }
 
 /// As [`is_target`], with `#` and bytes above 0x7f let through.
 pub fn is_target_lenient(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && all(bytes, TARGET_LENIENT)
+    !bytes.is_empty() && all(bytes, |byte| (byte > 0x20) & (byte != 0x7f))
 }
 
 /// Why the request does not say clearly whom it is for.

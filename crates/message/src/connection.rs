@@ -17,12 +17,8 @@ pub struct ConnectionOptions {
 
 /// Reads the options of all `Connection` fields.
 pub fn connection_options(fields: &Fields) -> ConnectionOptions {
-    options_named(fields, b"connection")
-}
-
-fn options_named(fields: &Fields, name: &[u8]) -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
-    for option in fields.values(name) {
+    for option in fields.values(b"connection") {
         if option.eq_ignore_ascii_case(b"close") {
             options.close = true;
         } else if option.eq_ignore_ascii_case(b"keep-alive") {
