@@ -52,8 +52,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do about it.
     pub help: Option<String>,
-    /// The edit that does it.
-    pub replacement: Option<Edit>,
+    /// The edit that does it. Boxed so that a diagnostic stays small enough to be an `Err`.
+    pub replacement: Option<Box<Edit>>,
 }
 
 impl Diagnostic {
@@ -120,10 +120,8 @@ impl Diagnostic {
     /// The same with the edit that puts it right.
     #[must_use]
     pub fn replace(mut self, span: Span, text: impl Into<String>) -> Self {
-        self.replacement = Some(Edit {
-            span,
-            text: text.into(),
-        });
+        let text = text.into();
+        self.replacement = Some(Box::new(Edit { span, text }));
         self
     }
 }

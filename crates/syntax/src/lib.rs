@@ -36,8 +36,8 @@ pub use facts::{Facts, FixedFacts};
 pub use fuzz::fuzz_one;
 pub use limits::{
     CONDITION_DEPTH_MAX, CONDITION_NESTING_MAX, DIAGNOSTIC_COUNT_MAX, FILE_BYTES_MAX,
-    HAPROXY_WORD_COUNT_MAX, LINE_BYTES_MAX, RESOLVED_BYTES_MAX, RESOLVED_LINE_BYTES_MAX,
-    WORD_COUNT_MAX,
+    HAPROXY_WORD_COUNT_MAX, LINE_BYTES_MAX, LINE_COUNT_MAX, RESOLVED_BYTES_MAX,
+    RESOLVED_LINE_BYTES_MAX, WORD_COUNT_MAX,
 };
 pub use line::{Directive, Line, LineKind, Piece, PieceKind};
 pub use parser::{Parser, parse, parse_str};

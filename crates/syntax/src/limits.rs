@@ -3,6 +3,9 @@
 /// Largest file that is parsed, in bytes. A larger one is refused whole.
 pub const FILE_BYTES_MAX: usize = 64 << 20;
 
+/// Most lines of a file that are read. A line in the tree takes more memory than in the file.
+pub const LINE_COUNT_MAX: u32 = 4 << 20;
+
 /// Longest line that is cut into words, in bytes. A longer one is kept but not read.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 

@@ -67,7 +67,8 @@ pub struct Line {
     pub ignored: Option<Span>,
     /// The line end: `\n`, `\r\n`, or empty at the end of a file without final newline.
     pub end: Span,
-    /// Whether a conditional block excludes it.
+    /// Whether a conditional block excludes it; of `.elif`, `.else` and `.endif`, whether the branch
+    /// they end was excluded.
     pub skipped: bool,
     /// Whether an alert was raised about its form: the words are what could be saved of it.
     pub broken: bool,

@@ -7,8 +7,8 @@ use crate::lexer::{Lexed, Surroundings, is_space, lex};
 use crate::source::offset;
 use crate::{
     ConditionError, DIAGNOSTIC_COUNT_MAX, Diagnostic, Directive, Document, Env, FILE_BYTES_MAX,
-    Facts, FileId, FixedFacts, LINE_BYTES_MAX, Line, LineKind, RESOLVED_BYTES_MAX, SECTIONS,
-    Section, SectionKind, Severity, SourceMap, Span, Word, condition,
+    Facts, FileId, FixedFacts, LINE_BYTES_MAX, LINE_COUNT_MAX, Line, LineKind, RESOLVED_BYTES_MAX,
+    SECTIONS, Section, SectionKind, Severity, SourceMap, Span, Word, condition,
 };
 
 /// Parses several files, given as name and bytes, in sequence.
@@ -86,8 +86,8 @@ impl<'f> Parser<'f> {
             if start == bytes.len() {
                 break;
             }
-            let end =
-                memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |at| start + at + 1);
+            let feed = memchr::memchr(b'\n', &bytes[start..]).filter(|_| number <= LINE_COUNT_MAX);
+            let end = feed.map_or(bytes.len(), |at| start + at + 1);
             self.line(&LineSource {
                 file,
                 name: &name,
@@ -188,11 +188,12 @@ impl<'f> Parser<'f> {
             line.kind = LineKind::Directive(directive);
             if !line.broken {
                 self.directive(directive, &line);
-            } else if matches!(directive, Directive::If) {
+            } else if directive == Directive::If {
                 // Its block is opened all the same, or its `.endif` would be another error.
                 let _ = self.blocks.open(first.span(), || Ok(false));
+            } else if directive == Directive::Endif {
+                let _ = self.blocks.close(first.span());
             }
-            // These four belong to the block around them, of which they are never a skipped part.
             return self.push(line);
         }
         let section = SectionKind::of(first.text());
@@ -219,6 +220,10 @@ impl<'f> Parser<'f> {
 
     fn statement(&mut self, line: &Line) {
         match self.document.sections.last().map(|section| section.kind) {
+            // Looking for the word that was meant takes time a dropped message is not worth.
+            Some(SectionKind::Preamble) if self.dropped_diagnostics > 0 => {
+                self.dropped_diagnostics += 1;
+            }
             Some(SectionKind::Preamble) => self.report(out_of_section(&line.words[0])),
             Some(SectionKind::Global) => self.environment_statement(line),
             _ => {}
@@ -275,7 +280,12 @@ impl<'f> Parser<'f> {
                     .expect("the name is a variable's");
             }
             word @ ("presetenv" | "setenv") => {
-                if line.words.len() < 3 {
+                let extra = (line.text(3), line.text(4));
+                if !extra.0.is_empty() && !extra.1.is_empty() {
+                    // One word too many is let through by HAProxy, two are not.
+                    let message = format!("unexpected word '{}' after '{word}'", extra.0);
+                    failed = Some((message, line.words[3].span()));
+                } else if value.is_empty() {
                     failed = Some((
                         format!("'{word}' wants a name and a value"),
                         line.words_span(),
@@ -404,6 +414,12 @@ impl LineSource<'_> {
 
     /// Where the text stops being read: at a NUL, a carriage return, or at once when it is too long.
     fn content_end(&self, text: Range<usize>, diagnostics: &mut Vec<Diagnostic>) -> usize {
+        if self.number > LINE_COUNT_MAX {
+            let message = format!("the file is over {LINE_COUNT_MAX} lines: the rest is not read");
+            diagnostics
+                .push(Diagnostic::alert("too-many-lines", message).at(self.span(text.clone())));
+            return text.start;
+        }
         if text.len() > LINE_BYTES_MAX {
             let message = format!("the line is over {LINE_BYTES_MAX} bytes");
             diagnostics
