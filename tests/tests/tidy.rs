@@ -199,6 +199,32 @@ fn unsafe_lives_in_one_room() {
     assert_none("unsafe outside crates/net", &found);
 }
 
+/// Rooms whose answers depend on their arguments alone: a test can replay any life of theirs.
+const PURE_ROOMS: &[&str] = &[
+    "balance", "config", "expr", "h1", "health", "message", "model", "rules", "syntax", "wire",
+];
+
+#[test]
+fn pure_rooms_touch_nothing() {
+    let world = Regex::new(
+        r"\b(std::(fs|process|thread)\b|(Instant|SystemTime)::now\b|Tcp(Stream|Listener)\b|UdpSocket\b)",
+    )
+    .expect("the pattern is right");
+    let found: Vec<String> = rust_files()
+        .iter()
+        .filter(|text| !text.is_test())
+        .filter(|text| {
+            let room = text
+                .path
+                .strip_prefix("crates/")
+                .and_then(|path| path.split('/').next());
+            room.is_some_and(|room| PURE_ROOMS.contains(&room))
+        })
+        .flat_map(|text| text.lines_where(|line| world.is_match(line)))
+        .collect();
+    assert_none("a clock, a file or a socket in a room that decides", &found);
+}
+
 #[test]
 fn every_package_takes_the_lints_of_the_workspace() {
     let without: Vec<String> = texts()
