@@ -63,6 +63,12 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     assert_eq!(whole, pieces);
-    let again = decode(strict(), &relayed, usize::MAX / 2).expect("what is relayed is strict");
+    // What is relayed may be longer by spaces and CRs than what was taken.
+    let wider = H1Limits {
+        trailer_bytes_max: 2 * limits.trailer_bytes_max,
+        ..limits
+    };
+    let strict = ChunkDecoder::for_request(&wider);
+    let again = decode(strict, &relayed, usize::MAX / 2).expect("what is relayed is strict");
     assert_eq!(again.0, whole.0);
 });
