@@ -1,1 +1,28 @@
 //! Generation and Registry: what runs, and what outlives it.
+//!
+//! A [`Generation`] is a configuration compiled, and is never changed. What is counted,
+//! believed and waited for lives in states that the [`Registry`] keeps by name, so that the
+//! next generation goes on where this one is. A change leaves untouched what it does not name.
+
+pub mod counters;
+
+mod backend;
+mod frontend;
+mod gauge;
+mod generation;
+pub mod limits;
+mod process;
+mod rate;
+mod registry;
+mod server;
+mod waiting;
+
+pub use backend::{Backend, BackendState, UseServer, UseServerTarget};
+pub use frontend::{Frontend, FrontendState, Route, RouteTarget};
+pub use gauge::Gauge;
+pub use generation::{Generation, hash_type};
+pub use process::Process;
+pub use rate::Rate;
+pub use registry::Registry;
+pub use server::{Reach, Server, ServerState};
+pub use waiting::{Caller, Ticket, Waiting};

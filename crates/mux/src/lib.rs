@@ -21,3 +21,5 @@ pub use outbound::{Framing, Outbound};
 pub use relay::{RelayError, relay, relay_raw};
 pub use server::{Answer, Responses, ServerConnection};
 pub use wait::Wait;
+
+pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};

@@ -1,1 +1,20 @@
-//! server to exchange: queue, connect, reuse, probes.
+//! From a backend to a connection: a place at a server, the queue before it, the connection,
+//! and its reuse.
+//!
+//! ```text
+//!   Seat::take ── place free ──────────────► Seat ── connect or reuse ──► ServerConnection
+//!        │                                    ▲
+//!        └── all full ── Waiting ── called ───┘
+//! ```
+//!
+//! A [`Seat`] is a place at a server: it is counted while it lives, and its end calls the next
+//! one who waits. Connections that may serve again rest in the [`pool`] of their worker.
+
+mod connect;
+mod path;
+pub mod pool;
+mod seat;
+
+pub use connect::{ConnectError, connect};
+pub use path::Path;
+pub use seat::{Line, Order, Refusal, Seat, call_waiting};

@@ -1,0 +1,264 @@
+//! A backend that runs: servers, the balancing among them, and its state.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use ballast_balance::{Ask, Balancer, Choice, Load};
+use ballast_expr::{Condition, LogFormat};
+use ballast_model as model;
+
+use crate::counters::{BackendCounters, PerWorker};
+use crate::{Gauge, Rate, Server, Waiting, limits};
+
+/// A backend of one generation.
+#[derive(Debug)]
+pub struct Backend {
+    /// What the configuration says.
+    pub model: Arc<model::Backend>,
+    /// What outlives this generation.
+    pub state: Arc<BackendState>,
+    /// The servers, in the order of the file.
+    pub servers: Vec<Arc<Server>>,
+    /// `use-server` rules, names resolved.
+    pub use_servers: Vec<UseServer>,
+    /// `fullconn`, written or computed.
+    pub full_connections: u32,
+    pub(crate) balancer: RwLock<Balancer>,
+    pub(crate) by_name: HashMap<String, usize>,
+    pub(crate) by_cookie: HashMap<Vec<u8>, usize>,
+    pub(crate) sharing: Sharing,
+}
+
+/// What a pick needs of the balancer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Sharing {
+    /// Nothing is changed by a pick that has a key: workers may pick side by side.
+    Shared,
+    /// A pick moves something.
+    Exclusive,
+    /// As [`Sharing::Exclusive`], and the balancer wants to be told of each exchange's begin
+    /// and end (`leastconn`).
+    Told,
+}
+
+/// One `use-server` rule.
+#[derive(Debug)]
+pub struct UseServer {
+    /// Which server.
+    pub target: UseServerTarget,
+    /// When; always if `None`.
+    pub condition: Option<Condition>,
+}
+
+/// Which server a `use-server` rule names.
+#[derive(Debug)]
+pub enum UseServerTarget {
+    /// A server, as its place in the backend.
+    Server(usize),
+    /// A name computed for each request.
+    Dynamic(LogFormat),
+}
+
+impl Backend {
+    /// Section name.
+    pub fn name(&self) -> &str {
+        &self.model.common.name
+    }
+
+    /// Whether it carries HTTP.
+    pub fn is_http(&self) -> bool {
+        self.model.common.mode == model::Mode::Http
+    }
+
+    /// The server of that name, as its place.
+    pub fn server_named(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The server that the cookie value stands for, as its place.
+    pub fn server_of_cookie(&self, value: &[u8]) -> Option<usize> {
+        self.by_cookie.get(value).copied()
+    }
+
+    /// Chooses a server.
+    pub fn pick(&self, ask: &Ask<'_>) -> Choice {
+        if self.sharing == Sharing::Shared {
+            let balancer = self.balancer.read().unwrap_or_else(PoisonError::into_inner);
+            match balancer.pick_shared(ask, self) {
+                // Without a key, or with a map to deal: the way that may change it decides.
+                Choice::AllFull => {}
+                choice => return choice,
+            }
+        }
+        self.balancer
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pick(ask, self)
+    }
+
+    /// Whether the balancer chooses by a hash of a key.
+    pub fn is_keyed(&self) -> bool {
+        use model::Balance;
+        matches!(
+            self.model.balance,
+            Balance::Source
+                | Balance::Uri(_)
+                | Balance::UrlParam { .. }
+                | Balance::Header { .. }
+                | Balance::RdpCookie(_)
+                | Balance::Hash(_)
+        )
+    }
+
+    /// Tells the balancer that an exchange took a place, or a place in the queue, at a server.
+    pub fn took(&self, server: usize) {
+        if self.sharing == Sharing::Told {
+            self.tell(server, Balancer::took);
+        }
+    }
+
+    /// Tells the balancer that an exchange left.
+    pub fn released(&self, server: usize) {
+        if self.sharing == Sharing::Told {
+            self.tell(server, Balancer::released);
+        }
+    }
+
+    /// Notes what is believed of a server and tells the balancer; true when the server went up
+    /// or down by this.
+    pub fn settle_server(&self, server: usize, usable: bool, draining: bool) -> bool {
+        let Some(known) = self.servers.get(server) else {
+            return false;
+        };
+        let changed = known.state.believe(usable, draining);
+        self.tell(server, |balancer, index| {
+            balancer.set_usable(index, usable && !draining)
+        });
+        changed
+    }
+
+    /// Notes a server's weight and slow start and tells the balancer.
+    pub fn weigh_server(&self, server: usize, weight: u32, throttle_percent: u32) {
+        let Some(known) = self.servers.get(server) else {
+            return;
+        };
+        known.state.weigh(weight, throttle_percent);
+        let step = (throttle_percent * ballast_balance::WEIGHT_SCALE).div_ceil(100);
+        self.tell(server, |balancer, index| {
+            balancer.set_weight(index, weight, step)
+        });
+    }
+
+    /// How many servers may be chosen: active ones and backups.
+    pub fn usable_servers(&self) -> (usize, usize) {
+        let usable = |backup| {
+            self.servers
+                .iter()
+                .filter(|server| server.model.backup == backup)
+                .filter(|server| server.state.is_usable() && !server.state.is_draining())
+                .count()
+        };
+        (usable(false), usable(true))
+    }
+
+    /// How many exchanges a server may carry now; 0 is no limit.
+    pub fn server_limit(&self, server: usize) -> u32 {
+        let Some(known) = self.servers.get(server) else {
+            return 0;
+        };
+        limits::server_limit(
+            &known.model,
+            self.state.sessions.now(),
+            self.full_connections,
+            known.state.throttle_percent(),
+        )
+    }
+
+    fn tell(&self, server: usize, what: impl FnOnce(&mut Balancer, u32)) {
+        let Ok(index) = u32::try_from(server) else {
+            return;
+        };
+        what(
+            &mut self
+                .balancer
+                .write()
+                .unwrap_or_else(PoisonError::into_inner),
+            index,
+        );
+    }
+
+    fn server_at(&self, index: u32) -> Option<&Arc<Server>> {
+        self.servers.get(index as usize)
+    }
+}
+
+impl Load for Backend {
+    fn active(&self, index: u32) -> u32 {
+        self.server_at(index)
+            .map_or(0, |server| server.state.sessions.now())
+    }
+
+    fn maxconn(&self, index: u32) -> u32 {
+        self.server_limit(index as usize)
+    }
+
+    fn maxqueue(&self, index: u32) -> u32 {
+        self.server_at(index)
+            .map_or(0, |server| server.model.queue_count_max)
+    }
+
+    fn queued(&self, index: u32) -> u32 {
+        self.server_at(index)
+            .map_or(0, |server| server.state.queue.now())
+    }
+
+    fn total(&self) -> u32 {
+        self.state.served.now()
+    }
+}
+
+/// What a backend keeps over every change of the configuration.
+#[derive(Debug)]
+pub struct BackendState {
+    /// Counted by the workers.
+    pub counters: PerWorker<BackendCounters>,
+    /// Exchanges in the backend now, waiting or served (`scur`, `smax`).
+    pub sessions: Gauge,
+    /// Exchanges that hold a place at a server.
+    pub served: Gauge,
+    /// Exchanges that wait for a place at any server (`qcur`, `qmax`).
+    pub queue: Gauge,
+    /// Everyone in [`Self::waiting`], so that a free place looks there only when it must.
+    pub waiters: Gauge,
+    /// Sessions per second (`rate`).
+    pub session_rate: Rate,
+    /// Milliseconds since the process began of the last session; 0 before the first.
+    pub last_session_ms: AtomicU64,
+    /// How often it lost its last server (`chkdown` of the BACKEND row).
+    pub times_down: AtomicU32,
+    /// Who waits, in the order they came.
+    pub waiting: Mutex<Waiting>,
+}
+
+impl BackendState {
+    /// The state of a backend that never was.
+    pub fn new(worker_count: usize) -> Self {
+        Self {
+            counters: PerWorker::new(worker_count),
+            sessions: Gauge::default(),
+            served: Gauge::default(),
+            queue: Gauge::default(),
+            waiters: Gauge::default(),
+            session_rate: Rate::default(),
+            last_session_ms: AtomicU64::new(0),
+            times_down: AtomicU32::new(0),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Notes that the last server was lost.
+    pub fn count_down(&self) {
+        self.times_down.fetch_add(1, Ordering::Relaxed);
+    }
+}

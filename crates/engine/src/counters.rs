@@ -1,0 +1,282 @@
+//! What is counted, per worker, and how it is added up.
+//!
+//! A worker only ever writes its own copy, with a load and a store: no locked instruction and
+//! no shared cache line on the way of a request. Whoever reads adds the copies up. Counters
+//! belong to the Registry, so they outlive every generation and never decrease.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One value per worker, each on cache lines of its own.
+#[derive(Debug)]
+pub struct PerWorker<T>(Box<[Aligned<T>]>);
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Aligned<T>(T);
+
+impl<T: Default> PerWorker<T> {
+    /// One default value for each of `worker_count` workers; at least one.
+    pub fn new(worker_count: usize) -> Self {
+        Self(
+            (0..worker_count.max(1))
+                .map(|_| Aligned::default())
+                .collect(),
+        )
+    }
+}
+
+impl<T> PerWorker<T> {
+    /// The copy of one worker. A worker that is not known writes into the last copy.
+    pub fn of(&self, worker: usize) -> &T {
+        &self.0[worker.min(self.0.len() - 1)].0
+    }
+
+    /// Every worker's copy.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|aligned| &aligned.0)
+    }
+}
+
+/// A number one worker adds to and anyone may read.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds. Only the worker that owns the copy may call this.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0.store(
+            self.0.load(Ordering::Relaxed).wrapping_add(amount),
+            Ordering::Relaxed,
+        );
+    }
+
+    /// Adds one. Only the worker that owns the copy may call this.
+    #[inline]
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// Raises the value to `candidate` when that is larger.
+    #[inline]
+    pub fn raise(&self, candidate: u64) {
+        if candidate > self.0.load(Ordering::Relaxed) {
+            self.0.store(candidate, Ordering::Relaxed);
+        }
+    }
+
+    /// The value now.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets the value, for `clear counters` and for a handover.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}
+
+/// Declares a struct of counters together with the plain struct of their sums.
+macro_rules! counters {
+    ($(#[$about:meta])* $name:ident => $sums:ident { $($(#[$doc:meta])* $field:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Default)]
+        pub struct $name { $($(#[$doc])* pub $field: Counter,)* }
+
+        /// The sums over all workers.
+        #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+        pub struct $sums { $($(#[$doc])* pub $field: u64,)* }
+
+        impl PerWorker<$name> {
+            /// Adds up what the workers counted.
+            pub fn sums(&self) -> $sums {
+                let mut sums = $sums::default();
+                for copy in self.iter() {
+                    $(sums.$field = sums.$field.wrapping_add(copy.$field.value());)*
+                }
+                sums
+            }
+
+            /// Forgets everything counted so far (`clear counters all`).
+            pub fn clear(&self) {
+                for copy in self.iter() {
+                    $(copy.$field.set(0);)*
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// What a frontend counts (management manual, section 9.1, the FRONTEND column).
+    FrontendCounters => FrontendSums {
+        /// Connections accepted (`conn_tot`).
+        connections,
+        /// Sessions accepted after the connection rules (`stot`).
+        sessions,
+        /// Bytes received from clients (`bin`).
+        bytes_in,
+        /// Bytes sent to clients (`bout`).
+        bytes_out,
+        /// Requests denied by rules (`dreq`).
+        denied_requests,
+        /// Responses denied by rules (`dresp`).
+        denied_responses,
+        /// Requests that were never whole or never valid (`ereq`).
+        failed_requests,
+        /// Connections denied by `tcp-request connection` (`dcon`).
+        denied_connections,
+        /// Sessions denied by `tcp-request session` (`dses`).
+        denied_sessions,
+        /// HTTP requests (`req_tot`).
+        requests,
+        /// Requests answered without a server (`intercepted`).
+        intercepted,
+        /// Responses of class 1xx.
+        responses_1xx,
+        /// Responses of class 2xx.
+        responses_2xx,
+        /// Responses of class 3xx.
+        responses_3xx,
+        /// Responses of class 4xx.
+        responses_4xx,
+        /// Responses of class 5xx.
+        responses_5xx,
+        /// Responses of any other class, and TCP sessions.
+        responses_other,
+        /// Failed header rewrites (`wrew`).
+        failed_rewrites,
+        /// Errors of our own (`eint`).
+        internal_errors,
+    }
+}
+
+counters! {
+    /// What a backend counts, and a server: the columns are the same
+    /// (management manual, section 9.1).
+    BackendCounters => BackendSums {
+        /// Sessions sent here (`stot`).
+        sessions,
+        /// Bytes received from clients for this side (`bin`).
+        bytes_in,
+        /// Bytes sent back (`bout`).
+        bytes_out,
+        /// Requests denied by rules (`dreq`).
+        denied_requests,
+        /// Responses denied by rules (`dresp`).
+        denied_responses,
+        /// Connection failures (`econ`).
+        failed_connections,
+        /// Responses that failed (`eresp`).
+        failed_responses,
+        /// Retries (`wretr`).
+        retries,
+        /// Requests sent to another server than first chosen (`wredis`).
+        redispatches,
+        /// Times chosen by the balancing (`lbtot`).
+        chosen,
+        /// HTTP requests (`req_tot`).
+        requests,
+        /// Transfers that the client gave up (`cli_abrt`).
+        client_aborts,
+        /// Transfers that the server gave up (`srv_abrt`).
+        server_aborts,
+        /// Responses of class 1xx.
+        responses_1xx,
+        /// Responses of class 2xx.
+        responses_2xx,
+        /// Responses of class 3xx.
+        responses_3xx,
+        /// Responses of class 4xx.
+        responses_4xx,
+        /// Responses of class 5xx.
+        responses_5xx,
+        /// Responses of any other class.
+        responses_other,
+        /// Connections opened to servers (`connect`).
+        connects,
+        /// Exchanges over a connection that was already open (`reuse`).
+        reuses,
+        /// Failed header rewrites (`wrew`).
+        failed_rewrites,
+        /// Errors of our own (`eint`).
+        internal_errors,
+    }
+}
+
+counters! {
+    /// What the whole process counts (`show info`).
+    ProcessCounters => ProcessSums {
+        /// Connections accepted (`CumConns`).
+        connections,
+        /// Requests received (`CumReq`).
+        requests,
+        /// Bytes sent (`TotalBytesOut`).
+        bytes_out,
+        /// Tasks that ended in a panic of our own.
+        panics,
+        /// Log lines lost because a target was too slow (`DroppedLogs`).
+        dropped_logs,
+        /// Times accepting was paused for want of descriptors or memory.
+        accept_pauses,
+    }
+}
+
+impl FrontendCounters {
+    /// Counts a response by the class of its status.
+    pub fn count_status(&self, status: u16) {
+        match status / 100 {
+            1 => &self.responses_1xx,
+            2 => &self.responses_2xx,
+            3 => &self.responses_3xx,
+            4 => &self.responses_4xx,
+            5 => &self.responses_5xx,
+            _ => &self.responses_other,
+        }
+        .increment();
+    }
+}
+
+impl BackendCounters {
+    /// Counts a response by the class of its status.
+    pub fn count_status(&self, status: u16) {
+        match status / 100 {
+            1 => &self.responses_1xx,
+            2 => &self.responses_2xx,
+            3 => &self.responses_3xx,
+            4 => &self.responses_4xx,
+            5 => &self.responses_5xx,
+            _ => &self.responses_other,
+        }
+        .increment();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_add_every_workers_copy() {
+        let counters = PerWorker::<FrontendCounters>::new(3);
+        for worker in 0..3 {
+            counters.of(worker).bytes_in.add(10);
+            counters.of(worker).count_status(204);
+        }
+        let sums = counters.sums();
+        assert_eq!(
+            (sums.bytes_in, sums.responses_2xx, sums.responses_5xx),
+            (30, 3, 0)
+        );
+        counters.clear();
+        assert_eq!(counters.sums(), FrontendSums::default());
+    }
+
+    #[test]
+    fn a_worker_beyond_the_last_shares_the_last_copy() {
+        let counters = PerWorker::<ProcessCounters>::new(2);
+        counters.of(9).requests.increment();
+        assert_eq!(counters.of(1).requests.value(), 1);
+    }
+}

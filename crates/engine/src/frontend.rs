@@ -1,0 +1,94 @@
+//! A frontend that runs: its configuration compiled, and its state.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ballast_expr::{Condition, LogFormat};
+use ballast_model as model;
+
+use crate::counters::{FrontendCounters, PerWorker};
+use crate::{Gauge, Rate};
+
+/// A frontend of one generation.
+#[derive(Debug)]
+pub struct Frontend {
+    /// What the configuration says.
+    pub model: Arc<model::Frontend>,
+    /// What outlives this generation.
+    pub state: Arc<FrontendState>,
+    /// `use_backend` rules, names resolved.
+    pub routes: Vec<Route>,
+    /// `default_backend`, as its place in the generation.
+    pub default_backend: Option<usize>,
+}
+
+impl Frontend {
+    /// Section name.
+    pub fn name(&self) -> &str {
+        &self.model.common.name
+    }
+
+    /// Whether it carries HTTP.
+    pub fn is_http(&self) -> bool {
+        self.model.common.mode == model::Mode::Http
+    }
+}
+
+/// One `use_backend` rule.
+#[derive(Debug)]
+pub struct Route {
+    /// Where to.
+    pub target: RouteTarget,
+    /// When; always if `None`.
+    pub condition: Option<Condition>,
+}
+
+/// Where a route leads.
+#[derive(Debug)]
+pub enum RouteTarget {
+    /// A backend, as its place in the generation.
+    Backend(usize),
+    /// A name computed for each request.
+    Dynamic(LogFormat),
+}
+
+/// What a frontend keeps over every change of the configuration.
+#[derive(Debug)]
+pub struct FrontendState {
+    /// Counted by the workers.
+    pub counters: PerWorker<FrontendCounters>,
+    /// Connections open now (`scur`, `smax`).
+    pub sessions: Gauge,
+    /// Sessions per second (`rate`).
+    pub session_rate: Rate,
+    /// Connections per second (`conn_rate`).
+    pub connection_rate: Rate,
+    /// HTTP requests per second (`req_rate`).
+    pub request_rate: Rate,
+    connection_count_max: AtomicU32,
+}
+
+impl FrontendState {
+    /// The state of a frontend that never was: nothing counted, no limit.
+    pub fn new(worker_count: usize) -> Self {
+        Self {
+            counters: PerWorker::new(worker_count),
+            sessions: Gauge::default(),
+            session_rate: Rate::default(),
+            connection_rate: Rate::default(),
+            request_rate: Rate::default(),
+            connection_count_max: AtomicU32::new(u32::MAX),
+        }
+    }
+
+    /// The largest number of connections at once.
+    pub fn connection_count_max(&self) -> u32 {
+        self.connection_count_max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit (a new generation, or `set maxconn frontend`).
+    pub fn limit_connections(&self, count_max: u32) {
+        self.connection_count_max
+            .store(count_max, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,78 @@
+//! How many there are now, and the most there ever were.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A current number with its highest value. Any thread may move it.
+#[derive(Debug, Default)]
+pub struct Gauge {
+    now: AtomicU32,
+    highest: AtomicU32,
+}
+
+impl Gauge {
+    /// One more; returns how many there are with it.
+    pub fn enter(&self) -> u32 {
+        let now = self.now.fetch_add(1, Ordering::AcqRel) + 1;
+        if now > self.highest.load(Ordering::Relaxed) {
+            self.highest.fetch_max(now, Ordering::Relaxed);
+        }
+        now
+    }
+
+    /// One more, unless there are `limit` already. `None` is no limit.
+    pub fn enter_below(&self, limit: Option<u32>) -> bool {
+        let Some(limit) = limit else {
+            self.enter();
+            return true;
+        };
+        let entered = self
+            .now
+            .try_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                (now < limit).then_some(now + 1)
+            });
+        match entered {
+            Ok(before) => {
+                self.highest.fetch_max(before + 1, Ordering::Relaxed);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// One less; returns how many are left.
+    pub fn leave(&self) -> u32 {
+        let before = self.now.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before > 0, "a gauge was left more often than entered");
+        before.wrapping_sub(1)
+    }
+
+    /// How many there are.
+    pub fn now(&self) -> u32 {
+        self.now.load(Ordering::Acquire)
+    }
+
+    /// The most there ever were.
+    pub fn highest(&self) -> u32 {
+        self.highest.load(Ordering::Relaxed)
+    }
+
+    /// Starts the highest value again from now (`clear counters`).
+    pub fn clear_highest(&self) {
+        self.highest.store(self.now(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_never_passed() {
+        let gauge = Gauge::default();
+        assert!(gauge.enter_below(Some(2)) && gauge.enter_below(Some(2)));
+        assert!(!gauge.enter_below(Some(2)));
+        assert_eq!((gauge.leave(), gauge.now(), gauge.highest()), (1, 1, 2));
+        assert!(gauge.enter_below(None));
+        assert!(!gauge.enter_below(Some(0)));
+    }
+}

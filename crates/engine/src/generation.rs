@@ -1,0 +1,265 @@
+//! A configuration compiled into what runs, never changed again.
+//!
+//! Names have become places in tables, so that a request finds its backend and its servers
+//! without looking anything up. What is counted and believed is not here but in the states
+//! that the [`Registry`] hands out, so a new generation goes on where the last one was.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, RwLock};
+
+use ballast_balance::{
+    Algorithm, Balancer, Candidate, Function, HashKey, HashType, Method, Setup, dynamic_cookie,
+};
+use ballast_model as model;
+
+use crate::backend::Sharing;
+use crate::{
+    Backend, Frontend, Registry, Route, RouteTarget, Server, UseServer, UseServerTarget, limits,
+};
+
+/// Everything that runs, of one configuration.
+#[derive(Debug)]
+pub struct Generation {
+    /// Counted from 1; each change makes the next.
+    pub number: u64,
+    /// What it was compiled from.
+    pub config: Arc<model::Config>,
+    /// In the order of the file.
+    pub frontends: Vec<Arc<Frontend>>,
+    /// In the order of the file.
+    pub backends: Vec<Arc<Backend>>,
+    backend_by_name: HashMap<String, usize>,
+}
+
+impl Generation {
+    /// Compiles a configuration, joined to the states of what was there before.
+    pub fn compile(number: u64, config: Arc<model::Config>, registry: &Registry) -> Self {
+        let process_max = registry.process().connection_count_max();
+        let backend_by_name: HashMap<String, usize> = config
+            .backends
+            .iter()
+            .enumerate()
+            .map(|(place, backend)| (backend.common.name.clone(), place))
+            .collect();
+        let backends = config
+            .backends
+            .iter()
+            .map(|backend| Arc::new(compile_backend(&config, backend, registry, process_max)))
+            .collect();
+        let frontends = config
+            .frontends
+            .iter()
+            .map(|frontend| {
+                Arc::new(compile_frontend(
+                    frontend,
+                    registry,
+                    process_max,
+                    &backend_by_name,
+                ))
+            })
+            .collect();
+        Self {
+            number,
+            config,
+            frontends,
+            backends,
+            backend_by_name,
+        }
+    }
+
+    /// The place of the backend of that name.
+    pub fn backend_named(&self, name: &str) -> Option<usize> {
+        self.backend_by_name.get(name).copied()
+    }
+}
+
+fn compile_frontend(
+    frontend: &model::Frontend,
+    registry: &Registry,
+    process_max: u32,
+    backends: &HashMap<String, usize>,
+) -> Frontend {
+    let state = registry.frontend(&frontend.common.name);
+    state.limit_connections(frontend.connection_count_max.unwrap_or(process_max));
+    let routes = frontend
+        .routes
+        .iter()
+        .filter_map(|route| {
+            let target = match &route.target {
+                model::RouteTarget::Static(name) => RouteTarget::Backend(*backends.get(name)?),
+                model::RouteTarget::Dynamic(format) => RouteTarget::Dynamic(format.clone()),
+            };
+            Some(Route {
+                target,
+                condition: route.condition.clone(),
+            })
+        })
+        .collect();
+    Frontend {
+        default_backend: frontend
+            .default_backend
+            .as_ref()
+            .and_then(|name| backends.get(name).copied()),
+        model: Arc::new(frontend.clone()),
+        state,
+        routes,
+    }
+}
+
+fn compile_backend(
+    config: &model::Config,
+    backend: &model::Backend,
+    registry: &Registry,
+    process_max: u32,
+) -> Backend {
+    let servers: Vec<Arc<Server>> = backend
+        .servers
+        .iter()
+        .map(|server| compile_server(backend, server, registry))
+        .collect();
+    let by_name: HashMap<String, usize> = servers
+        .iter()
+        .enumerate()
+        .map(|(place, server)| (server.name().to_owned(), place))
+        .collect();
+    let mut by_cookie = HashMap::new();
+    for (place, server) in servers.iter().enumerate() {
+        if let Some(cookie) = &server.cookie {
+            by_cookie
+                .entry(cookie.clone().into_bytes())
+                .or_insert(place);
+        }
+    }
+    let use_servers = backend
+        .use_servers
+        .iter()
+        .filter_map(|rule| {
+            let target = match &rule.target {
+                model::UseServerTarget::Static(name) => {
+                    UseServerTarget::Server(*by_name.get(name)?)
+                }
+                model::UseServerTarget::Dynamic(format) => UseServerTarget::Dynamic(format.clone()),
+            };
+            Some(UseServer {
+                target,
+                condition: rule.condition.clone(),
+            })
+        })
+        .collect();
+    let algorithm = algorithm(backend);
+    let setup = Setup {
+        algorithm,
+        all_backups: backend.options.all_backups,
+        balance_factor: backend.hash_balance_factor,
+    };
+    let candidates: Vec<Candidate> = servers.iter().map(|server| candidate(server)).collect();
+    let mut balancer = Balancer::new(setup, &candidates);
+    balancer.settle();
+    Backend {
+        state: registry.backend(&backend.common.name),
+        full_connections: limits::full_connections(config, backend, process_max),
+        sharing: match algorithm {
+            Algorithm::LeastConn => Sharing::Told,
+            Algorithm::First | Algorithm::Hash(_) | Algorithm::Random { .. } => Sharing::Shared,
+            Algorithm::RoundRobin | Algorithm::StaticRr => Sharing::Exclusive,
+        },
+        model: Arc::new(backend.clone()),
+        servers,
+        use_servers,
+        balancer: RwLock::new(balancer),
+        by_name,
+        by_cookie,
+    }
+}
+
+fn compile_server(
+    backend: &model::Backend,
+    server: &model::Server,
+    registry: &Registry,
+) -> Arc<Server> {
+    let (state, new) = registry.server(&backend.common.name, &server.name);
+    if new {
+        state.set_address(match &server.address {
+            model::Address::Name { .. } => None,
+            known => Some(known.clone()),
+        });
+        state.weigh(u32::from(server.weight), 100);
+        state.believe(!server.disabled, false);
+    }
+    let dynamic = backend.cookie.as_ref().is_some_and(|cookie| cookie.dynamic);
+    let cookie = server.cookie.clone().or_else(|| {
+        let key = backend.dynamic_cookie_key.as_ref().filter(|_| dynamic)?;
+        let address = inet(state.reach().address.as_ref()?)?;
+        Some(dynamic_cookie(key.as_bytes(), address))
+    });
+    Arc::new(Server {
+        model: Arc::new(server.clone()),
+        state,
+        cookie,
+    })
+}
+
+fn inet(address: &model::Address) -> Option<SocketAddr> {
+    match address {
+        model::Address::Inet(address) => Some(*address),
+        _ => None,
+    }
+}
+
+fn candidate(server: &Server) -> Candidate {
+    let address = server.state.reach().address.as_ref().and_then(inet);
+    let hash_key = match (server.model.hash_key, address) {
+        (model::HashKey::Addr, Some(address)) => HashKey::Addr(address.ip()),
+        (model::HashKey::AddrPort, Some(address)) => HashKey::AddrPort(address),
+        _ => HashKey::Id,
+    };
+    Candidate {
+        backup: server.model.backup,
+        hash_key,
+        puid: server.model.id,
+        usable: server.state.is_usable() && !server.state.is_draining(),
+        weight: server.state.weight(),
+    }
+}
+
+fn algorithm(backend: &model::Backend) -> Algorithm {
+    use model::Balance;
+    match &backend.balance {
+        Balance::RoundRobin => Algorithm::RoundRobin,
+        Balance::StaticRoundRobin => Algorithm::StaticRr,
+        Balance::LeastConnections => Algorithm::LeastConn,
+        Balance::First => Algorithm::First,
+        Balance::Random(draws) => Algorithm::Random { draws: *draws },
+        Balance::Source
+        | Balance::Uri(_)
+        | Balance::UrlParam { .. }
+        | Balance::Header { .. }
+        | Balance::RdpCookie(_)
+        | Balance::Hash(_)
+        | Balance::Sticky => Algorithm::Hash(if backend.hash_type.consistent {
+            Method::Consistent
+        } else {
+            Method::MapBased
+        }),
+    }
+}
+
+/// How the keys of a backend are hashed.
+pub fn hash_type(backend: &model::Backend) -> HashType {
+    HashType {
+        avalanche: backend.hash_type.avalanche,
+        function: match backend.hash_type.function {
+            model::HashFunction::Sdbm => Function::Sdbm,
+            model::HashFunction::Djb2 => Function::Djb2,
+            model::HashFunction::Wt6 => Function::Wt6,
+            model::HashFunction::Crc32 => Function::Crc32,
+            model::HashFunction::None => Function::None,
+        },
+        method: if backend.hash_type.consistent {
+            Method::Consistent
+        } else {
+            Method::MapBased
+        },
+    }
+}

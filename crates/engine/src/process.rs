@@ -1,0 +1,79 @@
+//! What belongs to the process and to no proxy.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Instant, SystemTime};
+
+use crate::counters::{PerWorker, ProcessCounters};
+use crate::{Gauge, Rate};
+
+/// The process: its limits, its counters, and whether it is on its way out.
+#[derive(Debug)]
+pub struct Process {
+    /// Client connections open now.
+    pub connections: Gauge,
+    /// Connections accepted per second.
+    pub connection_rate: Rate,
+    /// Sessions begun per second.
+    pub session_rate: Rate,
+    /// Counted by the workers.
+    pub counters: PerWorker<ProcessCounters>,
+    /// When the process began, on the steady clock.
+    pub started: Instant,
+    /// When the process began, on the wall.
+    pub started_at: SystemTime,
+    connection_count_max: AtomicU32,
+    stopping: AtomicBool,
+    next_unique: AtomicU32,
+}
+
+impl Process {
+    /// A process that begins now, with `worker_count` workers and at most
+    /// `connection_count_max` client connections (`maxconn` of the global section).
+    pub fn new(worker_count: usize, connection_count_max: u32) -> Self {
+        Self {
+            connections: Gauge::default(),
+            connection_rate: Rate::default(),
+            session_rate: Rate::default(),
+            counters: PerWorker::new(worker_count),
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+            connection_count_max: AtomicU32::new(connection_count_max),
+            stopping: AtomicBool::new(false),
+            next_unique: AtomicU32::new(0),
+        }
+    }
+
+    /// The largest number of client connections at once.
+    pub fn connection_count_max(&self) -> u32 {
+        self.connection_count_max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit (`set maxconn global`).
+    pub fn limit_connections(&self, count_max: u32) {
+        self.connection_count_max
+            .store(count_max, Ordering::Relaxed);
+    }
+
+    /// Milliseconds since the process began, wrapping: the clock of every [`Rate`].
+    pub fn now_ms(&self) -> u32 {
+        #[expect(clippy::cast_possible_truncation, reason = "the clock of a rate wraps")]
+        {
+            self.started.elapsed().as_millis() as u32
+        }
+    }
+
+    /// The next value of `%rt`: a number each request gets once, wrapping.
+    pub fn next_request_number(&self) -> u32 {
+        self.next_unique.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether the process accepts nothing more and ends with its last session.
+    pub fn stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    /// Begins the soft stop; true for the first caller alone.
+    pub fn begin_stopping(&self) -> bool {
+        !self.stopping.swap(true, Ordering::AcqRel)
+    }
+}

@@ -1,0 +1,83 @@
+//! What outlives a generation, found again by identity.
+//!
+//! A frontend, a backend and a server keep their counters, sessions, queues and health under
+//! their names. A new generation asks for the state of each name it holds and is handed the
+//! state that is there; what no generation asks for any more goes with its last user.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::{BackendState, FrontendState, Process, ServerState};
+
+/// The states of everything that is configured, by name.
+#[derive(Debug)]
+pub struct Registry {
+    worker_count: usize,
+    process: Arc<Process>,
+    frontends: Mutex<HashMap<String, Weak<FrontendState>>>,
+    backends: Mutex<HashMap<String, Weak<BackendState>>>,
+    servers: Mutex<HashMap<(String, String), Weak<ServerState>>>,
+}
+
+impl Registry {
+    /// An empty registry for a process of `worker_count` workers.
+    pub fn new(worker_count: usize, process: Arc<Process>) -> Self {
+        Self {
+            worker_count,
+            process,
+            frontends: Mutex::default(),
+            backends: Mutex::default(),
+            servers: Mutex::default(),
+        }
+    }
+
+    /// How many workers count.
+    pub fn worker_count(&self) -> usize {
+        self.worker_count
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Arc<Process> {
+        &self.process
+    }
+
+    /// The state of a frontend, new when nobody holds one of that name.
+    pub fn frontend(&self, name: &str) -> Arc<FrontendState> {
+        find(&self.frontends, name.to_owned(), || {
+            FrontendState::new(self.worker_count)
+        })
+    }
+
+    /// The state of a backend, new when nobody holds one of that name.
+    pub fn backend(&self, name: &str) -> Arc<BackendState> {
+        find(&self.backends, name.to_owned(), || {
+            BackendState::new(self.worker_count)
+        })
+    }
+
+    /// The state of a server, and whether it is new.
+    pub fn server(&self, backend: &str, name: &str) -> (Arc<ServerState>, bool) {
+        let mut new = false;
+        let state = find(&self.servers, (backend.to_owned(), name.to_owned()), || {
+            new = true;
+            ServerState::new(self.worker_count)
+        });
+        (state, new)
+    }
+}
+
+fn find<K: Eq + Hash, S>(
+    table: &Mutex<HashMap<K, Weak<S>>>,
+    name: K,
+    create: impl FnOnce() -> S,
+) -> Arc<S> {
+    let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(state) = table.get(&name).and_then(Weak::upgrade) {
+        return state;
+    }
+    table.retain(|_, state| state.strong_count() > 0);
+    let state = Arc::new(create());
+    table.insert(name, Arc::downgrade(&state));
+    state
+}

@@ -1,0 +1,146 @@
+//! The queues of a backend: who waits for a place at a server.
+//!
+//! There is one queue for exchanges that any server may take and one for each server, for
+//! those that belong to it by a cookie, a rule or a hash. Tickets order them over all of these,
+//! so that a free place goes to whoever has waited longest (configuration manual, "maxconn" of
+//! a server).
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Server;
+
+/// Hands a place to the one who waits; false when nobody is there any more.
+pub type Caller = Box<dyn FnOnce(&Arc<Server>) -> bool + Send>;
+
+/// The place of one who waits, to leave by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Ticket(u64);
+
+/// Who waits in one backend.
+#[derive(Default)]
+pub struct Waiting {
+    next_ticket: u64,
+    any: BTreeMap<u64, Caller>,
+    one: HashMap<String, BTreeMap<u64, Caller>>,
+}
+
+impl Waiting {
+    /// Joins the queue of one server, or the queue for any.
+    pub fn join(&mut self, server: Option<&str>, caller: Caller) -> Ticket {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        match server {
+            None => self.any.insert(ticket, caller),
+            Some(name) => self
+                .one
+                .entry(name.to_owned())
+                .or_default()
+                .insert(ticket, caller),
+        };
+        Ticket(ticket)
+    }
+
+    /// Leaves before being called; false when the call was made already.
+    pub fn leave(&mut self, server: Option<&str>, ticket: Ticket) -> bool {
+        match server {
+            None => self.any.remove(&ticket.0).is_some(),
+            Some(name) => {
+                let Some(queue) = self.one.get_mut(name) else {
+                    return false;
+                };
+                let left = queue.remove(&ticket.0).is_some();
+                if queue.is_empty() {
+                    self.one.remove(name);
+                }
+                left
+            }
+        }
+    }
+
+    /// Whoever has waited longest among those that this server may take.
+    pub fn next_for(&mut self, server: &str) -> Option<Caller> {
+        let own = self
+            .one
+            .get(server)
+            .and_then(|queue| queue.keys().next().copied());
+        let any = self.any.keys().next().copied();
+        let own_first = match (own, any) {
+            (None, None) => return None,
+            (Some(own), Some(any)) => own < any,
+            (own, _) => own.is_some(),
+        };
+        if !own_first {
+            return self.any.pop_first().map(|(_, caller)| caller);
+        }
+        let queue = self.one.get_mut(server)?;
+        let caller = queue.pop_first().map(|(_, caller)| caller);
+        if queue.is_empty() {
+            self.one.remove(server);
+        }
+        caller
+    }
+
+    /// Takes everyone out of a server's own queue, oldest first: they belong to it no more.
+    pub fn dismiss(&mut self, server: &str) -> Vec<Caller> {
+        self.one
+            .remove(server)
+            .map(|queue| queue.into_values().collect())
+            .unwrap_or_default()
+    }
+
+    /// Whether anybody waits whom this server may take.
+    pub fn waits_for(&self, server: &str) -> bool {
+        !self.any.is_empty() || self.one.contains_key(server)
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.any.is_empty() && self.one.is_empty()
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Waiting")
+            .field("any", &self.any.len())
+            .field("one", &self.one.values().map(BTreeMap::len).sum::<usize>())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller() -> Caller {
+        Box::new(|_| true)
+    }
+
+    #[test]
+    fn the_longest_wait_goes_first_over_both_queues() {
+        let mut waiting = Waiting::default();
+        let first = waiting.join(None, caller());
+        let second = waiting.join(Some("a"), caller());
+        let third = waiting.join(None, caller());
+        assert!(waiting.next_for("a").is_some());
+        assert!(!waiting.leave(None, first), "the first was called");
+        assert!(waiting.next_for("a").is_some());
+        assert!(!waiting.leave(Some("a"), second), "then the second");
+        assert!(waiting.next_for("b").is_some());
+        assert!(!waiting.leave(None, third) && waiting.is_empty());
+        assert!(waiting.next_for("a").is_none());
+    }
+
+    #[test]
+    fn a_server_does_not_serve_anothers_queue() {
+        let mut waiting = Waiting::default();
+        let ticket = waiting.join(Some("a"), caller());
+        assert!(waiting.next_for("b").is_none());
+        assert!(waiting.leave(Some("a"), ticket) && waiting.is_empty());
+        waiting.join(Some("a"), caller());
+        assert_eq!(waiting.dismiss("a").len(), 1);
+        assert!(waiting.is_empty());
+    }
+}

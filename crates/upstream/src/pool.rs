@@ -1,0 +1,144 @@
+//! Connections at rest: open, idle, and ready for another exchange.
+//!
+//! Each worker keeps its own, by server, so that taking one and giving it back touches nothing
+//! that another worker sees. The one used last is taken first: the others grow old and are
+//! closed after `pool-purge-delay`.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ballast_engine::{Backend, Server, ServerState};
+use ballast_model::HttpReuse;
+use ballast_mux::ServerConnection;
+
+use crate::connect::is_private;
+
+thread_local! {
+    static POOL: RefCell<HashMap<usize, Shelf>> = RefCell::default();
+}
+
+/// The idle connections of one server.
+struct Shelf {
+    state: Arc<ServerState>,
+    resting: Vec<Resting>,
+    purge: Duration,
+}
+
+struct Resting {
+    connection: ServerConnection,
+    since: Instant,
+}
+
+/// Takes a connection for an exchange, as `http-reuse` allows; `first` says that it is the
+/// first exchange of its client's connection.
+pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<ServerConnection> {
+    let reuse = backend.model.http_reuse;
+    let proven = match (reuse, first) {
+        (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
+        (HttpReuse::Aggressive, true) => 2,
+        _ => 1,
+    };
+    if is_private(backend, server) {
+        return None;
+    }
+    POOL.with_borrow_mut(|pool| {
+        let shelf = pool.get_mut(&key(server))?;
+        let mut at = shelf.resting.len();
+        while at > 0 {
+            at -= 1;
+            if !shelf.resting[at].connection.is_reusable() {
+                shelf.resting.remove(at);
+                shelf.left();
+                continue;
+            }
+            if shelf.resting[at].connection.exchange_count >= proven {
+                let resting = shelf.resting.remove(at);
+                shelf.state.idle.leave();
+                return Some(resting.connection);
+            }
+        }
+        None
+    })
+}
+
+/// Whether a connection may rest here for anyone, rather than stay with its client.
+pub fn shares(backend: &Backend, server: &Server) -> bool {
+    backend.model.http_reuse != HttpReuse::Never
+        && server.model.idle_count_max != Some(0)
+        && !is_private(backend, server)
+}
+
+/// Gives a connection back after an exchange that left it clean.
+pub fn give(server: &Server, mut connection: ServerConnection, now: Instant) {
+    let limit = server
+        .model
+        .idle_count_max
+        .map_or(usize::MAX, |limit| limit as usize);
+    let worn = server
+        .model
+        .reuse_count_max
+        .is_some_and(|max| connection.exchange_count > max);
+    connection.rest();
+    POOL.with_borrow_mut(|pool| {
+        let shelf = pool.entry(key(server)).or_insert_with(|| Shelf {
+            state: Arc::clone(&server.state),
+            resting: Vec::new(),
+            purge: server.model.idle_purge,
+        });
+        shelf.purge = server.model.idle_purge;
+        if worn || shelf.resting.len() >= limit {
+            shelf.state.connections.leave();
+            return;
+        }
+        shelf.state.idle.enter();
+        shelf.resting.push(Resting {
+            connection,
+            since: now,
+        });
+    });
+}
+
+/// Closes what has rested too long or was closed by its server. To be called now and then on
+/// each worker.
+pub fn purge(now: Instant) {
+    POOL.with_borrow_mut(|pool| {
+        pool.retain(|_, shelf| {
+            let (purge, state) = (shelf.purge, Arc::clone(&shelf.state));
+            shelf.resting.retain(|resting| {
+                let keeps = now.saturating_duration_since(resting.since) < purge
+                    && resting.connection.is_reusable();
+                if !keeps {
+                    state.idle.leave();
+                    state.connections.leave();
+                }
+                keeps
+            });
+            !shelf.resting.is_empty()
+        });
+    });
+}
+
+/// Closes every idle connection of a server, because it went down or changed its address.
+pub fn clear(server: &Server) {
+    POOL.with_borrow_mut(|pool| {
+        if let Some(shelf) = pool.remove(&key(server)) {
+            for _ in &shelf.resting {
+                shelf.left();
+            }
+        }
+    });
+}
+
+impl Shelf {
+    fn left(&self) {
+        self.state.idle.leave();
+        self.state.connections.leave();
+    }
+}
+
+/// The state's address: the shelf holds the state, so no other can have it meanwhile.
+fn key(server: &Server) -> usize {
+    Arc::as_ptr(&server.state).addr()
+}

@@ -1,0 +1,284 @@
+//! A place at a server, and the wait for one.
+
+use std::sync::{Arc, PoisonError};
+
+use ballast_balance::{Ask, Choice};
+use ballast_engine::{Backend, Server, Ticket};
+use ballast_worker::sync::oneshot;
+
+/// What an exchange asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// The server it belongs to, by a cookie, a rule or the server of its last exchange; any
+    /// when `None`.
+    pub wanted: Option<usize>,
+    /// It belongs to that server whatever happens (`force-persist`, `use-server` without
+    /// redispatch): a full queue is then waited in rather than evaded.
+    pub insists: bool,
+    /// What the balancing goes by.
+    pub ask: Ask<'a>,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Refusal {
+    /// No server is usable.
+    NoServer,
+    /// All servers are full and so is the queue.
+    QueueFull,
+}
+
+/// A place at a server. While it lives the server counts it.
+#[derive(Debug)]
+pub struct Seat {
+    /// `None` only while the seat is handed on or given up.
+    taken: Option<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    backend: Arc<Backend>,
+    server: Arc<Server>,
+    place: usize,
+}
+
+/// How long the line was, for the log.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Line {
+    /// Exchanges before this one in the server's queue (`%sq`).
+    pub server: u32,
+    /// Exchanges before this one in the backend's queue (`%bq`).
+    pub backend: u32,
+}
+
+impl Seat {
+    /// Takes a place, waiting in the queue when it must. `line` is told how long the queue was.
+    /// Dropping the future leaves the queue; how long to wait is the caller's affair.
+    ///
+    /// # Errors
+    /// [`Refusal`] when waiting would not help.
+    pub async fn take(
+        backend: &Arc<Backend>,
+        order: &Order<'_>,
+        line: &mut Line,
+    ) -> Result<Self, Refusal> {
+        match Self::try_take(backend, order)? {
+            Attempt::Seat(seat) => Ok(seat),
+            Attempt::Wait(place) => wait(backend, place, line).await.ok_or(Refusal::NoServer),
+        }
+    }
+
+    fn try_take(backend: &Arc<Backend>, order: &Order<'_>) -> Result<Attempt, Refusal> {
+        let choice = match order.wanted {
+            Some(place) => Choice::Server(u32::try_from(place).unwrap_or(u32::MAX)),
+            None => backend.pick(&order.ask),
+        };
+        match choice {
+            Choice::Nobody => Err(Refusal::NoServer),
+            Choice::AllFull => Ok(Attempt::Wait(None)),
+            Choice::Server(index) => {
+                let place = index as usize;
+                let server = backend.servers.get(place).ok_or(Refusal::NoServer)?;
+                if let Some(seat) = Self::sit(backend, server, place) {
+                    return Ok(Attempt::Seat(seat));
+                }
+                let limit = server.model.queue_count_max;
+                if limit == 0 || server.state.queue.now() < limit || order.insists {
+                    return Ok(Attempt::Wait(Some(place)));
+                }
+                if order.wanted.is_none() {
+                    return Err(Refusal::QueueFull);
+                }
+                // Its own server's queue is full: any other may do (manual, "maxqueue").
+                Self::try_take(
+                    backend,
+                    &Order {
+                        wanted: None,
+                        ..*order
+                    },
+                )
+            }
+        }
+    }
+
+    /// Takes a free place, unless others wait for it.
+    fn sit(backend: &Arc<Backend>, server: &Arc<Server>, place: usize) -> Option<Self> {
+        let limit = backend.server_limit(place);
+        let free = if limit == 0 {
+            server.state.sessions.enter();
+            true
+        } else {
+            server.state.queue.now() == 0 && server.state.sessions.enter_below(Some(limit))
+        };
+        free.then(|| Self::seated(backend, server, place))
+    }
+
+    /// A place that the server's gauge counts already.
+    fn seated(backend: &Arc<Backend>, server: &Arc<Server>, place: usize) -> Self {
+        backend.state.served.enter();
+        backend.took(place);
+        let (backend, server) = (Arc::clone(backend), Arc::clone(server));
+        Self {
+            taken: Some(Taken {
+                backend,
+                server,
+                place,
+            }),
+        }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Arc<Server> {
+        &self.taken().server
+    }
+
+    /// The server's place in the backend.
+    pub fn place(&self) -> usize {
+        self.taken().place
+    }
+
+    fn taken(&self) -> &Taken {
+        self.taken
+            .as_ref()
+            .expect("a seat is taken until it is dropped")
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Some(Taken {
+            backend,
+            server,
+            place,
+        }) = self.taken.take()
+        else {
+            return;
+        };
+        server.state.sessions.leave();
+        backend.state.served.leave();
+        backend.released(place);
+        call_waiting(&backend, place);
+    }
+}
+
+enum Attempt {
+    Seat(Seat),
+    /// In the queue of this server, or of any.
+    Wait(Option<usize>),
+}
+
+/// Gives the free places of a server to those who have waited longest. To be called when a
+/// place or the server itself became free.
+pub fn call_waiting(backend: &Arc<Backend>, place: usize) {
+    let Some(server) = backend.servers.get(place) else {
+        return;
+    };
+    while backend.state.waiters.now() > 0 && server.state.is_usable() {
+        let limit = backend.server_limit(place);
+        if !server
+            .state
+            .sessions
+            .enter_below((limit > 0).then_some(limit))
+        {
+            return;
+        }
+        let caller = {
+            let mut waiting = backend
+                .state
+                .waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            waiting.next_for(server.name())
+        };
+        let called = caller.is_some_and(|caller| caller(server));
+        if !called {
+            server.state.sessions.leave();
+        }
+        if !called && waits_no_more(backend, server) {
+            return;
+        }
+    }
+}
+
+fn waits_no_more(backend: &Backend, server: &Server) -> bool {
+    let waiting = backend
+        .state
+        .waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    !waiting.waits_for(server.name())
+}
+
+/// Waits in a queue until called. `None` when the queue was dissolved.
+async fn wait(backend: &Arc<Backend>, place: Option<usize>, line: &mut Line) -> Option<Seat> {
+    let server = place.and_then(|place| backend.servers.get(place));
+    let (caller, called) = oneshot::channel::<Seat>();
+    let handed = Arc::clone(backend);
+    let call = move |server: &Arc<Server>| {
+        let Some(place) = handed.server_named(server.name()) else {
+            return false;
+        };
+        match caller.send(Seat::seated(&handed, server, place)) {
+            Ok(()) => true,
+            Err(mut unclaimed) => {
+                // Nobody waits any more: the place goes to the next, not through `drop`.
+                if let Some(Taken { backend, place, .. }) = unclaimed.taken.take() {
+                    backend.state.served.leave();
+                    backend.released(place);
+                }
+                false
+            }
+        }
+    };
+    let name = server.map(|server| server.name());
+    let gauge = server.map_or(&backend.state.queue, |server| &server.state.queue);
+    match server {
+        Some(server) => line.server = server.state.queue.now(),
+        None => line.backend = backend.state.queue.now(),
+    }
+    gauge.enter();
+    backend.state.waiters.enter();
+    let ticket = {
+        let mut waiting = backend
+            .state
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting.join(name, Box::new(call))
+    };
+    let _queued = Queued {
+        backend,
+        gauge,
+        name,
+        ticket,
+    };
+    // A place may have become free between the look and the joining.
+    match place {
+        Some(place) => call_waiting(backend, place),
+        None => (0..backend.servers.len()).for_each(|place| call_waiting(backend, place)),
+    }
+    called.await.ok()
+}
+
+/// A place in a queue; leaves it when dropped.
+struct Queued<'a> {
+    backend: &'a Backend,
+    gauge: &'a ballast_engine::Gauge,
+    name: Option<&'a str>,
+    ticket: Ticket,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self
+            .backend
+            .state
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting.leave(self.name, self.ticket);
+        drop(waiting);
+        self.gauge.leave();
+        self.backend.state.waiters.leave();
+    }
+}
