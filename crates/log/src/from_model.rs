@@ -1,0 +1,120 @@
+//! From the model's `log` lines to this room's targets.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use ballast_model as model;
+
+use crate::spec::{Endpoint, Sample, TargetSpec};
+use crate::{Facility, Format, Level};
+
+/// A `log` line that is no target of this room.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum NotATarget {
+    /// A backend in `mode log`.
+    Backend(String),
+    /// A facility number above 23.
+    Facility(u8),
+    /// An address that is not one to send datagrams to.
+    Kind(String),
+    /// A host name that must be resolved first.
+    Unresolved(String),
+}
+
+impl fmt::Display for NotATarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Backend(name) => write!(f, "logs cannot be sent to backend '{name}' yet"),
+            Self::Facility(number) => write!(f, "there is no facility {number}"),
+            Self::Kind(address) => write!(f, "logs cannot be sent to '{address}'"),
+            Self::Unresolved(host) => write!(f, "'{host}' is not resolved"),
+        }
+    }
+}
+
+impl std::error::Error for NotATarget {}
+
+impl TryFrom<&model::LogTarget> for TargetSpec {
+    type Error = NotATarget;
+
+    fn try_from(target: &model::LogTarget) -> Result<Self, NotATarget> {
+        let number = target.facility.0;
+        Ok(Self {
+            endpoint: endpoint(&target.endpoint)?,
+            format: match target.format {
+                model::LogFormatName::Local => Format::Local,
+                model::LogFormatName::Rfc3164 => Format::Rfc3164,
+                model::LogFormatName::Rfc5424 => Format::Rfc5424,
+                model::LogFormatName::Priority => Format::Priority,
+                model::LogFormatName::Short => Format::Short,
+                model::LogFormatName::Timed => Format::Timed,
+                model::LogFormatName::Iso => Format::Iso,
+                model::LogFormatName::Raw => Format::Raw,
+            },
+            line_bytes_max: target.line_bytes_max,
+            sample: target.sample.as_ref().map(|sample| Sample {
+                ranges: sample.ranges.clone(),
+                size: sample.size,
+            }),
+            facility: Facility::new(number).ok_or(NotATarget::Facility(number))?,
+            level_max: Level::ALL[target.level_max as usize],
+            level_min: target
+                .level_min
+                .map_or(Level::Emerg, |level| Level::ALL[level as usize]),
+        })
+    }
+}
+
+fn endpoint(endpoint: &model::LogEndpoint) -> Result<Endpoint, NotATarget> {
+    match endpoint {
+        model::LogEndpoint::Udp(model::Address::Inet(address)) => {
+            Ok(Endpoint::Udp(*address).with_port())
+        }
+        model::LogEndpoint::Udp(model::Address::Name { host, .. }) => {
+            Err(NotATarget::Unresolved(host.clone()))
+        }
+        model::LogEndpoint::Udp(other) => Err(NotATarget::Kind(other.to_string())),
+        model::LogEndpoint::Unix(path) => Ok(Endpoint::Unix(PathBuf::from(path))),
+        model::LogEndpoint::Fd(number) => Ok(Endpoint::Fd(*number)),
+        model::LogEndpoint::Ring(name) => Ok(Endpoint::Ring(name.clone())),
+        model::LogEndpoint::Backend(name) => Err(NotATarget::Backend(name.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_understood() {
+        let line = model::LogTarget {
+            endpoint: model::LogEndpoint::Udp(model::Address::Inet("127.0.0.1:0".parse().unwrap())),
+            line_bytes_max: 2000,
+            format: model::LogFormatName::Rfc5424,
+            sample: None,
+            facility: model::Facility(16),
+            level_max: model::Level::Notice,
+            level_min: Some(model::Level::Err),
+        };
+        let spec = TargetSpec::try_from(&line).unwrap();
+        let expected = TargetSpec {
+            format: Format::Rfc5424,
+            line_bytes_max: 2000,
+            level_max: Level::Notice,
+            level_min: Level::Err,
+            ..TargetSpec::new(
+                Endpoint::Udp("127.0.0.1:514".parse().unwrap()),
+                "local0".parse().unwrap(),
+            )
+        };
+        assert_eq!(spec, expected);
+        let backend = model::LogTarget {
+            endpoint: model::LogEndpoint::Backend("b".to_owned()),
+            ..line
+        };
+        assert_eq!(
+            TargetSpec::try_from(&backend),
+            Err(NotATarget::Backend("b".to_owned()))
+        );
+    }
+}

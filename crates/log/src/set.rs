@@ -1,0 +1,88 @@
+//! Opened log targets, ready to be written to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ballast_wire::syslog::{Level, Origin};
+
+use crate::sink::{Counters, Sink};
+use crate::spec::TargetSpec;
+
+/// The opened targets of one proxy, or of the process itself.
+///
+/// Made by [`crate::Logs::open`]; shared by all workers.
+#[derive(Debug)]
+pub struct LogSet {
+    pub(crate) targets: Vec<Target>,
+    pub(crate) message_bytes_max: usize,
+    level_max: Option<Level>,
+}
+
+impl LogSet {
+    pub(crate) fn new(targets: Vec<Target>, message_bytes_max: usize) -> Self {
+        let level_max = targets.iter().map(|target| target.spec.level_max).max();
+        Self {
+            targets,
+            message_bytes_max,
+            level_max,
+        }
+    }
+
+    /// Whether any target would send a line of that level: if not, its message
+    /// need not be made.
+    pub fn wants(&self, level: Level) -> bool {
+        self.level_max.is_some_and(|most| level <= most)
+    }
+
+    /// Longer messages are cut, in bytes: one less than the longest line of any
+    /// target of the configuration, as in HAProxy.
+    pub fn message_bytes_max(&self) -> usize {
+        self.message_bytes_max
+    }
+
+    /// What became of the lines, by target in the order of the configuration.
+    /// Targets of the same endpoint share their counters.
+    pub fn counters(&self) -> impl Iterator<Item = Counters> + '_ {
+        self.targets.iter().map(|target| target.sink.counters())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) sink: Arc<Sink>,
+    pub(crate) origin: Origin,
+    pub(crate) line_bytes_max: usize,
+    spec: Arc<TargetSpec>,
+    /// Lines that were up for sampling, in all sets that share the line.
+    sampled: Arc<AtomicU64>,
+}
+
+impl Target {
+    pub(crate) fn new(
+        spec: Arc<TargetSpec>,
+        sink: Arc<Sink>,
+        origin: Origin,
+        sampled: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            sink,
+            origin,
+            line_bytes_max: spec.line_bytes_max(),
+            spec,
+            sampled,
+        }
+    }
+
+    /// The level to send a line of `level` with, if it is to be sent.
+    pub(crate) fn admits(&self, level: Level) -> Option<Level> {
+        if level > self.spec.level_max {
+            return None;
+        }
+        if let Some(sample) = &self.spec.sample
+            && !sample.takes(self.sampled.fetch_add(1, Ordering::Relaxed))
+        {
+            return None;
+        }
+        Some(level.max(self.spec.level_min))
+    }
+}

@@ -1,0 +1,235 @@
+//! The thread that takes lines from workers and sends them.
+//!
+//! ```text
+//!   Asleep --ring--> round --lines--> Resting (REST) --> round ...
+//!      ^                |
+//!      +----no lines----+
+//! ```
+//!
+//! Only the first line after a silence wakes it; while lines keep coming it
+//! looks every few milliseconds and workers wake nobody.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::limits::{REST, SLOW_REST, STUCK_REST_MAX};
+use crate::queue::{Batch, Queue};
+use crate::sink::{Pumped, Sink};
+
+/// How workers and owners reach the thread.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    /// The thread waits without an end and wants to be woken.
+    asleep: AtomicBool,
+    orders: Mutex<Orders>,
+    to_thread: Condvar,
+    from_thread: Condvar,
+}
+
+/// What the thread is asked, and what it has done.
+#[derive(Debug, Default)]
+struct Orders {
+    /// Do not wait.
+    awake: bool,
+    /// How many flushes were asked for, and how many of those are done.
+    flushes: u64,
+    flushed: u64,
+    stop: bool,
+    stopped: bool,
+}
+
+impl Bell {
+    /// Wakes the thread if it sleeps. Must be called after the line is queued.
+    pub(crate) fn ring(&self) {
+        // The thread says that it sleeps before it looks at the queues a last
+        // time, under the same locks that lines are queued under: either it
+        // sees the line or we see that it sleeps.
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
+            self.hurry();
+        }
+    }
+
+    /// Ends a sleep or a rest.
+    pub(crate) fn hurry(&self) {
+        self.lock().awake = true;
+        self.to_thread.notify_one();
+    }
+
+    /// Asks for all lines queued before this call to be sent; true if they
+    /// were within `patience`.
+    pub(crate) fn flush(&self, patience: Duration) -> bool {
+        let mut orders = self.lock();
+        if orders.stopped {
+            return true;
+        }
+        orders.flushes += 1;
+        orders.awake = true;
+        let wanted = orders.flushes;
+        self.to_thread.notify_one();
+        let waiting = |orders: &mut Orders| orders.flushed < wanted && !orders.stopped;
+        let (orders, _) = self
+            .from_thread
+            .wait_timeout_while(orders, patience, waiting)
+            .unwrap_or_else(PoisonError::into_inner);
+        orders.flushed >= wanted
+    }
+
+    /// Asks the thread to end after one more round.
+    pub(crate) fn stop(&self) {
+        let mut orders = self.lock();
+        orders.stop = true;
+        orders.awake = true;
+        self.to_thread.notify_one();
+    }
+
+    /// Waits for the end of the thread; true if it came within `patience`.
+    pub(crate) fn stopped_within(&self, patience: Duration) -> bool {
+        let (orders, _) = self
+            .from_thread
+            .wait_timeout_while(self.lock(), patience, |orders| !orders.stopped)
+            .unwrap_or_else(PoisonError::into_inner);
+        orders.stopped
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Orders> {
+        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until woken, or for as long as `rest` says.
+    fn wait(&self, rest: Option<Duration>) {
+        let mut orders = self.lock();
+        let until = rest.map(|rest| Instant::now() + rest);
+        while !orders.awake {
+            orders = match until.map(|u| u.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => break,
+                Some(left) => {
+                    self.to_thread
+                        .wait_timeout(orders, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                None => self
+                    .to_thread
+                    .wait(orders)
+                    .unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        orders.awake = false;
+    }
+}
+
+/// The queues of all workers.
+pub(crate) type Queues = Arc<Mutex<Vec<Arc<Queue>>>>;
+
+/// What the thread owns.
+pub(crate) struct LogThread {
+    bell: Arc<Bell>,
+    queues: Queues,
+    /// Exchanged for a worker's batch; empty between rounds.
+    spare: Batch,
+    /// Sinks that hold lines.
+    busy: Vec<Arc<Sink>>,
+    /// How long to rest when nothing was queued and sinks hold lines.
+    stuck_rest: Duration,
+}
+
+impl LogThread {
+    pub(crate) fn new(bell: Arc<Bell>, queues: Queues) -> Self {
+        Self {
+            bell,
+            queues,
+            spare: Batch::default(),
+            busy: Vec::new(),
+            stuck_rest: SLOW_REST,
+        }
+    }
+
+    /// Runs until stopped.
+    pub(crate) fn run(mut self) {
+        loop {
+            let (stop, flushes) = {
+                let orders = self.bell.lock();
+                (orders.stop, orders.flushes)
+            };
+            let some = self.round();
+            if self.busy.is_empty() {
+                self.bell.lock().flushed = flushes;
+                self.bell.from_thread.notify_all();
+            }
+            if stop {
+                break;
+            }
+            self.rest(some);
+        }
+        for sink in &self.busy {
+            sink.abandon();
+        }
+        self.bell.lock().stopped = true;
+        self.bell.from_thread.notify_all();
+    }
+
+    fn rest(&mut self, some: bool) {
+        if self.busy.is_empty() {
+            if some {
+                self.bell.wait(Some(REST));
+            } else {
+                self.sleep(None);
+            }
+        } else if some {
+            self.bell.wait(Some(self.stuck_rest.min(REST)));
+        } else {
+            // New lines for others must not wait that long: they wake us.
+            self.sleep(Some(self.stuck_rest));
+        }
+    }
+
+    fn sleep(&self, rest: Option<Duration>) {
+        self.bell.asleep.store(true, Ordering::Relaxed);
+        if self.queues_are_empty() {
+            self.bell.wait(rest);
+        }
+        self.bell.asleep.store(false, Ordering::Relaxed);
+    }
+
+    fn queues_are_empty(&self) -> bool {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.iter().all(|queue| queue.lock().is_empty())
+    }
+
+    /// Takes all that is queued and sends what it can; true if there was
+    /// something.
+    fn round(&mut self) -> bool {
+        let mut some = false;
+        let queues = {
+            let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            // A queue that only we hold has no worker any more.
+            queues.retain(|queue| Arc::strong_count(queue) > 1 || !queue.lock().is_empty());
+            queues.clone()
+        };
+        for queue in queues {
+            queue.take(&mut self.spare);
+            some |= !self.spare.is_empty();
+            for (sink, line) in self.spare.lines() {
+                sink.push(line);
+                if !self.busy.iter().any(|busy| Arc::ptr_eq(busy, sink)) {
+                    self.busy.push(Arc::clone(sink));
+                }
+            }
+            self.spare.clear();
+        }
+        // Who takes nothing is tried less and less often.
+        self.stuck_rest = (self.stuck_rest * 2).min(STUCK_REST_MAX);
+        self.busy.retain(|sink| {
+            let pumped = sink.pump();
+            if pumped == Pumped::Some {
+                self.stuck_rest = SLOW_REST;
+            }
+            pumped != Pumped::All
+        });
+        if self.busy.is_empty() {
+            self.stuck_rest = SLOW_REST;
+        }
+        some
+    }
+}

@@ -1,0 +1,110 @@
+//! The end of the log that a worker holds.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ballast_net::local_time;
+use ballast_wire::syslog::{DateTime, Level, LineText, Stamp};
+
+use crate::queue::{Pushed, Queue};
+use crate::set::LogSet;
+use crate::thread::Bell;
+
+/// Writes the lines of one worker. Made by [`crate::Logs::worker`]; each thread
+/// has its own.
+///
+/// Lines already written are still sent when it is dropped.
+pub struct WorkerLog {
+    queue: Arc<Queue>,
+    bell: Arc<Bell>,
+    unix_s: u64,
+    stamp: Stamp,
+}
+
+impl WorkerLog {
+    pub(crate) fn new(queue: Arc<Queue>, bell: Arc<Bell>) -> Self {
+        Self {
+            queue,
+            bell,
+            unix_s: u64::MAX,
+            stamp: Stamp::new(&DateTime::default()),
+        }
+    }
+
+    /// Writes a line to each target of `set` that wants it, dated now.
+    ///
+    /// Never waits and never fails: what does not fit is counted. Costs no
+    /// system call, but for the first line after a silence, which wakes the log
+    /// thread.
+    pub fn emit(&mut self, set: &LogSet, level: Level, message: &[u8]) {
+        let text = LineText {
+            structured_data: b"",
+            message,
+        };
+        self.emit_structured(set, level, text);
+    }
+
+    /// As [`WorkerLog::emit`], with structured data for RFC 5424 targets.
+    pub fn emit_structured(&mut self, set: &LogSet, level: Level, text: LineText<'_>) {
+        if !set.wants(level) {
+            return;
+        }
+        let microsecond = self.tick();
+        let cut = text.message.len().min(set.message_bytes_max);
+        let text = LineText {
+            message: &text.message[..cut],
+            ..text
+        };
+        let mut ring = false;
+        let mut batch = self.queue.lock();
+        for target in &set.targets {
+            let Some(level) = target.admits(level) else {
+                continue;
+            };
+            let bytes_max = target.line_bytes_max;
+            let write = |out: &mut Vec<u8>| {
+                let origin = &target.origin;
+                origin.write_line(out, level, &self.stamp, microsecond, text, bytes_max);
+            };
+            match batch.push(&target.sink, write) {
+                Pushed::First => ring = true,
+                Pushed::Hurry => self.bell.hurry(),
+                Pushed::Queued => {}
+                Pushed::Refused => target.sink.drop_lines(1),
+            }
+        }
+        drop(batch);
+        if ring {
+            self.bell.ring();
+        }
+    }
+
+    /// Reads the clock, makes a new stamp if the second is new, and answers the
+    /// microsecond.
+    fn tick(&mut self) -> u32 {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        if now.as_secs() != self.unix_s {
+            self.unix_s = now.as_secs();
+            let local = local_time(i64::try_from(self.unix_s).unwrap_or(i64::MAX));
+            self.stamp = Stamp::new(&DateTime {
+                year: local.year,
+                month: local.month,
+                day: local.day,
+                hour: local.hour,
+                minute: local.minute,
+                second: local.second,
+                utc_offset_s: local.utc_offset_s,
+            });
+        }
+        now.subsec_micros()
+    }
+}
+
+impl fmt::Debug for WorkerLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerLog").finish_non_exhaustive()
+    }
+}
