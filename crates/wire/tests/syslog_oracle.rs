@@ -1,5 +1,6 @@
 //! Lines of every format, compared byte for byte with those of the HAProxy
 //! that is installed.
+#![expect(clippy::unwrap_used, reason = "a test; the lint knows unit tests only")]
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
