@@ -165,7 +165,7 @@ enum Engine {
     Least([Least; 2]),
     Map(Map),
     Ring([Ring; 2]),
-    Rota([Rota; 2]),
+    Rota(Box<[Rota; 2]>),
 }
 
 /// What serves now.
@@ -718,7 +718,7 @@ impl Engine {
             }
             Algorithm::Hash(Method::MapBased) | Algorithm::StaticRr => Self::Map(Map::default()),
             Algorithm::LeastConn => Self::Least(Default::default()),
-            Algorithm::RoundRobin => Self::Rota(Default::default()),
+            Algorithm::RoundRobin => Self::Rota(Box::default()),
         }
     }
 }

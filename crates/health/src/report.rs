@@ -1,0 +1,301 @@
+//! What is said about a change: log lines, equal to HAProxy's to the byte.
+
+use std::fmt::{self, Write as _};
+
+use crate::machine::{Check, Operational};
+use crate::status::{CheckResult, CheckStatus, Verdict};
+
+/// Syslog severity of a line, by HAProxy's names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Level {
+    /// Down, going into maintenance. (`[WARNING]` on the console.)
+    Alert,
+    /// A backend without servers. (`[ALERT]` on the console.)
+    Emerg,
+    /// Everything else. (`[WARNING]` on the console.)
+    Notice,
+}
+
+/// Why a server changed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Cause {
+    /// A check or agent found something, or traffic did.
+    Check(Verdict),
+    /// `set server ... health|agent`.
+    Cli,
+    /// Nobody in particular (slow start ended).
+    None,
+    /// The server it tracks changed.
+    Tracked,
+}
+
+/// What changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Change {
+    /// Running to stopped.
+    Down,
+    /// Begins to drain; tells whether the server was down.
+    EntersDrain {
+        /// It was down already.
+        was_down: bool,
+    },
+    /// Goes into maintenance; tells whether the server was down.
+    EntersMaint {
+        /// It was down already.
+        was_down: bool,
+    },
+    /// No longer drains.
+    LeavesDrain,
+    /// No longer in maintenance; forced means not inherited.
+    LeavesMaint {
+        /// Maintenance was forced, not inherited.
+        forced: bool,
+    },
+    /// Something else changed while draining.
+    RemainsDrain,
+    /// No new sessions (404, or forced).
+    Stopping,
+    /// Stopped or stopping to running; also the end of a slow start.
+    Up,
+}
+
+/// A change to log and to pass on to servers that track this one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Transition {
+    /// Why.
+    pub cause: Cause,
+    /// What.
+    pub change: Change,
+    /// Whether it drains (afterwards).
+    pub drains: bool,
+    /// Operating state afterwards.
+    pub operational: Operational,
+    /// Whether it follows from the tracked server's change.
+    pub via_tracked: bool,
+}
+
+/// Figures of the backend after the change took effect.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// Usable servers that are not backups.
+    pub active: u32,
+    /// Usable backup servers.
+    pub backup: u32,
+    /// Requests waiting in the server's or backend's queue.
+    pub queued: u32,
+    /// Requests taken from its queue to be given to others (down) or to it (up).
+    pub requeued: u32,
+    /// Sessions the server still has.
+    pub sessions: u32,
+}
+
+impl Transition {
+    /// Severity of the line.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self.change {
+            Change::Down | Change::EntersMaint { was_down: false } if !self.drains => Level::Alert,
+            _ => Level::Notice,
+        }
+    }
+
+    /// The line.
+    ///
+    /// `tracked` is `backend/server` of the tracked server, if any. `reasons` is false where
+    /// `option log-health-checks` already told the reason in a line of its own.
+    #[must_use]
+    pub fn line(
+        &self,
+        backend: &str,
+        server: &str,
+        is_backup: bool,
+        tracked: Option<&str>,
+        reasons: bool,
+        counts: &Counts,
+    ) -> String {
+        let mut line = String::with_capacity(192);
+        let kind = if is_backup { "Backup " } else { "" };
+        // Writing to a String cannot fail, here and below.
+        let _ = write!(line, "{kind}Server {backend}/{server} ");
+        let via = Via(if self.via_tracked { tracked } else { None });
+        let up = if self.operational == Operational::Stopped {
+            "DOWN"
+        } else {
+            "UP"
+        };
+        let _ = match self.change {
+            Change::Down => write!(line, "is DOWN{via}{}", self.reason(reasons)),
+            Change::Up => write!(line, "is UP{via}{}", self.reason(reasons)),
+            Change::Stopping => write!(line, "is stopping{via}{}", self.reason(reasons)),
+            Change::EntersDrain { .. } => write!(line, "enters drain state{via}"),
+            Change::RemainsDrain => write!(line, "remains in forced drain mode"),
+            Change::LeavesDrain => write!(line, "is {up} (leaving forced drain)"),
+            Change::EntersMaint { was_down: true } => {
+                write!(line, "was DOWN and now enters maintenance{via}")
+            }
+            Change::EntersMaint { was_down: false } => {
+                write!(line, "is going DOWN for maintenance{via}")
+            }
+            Change::LeavesMaint { forced } => {
+                let mode = if self.drains { "DRAIN" } else { "READY" };
+                let how = if forced { "forced " } else { "" };
+                write!(line, "is {up}/{mode} (leaving {how}maintenance)")
+            }
+        };
+        line.push('.');
+        self.figures(&mut line, counts);
+        line
+    }
+
+    fn figures(&self, line: &mut String, counts: &Counts) {
+        let leaves = match self.change {
+            Change::Down | Change::EntersMaint { was_down: false } => true,
+            Change::EntersDrain { was_down } => was_down,
+            Change::Stopping | Change::Up => false,
+            Change::EntersMaint { was_down: true }
+            | Change::LeavesDrain
+            | Change::LeavesMaint { .. }
+            | Change::RemainsDrain => return,
+        };
+        let Counts {
+            active,
+            backup,
+            queued,
+            requeued,
+            sessions,
+        } = counts;
+        let on_backup = if *active == 0 && *backup > 0 {
+            " Running on backup."
+        } else {
+            ""
+        };
+        let _ = if leaves {
+            write!(
+                line,
+                " {active} active and {backup} backup servers left.{on_backup} {sessions} \
+                 sessions active, {requeued} requeued, {queued} remaining in queue."
+            )
+        } else {
+            write!(
+                line,
+                " {active} active and {backup} backup servers online.{on_backup} {requeued} \
+                 sessions requeued, {queued} total in queue."
+            )
+        };
+    }
+
+    fn reason(&self, reasons: bool) -> Reason<'_> {
+        match &self.cause {
+            Cause::Check(verdict) if reasons => Reason::Check(verdict),
+            Cause::Cli => Reason::Cli,
+            Cause::Check(_) | Cause::None | Cause::Tracked => Reason::None,
+        }
+    }
+}
+
+/// A line of `option log-health-checks`: a check whose outcome or counter is new.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CheckReport {
+    /// Whether an agent said it.
+    pub agent: bool,
+    /// Fall limit.
+    pub fall: u32,
+    /// Health counter afterwards.
+    pub health: u32,
+    /// Rise limit.
+    pub rise: u32,
+    /// What was found.
+    pub verdict: Verdict,
+    /// Whether the server's weight is zero.
+    pub weightless: bool,
+}
+
+impl CheckReport {
+    pub(crate) fn new(agent: bool, check: &Check, verdict: &Verdict, weightless: bool) -> Self {
+        let (fall, rise) = (check.settings.fall, check.settings.rise);
+        let verdict = verdict.clone();
+        Self {
+            agent,
+            fall,
+            health: check.health,
+            rise,
+            verdict,
+            weightless,
+        }
+    }
+
+    /// The line (severity notice).
+    #[must_use]
+    pub fn line(&self, backend: &str, server: &str, is_backup: bool) -> String {
+        let who = if self.agent { "Agent" } else { "Health" };
+        let kind = if is_backup { "backup " } else { "" };
+        let how = match self.verdict.status.result() {
+            CheckResult::Conditional => "conditionally succeeded",
+            CheckResult::Passed => "succeeded",
+            CheckResult::Failed | CheckResult::Neutral | CheckResult::Unknown => "failed",
+        };
+        let reason = Reason::Check(&self.verdict);
+        let (step, of, state) = if self.health >= self.rise {
+            let state = if self.weightless { "DRAIN" } else { "UP" };
+            (self.health - self.rise + 1, self.fall, state)
+        } else {
+            (self.health, self.rise, "DOWN")
+        };
+        format!(
+            "{who} check for {kind}server {backend}/{server} {how}{reason}, status: {step}/{of} \
+             {state}."
+        )
+    }
+}
+
+/// What a backend without usable servers is said to have, after its name.
+pub const NO_SERVER: &str = "has no server available!";
+
+/// The line for a backend whose last usable server went (severity emergency). On the console the
+/// name stands in quotes.
+#[must_use]
+pub fn no_server_line(backend: &str, console: bool) -> String {
+    if console {
+        format!("backend '{backend}' {NO_SERVER}")
+    } else {
+        format!("backend {backend} {NO_SERVER}")
+    }
+}
+
+struct Via<'a>(Option<&'a str>);
+
+impl fmt::Display for Via<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0
+            .map_or(Ok(()), |tracked| write!(out, " via {tracked}"))
+    }
+}
+
+enum Reason<'a> {
+    Check(&'a Verdict),
+    Cli,
+    None,
+}
+
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = match self {
+            Self::Check(verdict) => verdict,
+            Self::Cli => return out.write_str(", changed from CLI"),
+            Self::None => return Ok(()),
+        };
+        write!(out, ", reason: {}", verdict.status.description())?;
+        if verdict.status.has_code() {
+            write!(out, ", code: {}", verdict.code.unwrap_or(0))?;
+        }
+        if !verdict.info.is_empty() {
+            write!(out, ", info: \"{}\"", verdict.info)?;
+        }
+        match verdict.duration_ms {
+            Some(duration) if verdict.status != CheckStatus::Observed => {
+                write!(out, ", check duration: {duration}ms")
+            }
+            _ => Ok(()),
+        }
+    }
+}

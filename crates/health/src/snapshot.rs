@@ -1,0 +1,113 @@
+//! State that outlives a process: `show servers state` and handover.
+
+use crate::admin::Admin;
+use crate::machine::{Health, Operational};
+use crate::status::CheckStatus;
+
+/// The columns of `show servers state` that belong to health, as numbers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Snapshot {
+    /// `srv_admin_state`.
+    pub admin_state: u8,
+    /// Health counter of the agent (not a column; for handover).
+    pub agent_health: u32,
+    /// `srv_agent_state`.
+    pub agent_state: u8,
+    /// `srv_check_health`.
+    pub check_health: u32,
+    /// `srv_check_result`.
+    pub check_result: u8,
+    /// `srv_check_state`.
+    pub check_state: u8,
+    /// `srv_check_status`.
+    pub check_status: u8,
+    /// `srv_op_state`.
+    pub op_state: u8,
+    /// `srv_time_since_last_change`, in seconds.
+    pub since_change_s: u64,
+    /// `srv_iweight`.
+    pub weight_initial: u32,
+    /// `srv_uweight`.
+    pub weight_user: u32,
+}
+
+impl Snapshot {
+    const AGENT: u8 = 0x10;
+    const CONFIGURED: u8 = 0x02;
+    const ENABLED: u8 = 0x04;
+    const IN_PROGRESS: u8 = 0x01;
+    const PAUSED: u8 = 0x08;
+}
+
+impl Health {
+    /// The state in numbers.
+    #[must_use]
+    pub fn snapshot(&self, now_ms: u64) -> Snapshot {
+        let settings = self.settings();
+        let bits = |configured: bool, enabled: bool, running: bool, paused: bool| {
+            u8::from(configured) * Snapshot::CONFIGURED
+                | u8::from(configured && enabled) * Snapshot::ENABLED
+                | u8::from(running) * Snapshot::IN_PROGRESS
+                | u8::from(configured && paused) * Snapshot::PAUSED
+        };
+        let paused = self.admin().is_maint();
+        let (check, agent) = (self.check(), self.agent());
+        let agent_bits = bits(
+            settings.agent.is_some(),
+            agent.enabled,
+            agent.running,
+            false,
+        );
+        let agent_flag = u8::from(settings.agent.is_some()) * Snapshot::AGENT;
+        Snapshot {
+            admin_state: self.admin().bits(),
+            agent_health: agent.health,
+            agent_state: agent_bits | agent_flag,
+            check_health: check.health,
+            check_result: check.last.status.result() as u8,
+            check_state: bits(
+                settings.check.is_some(),
+                check.enabled,
+                check.running,
+                paused,
+            ),
+            check_status: check.last.status.number(),
+            op_state: self.operational().number(),
+            since_change_s: self.seconds_since_change(now_ms),
+            weight_initial: settings.weight,
+            weight_user: self.weight_user(),
+        }
+    }
+
+    /// Takes over what another process believed. Counters are held within this server's limits; a
+    /// configured maintenance stays although the other did not know it; unknown numbers are
+    /// ignored. No effects: call before anything is balanced, then ask [`Health::balance`].
+    pub fn restore(&mut self, snapshot: &Snapshot, now_ms: u64) {
+        let kept = if self.admin().has(Admin::CONFIGURED_MAINT) {
+            Admin::CONFIGURED_MAINT.with(Admin::FORCED_MAINT)
+        } else {
+            Admin::default()
+        };
+        // What is inherited is told again by the tracked server.
+        let admin = Admin::from_bits(snapshot.admin_state)
+            .without(Admin::INHERITED_MAINT)
+            .without(Admin::INHERITED_DRAIN)
+            .without(Admin::CONFIGURED_MAINT)
+            .with(kept);
+        let operational = Operational::from_number(snapshot.op_state);
+        let status = CheckStatus::from_number(snapshot.check_status)
+            .filter(|status| status.result() as u8 == snapshot.check_result);
+        let changed_ms = now_ms.saturating_sub(snapshot.since_change_s.saturating_mul(1000));
+        self.take_over(admin, operational, changed_ms, snapshot.weight_user);
+        let check_on = snapshot.check_state & Snapshot::ENABLED != 0;
+        let agent_on = snapshot.agent_state & Snapshot::ENABLED != 0;
+        self.take_over_checks(
+            (
+                snapshot.check_health,
+                check_on,
+                status.unwrap_or(CheckStatus::Init),
+            ),
+            (snapshot.agent_health, agent_on),
+        );
+    }
+}

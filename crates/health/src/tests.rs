@@ -1,0 +1,455 @@
+//! Lines and states recorded from HAProxy 2.6, and properties that hold for any opinions.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const CHECKED: Settings = Settings {
+    agent: None,
+    check: Some(CheckSettings::HEALTH),
+    error_limit: 3,
+    init_state: InitState::Up,
+    observe: Some(Observe::Layer7),
+    on_error: OnError::FailCheck,
+    on_marked_down_shutdown: false,
+    on_marked_up_shutdown_backups: false,
+    slowstart_ms: 0,
+    tracks: false,
+    weight: 10,
+};
+
+fn passed() -> Verdict {
+    Verdict::new(CheckStatus::L4Ok, 0)
+}
+
+fn refused() -> Verdict {
+    Verdict::new(CheckStatus::L4Connection, 0).with_info("Connection refused")
+}
+
+fn changes(effects: &[Effect]) -> Vec<Change> {
+    let change = |effect: &Effect| match effect {
+        Effect::Transition(transition) => Some(transition.change),
+        _ => None,
+    };
+    effects.iter().filter_map(change).collect()
+}
+
+fn lines(effects: &[Effect], reasons: bool, counts: &Counts) -> Vec<String> {
+    let line = |effect: &Effect| match effect {
+        Effect::Transition(change) => Some(change.line("be", "s1", false, None, reasons, counts)),
+        Effect::CheckReport(report) => Some(report.line("be", "s1", false)),
+        _ => None,
+    };
+    effects.iter().filter_map(line).collect()
+}
+
+#[test]
+fn the_first_failure_takes_an_unchecked_server_down() {
+    let mut server = Health::new(CHECKED, false, 0);
+    assert_eq!(server.status_text(&server, None), "UP 1/3");
+    assert_eq!(server.check().interval_ms(), 2000);
+    let effects = server.check_done(10, refused());
+    assert_eq!(changes(&effects), [Change::Down]);
+    assert_eq!(
+        effects[0],
+        Effect::Balance(Balance {
+            step: 16,
+            usable: false,
+            weight_user: 10
+        })
+    );
+    assert!(effects.contains(&Effect::RequeuePending));
+    let counts = Counts {
+        active: 1,
+        ..Counts::default()
+    };
+    assert_eq!(
+        lines(&effects, true, &counts)[1],
+        "Server be/s1 is DOWN, reason: Layer4 connection problem, info: \"Connection refused\", \
+         check duration: 0ms. 1 active and 0 backup servers left. 0 sessions active, 0 requeued, \
+         0 remaining in queue."
+    );
+    assert_eq!(
+        lines(
+            &effects,
+            false,
+            &Counts {
+                backup: 1,
+                ..Counts::default()
+            }
+        ),
+        [
+            "Health check for server be/s1 failed, reason: Layer4 connection problem, info: \
+             \"Connection refused\", check duration: 0ms, status: 0/2 DOWN.",
+            "Server be/s1 is DOWN. 0 active and 1 backup servers left. Running on backup. \
+             0 sessions active, 0 requeued, 0 remaining in queue.",
+        ]
+    );
+}
+
+#[test]
+fn rise_and_fall_are_counted_as_haproxy_counts() {
+    let mut server = Health::new(CHECKED, false, 0);
+    server.check_done(1, passed());
+    let mut seen = vec![server.status_text(&server, None)];
+    for verdict in [
+        refused(),
+        refused(),
+        refused(),
+        refused(),
+        passed(),
+        passed(),
+        passed(),
+    ] {
+        server.check_done(2, verdict);
+        seen.push(server.status_text(&server, None));
+        server.check_invariants();
+    }
+    assert_eq!(
+        seen,
+        [
+            "UP", "UP 2/3", "UP 1/3", "DOWN", "DOWN", "DOWN 1/2", "UP", "UP"
+        ]
+    );
+    assert_eq!(server.counters().failed_checks, 3);
+    assert_eq!(server.counters().down_transitions, 1);
+}
+
+#[test]
+fn intervals_follow_the_state() {
+    let check = CheckSettings {
+        downinter_ms: Some(9000),
+        fastinter_ms: Some(300),
+        ..CheckSettings::HEALTH
+    };
+    let mut server = Health::new(
+        Settings {
+            check: Some(check),
+            ..CHECKED
+        },
+        false,
+        0,
+    );
+    let mut seen = vec![server.check().interval_ms()];
+    for verdict in [
+        passed(),
+        refused(),
+        refused(),
+        refused(),
+        passed(),
+        passed(),
+    ] {
+        server.check_done(2, verdict);
+        seen.push(server.check().interval_ms());
+    }
+    assert_eq!(seen, [300, 2000, 300, 300, 9000, 300, 2000]);
+}
+
+#[test]
+fn a_404_drains_only_who_is_up() {
+    let maybe = || Verdict::new(CheckStatus::L7Conditional, 0).with_code(404);
+    let mut server = Health::new(CHECKED, false, 0);
+    server.check_done(1, passed());
+    assert_eq!(changes(&server.check_done(2, maybe())), [Change::Stopping]);
+    assert_eq!(server.status_text(&server, None), "NOLB");
+    assert_eq!(changes(&server.check_done(3, passed())), [Change::Up]);
+    for _ in 0..3 {
+        server.check_done(4, refused());
+    }
+    for _ in 0..5 {
+        assert!(changes(&server.check_done(5, maybe())).is_empty());
+    }
+    assert_eq!(server.status_text(&server, None), "DOWN");
+    assert_eq!(server.check().last.status, CheckStatus::L7Status);
+}
+
+#[test]
+fn traffic_speaks_as_configured() {
+    let after = |on_error, healthy: bool| {
+        let mut server = Health::new(
+            Settings {
+                on_error,
+                ..CHECKED
+            },
+            false,
+            0,
+        );
+        if healthy {
+            server.check_done(1, passed());
+        }
+        assert!(server.observed(2, Observed::WrongStatus).is_empty());
+        assert!(server.observed(2, Observed::Response).is_empty());
+        assert!(server.observed(2, Observed::WrongStatus).is_empty());
+        assert!(server.observed(2, Observed::ReadTimeout).is_empty());
+        let effects = server.observed(2, Observed::from_status(500));
+        assert_eq!(
+            effects
+                .last()
+                .filter(|last| **last != Effect::RequeuePending)
+                .is_some(),
+            effects.last() == Some(&Effect::Fastinter)
+        );
+        assert!(effects.contains(&Effect::Fastinter));
+        (
+            server.status_text(&server, None),
+            lines(&effects, true, &Counts::default()),
+        )
+    };
+    assert_eq!(after(OnError::Fastinter, true).0, "UP");
+    assert_eq!(after(OnError::FailCheck, true).0, "UP 2/3");
+    let (status, said) = after(OnError::SuddenDeath, true);
+    assert_eq!(status, "UP 1/3");
+    assert_eq!(
+        said,
+        [
+            "Health check for server be/s1 failed, reason: Health analyze, info: \"Detected 3 \
+          consecutive errors, last one was: Wrong http response\", status: 1/3 UP."
+        ]
+    );
+    let (status, said) = after(OnError::MarkDown, true);
+    assert_eq!(status, "DOWN");
+    assert_eq!(
+        said[1],
+        "Server be/s1 is DOWN, reason: Health analyze, info: \"Detected 3 consecutive errors, \
+         last one was: Wrong http response\". 0 active and 0 backup servers left. 0 sessions \
+         active, 0 requeued, 0 remaining in queue."
+    );
+}
+
+#[test]
+fn a_slow_start_takes_sixteen_steps() {
+    let settings = Settings {
+        slowstart_ms: 4000,
+        ..CHECKED
+    };
+    let mut server = Health::new(settings, false, 0);
+    server.check_done(1, refused());
+    server.check_done(1000, passed());
+    let effects = server.check_done(2000, passed());
+    assert_eq!(
+        effects[0],
+        Effect::Balance(Balance {
+            step: 1,
+            usable: true,
+            weight_user: 10
+        })
+    );
+    assert_eq!(server.throttled_maxconn(100, 2500), 1);
+    let mut seen = Vec::new();
+    for now in [2000, 3000, 3999, 4000, 5000, 5999] {
+        server.tick(now);
+        seen.push((server.balance().step, server.throttle_percent()));
+        server.check_invariants();
+    }
+    let steps = [(1, 6), (5, 31), (5, 31), (9, 56), (13, 81), (13, 81)];
+    assert_eq!(seen, steps.map(|(step, percent)| (step, Some(percent))));
+    assert_eq!(server.throttled_maxconn(100, 4000), 50);
+    assert_eq!(server.tick_delay_ms(), Some(1000));
+    assert_eq!(changes(&server.tick(6000)), [Change::Up]);
+    assert_eq!(
+        (server.throttle_percent(), server.tick_delay_ms()),
+        (None, None)
+    );
+}
+
+#[test]
+fn init_state_is_what_is_believed_first() {
+    for (init_state, status, needed) in [
+        (InitState::Up, "UP 1/3", 0),
+        (InitState::FullyUp, "UP", 0),
+        (InitState::Down, "DOWN 1/2", 1),
+        (InitState::FullyDown, "DOWN", 2),
+    ] {
+        let mut server = Health::new(
+            Settings {
+                init_state,
+                ..CHECKED
+            },
+            false,
+            0,
+        );
+        assert_eq!(server.status_text(&server, None), status);
+        let mut count = 0;
+        while !server.balance().usable {
+            server.check_done(1, passed());
+            count += 1;
+        }
+        assert_eq!(count, needed, "{init_state:?}");
+        server.set_maint(2);
+        server.set_ready(3);
+        assert_eq!(
+            server.status_text(&server, None),
+            status,
+            "again after maintenance"
+        );
+    }
+}
+
+#[test]
+fn sessions_end_when_asked_for() {
+    let settings = Settings {
+        on_marked_down_shutdown: true,
+        on_marked_up_shutdown_backups: true,
+        ..CHECKED
+    };
+    let mut server = Health::new(settings, false, 0);
+    assert!(
+        server
+            .check_done(1, refused())
+            .contains(&Effect::ShutdownSessions)
+    );
+    server.check_done(2, passed());
+    assert!(
+        server
+            .check_done(3, passed())
+            .contains(&Effect::ShutdownBackupSessions)
+    );
+    assert!(server.set_maint(4).contains(&Effect::ShutdownSessions));
+}
+
+#[test]
+fn an_agents_line_is_read_word_by_word() {
+    let said = parse_agent(b"75%, ready\tUP maxconn:30 odd #all is well\r\nmore");
+    assert_eq!(said.weight_percent, Some(75));
+    assert_eq!(said.admin, Some(AgentAdmin::Ready));
+    assert_eq!(said.state, Some(AgentState::Up));
+    assert_eq!(said.maxconn, Some(30));
+    assert_eq!(said.unknown.as_deref(), Some("odd"));
+    assert_eq!(said.note, "all is well");
+    assert_eq!(
+        parse_agent(b"down#because").unknown.as_deref(),
+        Some("down#because")
+    );
+    assert_eq!(parse_agent(b""), AgentAnswer::default());
+}
+
+#[test]
+fn levels_and_console_forms() {
+    let mut server = Health::new(CHECKED, false, 0);
+    let effects = server.check_done(1, refused());
+    let Some(Effect::Transition(down)) = effects.get(2) else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(down.level(), Level::Alert);
+    assert_eq!(
+        no_server_line("b1", false),
+        "backend b1 has no server available!"
+    );
+    assert_eq!(
+        no_server_line("b1", true),
+        "backend 'b1' has no server available!"
+    );
+}
+
+#[derive(Clone, Debug)]
+enum Opinion {
+    Agent(String),
+    Check(CheckStatus),
+    Drain,
+    Force(Forced),
+    Maint,
+    Observed(Observed),
+    Ready,
+    Resolved(bool),
+    Tick,
+    Weight(u32),
+}
+
+fn opinion() -> impl Strategy<Value = Opinion> {
+    let verdicts = prop::sample::select(vec![
+        CheckStatus::L4Ok,
+        CheckStatus::L4Connection,
+        CheckStatus::L7Ok,
+        CheckStatus::L7Conditional,
+        CheckStatus::L7Status,
+        CheckStatus::Checked,
+    ]);
+    let words = prop::sample::select(vec!["up", "down", "drain", "ready", "maint", "50%", "x"]);
+    let forced = prop::sample::select(vec![Forced::Down, Forced::Stopping, Forced::Up]);
+    prop_oneof![
+        4 => verdicts.prop_map(Opinion::Check),
+        2 => (words.clone(), words).prop_map(|(a, b)| Opinion::Agent(format!("{a} {b}"))),
+        1 => forced.prop_map(Opinion::Force),
+        1 => Just(Opinion::Drain),
+        1 => Just(Opinion::Maint),
+        2 => Just(Opinion::Ready),
+        1 => any::<bool>().prop_map(Opinion::Resolved),
+        2 => Just(Opinion::Tick),
+        1 => (0_u32..400).prop_map(Opinion::Weight),
+        1 => Just(Opinion::Observed(Observed::ConnectError)),
+    ]
+}
+
+fn hold(server: &mut Health, now: u64, opinion: &Opinion) -> Vec<Effect> {
+    match opinion {
+        Opinion::Agent(line) => server.agent_done(now, &parse_agent(line.as_bytes()), 1),
+        Opinion::Check(status) => server.check_done(now, Verdict::new(*status, 1)),
+        Opinion::Drain => server.set_drain(now),
+        Opinion::Force(forced) => server.force_health(now, *forced),
+        Opinion::Maint => server.set_maint(now),
+        Opinion::Observed(observed) => server.observed(now, *observed),
+        Opinion::Ready => server.set_ready(now),
+        Opinion::Resolved(resolved) => server.set_resolved(now, *resolved),
+        Opinion::Tick => server.tick(now),
+        Opinion::Weight(weight) => server.set_weight(now, *weight),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn any_opinions_keep_the_books(
+        opinions in prop::collection::vec((opinion(), 0_u64..3000), 0..60),
+        slowstart_ms in prop::sample::select(vec![0_u64, 1500, 7000]),
+        agent: bool,
+        disabled: bool,
+    ) {
+        let agent = agent.then_some(CheckSettings::AGENT);
+        let settings = Settings { agent, slowstart_ms, ..CHECKED };
+        let mut server = Health::new(settings, disabled, 0);
+        let tracker = Settings { check: None, observe: None, tracks: true, ..CHECKED };
+        let mut follower = Health::new(tracker, false, 0);
+        follower.follow(0, &server);
+        let mut told = server.balance();
+        let mut now = 0;
+        for (opinion, pause) in &opinions {
+            now += pause;
+            let effects = hold(&mut server, now, opinion);
+            server.check_invariants();
+            for effect in &effects {
+                if let Effect::Balance(balance) = effect {
+                    told = *balance;
+                }
+            }
+            prop_assert_eq!(told, server.balance(), "the balancer knows after {:?}", opinion);
+            if effects.iter().any(|effect| matches!(effect, Effect::Transition(_))) {
+                follower.follow(now, &server);
+                follower.check_invariants();
+            }
+            let stopping = server.operational() == Operational::Stopping;
+            prop_assert!(stopping || follower.balance().usable == server.balance().usable);
+            let snapshot = server.snapshot(now);
+            let mut heir = Health::new(settings, false, now);
+            heir.restore(&snapshot, now);
+            prop_assert_eq!(heir.snapshot(now).op_state, snapshot.op_state);
+            heir.check_invariants();
+            prop_assert_eq!(heir.check().health, server.check().health);
+            prop_assert_eq!(heir.balance().usable, server.balance().usable);
+            prop_assert!(!server.status_text(&server, None).is_empty());
+        }
+    }
+
+    #[test]
+    fn spreading_stays_within_its_percentage(interval in 1_u64..100_000, percent in 0_u32..60, random: u64) {
+        let spread = spread_interval_ms(interval, percent, random);
+        let reach = interval * u64::from(percent.min(50)) / 100;
+        prop_assert!((interval - reach..=interval + reach).contains(&spread));
+    }
+
+    #[test]
+    fn no_agent_line_breaks_the_reader(line: Vec<u8>) {
+        let said = parse_agent(&line);
+        prop_assert!(said.note.len() <= 3 * line.len());
+    }
+}
