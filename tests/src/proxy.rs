@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -226,6 +226,33 @@ impl Proxy {
     #[must_use]
     pub fn descriptor_count(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, Iterator::count)
+    }
+
+    /// How much memory of the process is resident.
+    #[must_use]
+    pub fn resident_bytes(&self) -> usize {
+        // `size resident shared ...`, in pages.
+        let statm = fs::read_to_string(format!("/proc/{}/statm", self.pid())).unwrap_or_default();
+        let pages = statm
+            .split(' ')
+            .nth(1)
+            .and_then(|pages| pages.parse::<usize>().ok());
+        pages.unwrap_or(0) * rustix::param::page_size()
+    }
+
+    /// The processor time of the process until now, in steps of ten milliseconds.
+    #[must_use]
+    pub fn processor_time(&self) -> Duration {
+        // After the name in parentheses: state, ten more, utime, stime, in ticks.
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
+        let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let ticks: u64 = after_name
+            .split_ascii_whitespace()
+            .skip(11)
+            .take(2)
+            .filter_map(|ticks| ticks.parse::<u64>().ok())
+            .sum();
+        Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second())
     }
 
     /// Sends a signal to the process.

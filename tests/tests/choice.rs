@@ -1,0 +1,152 @@
+//! The server chosen for a key is HAProxy's, for every algorithm that hashes one: who moves from
+//! HAProxy to Ballast, or runs both side by side, keeps warm caches warm.
+//!
+//! Both programs run one configuration with a port for each way of choosing, and get the same
+//! 10,000 keys.
+
+use ballast_tests::origin::answer;
+use ballast_tests::{Client, Origin, Program, Proxy, free_port};
+
+/// Keys asked in each way.
+const KEYS: usize = 10_000;
+/// Requests in flight on the connection.
+const BATCH: usize = 100;
+const FUNCTIONS: &[&str] = &["sdbm", "djb2", "wt6", "crc32"];
+/// Uneven on purpose: weights and their common divisor take part in each choice.
+const WEIGHTS: &[u16] = &[10, 20, 30, 7, 1];
+
+/// One way of choosing.
+struct Way {
+    /// Lines of the backend.
+    lines: String,
+    port: u16,
+    /// `disabled` on the third server, other weights: what remains must be chosen alike too.
+    is_changed: bool,
+}
+
+fn ways() -> Vec<Way> {
+    let mut ways = Vec::new();
+    for kind in ["map-based", "consistent"] {
+        for function in FUNCTIONS {
+            for avalanche in ["", " avalanche"] {
+                let lines =
+                    format!("balance hdr(x-key)\n    hash-type {kind} {function}{avalanche}");
+                ways.push(Way {
+                    lines,
+                    port: free_port(),
+                    is_changed: false,
+                });
+            }
+        }
+        for asked in [
+            "balance uri",
+            "balance uri whole",
+            "balance uri len 12 depth 2",
+            "balance url_param k",
+            "balance hdr(x-key)",
+            "balance source",
+        ] {
+            for is_changed in [false, true] {
+                let lines = format!("{asked}\n    hash-type {kind}");
+                ways.push(Way {
+                    lines,
+                    port: free_port(),
+                    is_changed,
+                });
+            }
+        }
+    }
+    ways
+}
+
+fn configuration(ways: &[Way], origins: &[Origin]) -> String {
+    let mut text = "\
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+"
+    .to_owned();
+    for way in ways {
+        text += &format!(
+            "listen at{0}\n    bind 127.0.0.1:{0}\n    {1}\n",
+            way.port, way.lines
+        );
+        for (number, (origin, weight)) in (1_u16..).zip(origins.iter().zip(WEIGHTS)) {
+            let weight = if way.is_changed {
+                weight + 3 * number
+            } else {
+                *weight
+            };
+            let state = if way.is_changed && number == 3 {
+                " disabled"
+            } else {
+                ""
+            };
+            let port = origin.port();
+            text += &format!("    server s{number} 127.0.0.1:{port} weight {weight}{state}\n");
+        }
+    }
+    text
+}
+
+/// The names of the servers that answered, in the order of the keys.
+fn choices(way: &Way, keys: &[String]) -> Vec<String> {
+    let mut client = Client::connect(way.port);
+    let mut chosen = Vec::with_capacity(keys.len());
+    for batch in keys.chunks(BATCH) {
+        let requests: String = batch
+            .iter()
+            .map(|key| {
+                format!("GET /a/{key}/b?k={key} HTTP/1.1\r\nHost: test\r\nX-Key: {key}\r\n\r\n")
+            })
+            .collect();
+        client.send(requests);
+        chosen.extend(batch.iter().map(|_| client.response().text()));
+    }
+    chosen
+}
+
+#[test]
+fn every_hash_chooses_what_haproxy_chooses() {
+    let origins: Vec<Origin> = ["1", "2", "3", "4", "5"]
+        .map(|name| Origin::start(move |_| answer(200, name)))
+        .into();
+    let ways = ways();
+    let configuration = configuration(&ways, &origins);
+    let ports: Vec<u16> = ways.iter().map(|way| way.port).collect();
+    // Short and long, numbers and words; the generator is the classic of the C standard.
+    let mut seed = 1_u32;
+    let keys: Vec<String> = (0..KEYS)
+        .map(|number| {
+            seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+            format!("{:x}", u64::from(seed) << (number % 30))
+        })
+        .collect();
+
+    let mut told: Vec<Vec<Vec<String>>> = Vec::new();
+    for program in Program::both() {
+        let _proxy = Proxy::start(&program, &configuration, &ports);
+        told.push(ways.iter().map(|way| choices(way, &keys)).collect());
+    }
+    for ((way, theirs), ours) in ways.iter().zip(&told[0]).zip(&told[1]) {
+        let different = theirs
+            .iter()
+            .zip(ours)
+            .filter(|(theirs, ours)| theirs != ours)
+            .count();
+        let lines = &way.lines;
+        assert_eq!(
+            different, 0,
+            "of {KEYS} keys, {lines}, changed: {}",
+            way.is_changed
+        );
+        let used: std::collections::BTreeSet<&String> = theirs.iter().collect();
+        let least = if lines.contains("source") { 1 } else { 3 };
+        assert!(
+            used.len() >= least,
+            "{lines}: the keys reach several servers: {used:?}"
+        );
+    }
+}

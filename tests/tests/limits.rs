@@ -1,0 +1,224 @@
+//! What clients cannot do to it: hold its buffers, spin it, keep others out.
+
+use std::time::{Duration, Instant};
+
+use ballast_tests::origin::answer;
+use ballast_tests::{Client, Origin, Program, Proxy, WAIT_MAX, free_port};
+
+/// A body that fits no chain of socket buffers.
+const LARGE_BYTES: usize = 64 << 20;
+
+fn configuration(port: u16, origin: &Origin, global: &str, timeouts: &str) -> String {
+    format!(
+        "global\n    nbthread 1\n    {global}\ndefaults\n    mode http\n    timeout connect 5s\n    \
+         {timeouts}\nfrontend www\n    bind 127.0.0.1:{port}\n    default_backend app\n\
+         backend app\n    server one 127.0.0.1:{}\n",
+        origin.port()
+    )
+}
+
+const PATIENT: &str = "timeout client 20s\n    timeout server 20s";
+
+/// Waits until it holds, and says what did not.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while !holds() {
+        assert!(Instant::now() < deadline, "in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn beyond_maxconn_clients_wait_and_nothing_spins() {
+    for program in Program::both() {
+        let (origin, port) = (Origin::saying("hello"), free_port());
+        let proxy = Proxy::start(
+            &program,
+            &configuration(port, &origin, "maxconn 10", PATIENT),
+            &[port],
+        );
+        let mut holders: Vec<Client> = (0..10).map(|_| Client::connect(port)).collect();
+        for holder in &mut holders {
+            assert_eq!(holder.get("/").status, 200);
+        }
+        // The kernel accepts these; the proxy must not, and must not ask again and again.
+        let mut waiting: Vec<Client> = (0..10).map(|_| Client::connect(port)).collect();
+        for client in &mut waiting {
+            client.send("GET /later HTTP/1.1\r\nHost: test\r\n\r\n");
+        }
+        let (served, before) = (origin.requests().len(), proxy.processor_time());
+        std::thread::sleep(Duration::from_millis(300));
+        let spent = proxy.processor_time().saturating_sub(before);
+        assert!(
+            spent <= Duration::from_millis(60),
+            "{}: {spent:?} for nothing",
+            program.name()
+        );
+        assert_eq!(
+            origin.requests().len(),
+            served,
+            "{}: nobody came in",
+            program.name()
+        );
+
+        drop(holders);
+        for client in &mut waiting {
+            assert_eq!(client.response().text(), "hello", "{}", program.name());
+        }
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_is_cut_and_costs_no_memory() {
+    for program in Program::both() {
+        let origin = Origin::start(|_| {
+            let mut bytes =
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE_BYTES}\r\n\r\n").into_bytes();
+            bytes.resize(bytes.len() + LARGE_BYTES, b'x');
+            bytes
+        });
+        let port = free_port();
+        let impatient = "timeout client 1s\n    timeout server 20s";
+        let proxy = Proxy::start(
+            &program,
+            &configuration(port, &origin, "", impatient),
+            &[port],
+        );
+        let (descriptors, memory) = (proxy.descriptor_count(), proxy.resident_bytes());
+        let mut deaf: Vec<Client> = (0..5).map(|_| Client::connect(port)).collect();
+        for client in &mut deaf {
+            client.send("GET /large HTTP/1.1\r\nHost: test\r\n\r\n");
+        }
+        eventually("all five are being answered", || origin.connections() >= 5);
+        eventually("all five are cut", || {
+            proxy.descriptor_count() <= descriptors
+        });
+        let grown = proxy.resident_bytes().saturating_sub(memory);
+        assert!(
+            grown < 16 << 20,
+            "{}: grown by {grown} bytes",
+            program.name()
+        );
+        for client in &mut deaf {
+            assert!(
+                client.rest().len() < LARGE_BYTES,
+                "{}: cut short",
+                program.name()
+            );
+        }
+    }
+}
+
+/// HAProxy 2.6 leaves it to `timeout server` once the head has gone out (504), and to
+/// `timeout http-request` while it buffers the request (408).
+#[test]
+fn a_body_that_stops_coming_is_cut() {
+    let impatient = "timeout client 300ms\n    timeout server 600ms";
+    let buffering = "timeout client 20s\n    timeout server 20s\n    timeout http-request 300ms\n    \
+                     option http-buffer-request";
+    for program in Program::both() {
+        for (timeouts, statuses) in [(impatient, [408, 504]), (buffering, [408, 408])] {
+            let (origin, port) = (Origin::saying("hello"), free_port());
+            let _proxy = Proxy::start(
+                &program,
+                &configuration(port, &origin, "", timeouts),
+                &[port],
+            );
+            let mut client = Client::connect(port);
+            client.send("POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n\r\npart");
+            let status = client.response().status;
+            assert!(statuses.contains(&status), "{}: {status}", program.name());
+            assert!(client.is_closed(), "{}", program.name());
+        }
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_a_504() {
+    for program in Program::both() {
+        let origin = Origin::start(|_| {
+            std::thread::sleep(Duration::from_millis(900));
+            answer(200, "too late")
+        });
+        let port = free_port();
+        let impatient = "timeout client 20s\n    timeout server 300ms";
+        let _proxy = Proxy::start(
+            &program,
+            &configuration(port, &origin, "", impatient),
+            &[port],
+        );
+        let started = Instant::now();
+        assert_eq!(
+            Client::get_once(port, "/").status,
+            504,
+            "{}",
+            program.name()
+        );
+        assert!(
+            started.elapsed() < Duration::from_millis(800),
+            "{}",
+            program.name()
+        );
+    }
+}
+
+#[test]
+fn a_head_that_does_not_fit_is_refused() {
+    for program in Program::both() {
+        let (origin, port) = (Origin::saying("hello"), free_port());
+        let proxy = Proxy::start(
+            &program,
+            &configuration(port, &origin, "", PATIENT),
+            &[port],
+        );
+        let mut client = Client::connect(port);
+        client.send(format!(
+            "GET / HTTP/1.1\r\nHost: t\r\nX: {}",
+            "x".repeat(20_000)
+        ));
+        let response = client
+            .try_response(false)
+            .expect("an answer comes before the head ends");
+        assert_eq!(response.status, 400, "{}", program.name());
+
+        let many: String = (0..300).map(|n| format!("X-{n}: y\r\n")).collect();
+        let mut client = Client::connect(port);
+        client.send(format!("GET / HTTP/1.1\r\nHost: t\r\n{many}\r\n"));
+        let response = client.try_response(false).expect("an answer comes");
+        assert_eq!(response.status, 400, "{}", program.name());
+        assert!(origin.requests().is_empty(), "{}", program.name());
+        eventually("both are closed", || {
+            drop(Client::connect(port));
+            proxy.descriptor_count() < 60
+        });
+    }
+}
+
+/// Idle connections hold no buffer: 2,000 of them cost less than their buffers would.
+#[test]
+fn idle_connections_hold_no_buffer() {
+    const IDLE: usize = 2_000;
+    for program in Program::both() {
+        let (origin, port) = (Origin::saying("hello"), free_port());
+        let proxy = Proxy::start(
+            &program,
+            &configuration(port, &origin, "maxconn 5000", PATIENT),
+            &[port],
+        );
+        let mut clients: Vec<Client> = (0..IDLE / 10).map(|_| Client::connect(port)).collect();
+        clients
+            .iter_mut()
+            .for_each(|client| assert_eq!(client.get("/").status, 200));
+        let before = proxy.resident_bytes();
+        let mut more: Vec<Client> = (0..IDLE).map(|_| Client::connect(port)).collect();
+        for client in &mut more {
+            assert_eq!(client.get("/").status, 200, "{}", program.name());
+        }
+        let each = (proxy.resident_bytes().saturating_sub(before)) / IDLE;
+        assert!(
+            each < 8 << 10,
+            "{}: {each} bytes for each idle connection",
+            program.name()
+        );
+    }
+}
