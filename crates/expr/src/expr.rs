@@ -9,6 +9,7 @@ use crate::fetch::{self, Fetch};
 use crate::link::{Files, Linker};
 use crate::pattern::{MapKind, Method, Store};
 use crate::phase::{Phase, Phases};
+use crate::regex::Regex;
 use crate::value::Kind;
 use crate::vars::VarName;
 
@@ -185,7 +186,10 @@ impl Expr {
             if self.convs.len() >= CONVERTERS_MAX {
                 return Err(Error::new("too many converters in one expression", at..end));
             }
-            let (args, end) = parse_args(word, row.args, text, at, end)?;
+            let (mut args, end) = parse_args(word, row.args, text, at, end)?;
+            if word == "regsub" {
+                ignore_case(&mut args)?;
+            }
             check_conv(row, &args).map_err(|error| Error {
                 range: at..end,
                 ..error
@@ -415,6 +419,17 @@ fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// The `i` among the flags of `regsub` belongs to its expression.
+fn ignore_case(args: &mut [Arg]) -> Result<(), Error> {
+    let [regex, _, flags] = args else {
+        return Ok(());
+    };
+    if flags.text.contains('i') {
+        regex.value = ArgValue::Regex(Regex::new(&regex.text, true)?);
+    }
+    Ok(())
 }
 
 fn check_conv(row: &Conv, args: &[Arg]) -> Result<(), Error> {

@@ -197,6 +197,12 @@ pub trait Facts {
         None
     }
 
+    /// The rules being evaluated are those of the response: words without a direction of their
+    /// own (`hdr`, `cookie`) then mean the response.
+    fn is_response_side(&self) -> bool {
+        false
+    }
+
     /// What is buffered of the request: all of it in TCP mode, the body in HTTP mode.
     fn request_data(&self) -> Option<&[u8]> {
         None

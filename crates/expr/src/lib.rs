@@ -8,6 +8,7 @@
 
 mod acl;
 mod args;
+mod calendar;
 mod conv;
 mod deeds;
 mod error;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::words::{ACL_WORDS, AclWord};
 use crate::error::{Error, nearest};
 use crate::expr::{Expr, Reference, fetch_name_end};
-use crate::fetch;
+use crate::fetch::{fetch, fetches};
 use crate::link::{Files, Slot};
 use crate::pattern::{self, Handle, Method, Store};
 use crate::value::Kind;
@@ -214,14 +214,16 @@ fn parse_sample(text: &str) -> Result<(Expr, Option<Method>), Error> {
     let word = &text[..end];
     let acl_word = ACL_WORDS.iter().find(|row| row.word == word);
     let row = match acl_word {
-        Some(AclWord { fetch, .. }) => fetch::fetch(fetch),
-        None => fetch::fetch(word),
+        Some(AclWord {
+            fetch: fetch_word, ..
+        }) => fetch(fetch_word),
+        None => fetch(word),
     };
     let Some(row) = row else {
         let known = ACL_WORDS
             .iter()
             .map(|row| row.word)
-            .chain(fetch::fetches().map(|row| row.word));
+            .chain(fetches().map(|row| row.word));
         return Err(Error::new(
             format!("unknown fetch method '{word}' in ACL expression '{text}'"),
             0..end,

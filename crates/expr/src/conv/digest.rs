@@ -1,7 +1,8 @@
 //! Hashes, ciphers and signatures, manual 7.3.1.
 
-use crate::args::ArgKind::{Int, Text};
+use crate::args::ArgKind::{Int, Text, Var};
 use crate::conv::{Conv, NONE, args, row};
+use crate::deeds::{arithmetic, digest};
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.
@@ -34,10 +35,28 @@ pub(super) const ROWS: &[Conv] = &[
         Kind::Bin,
         None,
     ),
-    row("crc32", args(0, &[Int]), Kind::Bin, Kind::Int, None),
-    row("crc32c", args(0, &[Int]), Kind::Bin, Kind::Int, None),
+    row(
+        "crc32",
+        args(0, &[Int]),
+        Kind::Bin,
+        Kind::Int,
+        Some(digest::conv_crc32),
+    ),
+    row(
+        "crc32c",
+        args(0, &[Int]),
+        Kind::Bin,
+        Kind::Int,
+        Some(digest::conv_crc32c),
+    ),
     row("digest", args(1, &[Text]), Kind::Bin, Kind::Bin, None),
-    row("djb2", args(0, &[Int]), Kind::Bin, Kind::Int, None),
+    row(
+        "djb2",
+        args(0, &[Int]),
+        Kind::Bin,
+        Kind::Int,
+        Some(digest::conv_djb2),
+    ),
     row("hmac", args(2, &[Text, Text]), Kind::Bin, Kind::Bin, None),
     row(
         "jwt_decrypt_cert",
@@ -88,19 +107,49 @@ pub(super) const ROWS: &[Conv] = &[
         Kind::Int,
         None,
     ),
-    row("sdbm", args(0, &[Int]), Kind::Bin, Kind::Int, None),
+    row(
+        "sdbm",
+        args(0, &[Int]),
+        Kind::Bin,
+        Kind::Int,
+        Some(digest::conv_sdbm),
+    ),
     row(
         "secure_memcmp",
-        args(1, &[Text]),
+        args(1, &[Var]),
         Kind::Bin,
         Kind::Bool,
-        None,
+        Some(arithmetic::secure_memcmp),
     ),
-    row("sha1", NONE, Kind::Bin, Kind::Bin, None),
-    row("sha2", args(0, &[Int]), Kind::Bin, Kind::Bin, None),
-    row("wt6", args(0, &[Int]), Kind::Bin, Kind::Int, None),
+    row("sha1", NONE, Kind::Bin, Kind::Bin, Some(digest::conv_sha1)),
+    row(
+        "sha2",
+        args(0, &[Int]),
+        Kind::Bin,
+        Kind::Bin,
+        Some(digest::conv_sha2),
+    ),
+    row(
+        "wt6",
+        args(0, &[Int]),
+        Kind::Bin,
+        Kind::Int,
+        Some(digest::conv_wt6),
+    ),
     row("x509_v_err_str", NONE, Kind::Int, Kind::Str, None),
     row("xxh3", args(0, &[Int]), Kind::Bin, Kind::Int, None),
-    row("xxh32", args(0, &[Int]), Kind::Bin, Kind::Int, None),
-    row("xxh64", args(0, &[Int]), Kind::Bin, Kind::Int, None),
+    row(
+        "xxh32",
+        args(0, &[Int]),
+        Kind::Bin,
+        Kind::Int,
+        Some(digest::conv_xxh32),
+    ),
+    row(
+        "xxh64",
+        args(0, &[Int]),
+        Kind::Bin,
+        Kind::Int,
+        Some(digest::conv_xxh64),
+    ),
 ];

@@ -2,15 +2,28 @@
 
 use crate::args::ArgKind::{Int, Text, Var};
 use crate::conv::{Conv, NONE, args, row};
+use crate::deeds::{proxy, text};
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.
 pub(super) const ROWS: &[Conv] = &[
     row("capture-req", args(1, &[Int]), Kind::Str, Kind::Str, None),
     row("capture-res", args(1, &[Int]), Kind::Str, Kind::Str, None),
-    row("debug", args(0, &[Text, Text]), Kind::Any, Kind::Same, None),
-    row("fe_exists", NONE, Kind::Str, Kind::Bool, None),
-    row("nbsrv", NONE, Kind::Str, Kind::Int, None),
+    row(
+        "debug",
+        args(0, &[Text, Text]),
+        Kind::Any,
+        Kind::Same,
+        Some(text::debug),
+    ),
+    row(
+        "fe_exists",
+        NONE,
+        Kind::Str,
+        Kind::Bool,
+        Some(proxy::conv_fe_exists),
+    ),
+    row("nbsrv", NONE, Kind::Str, Kind::Int, Some(proxy::conv_nbsrv)),
     row(
         "set-var",
         args(1, &[Var, Text, Text, Text, Text]),
@@ -18,8 +31,20 @@ pub(super) const ROWS: &[Conv] = &[
         Kind::Any,
         None,
     ),
-    row("srv_is_up", NONE, Kind::Str, Kind::Bool, None),
-    row("srv_queue", NONE, Kind::Str, Kind::Int, None),
+    row(
+        "srv_is_up",
+        NONE,
+        Kind::Str,
+        Kind::Bool,
+        Some(proxy::conv_srv_is_up),
+    ),
+    row(
+        "srv_queue",
+        NONE,
+        Kind::Str,
+        Kind::Int,
+        Some(proxy::conv_srv_queue),
+    ),
     row("unset-var", args(1, &[Var]), Kind::Any, Kind::Any, None),
     row(
         "when",

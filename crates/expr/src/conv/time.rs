@@ -2,6 +2,7 @@
 
 use crate::args::ArgKind::{Int, Text};
 use crate::conv::{Conv, NONE, args, row};
+use crate::deeds::date;
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.
@@ -12,36 +13,48 @@ pub(super) const ROWS: &[Conv] = &[
         args(0, &[Int, Text]),
         Kind::Int,
         Kind::Str,
-        None,
+        Some(date::http_date),
     ),
-    row("ltime", args(1, &[Text, Int]), Kind::Int, Kind::Str, None),
+    row(
+        "ltime",
+        args(1, &[Text, Int]),
+        Kind::Int,
+        Kind::Str,
+        Some(date::ltime),
+    ),
     row(
         "ms_ltime",
         args(1, &[Text, Int]),
         Kind::Int,
         Kind::Str,
-        None,
+        Some(date::ms_ltime),
     ),
     row(
         "ms_utime",
         args(1, &[Text, Int]),
         Kind::Int,
         Kind::Str,
-        None,
+        Some(date::ms_utime),
     ),
     row(
         "us_ltime",
         args(1, &[Text, Int]),
         Kind::Int,
         Kind::Str,
-        None,
+        Some(date::us_ltime),
     ),
     row(
         "us_utime",
         args(1, &[Text, Int]),
         Kind::Int,
         Kind::Str,
-        None,
+        Some(date::us_utime),
     ),
-    row("utime", args(1, &[Text, Int]), Kind::Int, Kind::Str, None),
+    row(
+        "utime",
+        args(1, &[Text, Int]),
+        Kind::Int,
+        Kind::Str,
+        Some(date::utime),
+    ),
 ];

@@ -1,6 +1,7 @@
 //! Samples of the TLS session with the server, manual 7.3.4.
 
 use crate::args::ArgKind::{Int, Text};
+use crate::deeds::address;
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;
 use crate::value::Kind;
@@ -10,7 +11,13 @@ const SESSION: Phases = Phases::SESSION;
 
 /// The rows of this family, in alphabetical order.
 pub(super) const ROWS: &[Fetch] = &[
-    row("ssl_bc", NONE, Kind::Bool, SERVER_SIDE, None),
+    row(
+        "ssl_bc",
+        NONE,
+        Kind::Bool,
+        SERVER_SIDE,
+        Some(address::ssl_bc),
+    ),
     row("ssl_bc_alg_keysize", NONE, Kind::Int, SERVER_SIDE, None),
     row("ssl_bc_alpn", NONE, Kind::Str, SERVER_SIDE, None),
     row("ssl_bc_cipher", NONE, Kind::Str, SERVER_SIDE, None),

@@ -1,6 +1,7 @@
 //! Samples of the TLS session with the client, manual 7.3.4.
 
 use crate::args::ArgKind::{Int, Text};
+use crate::deeds::address;
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;
 use crate::value::Kind;
@@ -68,7 +69,7 @@ pub(super) const ROWS: &[Fetch] = &[
     row("ssl_f_sha1", NONE, Kind::Bin, SESSION, None),
     row("ssl_f_sig_alg", NONE, Kind::Str, SESSION, None),
     row("ssl_f_version", NONE, Kind::Int, SESSION, None),
-    row("ssl_fc", NONE, Kind::Bool, SESSION, None),
+    row("ssl_fc", NONE, Kind::Bool, SESSION, Some(address::ssl_fc)),
     row("ssl_fc_alg_keysize", NONE, Kind::Int, SESSION, None),
     row("ssl_fc_alpn", NONE, Kind::Str, SESSION, None),
     row("ssl_fc_cipher", NONE, Kind::Str, SESSION, None),

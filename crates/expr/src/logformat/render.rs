@@ -1,1 +1,501 @@
-//! Writing a format out: HAProxy`s escaping and number forms.
+//! Writing a format out: HAProxy's escaping and number forms.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::{AliasId, Flags, Item, LogFormat, Usage};
+use crate::calendar::{Moment, padded, zone};
+use crate::facts::{Facts, Record, Time};
+use crate::scratch::Scratch;
+use crate::value::{push_display, push_int};
+
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+impl LogFormat {
+    /// Appends the line to `out`, samples and all. Nothing ends it.
+    pub fn render(&self, facts: &dyn Facts, scratch: &mut Scratch, out: &mut Vec<u8>) {
+        let merging = matches!(self.usage, Usage::Log | Usage::UniqueId);
+        // Blanks are written once, and not before anything else.
+        let mut blank = merging;
+        for item in &self.items {
+            match item {
+                Item::Blank => {
+                    if !blank {
+                        out.push(b' ');
+                    }
+                    blank = true;
+                    continue;
+                }
+                Item::Literal(text) => out.extend_from_slice(text.as_bytes()),
+                Item::Alias { alias, flags, .. } => {
+                    Line {
+                        facts,
+                        flags: *flags,
+                        usage: self.usage,
+                        out,
+                    }
+                    .alias(alias.id);
+                }
+                Item::Sample { expr, flags, .. } => {
+                    let mark = scratch.mark();
+                    let mut line = Line {
+                        facts,
+                        flags: *flags,
+                        usage: self.usage,
+                        out,
+                    };
+                    match expr.sample(facts, scratch) {
+                        Some(sample) => line.sample(sample, scratch),
+                        None => line.nothing(),
+                    }
+                    scratch.rewind(mark);
+                }
+            }
+            blank = false;
+        }
+    }
+}
+
+/// One item being written.
+struct Line<'a> {
+    facts: &'a dyn Facts,
+    flags: Flags,
+    usage: Usage,
+    out: &'a mut Vec<u8>,
+}
+
+impl Line<'_> {
+    fn is_mandatory(&self) -> bool {
+        self.usage == Usage::Log
+    }
+
+    /// What is not known: a dash in logs, nothing elsewhere; quotes stay.
+    fn nothing(&mut self) {
+        self.text(b"");
+    }
+
+    /// Text, between quotes when asked, a dash when empty in a log and not quoted.
+    fn text(&mut self, bytes: &[u8]) {
+        if self.flags.quote {
+            self.out.push(b'"');
+        }
+        if bytes.is_empty() {
+            if self.is_mandatory() && !self.flags.quote {
+                self.out.push(b'-');
+            }
+        } else if self.flags.escape {
+            for byte in bytes {
+                if matches!(byte, b'"' | b'\\' | b']') {
+                    self.out.push(b'\\');
+                }
+                self.out.push(*byte);
+            }
+        } else {
+            self.out.extend_from_slice(bytes);
+        }
+        if self.flags.quote {
+            self.out.push(b'"');
+        }
+    }
+
+    /// Text between quotes when asked, with the bytes of `refused` as `escape` and two digits.
+    fn encoded(&mut self, bytes: &[u8], escape: u8, refused: fn(u8) -> bool) {
+        if self.flags.quote {
+            self.out.push(b'"');
+        }
+        self.encode(bytes, escape, refused);
+        if self.flags.quote {
+            self.out.push(b'"');
+        }
+    }
+
+    fn encode(&mut self, bytes: &[u8], escape: u8, refused: fn(u8) -> bool) {
+        for byte in bytes {
+            if refused(*byte) {
+                self.out.push(escape);
+                self.out.push(UPPER[usize::from(byte >> 4)]);
+                self.out.push(UPPER[usize::from(byte & 15)]);
+            } else if self.flags.escape && matches!(byte, b'"' | b'\\' | b']') {
+                self.out.extend_from_slice(&[b'\\', *byte]);
+            } else {
+                self.out.push(*byte);
+            }
+        }
+    }
+
+    fn sample(&mut self, sample: crate::value::Sample<'_>, scratch: &mut Scratch) {
+        let Some(sample) = sample.cast(crate::value::Kind::Str, scratch) else {
+            return self.nothing();
+        };
+        let crate::value::Value::Str(bytes) = sample.value(scratch) else {
+            return self.nothing();
+        };
+        match self.usage {
+            Usage::Http | Usage::UniqueId => self.encoded(bytes, b'%', is_refused_in_http),
+            Usage::Log | Usage::Text => self.text(bytes),
+        }
+    }
+
+    fn alias(&mut self, id: AliasId) {
+        if self.names(id) || self.addresses(id) || self.http(id) {
+            return;
+        }
+        let fallback = Record::default();
+        let record = self.facts.record().unwrap_or(&fallback);
+        if !self.dates(id, record) {
+            self.figures(id, record);
+        }
+    }
+
+    fn names(&mut self, id: AliasId) -> bool {
+        let facts = self.facts;
+        match id {
+            AliasId::Frontend => self.text(facts.frontend_name().unwrap_or_default().as_bytes()),
+            AliasId::FrontendTransport => {
+                let name = facts.frontend_name().unwrap_or_default();
+                let quote = std::mem::take(&mut self.flags.quote);
+                self.quoted(quote, |line| {
+                    line.text(name.as_bytes());
+                    if line.facts.is_client_tls() {
+                        line.out.push(b'~');
+                    }
+                });
+            }
+            AliasId::Backend => {
+                let name = facts.backend_name().or(facts.frontend_name());
+                self.text(name.unwrap_or_default().as_bytes());
+            }
+            AliasId::Server => {
+                let name = facts.server_name().or(facts.applet_name());
+                self.text(name.unwrap_or("<NOSRV>").as_bytes());
+            }
+            AliasId::Hostname => self.text(facts.hostname().as_bytes()),
+            AliasId::UniqueId => self.text(facts.unique_id().unwrap_or_default()),
+            AliasId::Origin => self.text(facts.log_origin().as_bytes()),
+            // TLS has no facts yet; over a clear connection there is nothing to tell.
+            AliasId::TlsCipher | AliasId::TlsVersion => self.nothing(),
+            AliasId::Options => {}
+            _ => return false,
+        }
+        true
+    }
+
+    fn quoted(&mut self, quote: bool, write: impl FnOnce(&mut Self)) {
+        if quote {
+            self.out.push(b'"');
+        }
+        write(self);
+        if quote {
+            self.out.push(b'"');
+        }
+    }
+
+    fn addresses(&mut self, id: AliasId) -> bool {
+        let facts = self.facts;
+        match id {
+            AliasId::ClientIp => self.ip(facts.source(), true),
+            AliasId::ClientPort => self.port(facts.source(), true),
+            AliasId::FrontendIp => self.ip(facts.destination(), false),
+            AliasId::FrontendPort => self.port(facts.destination(), false),
+            AliasId::SourceIp => self.ip(facts.server_source(), false),
+            AliasId::SourcePort => self.port(facts.server_source(), false),
+            AliasId::ServerIp => self.ip(facts.server_destination(), false),
+            AliasId::ServerPort => self.port(facts.server_destination(), false),
+            _ => return false,
+        }
+        true
+    }
+
+    fn ip(&mut self, address: Option<SocketAddr>, is_client: bool) {
+        let Some(address) = address else {
+            return self.text(if is_client { b"unix" } else { b"" });
+        };
+        let address = address.ip().to_canonical();
+        if self.flags.hex {
+            match address {
+                IpAddr::V4(v4) => self.hex_bytes(&v4.octets()),
+                IpAddr::V6(v6) => self.hex_bytes(&v6.octets()),
+            }
+            return;
+        }
+        let quote = self.flags.quote;
+        self.quoted(quote, |line| push_display(line.out, &address));
+    }
+
+    fn hex_bytes(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.out.push(UPPER[usize::from(byte >> 4)]);
+            self.out.push(UPPER[usize::from(byte & 15)]);
+        }
+    }
+
+    fn port(&mut self, address: Option<SocketAddr>, is_client: bool) {
+        match address {
+            Some(address) => self.number_or_hex(i64::from(address.port()), 4),
+            None if is_client => {
+                let id = self.facts.listener_id().unwrap_or(0);
+                self.number_or_hex(id, 4);
+            }
+            None => self.nothing(),
+        }
+    }
+
+    fn number_or_hex(&mut self, number: i64, digits: usize) {
+        if self.flags.hex {
+            hex_number(self.out, number as u64, digits);
+        } else {
+            self.number(number);
+        }
+    }
+
+    fn number(&mut self, number: i64) {
+        push_int(self.out, number);
+    }
+
+    fn dates(&mut self, id: AliasId, record: &Record) -> bool {
+        let local = |time: Time| self.facts.utc_offset_secs(time.secs);
+        let (time, ahead, shape) = match id {
+            AliasId::AcceptDate => (record.accepted, local(record.accepted), Shape::Millis),
+            AliasId::RequestDate => (record.requested, local(record.requested), Shape::Millis),
+            AliasId::AcceptDateGmt => (record.accepted, 0, Shape::Zone),
+            AliasId::AcceptDateLocal => (record.accepted, local(record.accepted), Shape::Zone),
+            AliasId::RequestDateGmt => (record.requested, 0, Shape::Zone),
+            AliasId::RequestDateLocal => (record.requested, local(record.requested), Shape::Zone),
+            AliasId::AcceptStamp if self.flags.hex => {
+                hex_number(self.out, record.accepted.secs as u64, 4);
+                return true;
+            }
+            AliasId::AcceptStamp => {
+                self.number(record.accepted.secs);
+                return true;
+            }
+            AliasId::AcceptMillis => {
+                let millis = i64::from(record.accepted.micros / 1000);
+                if self.flags.hex {
+                    hex_number(self.out, millis as u64, 2);
+                } else {
+                    padded(self.out, millis, 3, b'0');
+                }
+                return true;
+            }
+            _ => return false,
+        };
+        append_date(self.out, time, ahead, shape);
+        true
+    }
+
+    fn http(&mut self, id: AliasId) -> bool {
+        let facts = self.facts;
+        match id {
+            AliasId::RequestLine => {
+                let line = facts.request_line().unwrap_or(b"<BADREQ>");
+                self.encoded(line, b'#', is_refused_in_uri);
+            }
+            AliasId::Method
+            | AliasId::Uri
+            | AliasId::Path
+            | AliasId::PathOnly
+            | AliasId::Query
+            | AliasId::HttpVersion => {
+                let part = match facts.request_line() {
+                    Some(line) => line_part(line, id),
+                    None if id == AliasId::Query => b"",
+                    None => b"<BADREQ>",
+                };
+                self.encoded(part, b'#', is_refused_in_uri);
+            }
+            AliasId::RequestCookie => {
+                self.text(facts.request_cookie_capture().unwrap_or_default());
+            }
+            AliasId::ResponseCookie => {
+                self.text(facts.response_cookie_capture().unwrap_or_default());
+            }
+            AliasId::RequestCaptures => {
+                self.captures(facts.request_captures(), |slot| facts.request_capture(slot));
+            }
+            AliasId::ResponseCaptures => {
+                self.captures(facts.response_captures(), |slot| {
+                    facts.response_capture(slot)
+                });
+            }
+            AliasId::RequestCapturesClf => {
+                self.captures_clf(facts.request_captures(), |slot| facts.request_capture(slot));
+            }
+            AliasId::ResponseCapturesClf => {
+                self.captures_clf(facts.response_captures(), |slot| {
+                    facts.response_capture(slot)
+                });
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// `{one|two}`; nothing at all when no capture is declared.
+    fn captures<'f>(&mut self, count: usize, capture: impl Fn(usize) -> Option<&'f [u8]>) {
+        if count == 0 {
+            return;
+        }
+        let quote = self.flags.quote;
+        self.quoted(quote, |line| {
+            line.out.push(b'{');
+            for slot in 0..count {
+                if slot > 0 {
+                    line.out.push(b'|');
+                }
+                line.encode(
+                    capture(slot).unwrap_or_default(),
+                    b'#',
+                    is_refused_in_header,
+                );
+            }
+            line.out.push(b'}');
+        });
+    }
+
+    /// Each capture by itself, quoted, or a dash.
+    fn captures_clf<'f>(&mut self, count: usize, capture: impl Fn(usize) -> Option<&'f [u8]>) {
+        for slot in 0..count {
+            if slot > 0 {
+                self.out.push(b' ');
+            }
+            match capture(slot) {
+                Some(value) => {
+                    self.out.push(b'"');
+                    self.encode(value, b'#', is_refused_in_header);
+                    self.out.push(b'"');
+                }
+                None => self.out.push(b'-'),
+            }
+        }
+    }
+
+    fn figures(&mut self, id: AliasId, record: &Record) {
+        let wide = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (number, is_total) = match id {
+            AliasId::ActiveTime => (record.active_ms, true),
+            AliasId::TotalTime => (record.total_ms, true),
+            AliasId::UserTime => (record.user_ms, true),
+            AliasId::BytesOut => (wide(record.bytes_out), true),
+            AliasId::DataTime => (record.data_ms, false),
+            AliasId::ConnectTime => (record.connect_ms, false),
+            AliasId::HandshakeTime => (record.handshake_ms, false),
+            AliasId::IdleTime => (record.idle_ms, false),
+            AliasId::TimeToQueue => (record.tq_ms(), false),
+            AliasId::RequestTime => (record.request_ms, false),
+            AliasId::ResponseTime => (record.response_ms, false),
+            AliasId::QueueTime => (record.queue_ms, false),
+            AliasId::BytesIn => (wide(record.bytes_in), false),
+            AliasId::Status => (i64::from(record.status), false),
+            AliasId::ProcessConnections => (wide(record.process_connections), false),
+            AliasId::BackendConnections => (wide(record.backend_connections), false),
+            AliasId::FrontendConnections => (wide(record.frontend_connections), false),
+            AliasId::ServerConnections => (wide(record.server_connections), false),
+            AliasId::ServerQueue => (wide(record.server_queue), false),
+            AliasId::BackendQueue => (wide(record.backend_queue), false),
+            AliasId::LogCounter => (wide(record.log_counter), false),
+            AliasId::Pid => return self.number_or_hex(self.facts.pid(), 4),
+            AliasId::RequestCounter => return self.number_or_hex(wide(record.request_counter), 4),
+            AliasId::Termination => return self.text(&record.termination[..2]),
+            AliasId::TerminationCookie => return self.text(&record.termination),
+            AliasId::Retries => {
+                if record.redispatched {
+                    self.out.push(b'+');
+                }
+                (i64::from(record.retries), false)
+            }
+            _ => return,
+        };
+        if is_total && record.asap {
+            self.out.push(b'+');
+        }
+        self.number(number);
+    }
+}
+
+fn hex_number(out: &mut Vec<u8>, number: u64, digits: usize) {
+    let wide = (64 - number.leading_zeros() as usize)
+        .div_ceil(4)
+        .max(digits);
+    for nibble in (0..wide).rev() {
+        out.push(UPPER[(number >> (4 * nibble) & 15) as usize]);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Shape {
+    /// `21/Nov/2026:09:40:07.123`.
+    Millis,
+    /// `21/Nov/2026:09:40:07 +0000`.
+    Zone,
+}
+
+fn append_date(out: &mut Vec<u8>, time: Time, ahead: i32, shape: Shape) {
+    let m = Moment::at(time.secs, ahead);
+    padded(out, i64::from(m.day), 2, b'0');
+    out.push(b'/');
+    out.extend_from_slice(&m.month_name().as_bytes()[..3]);
+    out.push(b'/');
+    padded(out, m.year, 4, b'0');
+    for number in [m.hour, m.minute, m.second] {
+        out.push(b':');
+        padded(out, i64::from(number), 2, b'0');
+    }
+    match shape {
+        Shape::Millis => {
+            out.push(b'.');
+            padded(out, i64::from(time.micros / 1000), 3, b'0');
+        }
+        Shape::Zone => {
+            out.push(b' ');
+            zone(out, ahead);
+        }
+    }
+}
+
+/// The part of a request line that an alias names; `<BADREQ>` where it is missing.
+fn line_part(line: &[u8], id: AliasId) -> &[u8] {
+    const BAD: &[u8] = b"<BADREQ>";
+    let Some(first) = memchr::memchr(b' ', line) else {
+        return match id {
+            AliasId::Method => BAD,
+            AliasId::Query => b"",
+            _ => BAD,
+        };
+    };
+    let last = memchr::memrchr(b' ', line).filter(|last| *last > first);
+    let uri = &line[first + 1..last.unwrap_or(line.len())];
+    let mark = memchr::memchr(b'?', uri);
+    match id {
+        AliasId::Method => &line[..first],
+        AliasId::Uri => uri,
+        AliasId::Path => &uri[..mark.unwrap_or(uri.len())],
+        AliasId::PathOnly => {
+            let path = &uri[..mark.unwrap_or(uri.len())];
+            match memchr::memmem::find(path, b"://") {
+                Some(scheme) if !path.starts_with(b"/") => {
+                    let rest = &path[scheme + 3..];
+                    &rest[memchr::memchr(b'/', rest).unwrap_or(rest.len())..]
+                }
+                _ => path,
+            }
+        }
+        AliasId::Query => &uri[mark.unwrap_or(uri.len())..],
+        AliasId::HttpVersion => last.map_or(BAD, |last| &line[last + 1..]),
+        _ => line,
+    }
+}
+
+/// Bytes that a header or a URI made by rules cannot carry.
+fn is_refused_in_http(byte: u8) -> bool {
+    !(0x20..0x7f).contains(&byte)
+}
+
+/// Bytes that would make a logged URI ambiguous.
+fn is_refused_in_uri(byte: u8) -> bool {
+    !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#')
+}
+
+/// Bytes that would make a logged header ambiguous.
+fn is_refused_in_header(byte: u8) -> bool {
+    !(0x20..0x7f).contains(&byte) || matches!(byte, b'"' | b'#' | b'{' | b'|' | b'}')
+}

@@ -132,7 +132,7 @@ impl Method {
 
 /// What the values of a map are.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum MapKind {
+pub(crate) enum MapKind {
     /// Integers.
     Int,
     /// Addresses.

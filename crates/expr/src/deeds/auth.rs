@@ -1,0 +1,61 @@
+//! Credentials of the `Authorization` field: RFC 7617 and RFC 6750.
+
+use super::codec::unbase64;
+use super::text_arg;
+use crate::args::Arg;
+use crate::eval::Cx;
+use crate::value::Sample;
+
+/// Scheme and what follows it.
+fn credentials<'f>(cx: &Cx<'f, '_>, field: &'f [u8]) -> Option<(&'f [u8], &'f [u8])> {
+    let line = cx.facts.request()?.fields().first(field)?;
+    let space = memchr::memchr(b' ', line)?;
+    Some((&line[..space], ballast_message::trim_ows(&line[space..])))
+}
+
+fn basic<'f>(cx: &mut Cx<'f, '_>, password: bool) -> Option<Sample<'f>> {
+    let (scheme, token) = credentials(cx, b"authorization")?;
+    if !scheme.eq_ignore_ascii_case(b"basic") {
+        return None;
+    }
+    let mut out = cx.scratch.open();
+    let found = unbase64(token, &mut out, false).and_then(|()| memchr::memchr(b':', &out));
+    if let Some(colon) = found {
+        if password {
+            out.drain(..=colon);
+        } else {
+            out.truncate(colon);
+        }
+    }
+    let text = cx.scratch.close(out);
+    found.map(|_| Sample::Str(text))
+}
+
+pub(crate) fn user<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    basic(cx, false)
+}
+
+pub(crate) fn password<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    basic(cx, true)
+}
+
+pub(crate) fn scheme<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    let (scheme, _) = credentials(cx, b"authorization")?;
+    ["Basic", "Bearer"]
+        .into_iter()
+        .find(|known| scheme.eq_ignore_ascii_case(known.as_bytes()))
+        .map(|known| Sample::held(known.as_bytes()))
+}
+
+pub(crate) fn bearer<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let named = text_arg(args, 0).as_bytes();
+    let field = if named.is_empty() {
+        b"authorization"
+    } else {
+        named
+    };
+    let (scheme, token) = credentials(cx, field)?;
+    scheme
+        .eq_ignore_ascii_case(b"bearer")
+        .then_some(Sample::held(token))
+}

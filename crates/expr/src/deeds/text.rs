@@ -1,0 +1,464 @@
+//! Cutting, joining and changing text and addresses.
+
+use super::arithmetic::named_var;
+use super::uri::{Params, pick_param};
+use super::{int_arg, rewritten, text_arg, text_of};
+use crate::args::{Arg, ArgValue};
+use crate::eval::Cx;
+use crate::regex::Groups;
+use crate::scratch::{Scratch, Text};
+use crate::value::Sample;
+
+/// Part of a text without copying it.
+fn part<'f>(scratch: &Scratch, text: Text<'f>, from: usize, to: usize) -> Text<'f> {
+    let length = scratch.bytes(text).len();
+    let (from, to) = (from.min(length), to.clamp(from.min(length), length));
+    match text {
+        Text::Held(bytes) => Text::Held(&bytes[from..to]),
+        Text::Kept { start, .. } => Text::Kept {
+            start: start + from as u32,
+            end: start + to as u32,
+        },
+    }
+}
+
+pub(crate) fn lower<'f>(
+    cx: &mut Cx<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend(bytes.iter().map(u8::to_ascii_lowercase));
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+pub(crate) fn upper<'f>(
+    cx: &mut Cx<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend(bytes.iter().map(u8::to_ascii_uppercase));
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+pub(crate) fn reverse<'f>(
+    cx: &mut Cx<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend(bytes.iter().rev());
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+pub(crate) fn length<'f>(
+    cx: &mut Cx<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let length = cx.scratch.bytes(text_of(input)?).len();
+    Some(Sample::Int(i64::try_from(length).unwrap_or(i64::MAX)))
+}
+
+/// An integer argument that may be the name of a variable (`bytes`, 3.x).
+fn flexible_int(cx: &Cx<'_, '_>, args: &[Arg], position: usize) -> Option<i64> {
+    let arg = args.get(position)?;
+    match arg.text.parse() {
+        Ok(number) => Some(number),
+        Err(_) => {
+            let name = crate::vars::VarName::parse(&arg.text).ok()?;
+            cx.facts.var(&name)?.to_int()
+        }
+    }
+}
+
+pub(crate) fn bytes<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let from = usize::try_from(flexible_int(cx, args, 0)?).ok()?;
+    let to = if args.get(1).is_none_or(Arg::is_absent) {
+        usize::MAX
+    } else {
+        from.saturating_add(usize::try_from(flexible_int(cx, args, 1)?).ok()?)
+    };
+    Some(Sample::Bin(part(cx.scratch, text, from, to)))
+}
+
+pub(crate) fn ltrim<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let cut = text_arg(args, 0).as_bytes();
+    let bytes = cx.scratch.bytes(text);
+    let from = bytes
+        .iter()
+        .position(|byte| !cut.contains(byte))
+        .unwrap_or(bytes.len());
+    Some(Sample::Str(part(cx.scratch, text, from, usize::MAX)))
+}
+
+pub(crate) fn rtrim<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let cut = text_arg(args, 0).as_bytes();
+    let bytes = cx.scratch.bytes(text);
+    let to = bytes
+        .iter()
+        .rposition(|byte| !cut.contains(byte))
+        .map_or(0, |at| at + 1);
+    Some(Sample::Str(part(cx.scratch, text, 0, to)))
+}
+
+pub(crate) fn cut_crlf<'f>(
+    cx: &mut Cx<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let bytes = cx.scratch.bytes(text);
+    let to = memchr::memchr2(b'\r', b'\n', bytes).unwrap_or(bytes.len());
+    Some(Sample::Str(part(cx.scratch, text, 0, to)))
+}
+
+/// Where the pieces wanted of `bytes` begin and end. `wide` counts every delimiter (`field`);
+/// otherwise runs of delimiters separate once and ends are ignored (`word`).
+fn pieces(
+    bytes: &[u8],
+    index: i64,
+    delimiters: &[u8],
+    count: i64,
+    wide: bool,
+) -> Option<(usize, usize)> {
+    let is_delimiter = |byte: &u8| delimiters.contains(byte);
+    let wanted = usize::try_from(index.unsigned_abs()).ok()?.checked_sub(1)?;
+    let more = match usize::try_from(count).ok()? {
+        0 => usize::MAX,
+        count => count - 1,
+    };
+    // Counted from the end, everything is looked at backwards.
+    let length = bytes.len();
+    let at = |i: usize| {
+        if index > 0 {
+            &bytes[i]
+        } else {
+            &bytes[length - 1 - i]
+        }
+    };
+    let end_of = |mut i: usize| {
+        while i < length && !is_delimiter(at(i)) {
+            i += 1;
+        }
+        i
+    };
+    let next_start = |mut i: usize| {
+        if wide {
+            return if i < length { Some(i + 1) } else { None };
+        }
+        while i < length && is_delimiter(at(i)) {
+            i += 1;
+        }
+        (i < length).then_some(i)
+    };
+    let mut start = if wide { 0 } else { next_start(0)? };
+    for _ in 0..wanted {
+        start = next_start(end_of(start))?;
+    }
+    let mut end = end_of(start);
+    for _ in 0..more {
+        match next_start(end) {
+            Some(next) => end = end_of(next),
+            None => break,
+        }
+    }
+    Some(if index > 0 {
+        (start, end)
+    } else {
+        (length - end, length - start)
+    })
+}
+
+fn cut_out<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+    wide: bool,
+) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let delimiters = text_arg(args, 1).as_bytes();
+    let count = int_arg(args, 2).unwrap_or(1);
+    let bytes = cx.scratch.bytes(text);
+    let (from, to) = pieces(bytes, int_arg(args, 0)?, delimiters, count, wide).unwrap_or_default();
+    Some(Sample::Str(part(cx.scratch, text, from, to)))
+}
+
+pub(crate) fn field<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    cut_out(cx, args, input, true)
+}
+
+pub(crate) fn word<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    cut_out(cx, args, input, false)
+}
+
+pub(crate) fn concat<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let value = named_var(cx, args, 1);
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(text_arg(args, 0).as_bytes());
+        if let Some(value) = value {
+            value.append_to(out);
+        }
+        out.extend_from_slice(text_arg(args, 2).as_bytes());
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+pub(crate) fn add_item<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let value = named_var(cx, args, 1);
+    let suffix = text_arg(args, 2).as_bytes();
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend_from_slice(bytes);
+        let before = out.len();
+        if let Some(value) = value {
+            value.append_to(out);
+        }
+        out.extend_from_slice(suffix);
+        // The delimiter stands only between two things.
+        if before > 0 && out.len() > before {
+            let delimiter = text_arg(args, 0).as_bytes();
+            out.splice(before..before, delimiter.iter().copied());
+        }
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+pub(crate) fn regsub<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let ArgValue::Regex(regex) = &args.first()?.value else {
+        return None;
+    };
+    let template = text_arg(args, 1).as_bytes();
+    let global = text_arg(args, 2).contains('g');
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        let mut at = 0;
+        while let Some(groups) = regex.groups(bytes, at) {
+            let Some((start, end)) = groups[0] else { break };
+            out.extend_from_slice(&bytes[at..start]);
+            substitute(template, bytes, &groups, out);
+            at = end;
+            if start == end {
+                // Nothing was consumed: one byte is, or the same place would match for ever.
+                let Some(byte) = bytes.get(at) else { break };
+                out.push(*byte);
+                at += 1;
+            }
+            if !global || at >= bytes.len() {
+                break;
+            }
+        }
+        out.extend_from_slice(bytes.get(at..).unwrap_or_default());
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+/// Writes `template` with `\0` to `\9` replaced by what the groups hold and `\xHH` by a byte.
+pub(super) fn substitute(template: &[u8], subject: &[u8], groups: &Groups, out: &mut Vec<u8>) {
+    let mut rest = template;
+    while let Some(slash) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..slash]);
+        rest = &rest[slash + 1..];
+        match rest {
+            [digit @ b'0'..=b'9', after @ ..] => {
+                if let Some((start, end)) = groups[usize::from(digit - b'0')] {
+                    out.extend_from_slice(&subject[start..end]);
+                }
+                rest = after;
+            }
+            [b'x', high, low, after @ ..]
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                let digit = |byte: u8| (byte as char).to_digit(16).unwrap_or(0) as u8;
+                out.push(digit(*high) << 4 | digit(*low));
+                rest = after;
+            }
+            [other, after @ ..] => {
+                out.push(*other);
+                rest = after;
+            }
+            [] => out.push(b'\\'),
+        }
+    }
+    out.extend_from_slice(rest);
+}
+
+pub(crate) fn ipmask<'f>(
+    _: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    match (input, args) {
+        (
+            Sample::Ipv4(address),
+            [
+                Arg {
+                    value: ArgValue::Mask4(mask),
+                    ..
+                },
+                ..,
+            ],
+        ) => Some(Sample::Ipv4((u32::from(address) & mask).into())),
+        (
+            Sample::Ipv6(address),
+            [
+                _,
+                Arg {
+                    value: ArgValue::Mask6(mask),
+                    ..
+                },
+                ..,
+            ],
+        ) => Some(Sample::Ipv6((u128::from(address) & mask).into())),
+        _ => None,
+    }
+}
+
+/// Host and port of a `Host` value; brackets stay with the host.
+fn split_host(bytes: &[u8]) -> (usize, Option<usize>) {
+    let from = match bytes.first() {
+        Some(b'[') => memchr::memchr(b']', bytes).map_or(0, |end| end + 1),
+        _ => 0,
+    };
+    match memchr::memrchr(b':', &bytes[from..]) {
+        Some(colon) => (from + colon, Some(from + colon + 1)),
+        None => (bytes.len(), None),
+    }
+}
+
+pub(crate) fn host_only<'f>(
+    cx: &mut Cx<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let (end, _) = split_host(cx.scratch.bytes(text));
+    Some(Sample::Str(part(cx.scratch, text, 0, end)))
+}
+
+pub(crate) fn port_only<'f>(
+    cx: &mut Cx<'f, '_>,
+    _: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let bytes = cx.scratch.bytes(text_of(input)?);
+    let port = split_host(bytes).1.and_then(|from| {
+        std::str::from_utf8(&bytes[from..])
+            .ok()?
+            .parse::<u16>()
+            .ok()
+    });
+    Some(Sample::Int(i64::from(port.unwrap_or(0))))
+}
+
+/// `param(name[,delimiters])`: a parameter of a list such as a query string.
+pub(crate) fn param<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let name = text_arg(args, 0).as_bytes();
+    let delimiter = text_arg(args, 1)
+        .as_bytes()
+        .first()
+        .copied()
+        .unwrap_or(b'&');
+    let text = text_of(input)?;
+    let bytes = cx.scratch.bytes(text);
+    let mut start = 0;
+    let (from, to) = loop {
+        let end = memchr::memchr(delimiter, &bytes[start..]).map_or(bytes.len(), |at| start + at);
+        let piece = &bytes[start..end];
+        if let Some(rest) = piece.strip_prefix(name) {
+            match rest {
+                [b'=', ..] => break (start + name.len() + 1, end),
+                [] => break (end, end),
+                _ => {}
+            }
+        }
+        if end == bytes.len() {
+            break (end, end);
+        }
+        start = end + 1;
+    };
+    Some(Sample::Str(part(cx.scratch, text, from, to)))
+}
+
+/// `req.body_param(name)`.
+pub(crate) fn body_param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let body = cx.facts.request_data()?;
+    let params = Params {
+        rest: Some(body),
+        delimiter: b'&',
+    };
+    pick_param(
+        cx,
+        text_arg(args, 0),
+        text_arg(args, 1).contains('i'),
+        params,
+    )
+    .map(Sample::held)
+}
+
+/// Hands the sample on; what HAProxy prints to a ring is not kept here.
+pub(crate) fn debug<'f>(_: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    Some(input)
+}
+
+/// `has_ctl`: whether a control character is in the text.
+pub(crate) fn has_ctl<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let bytes = cx.scratch.bytes(text_of(input)?);
+    let cut = text_arg(args, 0).as_bytes();
+    let found = bytes
+        .iter()
+        .any(|byte| (byte.is_ascii_control()) && !cut.contains(byte));
+    Some(Sample::Bool(found))
+}
