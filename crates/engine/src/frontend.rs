@@ -18,6 +18,8 @@ pub struct Frontend {
     pub state: Arc<FrontendState>,
     /// `use_backend` rules, names resolved.
     pub routes: Vec<Route>,
+    /// Its place in the generation.
+    pub place: usize,
     /// `default_backend`, as its place in the generation.
     pub default_backend: Option<usize>,
 }

@@ -50,8 +50,10 @@ impl Generation {
         let frontends = config
             .frontends
             .iter()
-            .map(|frontend| {
+            .enumerate()
+            .map(|(place, frontend)| {
                 Arc::new(compile_frontend(
+                    place,
                     frontend,
                     registry,
                     process_max,
@@ -75,6 +77,7 @@ impl Generation {
 }
 
 fn compile_frontend(
+    place: usize,
     frontend: &model::Frontend,
     registry: &Registry,
     process_max: u32,
@@ -97,6 +100,7 @@ fn compile_frontend(
         })
         .collect();
     Frontend {
+        place,
         default_backend: frontend
             .default_backend
             .as_ref()
