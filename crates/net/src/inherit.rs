@@ -14,7 +14,8 @@ use crate::Error;
 
 static INHERITED: Mutex<BTreeMap<RawFd, OwnedFd>> = Mutex::new(BTreeMap::new());
 
-/// Collects the descriptors from 3 up that this process was started with.
+/// Collects the descriptors from 3 up that this process was started with, and
+/// marks them close-on-exec.
 ///
 /// Must be the first thing `main` does: whatever is open at this moment is
 /// taken for inherited and belongs to this list from now on. Later calls, and
@@ -26,7 +27,10 @@ pub fn collect() {
             return;
         }
         for number in open_numbers() {
-            list().insert(number, own(number));
+            let fd = own(number);
+            // What we start in turn (external checks) gets none of them.
+            let _ = rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC);
+            list().insert(number, fd);
         }
     });
 }

@@ -44,6 +44,11 @@ pub struct TcpInfo {
     pub reordering: u32,
 }
 
+/// Makes calls on a descriptor answer instead of wait.
+pub fn set_non_blocking(fd: impl AsFd) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(fd, true)?)
+}
+
 /// Sets TCP_NODELAY.
 pub fn set_no_delay(fd: impl AsFd, on: bool) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(fd, on)?)

@@ -53,10 +53,13 @@ impl Accepted {
 }
 
 impl Acceptor {
-    /// Watches a listening, non-blocking socket on this worker.
+    /// Watches a listening socket on this worker, and makes it non-blocking if
+    /// it is not.
     pub fn new(socket: Arc<OwnedFd>) -> Result<Self, Error> {
         let address =
             Address::local_of(&socket).map_err(|e| Error::new("getsockname", "listener", e))?;
+        // A blocking accept would stop the whole worker.
+        net::set_non_blocking(&socket).map_err(|e| Error::new("ioctl(FIONBIO)", &address, e))?;
         Ok(Self {
             socket: Watched::readable_only(socket)?,
             address,

@@ -37,7 +37,7 @@ pub use task::{
     PanicReport, Panicked, TaskEnd, TaskHandle, run_blocking, spawn_local, spawn_service, yield_now,
 };
 pub use timer::{Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at};
-pub use watched::{Progress, Watched};
+pub use watched::{Progress, Watchable, Watched};
 pub use workers::{
     Load, Mailbox, MailboxRefusal, Options, StopOrder, WorkerEnd, Workers, block_on,
 };

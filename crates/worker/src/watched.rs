@@ -9,8 +9,9 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::marker::PhantomData;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use ballast_net::Error;
@@ -26,10 +27,28 @@ pub enum Progress {
     Short,
 }
 
+/// What may be watched: types that keep one descriptor open for as long as they
+/// live. The executor's registration is sound for these only, so no room can
+/// add another.
+pub trait Watchable: AsRawFd + sealed::Sealed {}
+
+impl Watchable for OwnedFd {}
+impl Watchable for Arc<OwnedFd> {}
+
+mod sealed {
+    use std::os::fd::OwnedFd;
+    use std::sync::Arc;
+
+    pub trait Sealed {}
+
+    impl Sealed for OwnedFd {}
+    impl Sealed for Arc<OwnedFd> {}
+}
+
 /// A descriptor registered with this worker's executor. It stays on the
 /// thread; one task at a time may wait for each direction.
 #[derive(Debug)]
-pub struct Watched<T: AsRawFd> {
+pub struct Watched<T: Watchable> {
     io: AsyncFd<T>,
     /// Readiness known here although the executor has none noted.
     read: Cell<bool>,
@@ -37,7 +56,7 @@ pub struct Watched<T: AsRawFd> {
     stays: PhantomData<Rc<()>>,
 }
 
-impl<T: AsRawFd> Watched<T> {
+impl<T: Watchable> Watched<T> {
     /// Registers a non-blocking descriptor, in one system call.
     ///
     /// # Errors
@@ -52,6 +71,12 @@ impl<T: AsRawFd> Watched<T> {
         Self::with_interest(inner, Interest::READABLE)
     }
 
+    #[expect(
+        deprecated,
+        reason = "deprecated because a type could close its descriptor while it is watched; \
+                  `Watchable` is sealed over types that cannot, and the successor is `unsafe`, \
+                  which stays in one room"
+    )]
     fn with_interest(inner: T, interest: Interest) -> Result<Self, Error> {
         let number = inner.as_raw_fd();
         let io = AsyncFd::with_interest(inner, interest)
