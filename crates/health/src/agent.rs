@@ -67,7 +67,7 @@ pub fn parse_agent(answer: &[u8]) -> AgentAnswer {
     let line = String::from_utf8_lossy(&answer[..line_end.unwrap_or(answer.len())]);
     let (words, note) = split_note(&line);
     let mut said = AgentAnswer {
-        note: note.trim().to_owned(),
+        note: note.trim_start().to_owned(),
         ..AgentAnswer::default()
     };
     for word in words

@@ -498,9 +498,16 @@ impl Health {
         self.step_and_collect(now_ms, |health, effects| {
             if leader.admin.is_maint() {
                 health.enter_maint(now_ms, Admin::INHERITED_MAINT, effects);
+                if !leader.admin.is_drain() {
+                    health.admin = health.admin.without(Admin::INHERITED_DRAIN);
+                }
                 return;
             }
             if health.admin.has(Admin::INHERITED_MAINT) {
+                // It is told in one line: leaving maintenance, into drain.
+                if leader.admin.is_drain() {
+                    health.admin = health.admin.with(Admin::INHERITED_DRAIN);
+                }
                 health.leave_maint(now_ms, Admin::INHERITED_MAINT, effects);
             }
             match leader.operational {
@@ -521,7 +528,7 @@ impl Health {
     /// `disable server`, `set server ... state maint`.
     pub fn set_maint(&mut self, now_ms: u64) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {
-            health.enter_maint(now_ms, Admin::FORCED_MAINT, effects);
+            health.maint_by_force(now_ms, effects)
         })
     }
 
@@ -657,7 +664,7 @@ impl Health {
     ) {
         match answer.admin {
             Some(AgentAdmin::Drain) => self.drain_by_force(now_ms, effects),
-            Some(AgentAdmin::Maint) => self.enter_maint(now_ms, Admin::FORCED_MAINT, effects),
+            Some(AgentAdmin::Maint) => self.maint_by_force(now_ms, effects),
             Some(AgentAdmin::Ready) => self.ready_by_force(now_ms, effects),
             None => {}
         }
@@ -670,11 +677,17 @@ impl Health {
             effects.push(Effect::Maxconn(maxconn));
         }
         let (status, info) = match (answer.state, &answer.unknown) {
-            (Some(AgentState::Up), _) => (CheckStatus::L7Ok, "via agent : up".to_owned()),
             (Some(state), _) => {
-                let space = if answer.note.is_empty() { "" } else { " " };
-                let info = format!("via agent : {}{space}{}", state.word(), answer.note);
-                (CheckStatus::L7Status, info)
+                let status = match state {
+                    AgentState::Up => CheckStatus::L7Ok,
+                    _ => CheckStatus::L7Status,
+                };
+                let info = if answer.note.is_empty() {
+                    format!("via agent : {}", state.word())
+                } else {
+                    format!("via agent : {} ({})", state.word(), answer.note)
+                };
+                (status, info)
             }
             (None, Some(word)) => (
                 CheckStatus::Checked,
@@ -746,11 +759,13 @@ impl Health {
         if self.admin.is_maint() || self.operational == Operational::Stopped {
             return;
         }
+        let was_stopping = self.operational == Operational::Stopping;
         self.go(now_ms, Operational::Stopped);
         if self.settings.on_marked_down_shutdown {
             effects.push(Effect::ShutdownSessions);
         }
         self.say(Change::Down, cause, effects);
+        note_stopping(was_stopping, effects);
         self.say_remains(effects);
     }
 
@@ -792,6 +807,7 @@ impl Health {
         }
         let was_maint = self.admin.is_maint();
         let was_down = self.operational == Operational::Stopped;
+        let was_stopping = self.operational == Operational::Stopping;
         self.admin = self.admin.with(reason);
         if was_maint {
             return;
@@ -810,6 +826,7 @@ impl Health {
             _ => Cause::None,
         };
         self.say(Change::EntersMaint { was_down }, cause, effects);
+        note_stopping(was_stopping, effects);
     }
 
     fn leave_maint(&mut self, now_ms: u64, reason: Admin, effects: &mut Vec<Effect>) {
@@ -843,6 +860,7 @@ impl Health {
         let forced = reason != Admin::INHERITED_MAINT;
         let cause = if forced { Cause::None } else { Cause::Tracked };
         self.say(Change::LeavesMaint { forced }, cause, effects);
+        self.say_remains(effects);
     }
 
     fn enter_drain(&mut self, reason: Admin, effects: &mut Vec<Effect>) {
@@ -871,6 +889,12 @@ impl Health {
         if !self.admin.is_drain() && !self.admin.is_maint() {
             self.say(Change::LeavesDrain, Cause::None, effects);
         }
+    }
+
+    /// Maintenance takes the place of a forced drain.
+    fn maint_by_force(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        self.enter_maint(now_ms, Admin::FORCED_MAINT, effects);
+        self.admin = self.admin.without(Admin::FORCED_DRAIN);
     }
 
     fn drain_by_force(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
@@ -937,13 +961,15 @@ impl Health {
             change,
             drains: self.admin.is_drain(),
             operational: self.operational,
+            was_stopping: self.admin.is_drain(),
         }));
     }
 
     /// A server that drains is said to remain so whenever something else of it changes.
     fn say_remains(&self, effects: &mut Vec<Effect>) {
         if self.admin.is_drain() && !self.admin.is_maint() {
-            self.say(Change::RemainsDrain, Cause::None, effects);
+            let forced = self.admin.has(Admin::FORCED_DRAIN);
+            self.say(Change::RemainsDrain { forced }, Cause::None, effects);
         }
     }
 
@@ -983,5 +1009,12 @@ impl Health {
             self.agent.health = agent_health.min(self.agent.settings.health_max());
             self.agent.enabled = agent_on;
         }
+    }
+}
+
+/// Adds to the transition just told that the server had been stopping before it.
+fn note_stopping(was_stopping: bool, effects: &mut [Effect]) {
+    if let Some(Effect::Transition(transition)) = effects.last_mut() {
+        transition.was_stopping |= was_stopping;
     }
 }

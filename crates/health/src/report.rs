@@ -52,7 +52,10 @@ pub enum Change {
         forced: bool,
     },
     /// Something else changed while draining.
-    RemainsDrain,
+    RemainsDrain {
+        /// The drain is forced, not only inherited.
+        forced: bool,
+    },
     /// No new sessions (404, or forced).
     Stopping,
     /// Stopped or stopping to running; also the end of a slow start.
@@ -70,6 +73,8 @@ pub struct Transition {
     pub drains: bool,
     /// Operating state afterwards.
     pub operational: Operational,
+    /// Whether it took no new sessions before: then its going is no alert.
+    pub was_stopping: bool,
     /// Whether it follows from the tracked server's change.
     pub via_tracked: bool,
 }
@@ -94,7 +99,9 @@ impl Transition {
     #[must_use]
     pub const fn level(&self) -> Level {
         match self.change {
-            Change::Down | Change::EntersMaint { was_down: false } if !self.drains => Level::Alert,
+            Change::Down | Change::EntersMaint { was_down: false } if !self.was_stopping => {
+                Level::Alert
+            }
             _ => Level::Notice,
         }
     }
@@ -128,7 +135,14 @@ impl Transition {
             Change::Up => write!(line, "is UP{via}{}", self.reason(reasons)),
             Change::Stopping => write!(line, "is stopping{via}{}", self.reason(reasons)),
             Change::EntersDrain { .. } => write!(line, "enters drain state{via}"),
-            Change::RemainsDrain => write!(line, "remains in forced drain mode"),
+            Change::RemainsDrain { forced: true } => write!(line, "remains in forced drain mode"),
+            Change::RemainsDrain { forced: false } => {
+                let via = Via(tracked);
+                write!(
+                    line,
+                    "is leaving forced drain but remains in drain mode{via}"
+                )
+            }
             Change::LeavesDrain => write!(line, "is {up} (leaving forced drain)"),
             Change::EntersMaint { was_down: true } => {
                 write!(line, "was DOWN and now enters maintenance{via}")
@@ -155,7 +169,7 @@ impl Transition {
             Change::EntersMaint { was_down: true }
             | Change::LeavesDrain
             | Change::LeavesMaint { .. }
-            | Change::RemainsDrain => return,
+            | Change::RemainsDrain { .. } => return,
         };
         let Counts {
             active,

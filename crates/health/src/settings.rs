@@ -198,7 +198,7 @@ impl Default for Settings {
 pub fn spread_interval_ms(interval_ms: u64, percent: u32, random: u64) -> u64 {
     let reach = u128::from(interval_ms) * u128::from(percent.min(50)) / 100;
     // 0 to 2 x reach, both included.
-    let offset = (2 * reach + 1) * u128::from(random) >> 64;
+    let offset = ((2 * reach + 1) * u128::from(random)) >> 64;
     let spread = u128::from(interval_ms) - reach + offset;
     u64::try_from(spread).unwrap_or(u64::MAX)
 }

@@ -45,10 +45,11 @@ impl Health {
     pub fn snapshot(&self, now_ms: u64) -> Snapshot {
         let settings = self.settings();
         let bits = |configured: bool, enabled: bool, running: bool, paused: bool| {
-            u8::from(configured) * Snapshot::CONFIGURED
-                | u8::from(configured && enabled) * Snapshot::ENABLED
-                | u8::from(running) * Snapshot::IN_PROGRESS
-                | u8::from(configured && paused) * Snapshot::PAUSED
+            let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+            bit(configured, Snapshot::CONFIGURED)
+                | bit(configured && enabled, Snapshot::ENABLED)
+                | bit(running, Snapshot::IN_PROGRESS)
+                | bit(configured && paused, Snapshot::PAUSED)
         };
         let paused = self.admin().is_maint();
         let (check, agent) = (self.check(), self.agent());
@@ -58,7 +59,11 @@ impl Health {
             agent.running,
             false,
         );
-        let agent_flag = u8::from(settings.agent.is_some()) * Snapshot::AGENT;
+        let agent_flag = if settings.agent.is_some() {
+            Snapshot::AGENT
+        } else {
+            0
+        };
         Snapshot {
             admin_state: self.admin().bits(),
             agent_health: agent.health,

@@ -263,6 +263,9 @@ fn script() -> Vec<Event> {
         Agent("fail #why"),
         Agent("up 100%"),
         Agent("stopped"),
+        Agent("up #all well"),
+        Agent("down,drain # going home "),
+        Agent("ready up"),
         Agent("junk"),
         Agent("up ready 100%"),
     ]
@@ -275,6 +278,7 @@ struct Stage {
     log: UdpSocket,
     oracle: Oracle,
     players: Vec<Player>,
+    status: u16,
 }
 
 fn stage() -> Option<Stage> {
@@ -301,7 +305,7 @@ fn stage() -> Option<Stage> {
          backend b\n  {http_check}  server s 127.0.0.1:1 track a/s\n\
          backend c\n  {http_check}  server s 127.0.0.1:{web} check inter 30 rise 1 fall 4 weight 7\n\
          backend d\n  option log-health-checks\n  server s 127.0.0.1:{aux} weight 40 agent-check agent-port {aux} agent-inter 30\n\
-         backend e\n  server s 127.0.0.1:{web} check inter 1h\n"
+         backend e\n  server s 127.0.0.1:{web}\n"
     );
     let path = directory.path().join("haproxy.cfg");
     std::fs::write(&path, config).unwrap();
@@ -326,7 +330,7 @@ fn stage() -> Option<Stage> {
     });
     let agented = Some(CheckSettings::AGENT);
     let plain = Settings::default();
-    let mut players = vec![
+    let players = vec![
         Player::new("a", Settings { check, ..plain }, false),
         Player::new(
             "b",
@@ -354,13 +358,8 @@ fn stage() -> Option<Stage> {
             },
             false,
         ),
-        Player::new("e", Settings { check, ..plain }, true),
+        Player::new("e", plain, true),
     ];
-    // It connects once at the start.
-    let effects = players[4]
-        .health
-        .check_done(0, Verdict::new(CheckStatus::L4Ok, 0));
-    players[4].write_down(&effects);
     Some(Stage {
         agent,
         answer,
@@ -368,6 +367,7 @@ fn stage() -> Option<Stage> {
         log,
         oracle,
         players,
+        status: 200,
     })
 }
 
@@ -375,16 +375,8 @@ impl Stage {
     fn act(&mut self, event: Event) {
         match event {
             Event::Origin(status) => {
-                for player in [0, 2] {
-                    // As often as the counter can move, and once more.
-                    for _ in 0..7 {
-                        if self.players[player].health.admin().is_maint() {
-                            continue;
-                        }
-                        let effects = self.players[player].health.check_done(0, verdict(status));
-                        self.finish(player, &effects);
-                    }
-                }
+                self.status = status;
+                self.check();
                 *self.answer.lock().unwrap() = http(status);
             }
             Event::Agent(line) => {
@@ -399,6 +391,8 @@ impl Stage {
                 let player = self.named(command.split(' ').nth(2).unwrap());
                 let effects = act(&mut self.players[player].health);
                 self.finish(player, &effects);
+                // Who leaves maintenance is checked at once.
+                self.check();
                 let said = self.oracle.cli(command);
                 assert!(said.trim().is_empty(), "{command}: {said}");
             }
@@ -408,6 +402,21 @@ impl Stage {
                 self.finish(player, &effects);
                 self.oracle
                     .cli(&format!("set server {backend}/s weight {weight}"));
+            }
+        }
+    }
+
+    /// Checks who has a health check, as often as its counter can move, and once more.
+    fn check(&mut self) {
+        for player in [0, 2] {
+            for _ in 0..7 {
+                if self.players[player].health.admin().is_maint() {
+                    continue;
+                }
+                let effects = self.players[player]
+                    .health
+                    .check_done(0, verdict(self.status));
+                self.finish(player, &effects);
             }
         }
     }
