@@ -1,0 +1,441 @@
+//! What follows from an opinion: counters, states, effects.
+
+use super::{Effect, Forced, Health, Operational, STEP_MAX, WEIGHT_MAX};
+use crate::admin::Admin;
+use crate::agent::{AgentAdmin, AgentAnswer, AgentState};
+use crate::report::{Cause, Change, CheckReport, Transition};
+use crate::status::{CheckResult, CheckStatus, Verdict};
+
+impl Health {
+    /// Every public change runs here, so that the balancer hears of it once and first.
+    pub(super) fn step_and_collect(
+        &mut self,
+        now_ms: u64,
+        change: impl FnOnce(&mut Self, &mut Vec<Effect>),
+    ) -> Vec<Effect> {
+        let before = self.balance();
+        let mut effects = Vec::new();
+        change(self, &mut effects);
+        self.warm_up(now_ms, &mut effects);
+        let after = self.balance();
+        if before != after {
+            effects.insert(0, Effect::Balance(after));
+        }
+        if before.usable && !after.usable {
+            effects.push(Effect::RequeuePending);
+        }
+        effects
+    }
+
+    pub(super) fn judge(&mut self, now_ms: u64, verdict: Verdict, effects: &mut Vec<Effect>) {
+        let news = verdict.status != self.check.last.status;
+        let moved = match verdict.status.result() {
+            CheckResult::Failed => {
+                let moved = self.check.fall_one();
+                self.counters.failed_checks += u64::from(moved);
+                moved
+            }
+            CheckResult::Conditional | CheckResult::Passed => {
+                self.errors_in_row = 0;
+                self.check.rise_one()
+            }
+            CheckResult::Neutral | CheckResult::Unknown => false,
+        };
+        self.check.last = verdict.clone();
+        if news || moved {
+            let weightless = self.weight_user == 0;
+            let report = CheckReport::new(false, &self.check, &verdict, weightless);
+            effects.push(Effect::CheckReport(report));
+        }
+        if self.admin.is_maint() {
+            return;
+        }
+        match verdict.status.result() {
+            CheckResult::Failed if !self.check.is_up() => {
+                self.stop(now_ms, Cause::Check(verdict), effects);
+            }
+            CheckResult::Passed if self.may_run() => {
+                self.run(now_ms, Cause::Check(verdict), effects);
+            }
+            CheckResult::Conditional if self.may_run() => {
+                self.wind_down(now_ms, Cause::Check(verdict), effects);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether all who are asked agree that the server is up.
+    pub(super) fn may_run(&self) -> bool {
+        let checked = self.settings.check.is_some() && self.check.enabled;
+        let agented = self.settings.agent.is_some() && self.agent.enabled;
+        (!checked || self.check.is_up()) && (!agented || self.agent.is_up())
+    }
+
+    pub(super) fn hear_agent(
+        &mut self,
+        now_ms: u64,
+        answer: &AgentAnswer,
+        duration_ms: u64,
+        effects: &mut Vec<Effect>,
+    ) {
+        match answer.admin {
+            Some(AgentAdmin::Drain) => self.drain_by_force(now_ms, effects),
+            Some(AgentAdmin::Maint) => self.maint_by_force(now_ms, effects),
+            Some(AgentAdmin::Ready) => self.ready_by_force(now_ms, effects),
+            None => {}
+        }
+        if let Some(percent) = answer.weight_percent {
+            let weight = u64::from(self.settings.weight) * u64::from(percent) / 100;
+            let weight = u32::try_from(weight).unwrap_or(WEIGHT_MAX);
+            self.weigh(weight, effects);
+        }
+        if let Some(maxconn) = answer.maxconn {
+            effects.push(Effect::Maxconn(maxconn));
+        }
+        let (status, info) = match (answer.state, &answer.unknown) {
+            (Some(state), _) => {
+                let status = match state {
+                    AgentState::Up => CheckStatus::L7Ok,
+                    _ => CheckStatus::L7Status,
+                };
+                let info = if answer.note.is_empty() {
+                    format!("via agent : {}", state.word())
+                } else {
+                    format!("via agent : {} ({})", state.word(), answer.note)
+                };
+                (status, info)
+            }
+            (None, Some(word)) => (
+                CheckStatus::Checked,
+                format!("agent reports an error : {word}"),
+            ),
+            (None, None) => (CheckStatus::Checked, String::new()),
+        };
+        let code = status.has_code().then_some(0);
+        let verdict = Verdict {
+            code,
+            duration_ms: Some(duration_ms),
+            info,
+            status,
+        };
+        self.judge_by_agent(now_ms, verdict, effects);
+    }
+
+    pub(super) fn judge_by_agent(
+        &mut self,
+        now_ms: u64,
+        verdict: Verdict,
+        effects: &mut Vec<Effect>,
+    ) {
+        let news = verdict.status != self.agent.last.status;
+        let result = verdict.status.result();
+        let moved = match result {
+            CheckResult::Failed => self.agent.fall_one(),
+            CheckResult::Passed => self.agent.rise_one(),
+            _ => false,
+        };
+        self.agent.last = verdict.clone();
+        let speaks = matches!(result, CheckResult::Failed | CheckResult::Passed);
+        if speaks && (news || moved) {
+            let weightless = self.weight_user == 0;
+            let report = CheckReport::new(true, &self.agent, &verdict, weightless);
+            effects.push(Effect::CheckReport(report));
+        }
+        if self.admin.is_maint() {
+            return;
+        }
+        if result == CheckResult::Failed && !self.agent.is_up() {
+            self.stop(now_ms, Cause::Check(verdict), effects);
+        } else if result == CheckResult::Passed && self.may_run() {
+            self.run(now_ms, Cause::Check(verdict), effects);
+        }
+    }
+
+    pub(super) fn force(&mut self, now_ms: u64, forced: Forced, agent: bool) -> Vec<Effect> {
+        if self.admin.is_maint() {
+            return Vec::new();
+        }
+        self.step_and_collect(now_ms, |health, effects| {
+            let check = if agent {
+                &mut health.agent
+            } else {
+                &mut health.check
+            };
+            let most = check.settings.health_max();
+            check.health = if forced == Forced::Down { 0 } else { most };
+            match forced {
+                Forced::Down => health.stop(now_ms, Cause::Cli, effects),
+                Forced::Stopping => health.wind_down(now_ms, Cause::Cli, effects),
+                Forced::Up => health.run(now_ms, Cause::Cli, effects),
+            }
+        })
+    }
+
+    pub(super) fn weigh(&mut self, weight_user: u32, effects: &mut Vec<Effect>) {
+        self.weight_user = weight_user.min(WEIGHT_MAX);
+        self.say_remains(effects);
+    }
+
+    pub(super) fn stop(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
+        if self.admin.is_maint() || self.operational == Operational::Stopped {
+            return;
+        }
+        let was_stopping = self.operational == Operational::Stopping;
+        self.go(now_ms, Operational::Stopped);
+        if self.settings.on_marked_down_shutdown {
+            effects.push(Effect::ShutdownSessions);
+        }
+        self.say(Change::Down, cause, effects);
+        note_stopping(was_stopping, effects);
+        self.say_remains(effects);
+    }
+
+    pub(super) fn wind_down(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
+        if self.admin.is_maint() || self.operational == Operational::Stopping {
+            return;
+        }
+        self.go(now_ms, Operational::Stopping);
+        self.say(Change::Stopping, cause, effects);
+        self.say_remains(effects);
+    }
+
+    pub(super) fn run(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
+        if self.admin.is_maint() || self.operational.is_up() {
+            return;
+        }
+        let slow = self.operational == Operational::Stopped && self.settings.slowstart_ms > 0;
+        self.go(
+            now_ms,
+            if slow {
+                Operational::Starting
+            } else {
+                Operational::Running
+            },
+        );
+        if self.settings.on_marked_up_shutdown_backups
+            && self.weight_user > 0
+            && !self.admin.is_drain()
+        {
+            effects.push(Effect::ShutdownBackupSessions);
+        }
+        self.say(Change::Up, cause, effects);
+        self.say_remains(effects);
+    }
+
+    pub(super) fn enter_maint(&mut self, now_ms: u64, reason: Admin, effects: &mut Vec<Effect>) {
+        if self.admin.has(reason) {
+            return;
+        }
+        let was_maint = self.admin.is_maint();
+        let was_down = self.operational == Operational::Stopped;
+        let was_stopping = self.operational == Operational::Stopping;
+        self.admin = self.admin.with(reason);
+        if was_maint {
+            return;
+        }
+        self.check.health = 0;
+        self.check.running = false;
+        if !was_down {
+            self.go(now_ms, Operational::Stopped);
+            if self.settings.on_marked_down_shutdown {
+                effects.push(Effect::ShutdownSessions);
+            }
+        }
+        effects.push(Effect::PauseChecks);
+        let cause = match reason {
+            Admin::INHERITED_MAINT => Cause::Tracked,
+            _ => Cause::None,
+        };
+        self.say(Change::EntersMaint { was_down }, cause, effects);
+        note_stopping(was_stopping, effects);
+    }
+
+    pub(super) fn leave_maint(&mut self, now_ms: u64, reason: Admin, effects: &mut Vec<Effect>) {
+        if !self.admin.has(reason) {
+            return;
+        }
+        self.admin = self.admin.without(reason);
+        if reason == Admin::FORCED_MAINT {
+            self.admin = self.admin.without(Admin::CONFIGURED_MAINT);
+        }
+        if self.admin.is_maint() {
+            return;
+        }
+        // Believed as at the start: one failure away from down unless told otherwise.
+        self.check.start_as(self.settings.init_state);
+        self.agent.health = self.agent.settings.rise;
+        self.errors_in_row = 0;
+        let checked = self.settings.check.is_some() && self.check.enabled;
+        if !checked || self.check.is_up() {
+            let slow = self.settings.slowstart_ms > 0;
+            self.go(
+                now_ms,
+                if slow {
+                    Operational::Starting
+                } else {
+                    Operational::Running
+                },
+            );
+        }
+        effects.push(Effect::ResumeChecks);
+        let forced = reason != Admin::INHERITED_MAINT;
+        let cause = if forced { Cause::None } else { Cause::Tracked };
+        self.say(Change::LeavesMaint { forced }, cause, effects);
+        self.say_remains(effects);
+    }
+
+    pub(super) fn enter_drain(&mut self, reason: Admin, effects: &mut Vec<Effect>) {
+        if self.admin.has(reason) {
+            return;
+        }
+        let was_drain = self.admin.is_drain();
+        self.admin = self.admin.with(reason);
+        if was_drain || self.admin.is_maint() {
+            return;
+        }
+        let was_down = self.operational == Operational::Stopped;
+        let cause = if reason == Admin::INHERITED_DRAIN {
+            Cause::Tracked
+        } else {
+            Cause::None
+        };
+        self.say(Change::EntersDrain { was_down }, cause, effects);
+    }
+
+    pub(super) fn leave_drain(&mut self, reason: Admin, effects: &mut Vec<Effect>) {
+        if !self.admin.has(reason) {
+            return;
+        }
+        self.admin = self.admin.without(reason);
+        if !self.admin.is_drain() && !self.admin.is_maint() {
+            self.say(Change::LeavesDrain, Cause::None, effects);
+        }
+    }
+
+    /// Maintenance takes the place of a forced drain.
+    pub(super) fn maint_by_force(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        self.enter_maint(now_ms, Admin::FORCED_MAINT, effects);
+        self.admin = self.admin.without(Admin::FORCED_DRAIN);
+    }
+
+    pub(super) fn drain_by_force(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        if self.admin.is_maint() {
+            // It is told in one line: leaving maintenance, into drain.
+            self.admin = self.admin.with(Admin::FORCED_DRAIN);
+            self.leave_maint(now_ms, Admin::FORCED_MAINT, effects);
+        } else {
+            self.enter_drain(Admin::FORCED_DRAIN, effects);
+        }
+    }
+
+    pub(super) fn ready_by_force(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        if self.admin.has(Admin::FORCED_MAINT) {
+            self.admin = self.admin.without(Admin::FORCED_DRAIN);
+            self.leave_maint(now_ms, Admin::FORCED_MAINT, effects);
+        } else {
+            self.leave_drain(Admin::FORCED_DRAIN, effects);
+        }
+    }
+
+    pub(super) fn go(&mut self, now_ms: u64, to: Operational) {
+        let from = self.operational;
+        if from == to {
+            return;
+        }
+        if to == Operational::Stopped {
+            self.counters.down_transitions += 1;
+        }
+        if from == Operational::Stopped {
+            self.counters.down_ms += now_ms.saturating_sub(self.changed_ms);
+        }
+        self.operational = to;
+        self.changed_ms = now_ms;
+        self.step = STEP_MAX as u32;
+    }
+
+    /// Sets the slow-start step: the whole seconds passed, of those it takes, in sixteenths.
+    pub(super) fn warm_up(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
+        if self.operational != Operational::Starting {
+            return;
+        }
+        let (passed, whole) = (self.seconds_since_change(now_ms), self.slowstart_s());
+        if passed >= whole {
+            let changed_ms = self.changed_ms;
+            self.go(now_ms, Operational::Running);
+            // A server that got warm did not change in the eyes of `lastchg`.
+            self.changed_ms = changed_ms;
+            self.say(Change::Up, Cause::None, effects);
+            return;
+        }
+        // Below 16: passed < whole.
+        self.step = ((STEP_MAX * passed + whole) / whole) as u32;
+    }
+
+    pub(super) fn slowstart_s(&self) -> u64 {
+        self.settings.slowstart_ms.div_ceil(1000).max(1)
+    }
+
+    pub(super) fn say(&self, change: Change, cause: Cause, effects: &mut Vec<Effect>) {
+        effects.push(Effect::Transition(Transition {
+            via_tracked: cause == Cause::Tracked,
+            cause,
+            change,
+            drains: self.admin.is_drain(),
+            operational: self.operational,
+            was_stopping: self.admin.is_drain(),
+        }));
+    }
+
+    /// A server that drains is said to remain so whenever something else of it changes.
+    pub(super) fn say_remains(&self, effects: &mut Vec<Effect>) {
+        if self.admin.is_drain() && !self.admin.is_maint() {
+            let forced = self.admin.has(Admin::FORCED_DRAIN);
+            self.say(Change::RemainsDrain { forced }, Cause::None, effects);
+        }
+    }
+
+    pub(crate) fn take_over(
+        &mut self,
+        admin: Admin,
+        operational: Option<Operational>,
+        changed_ms: u64,
+        weight_user: u32,
+    ) {
+        self.admin = admin;
+        self.changed_ms = changed_ms;
+        self.weight_user = weight_user.min(WEIGHT_MAX);
+        self.step = STEP_MAX as u32;
+        self.operational = match operational {
+            _ if admin.is_maint() => Operational::Stopped,
+            Some(Operational::Starting) if self.settings.slowstart_ms == 0 => Operational::Running,
+            Some(state) => state,
+            None => self.operational,
+        };
+        if self.operational == Operational::Starting {
+            self.step = 1;
+        }
+    }
+
+    pub(crate) fn take_over_checks(
+        &mut self,
+        (check_health, check_on, status): (u32, bool, CheckStatus),
+        (agent_health, agent_on): (u32, bool),
+    ) {
+        if self.settings.check.is_some() {
+            self.check.health = check_health.min(self.check.settings.health_max());
+            self.check.enabled = check_on;
+            self.check.last.status = status;
+        }
+        if self.settings.agent.is_some() {
+            self.agent.health = agent_health.min(self.agent.settings.health_max());
+            self.agent.enabled = agent_on;
+        }
+    }
+}
+
+/// Adds to the transition just told that the server had been stopping before it.
+fn note_stopping(was_stopping: bool, effects: &mut [Effect]) {
+    if let Some(Effect::Transition(transition)) = effects.last_mut() {
+        transition.was_stopping |= was_stopping;
+    }
+}

@@ -1,0 +1,410 @@
+//! The machine: opinions in, effects out.
+
+mod consequences;
+mod opinions;
+
+use crate::admin::Admin;
+use crate::report::{CheckReport, Transition};
+use crate::settings::{CheckSettings, InitState, Settings};
+use crate::status::{CheckStatus, Verdict};
+
+/// Steps of a slow start; a server fully up is at the last.
+const STEP_MAX: u64 = 16;
+/// Weights end here.
+const WEIGHT_MAX: u32 = 256;
+
+/// Operating state (`srv_op_state`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Operational {
+    /// Down.
+    Stopped,
+    /// Up, in its slow start.
+    Starting,
+    /// Up.
+    #[default]
+    Running,
+    /// Up, wants no new sessions.
+    Stopping,
+}
+
+impl Operational {
+    /// The number of `srv_op_state`.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// From the number of `srv_op_state`.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Stopped),
+            1 => Some(Self::Starting),
+            2 => Some(Self::Running),
+            3 => Some(Self::Stopping),
+            _ => None,
+        }
+    }
+
+    const fn is_up(self) -> bool {
+        matches!(self, Self::Running | Self::Starting)
+    }
+}
+
+/// What `set server ... health|agent` forces.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Forced {
+    /// `down`.
+    Down,
+    /// `stopping`.
+    Stopping,
+    /// `up`.
+    Up,
+}
+
+/// What the balancer must know; the same fields as its `set_usable` and `set_weight` take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Balance {
+    /// Slow-start step, 1 to 16 (16: fully up).
+    pub step: u32,
+    /// Whether new traffic may come (a weight of zero apart).
+    pub usable: bool,
+    /// User weight, 0 to 256.
+    pub weight_user: u32,
+}
+
+/// What the hands must do.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Effect {
+    /// Tell the balancer. Comes before the transition that caused it, whose line shows its result.
+    Balance(Balance),
+    /// Log it (with `option log-health-checks`).
+    CheckReport(CheckReport),
+    /// Do the next check after `fastinter`, if it is not due sooner.
+    Fastinter,
+    /// The agent sets the server's `maxconn`.
+    Maxconn(u32),
+    /// Stop checking (maintenance).
+    PauseChecks,
+    /// Give the requests waiting for this server to others.
+    RequeuePending,
+    /// Check again, now.
+    ResumeChecks,
+    /// End all sessions of the backend's backup servers (termination flag `U`).
+    ShutdownBackupSessions,
+    /// End all sessions of this server (termination flag `D`).
+    ShutdownSessions,
+    /// Log it, and let the servers that track this one follow.
+    Transition(Transition),
+}
+
+/// Counters of `show stat`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// `chkdown`: how often it went down.
+    pub down_transitions: u64,
+    /// Milliseconds it was down, without the current time down.
+    pub down_ms: u64,
+    /// `chkfail`: checks that failed while it was up.
+    pub failed_checks: u64,
+    /// `hanafail`: times that traffic spoke against it.
+    pub failed_observations: u64,
+}
+
+/// One way of checking: the health check or the agent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Check {
+    /// Administratively on; meaningless where none is configured.
+    pub enabled: bool,
+    /// 0 to `rise + fall - 1`; up from `rise` on.
+    pub health: u32,
+    /// What it found last.
+    pub last: Verdict,
+    /// A probe is on its way (`* ` in the statistics).
+    pub running: bool,
+    /// Limits and intervals.
+    pub settings: CheckSettings,
+}
+
+impl Check {
+    fn new(settings: CheckSettings) -> Self {
+        let settings = settings.sane();
+        let last = Verdict {
+            code: None,
+            duration_ms: None,
+            info: String::new(),
+            status: CheckStatus::Init,
+        };
+        Self {
+            enabled: true,
+            health: settings.rise,
+            last,
+            running: false,
+            settings,
+        }
+    }
+
+    /// Whether its counter stands for up.
+    #[must_use]
+    pub const fn is_up(&self) -> bool {
+        self.health >= self.settings.rise
+    }
+
+    /// Interval until the next check, before `spread-checks`.
+    #[must_use]
+    pub fn interval_ms(&self) -> u64 {
+        let CheckSettings {
+            downinter_ms,
+            fastinter_ms,
+            inter_ms,
+            ..
+        } = self.settings;
+        if self.health >= self.settings.health_max() {
+            inter_ms
+        } else if self.health == 0 {
+            downinter_ms.unwrap_or(inter_ms)
+        } else {
+            fastinter_ms.unwrap_or(inter_ms)
+        }
+    }
+
+    fn rise_one(&mut self) -> bool {
+        let most = self.settings.health_max();
+        if self.health >= most {
+            return false;
+        }
+        self.health += 1;
+        if self.is_up() {
+            self.health = most;
+        }
+        true
+    }
+
+    fn fall_one(&mut self) -> bool {
+        if self.health == 0 {
+            return false;
+        }
+        self.health -= 1;
+        if !self.is_up() {
+            self.health = 0;
+        }
+        true
+    }
+
+    fn start_as(&mut self, init: InitState) {
+        self.health = match init {
+            InitState::Down => self.settings.rise - 1,
+            InitState::FullyDown => 0,
+            InitState::FullyUp => self.settings.health_max(),
+            InitState::Up => self.settings.rise,
+        };
+    }
+}
+
+/// What is believed of one server. Times are milliseconds of any clock that does not go back.
+#[derive(Clone, Debug)]
+pub struct Health {
+    admin: Admin,
+    agent: Check,
+    changed_ms: u64,
+    check: Check,
+    counters: Counters,
+    errors_in_row: u32,
+    operational: Operational,
+    settings: Settings,
+    step: u32,
+    weight_user: u32,
+}
+
+impl Health {
+    /// A server as the configuration leaves it: up unless `init-state` says otherwise, never in a
+    /// slow start; `disabled` puts it in maintenance.
+    #[must_use]
+    pub fn new(settings: Settings, disabled: bool, now_ms: u64) -> Self {
+        let mut health = Self {
+            admin: Admin::default(),
+            agent: Check::new(settings.agent.unwrap_or(CheckSettings::AGENT)),
+            changed_ms: now_ms,
+            check: Check::new(settings.check.unwrap_or(CheckSettings::HEALTH)),
+            counters: Counters::default(),
+            errors_in_row: 0,
+            operational: Operational::Running,
+            settings,
+            step: STEP_MAX as u32,
+            weight_user: settings.weight.min(WEIGHT_MAX),
+        };
+        if health.settings.check.is_some() {
+            health.check.start_as(settings.init_state);
+            if !health.check.is_up() {
+                health.operational = Operational::Stopped;
+            }
+        }
+        if disabled {
+            health.admin = Admin::FORCED_MAINT.with(Admin::CONFIGURED_MAINT);
+            health.operational = Operational::Stopped;
+            health.check.health = 0;
+        }
+        health
+    }
+
+    // === what it says of itself ===
+
+    /// Administrative state.
+    #[must_use]
+    pub const fn admin(&self) -> Admin {
+        self.admin
+    }
+
+    /// The agent.
+    #[must_use]
+    pub const fn agent(&self) -> &Check {
+        &self.agent
+    }
+
+    /// What the balancer must know.
+    #[must_use]
+    pub const fn balance(&self) -> Balance {
+        let usable = self.operational.is_up() && !self.admin.is_maint() && !self.admin.is_drain();
+        Balance {
+            step: self.step,
+            usable,
+            weight_user: self.weight_user,
+        }
+    }
+
+    /// The health check.
+    #[must_use]
+    pub const fn check(&self) -> &Check {
+        &self.check
+    }
+
+    /// Counters.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Operating state.
+    #[must_use]
+    pub const fn operational(&self) -> Operational {
+        self.operational
+    }
+
+    /// Whole seconds since the operating state last changed (`lastchg`).
+    #[must_use]
+    pub const fn seconds_since_change(&self, now_ms: u64) -> u64 {
+        (now_ms / 1000).saturating_sub(self.changed_ms / 1000)
+    }
+
+    /// Settings.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// User weight.
+    #[must_use]
+    pub const fn weight_user(&self) -> u32 {
+        self.weight_user
+    }
+
+    /// `throttle` of the statistics, in percent, while in a slow start.
+    #[must_use]
+    pub const fn throttle_percent(&self) -> Option<u32> {
+        match self.operational {
+            Operational::Starting if !self.admin.is_drain() => {
+                Some(self.step * 100 / STEP_MAX as u32)
+            }
+            _ => None,
+        }
+    }
+
+    /// The dynamic part of `maxconn` in a slow start: `limit` scaled by the time passed, at
+    /// least 1. `limit` is what `maxconn`, `minconn` and `fullconn` make of it; 0 is no limit.
+    #[must_use]
+    pub fn throttled_maxconn(&self, limit: u32, now_ms: u64) -> u32 {
+        if limit == 0 || self.operational != Operational::Starting {
+            return limit;
+        }
+        let percent = (100 * self.seconds_since_change(now_ms) / self.slowstart_s()).min(100);
+        u32::try_from(u64::from(limit) * percent / 100)
+            .unwrap_or(limit)
+            .max(1)
+    }
+
+    /// When [`Health::tick`] is wanted next, as a delay; `None` when nothing warms up.
+    #[must_use]
+    pub fn tick_delay_ms(&self) -> Option<u64> {
+        (self.operational == Operational::Starting)
+            .then(|| (self.settings.slowstart_ms / 20).max(1000))
+    }
+
+    /// `status` of the statistics. `judged` is whose checks count: itself, or the machine at the
+    /// end of its chain of `track`; `tracked` is the name of the server it tracks.
+    #[must_use]
+    pub fn status_text(&self, judged: &Self, tracked: Option<&str>) -> String {
+        if self.admin.has(Admin::RESOLUTION_MAINT) {
+            return "MAINT (resolution)".to_owned();
+        }
+        if self.admin.has(Admin::INHERITED_MAINT) {
+            return tracked.map_or("MAINT".to_owned(), |name| format!("MAINT (via {name})"));
+        }
+        if self.admin.is_maint() {
+            return "MAINT".to_owned();
+        }
+        let checked = judged.settings.check.is_some() && judged.check.enabled;
+        let agented = judged.settings.agent.is_some() && judged.agent.enabled;
+        let CheckSettings { rise, fall, .. } = judged.check.settings;
+        let health = judged.check.health;
+        let falling = checked && health < judged.check.settings.health_max();
+        // A forced state may leave the counter below rise for a moment.
+        let left = (health + 1).saturating_sub(rise);
+        match self.operational {
+            Operational::Running | Operational::Starting if self.admin.is_drain() => {
+                if agented {
+                    "DRAIN (agent)".to_owned()
+                } else {
+                    "DRAIN".to_owned()
+                }
+            }
+            Operational::Running | Operational::Starting if falling => format!("UP {left}/{fall}"),
+            Operational::Running | Operational::Starting if !checked => "no check".to_owned(),
+            Operational::Running | Operational::Starting => "UP".to_owned(),
+            Operational::Stopping if falling => format!("NOLB {left}/{fall}"),
+            Operational::Stopping => "NOLB".to_owned(),
+            Operational::Stopped if agented && judged.agent.health == 0 => {
+                "DOWN (agent)".to_owned()
+            }
+            Operational::Stopped if checked && health > 0 => format!("DOWN {health}/{rise}"),
+            Operational::Stopped => "DOWN".to_owned(),
+        }
+    }
+
+    /// Panics when a counter or state is out of its bounds (tests and simulation).
+    pub fn check_invariants(&self) {
+        assert!(
+            self.check.health <= self.check.settings.health_max(),
+            "check counter"
+        );
+        assert!(
+            self.agent.health <= self.agent.settings.health_max(),
+            "agent counter"
+        );
+        assert!(
+            (1..=STEP_MAX as u32).contains(&self.step),
+            "slow-start step"
+        );
+        assert!(self.weight_user <= WEIGHT_MAX, "weight");
+        if self.admin.is_maint() {
+            assert_eq!(self.operational, Operational::Stopped, "maintenance stops");
+        }
+        if self.operational == Operational::Starting {
+            assert!(
+                self.settings.slowstart_ms > 0,
+                "only a slow start starts slowly"
+            );
+        } else {
+            assert_eq!(self.step, STEP_MAX as u32, "only a slow start throttles");
+        }
+    }
+}

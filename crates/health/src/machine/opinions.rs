@@ -1,0 +1,187 @@
+//! Opinions: everything that may be told about a server, each a public entry.
+
+use super::{Effect, Forced, Health, Operational};
+use crate::admin::Admin;
+use crate::agent::AgentAnswer;
+use crate::report::Cause;
+use crate::settings::{Observe, Observed, OnError};
+use crate::status::{CheckStatus, Verdict};
+
+impl Health {
+    /// A health check begins; the statistics show it.
+    pub const fn check_started(&mut self) {
+        self.check.running = true;
+    }
+
+    /// An agent check begins.
+    pub const fn agent_started(&mut self) {
+        self.agent.running = true;
+    }
+
+    /// A health check ended. A conditional pass counts as a failure for a server that is down.
+    pub fn check_done(&mut self, now_ms: u64, mut verdict: Verdict) -> Vec<Effect> {
+        self.check.running = false;
+        if verdict.status == CheckStatus::L7Conditional && self.operational == Operational::Stopped
+        {
+            verdict.status = CheckStatus::L7Status;
+        }
+        self.step_and_collect(now_ms, |health, effects| {
+            health.judge(now_ms, verdict, effects)
+        })
+    }
+
+    /// An agent answered. A failed connection to the agent is no opinion: do not report it here.
+    pub fn agent_done(
+        &mut self,
+        now_ms: u64,
+        answer: &AgentAnswer,
+        duration_ms: u64,
+    ) -> Vec<Effect> {
+        self.agent.running = false;
+        self.step_and_collect(now_ms, |health, effects| {
+            health.hear_agent(now_ms, answer, duration_ms, effects);
+        })
+    }
+
+    /// Traffic showed something (`observe`). Cheap when there is nothing to conclude: the caller
+    /// may call it for every request.
+    pub fn observed(&mut self, now_ms: u64, observed: Observed) -> Vec<Effect> {
+        let sees = match self.settings.observe {
+            None => false,
+            Some(Observe::Layer4) => observed.is_layer4(),
+            // A connection is no response: it neither clears nor counts, unless it fails.
+            Some(Observe::Layer7) => observed != Observed::Connected,
+        };
+        let checked = self.settings.check.is_some() && self.check.enabled;
+        if !sees || !checked || self.admin.is_maint() {
+            return Vec::new();
+        }
+        if !observed.is_error() {
+            self.errors_in_row = 0;
+            return Vec::new();
+        }
+        self.errors_in_row += 1;
+        if self.errors_in_row < self.settings.error_limit {
+            return Vec::new();
+        }
+        let count = std::mem::take(&mut self.errors_in_row);
+        let what = observed.description();
+        let verdict = Verdict {
+            code: None,
+            duration_ms: None,
+            info: format!("Detected {count} consecutive errors, last one was: {what}"),
+            status: CheckStatus::Observed,
+        };
+        self.counters.failed_observations += 1;
+        self.step_and_collect(now_ms, |health, effects| {
+            let rise = health.check.settings.rise;
+            match health.settings.on_error {
+                OnError::Fastinter => {}
+                OnError::FailCheck => health.judge(now_ms, verdict, effects),
+                OnError::SuddenDeath => {
+                    health.check.health = health.check.health.min(rise + 1);
+                    health.judge(now_ms, verdict, effects);
+                }
+                OnError::MarkDown => {
+                    health.check.health = health.check.health.min(rise);
+                    health.judge(now_ms, verdict, effects);
+                }
+            }
+            effects.push(Effect::Fastinter);
+        })
+    }
+
+    /// The tracked server changed (or was just bound): take its state.
+    pub fn follow(&mut self, now_ms: u64, leader: &Self) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |health, effects| {
+            if leader.admin.is_maint() {
+                health.enter_maint(now_ms, Admin::INHERITED_MAINT, effects);
+                if !leader.admin.is_drain() {
+                    health.admin = health.admin.without(Admin::INHERITED_DRAIN);
+                }
+                return;
+            }
+            if health.admin.has(Admin::INHERITED_MAINT) {
+                // It is told in one line: leaving maintenance, into drain.
+                if leader.admin.is_drain() {
+                    health.admin = health.admin.with(Admin::INHERITED_DRAIN);
+                }
+                health.leave_maint(now_ms, Admin::INHERITED_MAINT, effects);
+            }
+            match leader.operational {
+                Operational::Stopped => health.stop(now_ms, Cause::Tracked, effects),
+                Operational::Stopping => health.wind_down(now_ms, Cause::Tracked, effects),
+                Operational::Running | Operational::Starting => {
+                    health.run(now_ms, Cause::Tracked, effects);
+                }
+            }
+            if leader.admin.is_drain() {
+                health.enter_drain(Admin::INHERITED_DRAIN, effects);
+            } else {
+                health.leave_drain(Admin::INHERITED_DRAIN, effects);
+            }
+        })
+    }
+
+    /// `disable server`, `set server ... state maint`.
+    pub fn set_maint(&mut self, now_ms: u64) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |health, effects| {
+            health.maint_by_force(now_ms, effects)
+        })
+    }
+
+    /// `set server ... state drain`: leaves forced maintenance if need be.
+    pub fn set_drain(&mut self, now_ms: u64) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |health, effects| {
+            health.drain_by_force(now_ms, effects);
+        })
+    }
+
+    /// `enable server`, `set server ... state ready`: leaves forced maintenance and drain.
+    pub fn set_ready(&mut self, now_ms: u64) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |health, effects| {
+            health.ready_by_force(now_ms, effects)
+        })
+    }
+
+    /// The server's name resolves, or no longer does (`resolvers`).
+    pub fn set_resolved(&mut self, now_ms: u64, resolved: bool) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |health, effects| {
+            if resolved {
+                health.leave_maint(now_ms, Admin::RESOLUTION_MAINT, effects);
+            } else {
+                health.enter_maint(now_ms, Admin::RESOLUTION_MAINT, effects);
+            }
+        })
+    }
+
+    /// `set server ... health`. Without effect in maintenance.
+    pub fn force_health(&mut self, now_ms: u64, forced: Forced) -> Vec<Effect> {
+        self.force(now_ms, forced, false)
+    }
+
+    /// `set server ... agent up|down`. Without effect in maintenance.
+    pub fn force_agent(&mut self, now_ms: u64, up: bool) -> Vec<Effect> {
+        self.force(now_ms, if up { Forced::Up } else { Forced::Down }, true)
+    }
+
+    /// `set server ... weight` and agents: the user weight.
+    pub fn set_weight(&mut self, now_ms: u64, weight_user: u32) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |health, effects| health.weigh(weight_user, effects))
+    }
+
+    /// `enable|disable health`.
+    pub const fn enable_check(&mut self, on: bool) {
+        self.check.enabled = on;
+    }
+
+    /// `enable|disable agent`.
+    pub const fn enable_agent(&mut self, on: bool) {
+        self.agent.enabled = on;
+    }
+
+    /// Time passes: a slow start goes on, or ends.
+    pub fn tick(&mut self, now_ms: u64) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |_, _| {})
+    }
+}
