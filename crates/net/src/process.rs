@@ -188,6 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::zombie_processes, reason = "waiting for it is what is tested")]
     fn children_are_signalled_and_their_end_is_told() {
         let child = Command::new("sleep").arg("1000").spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();

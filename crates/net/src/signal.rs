@@ -104,9 +104,8 @@ impl SignalSource {
             return Err(Error::new("signalfd", "", io::Error::last_os_error()));
         }
         // SAFETY: the descriptor is new and nobody else's.
-        Ok(Self {
-            fd: unsafe { OwnedFd::from_raw_fd(fd) },
-        })
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { fd })
     }
 
     /// The next signal that has arrived, without waiting.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::workers::{Mailbox, Shared, StopOrder};
+use crate::mailbox::Mailbox;
+use crate::workers::{Shared, StopOrder};
 
 thread_local! {
     static CONTEXT: Context = Context::default();
@@ -21,6 +22,9 @@ pub(crate) struct Context {
     place: OnceCell<Place>,
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     pub(crate) tasks: Cell<TaskCounts>,
+    /// The order to stop, once this worker has heard of it.
+    stop: Cell<Option<StopOrder>>,
+    stop_told: Rc<Notify>,
     /// Told when the last awaited task has ended.
     pub(crate) all_ended: Rc<Notify>,
 }
@@ -185,29 +189,31 @@ pub fn mailbox(index: usize) -> Option<Mailbox> {
     shared()?.mailboxes.get(index).cloned()
 }
 
+/// Notes the order to stop where this worker's tasks see it.
+pub(crate) fn note_stop(order: StopOrder) {
+    with_context(|context| {
+        context.stop.set(Some(order));
+        context.stop_told.notify_waiters();
+    });
+}
+
 /// Waits until this worker is told to stop, and says until when. For ever on
 /// threads that are no workers.
 pub async fn stopping() -> StopOrder {
-    let Some(shared) = shared() else {
-        return std::future::pending().await;
-    };
-    let mut orders = shared.stop.subscribe();
-    match orders.wait_for(Option::is_some).await.as_deref() {
-        Ok(Some(order)) => *order,
-        // Whoever could give an order is gone: stop now.
-        _ => StopOrder::now(),
+    loop {
+        let told = with_context(|context| (context.stop.get(), Rc::clone(&context.stop_told)));
+        match told {
+            Some((Some(order), _)) => return order,
+            Some((None, told)) => told.notified().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
-/// True once this worker was told to stop.
+/// True once this worker was told to stop. A plain load: cheap enough for every
+/// request.
 pub fn is_stopping() -> bool {
-    with_context(|context| {
-        context
-            .place
-            .get()
-            .is_some_and(|place| place.shared.stop.borrow().is_some())
-    })
-    .unwrap_or(false)
+    with_context(|context| context.stop.get().is_some()).unwrap_or(false)
 }
 
 /// This worker's tasks.

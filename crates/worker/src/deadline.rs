@@ -130,14 +130,12 @@ impl Timer {
 
     fn poll_fired(&mut self, cx: &mut Context<'_>) -> bool {
         // Set and waiting for this very task: one load tells.
-        if self
+        let waits = self
             .waker
             .as_ref()
-            .is_some_and(|waker| waker.will_wake(cx.waker()))
-        {
-            if !self.sleep.is_elapsed() {
-                return false;
-            }
+            .is_some_and(|waker| waker.will_wake(cx.waker()));
+        if waits && !self.sleep.is_elapsed() {
+            return false;
         }
         let fired = self.sleep.as_mut().poll(cx).is_ready();
         self.waker = (!fired).then(|| cx.waker().clone());

@@ -16,6 +16,7 @@ mod acceptor;
 mod buffer;
 mod context;
 mod deadline;
+mod mailbox;
 mod signals;
 mod stream;
 mod task;
@@ -31,6 +32,7 @@ pub use context::{
 };
 pub use context::{TaskCounts, mailbox};
 pub use deadline::{Deadline, Expired};
+pub use mailbox::{Mailbox, MailboxRefusal};
 pub use signals::Signals;
 pub use stream::Stream;
 pub use task::{
@@ -38,9 +40,7 @@ pub use task::{
 };
 pub use timer::{Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at};
 pub use watched::{Progress, Watchable, Watched};
-pub use workers::{
-    Load, Mailbox, MailboxRefusal, Options, StopOrder, WorkerEnd, Workers, block_on,
-};
+pub use workers::{Load, Options, PanicHook, StopOrder, WorkerEnd, Workers, block_on};
 
 pub use ballast_net::Signal;
 pub use tokio::{join, select};
@@ -60,5 +60,7 @@ pub mod io {
     pub use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 }
 
+#[cfg(test)]
+mod stream_tests;
 #[cfg(test)]
 mod tests;

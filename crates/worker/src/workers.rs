@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use ballast_net::{CpuSet, Error, pin_thread};
 use tokio::runtime::{Builder, LocalRuntime, RuntimeMetrics};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::context;
+use crate::mailbox::{Mailbox, Message};
 use crate::task::report_panic;
 use crate::timer::WAIT_MAX;
 use crate::{BufferLimits, PanicReport, configure_buffers, now, sleep_until};
@@ -20,9 +21,7 @@ use crate::{BufferLimits, PanicReport, configure_buffers, now, sleep_until};
 const BLOCKING_THREADS_MAX: usize = 16;
 
 /// What is told of each contained panic.
-pub(crate) type PanicHook = Arc<dyn Fn(&PanicReport<'_>) + Send + Sync>;
-
-type Message = Box<dyn FnOnce() + Send>;
+pub type PanicHook = Arc<dyn Fn(&PanicReport<'_>) + Send + Sync>;
 
 /// How workers are made.
 #[derive(Clone)]
@@ -36,7 +35,7 @@ pub struct Options {
     /// The threads' names begin so.
     pub name: String,
     /// Told of each panic that a task was ended by, on the worker's thread.
-    pub on_panic: Option<Arc<dyn Fn(&PanicReport<'_>) + Send + Sync>>,
+    pub on_panic: Option<PanicHook>,
     /// The processors of each worker (`cpu-map`); those without an entry, or
     /// with an empty one, run anywhere.
     pub pins: Vec<CpuSet>,
@@ -150,7 +149,7 @@ impl Workers {
         let (mailboxes, inboxes): (Vec<_>, Vec<_>) = (0..count)
             .map(|index| {
                 let (sender, inbox) = mpsc::channel(options.mailbox_messages_max.max(1));
-                (Mailbox { index, sender }, inbox)
+                (Mailbox::new(index, sender), inbox)
             })
             .unzip();
         let shared = Arc::new(Shared {
@@ -294,8 +293,8 @@ fn run(
         loop {
             tokio::select! {
                 biased;
-                order = orders.wait_for(Option::is_some) => {
-                    drop(order);
+                order = next_order(&mut orders) => {
+                    context::note_stop(order);
                     break;
                 }
                 message = inbox.recv() => match message {
@@ -329,7 +328,14 @@ async fn drain(
         }
         tokio::select! {
             biased;
-            changed = orders.changed() => if changed.is_err() { break },
+            changed = orders.changed() => {
+                if changed.is_err() {
+                    break;
+                }
+                if let Some(order) = *orders.borrow() {
+                    context::note_stop(order);
+                }
+            }
             () = until(deadline) => break,
             message = inbox.recv() => match message {
                 Some(message) => contain(message),
@@ -339,6 +345,15 @@ async fn drain(
         }
     }
     context::task_counts().running
+}
+
+/// The order to stop, when it comes.
+async fn next_order(orders: &mut watch::Receiver<Option<StopOrder>>) -> StopOrder {
+    match orders.wait_for(Option::is_some).await.as_deref() {
+        Ok(Some(order)) => *order,
+        // Whoever could give an order is gone: stop now.
+        _ => StopOrder::now(),
+    }
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -351,92 +366,5 @@ async fn until(deadline: Option<Instant>) {
 fn contain(work: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
         report_panic(payload.as_ref());
-    }
-}
-
-/// Sends work to one worker, from any thread.
-#[derive(Clone, Debug)]
-pub struct Mailbox {
-    index: usize,
-    sender: mpsc::Sender<Message>,
-}
-
-/// Why a mailbox did not take a message.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum MailboxRefusal {
-    /// The worker has ended.
-    Ended,
-    /// It holds as many as it may: the worker is far behind.
-    Full,
-}
-
-impl fmt::Display for MailboxRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ended => "the worker has ended",
-            Self::Full => "the worker's mailbox is full",
-        })
-    }
-}
-
-impl std::error::Error for MailboxRefusal {}
-
-impl Mailbox {
-    /// The worker's number.
-    pub fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Has `work` run on the worker, after what was sent before, and wakes it.
-    /// Never waits. What `work` holds (a socket) is dropped with a refusal.
-    pub fn send(&self, work: impl FnOnce() + Send + 'static) -> Result<(), MailboxRefusal> {
-        self.sender.try_send(Box::new(work)).map_err(|e| match e {
-            mpsc::error::TrySendError::Closed(_) => MailboxRefusal::Ended,
-            mpsc::error::TrySendError::Full(_) => MailboxRefusal::Full,
-        })
-    }
-
-    /// As [`Mailbox::send`], waiting for room.
-    pub async fn send_when_room(
-        &self,
-        work: impl FnOnce() + Send + 'static,
-    ) -> Result<(), MailboxRefusal> {
-        self.sender
-            .send(Box::new(work))
-            .await
-            .map_err(|_| MailboxRefusal::Ended)
-    }
-
-    /// Has `work` run on the worker and brings its answer back.
-    ///
-    /// # Errors
-    /// `Ended` also if `work` panicked.
-    pub async fn call<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, MailboxRefusal> {
-        let (answer, answered) = oneshot::channel();
-        let run = move || {
-            let _ = answer.send(work());
-        };
-        self.send_when_room(run).await?;
-        answered.await.map_err(|_| MailboxRefusal::Ended)
-    }
-
-    /// As [`Mailbox::call`], for threads without an executor: waits with the
-    /// whole thread. A worker must not call this (it could wait for itself) and
-    /// is refused with `Full`.
-    pub fn call_blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, MailboxRefusal> {
-        if context::worker_index().is_some() {
-            return Err(MailboxRefusal::Full);
-        }
-        let (answer, answered) = std::sync::mpsc::sync_channel(1);
-        self.send(move || {
-            let _ = answer.send(work());
-        })?;
-        answered.recv().map_err(|_| MailboxRefusal::Ended)
     }
 }

@@ -1,0 +1,101 @@
+//! Work sent to a worker from any thread: the only way to what is its own.
+
+use std::fmt;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::context;
+
+/// What travels: something to run on the worker.
+pub(crate) type Message = Box<dyn FnOnce() + Send>;
+
+/// Sends work to one worker, from any thread.
+#[derive(Clone, Debug)]
+pub struct Mailbox {
+    index: usize,
+    sender: mpsc::Sender<Message>,
+}
+
+/// Why a mailbox did not take a message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MailboxRefusal {
+    /// The worker has ended.
+    Ended,
+    /// It holds as many as it may: the worker is far behind.
+    Full,
+}
+
+impl fmt::Display for MailboxRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ended => "the worker has ended",
+            Self::Full => "the worker's mailbox is full",
+        })
+    }
+}
+
+impl std::error::Error for MailboxRefusal {}
+
+impl Mailbox {
+    pub(crate) fn new(index: usize, sender: mpsc::Sender<Message>) -> Self {
+        Self { index, sender }
+    }
+
+    /// The worker's number.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Has `work` run on the worker, after what was sent before, and wakes it.
+    /// Never waits. What `work` holds (a socket) is dropped with a refusal.
+    pub fn send(&self, work: impl FnOnce() + Send + 'static) -> Result<(), MailboxRefusal> {
+        self.sender.try_send(Box::new(work)).map_err(|e| match e {
+            mpsc::error::TrySendError::Closed(_) => MailboxRefusal::Ended,
+            mpsc::error::TrySendError::Full(_) => MailboxRefusal::Full,
+        })
+    }
+
+    /// As [`Mailbox::send`], waiting for room.
+    pub async fn send_when_room(
+        &self,
+        work: impl FnOnce() + Send + 'static,
+    ) -> Result<(), MailboxRefusal> {
+        self.sender
+            .send(Box::new(work))
+            .await
+            .map_err(|_| MailboxRefusal::Ended)
+    }
+
+    /// Has `work` run on the worker and brings its answer back.
+    ///
+    /// # Errors
+    /// `Ended` also if `work` panicked.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, MailboxRefusal> {
+        let (answer, answered) = oneshot::channel();
+        let run = move || {
+            let _ = answer.send(work());
+        };
+        self.send_when_room(run).await?;
+        answered.await.map_err(|_| MailboxRefusal::Ended)
+    }
+
+    /// As [`Mailbox::call`], for threads without an executor: waits with the
+    /// whole thread. A worker must not call this (it could wait for itself) and
+    /// is refused with `Full`.
+    pub fn call_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, MailboxRefusal> {
+        if context::worker_index().is_some() {
+            return Err(MailboxRefusal::Full);
+        }
+        let (answer, answered) = std::sync::mpsc::sync_channel(1);
+        self.send(move || {
+            let _ = answer.send(work());
+        })?;
+        answered.recv().map_err(|_| MailboxRefusal::Ended)
+    }
+}

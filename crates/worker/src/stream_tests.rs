@@ -1,0 +1,383 @@
+//! Streams and acceptors seen from loopback.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballast_net::{self as net, Address, ConnectOptions, Kind, ListenOptions, PipePool};
+
+use super::*;
+
+/// Long enough that only a hang reaches it.
+const HANG: Duration = Duration::from_secs(10);
+
+fn acceptor() -> Acceptor {
+    let any = Address::Ip("127.0.0.1:0".parse().unwrap());
+    let bound = net::listen(&any, &ListenOptions::default()).unwrap();
+    Acceptor::new(Arc::new(bound.fd)).unwrap()
+}
+
+async fn accept_one(acceptor: &Acceptor) -> Stream {
+    let mut accepted = Vec::new();
+    let taken = timeout(HANG, acceptor.accept_batch(1, &mut accepted))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(taken, 1);
+    accepted.pop().unwrap().into_stream().unwrap().0
+}
+
+/// A client on its own thread's terms, and the stream that serves it.
+async fn pair() -> (TcpStream, Stream) {
+    let acceptor = acceptor();
+    let client = TcpStream::connect(acceptor.address().ip().unwrap()).unwrap();
+    client.set_nodelay(true).unwrap();
+    (client, accept_one(&acceptor).await)
+}
+
+// === The budget of a request ===
+
+/// Passes each piece on as it comes, as the data path does.
+async fn relay(client: Stream, server: Stream) {
+    loop {
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            from.readable().await.unwrap();
+            let mut buffer = Buffer::take();
+            let n = from.try_read(buffer.spare_mut()).unwrap();
+            if n == 0 {
+                return;
+            }
+            buffer.advance(n);
+            to.write_all(buffer.filled()).await.unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_keep_alive_request_costs_four_calls_and_none_in_vain() {
+    const CLIENTS: u64 = 4;
+    const REQUESTS: u64 = 50;
+    let origin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = Address::Ip(origin.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for connection in origin.incoming() {
+            let mut connection = connection.unwrap();
+            connection.set_nodelay(true).unwrap();
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while connection.read(&mut bytes).unwrap_or(0) > 0 {
+                    connection.write_all(b"response").unwrap();
+                }
+            });
+        }
+    });
+    block_on(async {
+        let acceptor = acceptor();
+        let ip = acceptor.address().ip().unwrap();
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                std::thread::spawn(move || {
+                    let mut client = TcpStream::connect(ip).unwrap();
+                    client.set_nodelay(true).unwrap();
+                    for _ in 0..REQUESTS {
+                        client.write_all(b"request").unwrap();
+                        let mut bytes = [0; 8];
+                        client.read_exact(&mut bytes).unwrap();
+                    }
+                })
+            })
+            .collect();
+        let before = io_counts();
+        let mut tasks = Vec::new();
+        for _ in 0..CLIENTS {
+            let client = accept_one(&acceptor).await;
+            let server = Stream::connect(&target, &ConnectOptions::default())
+                .await
+                .unwrap();
+            tasks.push(spawn_local(relay(client, server)));
+        }
+        for task in tasks {
+            timeout(HANG, task.join()).await.unwrap().unwrap();
+        }
+        let after = io_counts();
+        // The one more read of each client is its end.
+        assert_eq!(
+            after.receives - before.receives,
+            CLIENTS * (2 * REQUESTS + 1)
+        );
+        assert_eq!(after.sends - before.sends, CLIENTS * 2 * REQUESTS);
+        assert_eq!(after.receives_in_vain, before.receives_in_vain);
+        assert_eq!(after.sends_in_vain, before.sends_in_vain);
+        assert_eq!(buffer_use().in_use, 0, "an idle connection holds no buffer");
+        assert!(buffer_use().made <= CLIENTS, "{:?}", buffer_use());
+        for client in clients {
+            client.join().unwrap();
+        }
+    })
+    .unwrap();
+}
+
+// === Stream ===
+
+#[test]
+fn nothing_is_asked_of_the_kernel_when_nothing_is_known() {
+    block_on(async {
+        let (mut client, stream) = pair().await;
+        let before = io_counts();
+        let mut bytes = [0; 16];
+        assert_eq!(
+            stream.try_read(&mut bytes).unwrap_err().kind(),
+            std::io::ErrorKind::WouldBlock
+        );
+        assert_eq!(io_counts(), before);
+        assert!(!stream.is_readable());
+        client.write_all(b"abc").unwrap();
+        timeout(HANG, stream.readable()).await.unwrap().unwrap();
+        assert!(stream.is_readable());
+        assert_eq!(stream.try_read(&mut bytes).unwrap(), 3);
+        // The short read has shown that nothing is left.
+        assert!(!stream.is_readable());
+        assert!(
+            timeout(Duration::from_millis(5), stream.readable())
+                .await
+                .is_err()
+        );
+        // A read that fills its buffer has not.
+        client.write_all(b"abcdef").unwrap();
+        timeout(HANG, stream.readable()).await.unwrap().unwrap();
+        assert_eq!(stream.try_read(&mut bytes[..4]).unwrap(), 4);
+        assert!(stream.is_readable());
+        assert_eq!(stream.try_read(&mut bytes[..4]).unwrap(), 2);
+        assert!(!stream.is_readable());
+        assert_eq!(io_counts().receives_in_vain, before.receives_in_vain);
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_end_stays_readable() {
+    block_on(async {
+        let (mut client, stream) = pair().await;
+        client.write_all(b"last").unwrap();
+        drop(client);
+        let mut bytes = [0; 64];
+        assert_eq!(
+            timeout(HANG, stream.read(&mut bytes))
+                .await
+                .unwrap()
+                .unwrap(),
+            4
+        );
+        for _ in 0..3 {
+            assert_eq!(
+                timeout(HANG, stream.read(&mut bytes))
+                    .await
+                    .unwrap()
+                    .unwrap(),
+                0
+            );
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_close_is_seen_while_bytes_wait_and_the_bytes_are_not_lost() {
+    block_on(async {
+        let (mut client, stream) = pair().await;
+        client.write_all(b"next request").unwrap();
+        // Bytes are no end.
+        assert!(
+            timeout(Duration::from_millis(5), stream.read_closed())
+                .await
+                .is_err()
+        );
+        assert!(stream.is_readable(), "what waits is still known");
+        client.write_all(b" more").unwrap();
+        assert!(
+            timeout(Duration::from_millis(5), stream.read_closed())
+                .await
+                .is_err()
+        );
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        timeout(HANG, stream.read_closed()).await.unwrap().unwrap();
+        let mut bytes = [0; 64];
+        let n = timeout(HANG, stream.read(&mut bytes))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(&bytes[..n], b"next request more");
+        assert_eq!(
+            timeout(HANG, stream.read(&mut bytes))
+                .await
+                .unwrap()
+                .unwrap(),
+            0
+        );
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_was_known_readable_is_read_once_without_a_report() {
+    block_on(async {
+        let (mut client, stream) = pair().await;
+        client.write_all(b"x").unwrap();
+        assert!(
+            timeout(Duration::from_millis(5), stream.read_closed())
+                .await
+                .is_err()
+        );
+        let before = io_counts();
+        let mut bytes = [0; 8];
+        assert_eq!(stream.try_read(&mut bytes).unwrap(), 1);
+        assert!(stream.try_read(&mut bytes).is_err());
+        assert_eq!(io_counts().receives - before.receives, 1);
+        assert_eq!(io_counts().receives_in_vain, before.receives_in_vain);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_full_peer_makes_the_writer_wait() {
+    block_on(async {
+        let (client, stream) = pair().await;
+        let piece = vec![7_u8; 1 << 16];
+        let mut written = 0;
+        let refused = loop {
+            match stream.try_write_vectored(&[
+                std::io::IoSlice::new(&piece[..100]),
+                std::io::IoSlice::new(&piece[100..]),
+            ]) {
+                Ok(n) => written += n,
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);
+        assert!(
+            timeout(Duration::from_millis(5), stream.writable())
+                .await
+                .is_err()
+        );
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            let mut client = client;
+            client.read_to_end(&mut all).unwrap();
+            all.len()
+        });
+        timeout(HANG, stream.write_all(&piece))
+            .await
+            .unwrap()
+            .unwrap();
+        stream.shutdown_write().unwrap();
+        assert_eq!(reader.join().unwrap(), written + piece.len());
+    })
+    .unwrap();
+}
+
+#[test]
+fn connecting_tells_the_refusal_and_its_kind() {
+    block_on(async {
+        let gone = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let target = Address::Ip(gone);
+        let error = timeout(HANG, Stream::connect(&target, &ConnectOptions::default()))
+            .await
+            .unwrap()
+            .unwrap_err();
+        assert_eq!((error.call(), error.kind()), ("connect", Kind::Refused));
+        assert_eq!(error.object(), gone.to_string());
+    })
+    .unwrap();
+}
+
+#[test]
+fn unix_streams_are_streams() {
+    block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let address = Address::Unix(dir.path().join("s"));
+        let bound = net::listen(&address, &ListenOptions::default()).unwrap();
+        let acceptor = Acceptor::new(Arc::new(bound.fd)).unwrap();
+        let client = Stream::connect(&address, &ConnectOptions::default())
+            .await
+            .unwrap();
+        let server = accept_one(&acceptor).await;
+        client.write_all(b"over unix").await.unwrap();
+        let mut bytes = [0; 32];
+        let n = timeout(HANG, server.read(&mut bytes))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(&bytes[..n], b"over unix");
+        assert_eq!(server.peer_address().unwrap(), Address::Unnamed);
+    })
+    .unwrap();
+}
+
+#[test]
+fn spliced_bytes_arrive() {
+    block_on(async {
+        let (mut client, from) = pair().await;
+        let (mut server, to) = pair().await;
+        let mut pool = PipePool::new(4, 4, None);
+        let mut pipe = pool.take().unwrap();
+        client.write_all(&[3; 5000]).unwrap();
+        drop(client);
+        let mut moved = 0;
+        loop {
+            timeout(HANG, from.readable()).await.unwrap().unwrap();
+            match from.try_splice_into(&mut pipe, 1 << 16) {
+                Ok(0) => break,
+                Ok(n) => moved += n,
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => continue,
+                Err(e) => panic!("{e}"),
+            }
+            while pipe.held() > 0 {
+                timeout(HANG, to.writable()).await.unwrap().unwrap();
+                to.try_splice_from(&mut pipe, false).unwrap();
+            }
+        }
+        pool.give_back(pipe);
+        assert_eq!(moved, 5000);
+        drop(to);
+        let mut all = Vec::new();
+        server.read_to_end(&mut all).unwrap();
+        assert_eq!(all, vec![3; 5000]);
+    })
+    .unwrap();
+}
+
+// === Acceptor ===
+
+#[test]
+fn batches_pauses_and_resumptions() {
+    block_on(async {
+        let acceptor = Rc::new(acceptor());
+        let ip = acceptor.address().ip().unwrap();
+        let clients: Vec<_> = (0..5).map(|_| TcpStream::connect(ip).unwrap()).collect();
+        let mut accepted = Vec::new();
+        assert_eq!(acceptor.accept_batch(2, &mut accepted).await.unwrap(), 2);
+        acceptor.pause();
+        let paused = timeout(
+            Duration::from_millis(5),
+            acceptor.accept_batch(9, &mut accepted),
+        );
+        assert!(paused.await.is_err());
+        assert_eq!(accepted.len(), 2);
+        let resumer = Rc::clone(&acceptor);
+        spawn_local(async move { resumer.resume() });
+        let taken = timeout(HANG, acceptor.accept_batch(9, &mut accepted))
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(taken, 3);
+        let peers: Vec<_> = accepted.iter().map(|a| a.peer.ip().unwrap()).collect();
+        let own: Vec<_> = clients.iter().map(|c| c.local_addr().unwrap()).collect();
+        assert_eq!(peers, own);
+    })
+    .unwrap();
+}
