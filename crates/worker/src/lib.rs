@@ -42,7 +42,8 @@ pub use timer::{Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, tim
 pub use watched::{Progress, Watchable, Watched};
 pub use workers::{Load, Options, PanicHook, StopOrder, WorkerEnd, Workers, block_on};
 
-pub use ballast_net::Signal;
+// What the signatures here name, for rooms that do not know `net`.
+pub use ballast_net::{Address, ConnectOptions, Error, Pipe, Signal};
 pub use tokio::{join, select};
 
 /// Waiting for what another task or thread does.
