@@ -172,13 +172,11 @@ pub(crate) fn cut(text: &str, at: usize) -> Result<(Vec<RawArg>, usize), Error> 
             b'"' if !squote => dquote = !dquote,
             b'\\' if !squote => {
                 let escaped = match bytes.get(i + 1) {
-                    Some(b'n') if !dquote => Some(b'\n'),
-                    Some(b'r') if !dquote => Some(b'\r'),
-                    Some(b't') if !dquote => Some(b'\t'),
+                    Some(b'n') => Some(b'\n'),
+                    Some(b'r') => Some(b'\r'),
+                    Some(b't') => Some(b'\t'),
                     Some(&next @ (b'\\' | b'"')) => Some(next),
-                    Some(&next) if !dquote && matches!(next, b' ' | b'\'' | b',' | b'(' | b')') => {
-                        Some(next)
-                    }
+                    Some(&next) if !dquote && matches!(next, b' ' | b'\'' | b',') => Some(next),
                     _ => None,
                 };
                 match escaped {
@@ -216,7 +214,7 @@ pub(crate) fn cut(text: &str, at: usize) -> Result<(Vec<RawArg>, usize), Error> 
 pub(crate) fn resolve(
     word: &str,
     spec: ArgSpec,
-    raw: Vec<RawArg>,
+    mut raw: Vec<RawArg>,
     whole: std::ops::Range<usize>,
 ) -> Result<Vec<Arg>, Error> {
     if raw.len() > spec.kinds.len() {
@@ -229,6 +227,14 @@ pub(crate) fn resolve(
             ),
         };
         return Err(Error::new(message, extra.start..extra.end.max(extra.start)));
+    }
+    if raw.is_empty() && spec.required > 0 && spec.kinds[0] == ArgKind::Text {
+        // No text at all is an empty text.
+        raw.push(RawArg {
+            text: String::new(),
+            start: whole.end,
+            end: whole.end,
+        });
     }
     if raw.len() < spec.required && !(raw.is_empty() && by_default(spec)) {
         let message = format!(
@@ -252,7 +258,8 @@ pub(crate) fn resolve(
             }),
             Some(one) => {
                 let range = one.start..one.end;
-                if one.text.is_empty() && position >= spec.required && *kind != ArgKind::Text {
+                let optional = position >= spec.required || (*kind == ArgKind::Var && position > 0);
+                if one.text.is_empty() && optional && *kind != ArgKind::Text {
                     all.push(Arg::absent());
                     continue;
                 }

@@ -89,8 +89,11 @@ impl Expr {
         let first = words
             .first()
             .ok_or_else(|| Error::new("missing sample expression", 0..0))?;
-        let (mut expr, end) = Expr::parse_prefix(first, 0)?;
-        if end < first.len() && first[end..] != *"," {
+        let (mut expr, end) = match first.strip_suffix(',') {
+            Some(before) if words.len() > 1 => Expr::parse_prefix(before.trim_end_matches(','), 0)?,
+            _ => Expr::parse_prefix(first, 0)?,
+        };
+        if !first[end..].chars().all(|c| c == ',') {
             return Err(trailing(first, end));
         }
         let mut used = 1;
@@ -166,7 +169,8 @@ impl Expr {
             let end = name_end(text, at);
             let word = &text[at..end];
             if word.is_empty() {
-                return Ok(at);
+                let range = at.saturating_sub(1)..at;
+                return Err(Error::new("missing converter name after the comma", range));
             }
             let Some(row) = conv::conv(word) else {
                 let hint = nearest(word, conv::convs().map(|row| row.word));
@@ -393,27 +397,28 @@ fn check_fetch(row: &Fetch, args: &[Arg]) -> Result<(), Error> {
     let text = |position: usize| args.get(position).map_or("", |arg| arg.text.as_str());
     match row.word {
         "hdr" | "req.hdr" | "req.fhdr" | "res.hdr" | "res.fhdr" | "shdr" | "hdr_ip" | "hdr_val"
-        | "req.hdr_ip" | "req.hdr_val" | "res.hdr_ip" | "res.hdr_val" | "shdr_ip" | "shdr_val" => {
-            match int(1) {
-                Some(number) if number < -10 => Err(refuse("header occurrence must be >= -10")),
-                Some(number) if number != 0 && text(0).is_empty() => {
-                    Err(refuse("an occurrence needs a header name"))
-                }
-                _ => Ok(()),
-            }
+        | "req.hdr_ip" | "req.hdr_val" | "res.hdr_ip" | "res.hdr_val" | "shdr_ip" | "shdr_val"
+            if int(1).is_some_and(|number| number < -10) =>
+        {
+            Err(refuse("header occurrence must be >= -10"))
+        }
+        "date" if !is_time_unit(text(1)) => Err(refuse(TIME_UNIT)),
+        "accept_date" | "request_date" if !is_time_unit(text(0)) => Err(refuse(TIME_UNIT)),
+        "uuid" if !matches!(int(0), None | Some(4 | 7)) => {
+            Err(refuse("unsupported UUID version: use 4 or 7"))
         }
         "payload" | "req.payload" | "res.payload" => match (int(0), int(1)) {
             (Some(offset), _) if offset < 0 => Err(refuse("negative offset")),
             (_, Some(length)) if length < 0 => Err(refuse("negative length")),
             _ => Ok(()),
         },
-        "bool" => match text(0).to_ascii_lowercase().as_str() {
-            "true" | "false" | "0" | "1" | "yes" | "no" => Ok(()),
-            _ => text(0)
-                .parse::<i64>()
-                .map(|_| ())
-                .map_err(|_| refuse("not a boolean")),
-        },
+        "bool"
+            if !["true", "false", "0", "1"]
+                .iter()
+                .any(|known| text(0).eq_ignore_ascii_case(known)) =>
+        {
+            Err(refuse("expects 'true', 'false', '0' or '1'"))
+        }
         "bin" if unhex(text(0)).is_none() => {
             Err(refuse("an even number of hexadecimal digits must be given"))
         }
@@ -440,6 +445,14 @@ fn check_conv(row: &Conv, args: &[Arg]) -> Result<(), Error> {
     let text = |position: usize| args.get(position).map_or("", |arg| arg.text.as_str());
     match row.word {
         "field" | "word" if int(0) == Some(0) => Err(refuse("index must not be 0")),
+        "http_date" if !is_time_unit(text(1)) => Err(refuse(TIME_UNIT)),
+        "bytes" => [0, 1]
+            .into_iter()
+            .try_for_each(|position| match text(position) {
+                "" => Ok(()),
+                text if text.parse::<u32>().is_ok() => Ok(()),
+                text => VarName::parse(text).map(|_| ()),
+            }),
         "json"
             if !matches!(
                 text(0),
@@ -459,6 +472,12 @@ fn check_conv(row: &Conv, args: &[Arg]) -> Result<(), Error> {
         )),
         _ => Ok(()),
     }
+}
+
+const TIME_UNIT: &str = "unknown time unit: use 's', 'ms' or 'us'";
+
+fn is_time_unit(text: &str) -> bool {
+    matches!(text, "" | "s" | "ms" | "us")
 }
 
 fn refuse(message: &str) -> Error {

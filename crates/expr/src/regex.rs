@@ -147,6 +147,14 @@ fn relaxed(source: &str) -> Option<String> {
     while let Some(&c) = chars.get(i) {
         let next = chars.get(i + 1).copied();
         match (c, next) {
+            ('\\', Some('Q')) => {
+                // Everything up to the end mark stands for itself.
+                let rest = &chars[i + 2..];
+                let end = rest.windows(2).position(|w| w == ['\\', 'E']);
+                let literal: String = rest[..end.unwrap_or(rest.len())].iter().collect();
+                out.push_str(&regex::escape(&literal));
+                i += 1 + literal.chars().count() + if end.is_some() { 2 } else { 0 };
+            }
             ('\\', Some(escaped)) => {
                 relax_escape(&mut out, escaped);
                 i += 1;

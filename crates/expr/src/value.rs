@@ -52,7 +52,7 @@ impl Kind {
         use Kind::{Addr, Any, Bin, Bool, Int, Ipv4, Ipv6, Meth, Same, Str};
         match (self, to) {
             (Any | Same, _) | (_, Any | Same) => true,
-            (Bool, Bool | Int | Str) => true,
+            (Bool, Bool | Int | Str | Bin) => true,
             (Int, Meth) => false,
             (Int, _) => true,
             (Addr | Ipv4, Int | Addr | Ipv4 | Ipv6 | Str | Bin) => true,
@@ -110,7 +110,7 @@ impl Value<'_> {
             Value::Bool(flag) => out.push(b'0' + u8::from(*flag)),
             Value::Int(number) => push_int(out, *number),
             Value::Ipv4(address) => push_display(out, address),
-            Value::Ipv6(address) => push_display(out, address),
+            Value::Ipv6(address) => push_v6(out, address),
             Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes) => {
                 out.extend_from_slice(bytes);
             }
@@ -192,6 +192,9 @@ impl<'f> Sample<'f> {
             | (Sample::Bin(_), Kind::Bin)
             | (Sample::Meth(_), Kind::Meth) => self,
             (Sample::Bool(flag), Kind::Int) => Sample::Int(i64::from(flag)),
+            (Sample::Bool(flag), Kind::Bin) => {
+                Sample::Bin(scratch.keep(&i64::from(flag).to_be_bytes()))
+            }
             (Sample::Int(number), Kind::Bool) => Sample::Bool(number != 0),
             (Sample::Int(number), Kind::Ipv4 | Kind::Addr) => {
                 Sample::Ipv4(Ipv4Addr::from(number as u32))
@@ -289,6 +292,21 @@ pub(crate) fn parse_addr(bytes: &[u8]) -> Option<IpAddr> {
 
 pub(crate) fn push_int(out: &mut Vec<u8>, number: i64) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Writes an address as `inet_ntop(3)` does, which shows IPv4 ones within zeros as such.
+pub(crate) fn push_v6(out: &mut Vec<u8>, address: &Ipv6Addr) {
+    let octets = address.octets();
+    let within_zeros = octets[..12].iter().all(|byte| *byte == 0);
+    if within_zeros && (octets[12] != 0 || octets[13] != 0) {
+        out.extend_from_slice(b"::");
+        push_display(
+            out,
+            &Ipv4Addr::new(octets[12], octets[13], octets[14], octets[15]),
+        );
+    } else {
+        push_display(out, address);
+    }
 }
 
 pub(crate) fn push_display(out: &mut Vec<u8>, shown: &impl fmt::Display) {

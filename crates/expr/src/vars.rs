@@ -83,7 +83,7 @@ impl VarName {
                 whole,
             ));
         }
-        let bad = name.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')));
+        let bad = name.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '.')));
         if let Some(bad) = bad {
             let at = prefix.len() + 1 + bad;
             let wide = name[bad..].chars().next().map_or(1, char::len_utf8);

@@ -175,6 +175,15 @@ impl Criterion {
         })
     }
 
+    /// Why the criterion can never match, when its own words make it so: nothing to compare with.
+    pub fn never_matches(&self) -> Option<&'static str> {
+        let explicit = self.words.iter().any(|word| word == "--");
+        (self.method.takes_patterns() && self.sources.is_empty() && !explicit).then_some(
+            "no pattern to match against was given, so this ACL never matches (use '-m found' to \
+             match existence, '-m bool' to match an integer as a boolean, or '--' if it is meant)",
+        )
+    }
+
     /// What the criterion names elsewhere.
     pub fn references(&self) -> Vec<Reference> {
         let mut all = self.expr.references();
@@ -297,7 +306,13 @@ fn parse_flags(
                 at += 1;
             }
             "--" => return Ok(at + 1),
-            _ => return Ok(at),
+            _ => {
+                return Err(Error::new(
+                    format!("'{word}' is not a known flag (put '--' before a pattern like it)"),
+                    whole,
+                )
+                .in_word(at));
+            }
         }
         at += 1;
     }

@@ -54,13 +54,14 @@ pub(crate) fn http_date<'f>(
     let offset = int_arg(args, 0).unwrap_or(0);
     let time = time_of(number.saturating_add(offset), text_arg(args, 1));
     let mut out = cx.scratch.open();
-    append_http_date(&mut out, time.secs);
+    append_http_date(&mut out, time, text_arg(args, 1));
     Some(Sample::Str(cx.scratch.close(out)))
 }
 
-/// RFC 9110 section 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`.
-fn append_http_date(out: &mut Vec<u8>, secs: i64) {
-    let m = Moment::at(secs, 0);
+/// RFC 9110 section 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`, with the fraction of the second when
+/// the unit is finer.
+fn append_http_date(out: &mut Vec<u8>, time: Time, unit: &str) {
+    let m = Moment::at(time.secs, 0);
     out.extend_from_slice(&m.day_name().as_bytes()[..3]);
     out.extend_from_slice(b", ");
     padded(out, i64::from(m.day), 2, b'0');
@@ -71,6 +72,15 @@ fn append_http_date(out: &mut Vec<u8>, secs: i64) {
     for (before, number) in [(b' ', m.hour), (b':', m.minute), (b':', m.second)] {
         out.push(before);
         padded(out, i64::from(number), 2, b'0');
+    }
+    let fraction = match unit {
+        "ms" => Some((time.micros / 1000, 3)),
+        "us" => Some((time.micros, 6)),
+        _ => None,
+    };
+    if let Some((fraction, digits)) = fraction {
+        out.push(b'.');
+        padded(out, i64::from(fraction), digits, b'0');
     }
     out.extend_from_slice(b" GMT");
 }

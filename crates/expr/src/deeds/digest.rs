@@ -6,14 +6,15 @@ use crate::eval::Cx;
 use crate::value::Sample;
 
 /// Spreads every input bit over all output bits (Bob Jenkins' integer hash); what HAProxy calls
-/// full avalanche.
+/// full avalanche, which multiplies the result so that the highest bits depend on the lowest.
 pub(super) fn avalanche(mut a: u32) -> u32 {
     a = a.wrapping_add(0x7ed5_5d16).wrapping_add(a << 12);
     a = (a ^ 0xc761_c23c) ^ (a >> 19);
     a = a.wrapping_add(0x1656_67b1).wrapping_add(a << 5);
     a = a.wrapping_add(0xd3a2_646c) ^ (a << 9);
     a = a.wrapping_add(0xfd70_46c5).wrapping_add(a << 3);
-    (a ^ 0xb55a_4f09) ^ (a >> 16)
+    a = (a ^ 0xb55a_4f09) ^ (a >> 16);
+    a.wrapping_mul(0xc000_0001)
 }
 
 /// SDBM continued over `bytes`: multiplication by 65599.

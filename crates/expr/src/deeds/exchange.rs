@@ -78,7 +78,8 @@ pub(crate) fn captured_uri<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Samp
         }
         _ => 0,
     };
-    Some(Sample::held(&uri[path_at..]))
+    let path = &uri[path_at..];
+    path.starts_with(b"/").then_some(Sample::held(path))
 }
 
 pub(crate) fn captured_req_ver<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {

@@ -90,19 +90,10 @@ fn address<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sampl
     }
 }
 
-/// An address as proxies write it: IPv4 with or without a port, IPv6 bare or in brackets.
+/// An address as proxies write it: IPv4 with or without a port, IPv6 bare (manual 7.3.6).
 fn forwarded_address<'f>(value: &[u8]) -> Option<Sample<'f>> {
     if let Some(address) = parse_addr(value) {
         return Some(Sample::ip(address));
-    }
-    if let [b'[', rest @ ..] = value {
-        let end = memchr::memchr(b']', rest)?;
-        let address = parse_addr(&rest[..end]).filter(std::net::IpAddr::is_ipv6)?;
-        return match &rest[end + 1..] {
-            [] => Some(Sample::ip(address)),
-            [b':', port @ ..] if is_port(port) => Some(Sample::ip(address)),
-            _ => None,
-        };
     }
     let colon = memchr::memchr(b':', value)?;
     let address = parse_addr(&value[..colon]).filter(std::net::IpAddr::is_ipv4)?;

@@ -202,7 +202,13 @@ fn cut_out<'f>(
     let delimiters = text_arg(args, 1).as_bytes();
     let count = int_arg(args, 2).unwrap_or(1);
     let bytes = cx.scratch.bytes(text);
-    let (from, to) = pieces(bytes, int_arg(args, 0)?, delimiters, count, wide).unwrap_or_default();
+    let found = pieces(bytes, int_arg(args, 0)?, delimiters, count, wide);
+    // A word that is not there is empty, a field that is not there is none.
+    let (from, to) = if wide {
+        found?
+    } else {
+        found.unwrap_or_default()
+    };
     Some(Sample::Str(part(cx.scratch, text, from, to)))
 }
 
@@ -287,7 +293,7 @@ pub(crate) fn regsub<'f>(
                 out.push(*byte);
                 at += 1;
             }
-            if !global || at >= bytes.len() {
+            if !global || at > bytes.len() {
                 break;
             }
         }
@@ -332,6 +338,11 @@ pub(crate) fn ipmask<'f>(
     args: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
+    // A mapped address is masked as the IPv4 one it stands for.
+    let input = match input {
+        Sample::Ipv6(address) => Sample::ip(std::net::IpAddr::V6(address).to_canonical()),
+        other => other,
+    };
     match (input, args) {
         (
             Sample::Ipv4(address),

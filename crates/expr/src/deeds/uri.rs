@@ -80,8 +80,8 @@ pub(crate) fn base32<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>
 }
 
 pub(crate) fn url32<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let target = cx.facts.request()?.target();
-    Some(Sample::Int(i64::from(hash32(cx, target))))
+    let pathq = cx.facts.request()?.path_and_query();
+    Some(Sample::Int(i64::from(hash32(cx, pathq))))
 }
 
 fn with_source<'f>(cx: &mut Cx<'f, '_>, hash: u32) -> Option<Sample<'f>> {
@@ -102,8 +102,8 @@ pub(crate) fn base32_src<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample
 }
 
 pub(crate) fn url32_src<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let target = cx.facts.request()?.target();
-    let hash = hash32(cx, target);
+    let pathq = cx.facts.request()?.path_and_query();
+    let hash = hash32(cx, pathq);
     with_source(cx, hash)
 }
 

@@ -6,7 +6,7 @@ use super::{AliasId, Flags, Item, LogFormat, Usage};
 use crate::calendar::{Moment, padded, zone};
 use crate::facts::{Facts, Record, Time};
 use crate::scratch::Scratch;
-use crate::value::{push_display, push_int};
+use crate::value::{push_display, push_int, push_v6};
 
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
@@ -218,7 +218,10 @@ impl Line<'_> {
             return;
         }
         let quote = self.flags.quote;
-        self.quoted(quote, |line| push_display(line.out, &address));
+        self.quoted(quote, |line| match address {
+            IpAddr::V4(v4) => push_display(line.out, &v4),
+            IpAddr::V6(v6) => push_v6(line.out, &v6),
+        });
     }
 
     fn hex_bytes(&mut self, bytes: &[u8]) {
@@ -352,19 +355,15 @@ impl Line<'_> {
         });
     }
 
-    /// Each capture by itself, quoted, or a dash.
+    /// Each capture by itself, or a dash.
     fn captures_clf<'f>(&mut self, count: usize, capture: impl Fn(usize) -> Option<&'f [u8]>) {
         for slot in 0..count {
             if slot > 0 {
                 self.out.push(b' ');
             }
             match capture(slot) {
-                Some(value) => {
-                    self.out.push(b'"');
-                    self.encode(value, b'#', is_refused_in_header);
-                    self.out.push(b'"');
-                }
-                None => self.out.push(b'-'),
+                Some(value) => self.encoded(value, b'#', is_refused_in_header),
+                None => self.nothing(),
             }
         }
     }
@@ -395,8 +394,8 @@ impl Line<'_> {
             AliasId::LogCounter => (wide(record.log_counter), false),
             AliasId::Pid => return self.number_or_hex(self.facts.pid(), 4),
             AliasId::RequestCounter => return self.number_or_hex(wide(record.request_counter), 4),
-            AliasId::Termination => return self.text(&record.termination[..2]),
-            AliasId::TerminationCookie => return self.text(&record.termination),
+            AliasId::Termination => return self.out.extend_from_slice(&record.termination[..2]),
+            AliasId::TerminationCookie => return self.out.extend_from_slice(&record.termination),
             AliasId::Retries => {
                 if record.redispatched {
                     self.out.push(b'+');

@@ -157,9 +157,8 @@ fn parse_short_v4(text: &str) -> Option<Ipv4Addr> {
     match count {
         4 => {}
         // The last number is the last byte; those left out before it are zero.
-        2 | 3 => {
-            octets[3] = octets[count - 1];
-            octets[count - 1] = 0;
+        1..=3 => {
+            octets.swap(3, count - 1);
         }
         _ => return None,
     }

@@ -1,0 +1,263 @@
+//! The same question to HAProxy and to this crate. Skipped, loudly, without HAProxy.
+
+mod oracle {
+    pub(crate) mod cases;
+    pub(crate) mod world;
+}
+
+use ballast_expr::{AclSet, Condition, Expr, Linker, LogFormat, Scratch, Store, Usage, eval};
+use oracle::cases;
+use oracle::world::{Haproxy, World, quoted};
+
+fn linked_files(path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| error.to_string())
+}
+
+fn ours(text: &str, world: &World) -> String {
+    let mut expr = match Expr::parse(text) {
+        Ok(expr) => expr,
+        Err(error) => return format!("error: {error}"),
+    };
+    if !expr.unserved().is_empty() {
+        return format!("unserved: {:?}", expr.unserved());
+    }
+    let store = Store::new();
+    let acls = AclSet::new();
+    let mut files = linked_files;
+    let mut linker = Linker {
+        store: &store,
+        files: &mut files,
+        acls: &acls,
+    };
+    if let Err(error) = expr.link(&mut linker) {
+        return format!("link: {error}");
+    }
+    let mut scratch = Scratch::new();
+    if eval(&expr, world, &mut scratch).is_none() {
+        return "none".to_owned();
+    }
+    // Written as the answer's body is: by a format of rules.
+    let mut format = LogFormat::parse(&format!("some:%[{text}]"), Usage::Http).unwrap();
+    format.link(&mut linker).unwrap();
+    let mut out = Vec::new();
+    format.render(world, &mut scratch, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[test]
+fn expressions_give_what_haproxy_gives() {
+    if !Haproxy::is_here() {
+        eprintln!("SKIPPED: no haproxy on this machine, expressions were not compared");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    cases::write_maps(dir.path());
+    let cases = cases::expressions(dir.path());
+    let mut rules = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let guard = format!("{{ req.fhdr(x-case) -m str {number} }}");
+        let found = quoted(&case.text);
+        let shown = quoted(&format!("some:%[{}]", case.text));
+        let answer = "http-request return status 200 content-type text/plain";
+        rules.push(format!(
+            "  {answer} lf-string {shown} if {guard} {{ {found} -m found }}"
+        ));
+        rules.push(format!("  {answer} string none if {guard}"));
+    }
+    let (haproxy, refused) = Haproxy::start(dir.path(), &rules);
+    let mut differing = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        if refused.contains(&(2 * number)) {
+            if number < cases.len() / 5 {
+                eprintln!("haproxy refuses {}", case.text);
+            }
+            continue;
+        }
+        let (theirs, world) = haproxy.ask(&case.request, number);
+        let ours = ours(&case.text, &world);
+        if ours != theirs && !cases::is_known_difference(&case.text) {
+            differing.push(format!(
+                "{}\n    haproxy {theirs:?}\n    ballast {ours:?}",
+                case.text
+            ));
+        }
+    }
+    let compared = cases.len() - refused.len();
+    eprintln!("{compared} expressions compared");
+    assert!(compared > 600, "haproxy refused most of them");
+    assert!(
+        differing.is_empty(),
+        "{} differ:\n{}",
+        differing.len(),
+        differing.join("\n")
+    );
+}
+
+#[test]
+fn conditions_hold_where_haproxy_holds_them() {
+    if !Haproxy::is_here() {
+        eprintln!("SKIPPED: no haproxy on this machine, conditions were not compared");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    cases::write_maps(dir.path());
+    let cases = cases::conditions(dir.path());
+    let mut rules = Vec::new();
+    for line in cases::ACLS {
+        let words: Vec<_> = line.iter().map(|word| quoted(word)).collect();
+        rules.push(format!("  acl {}", words.join(" ")));
+    }
+    for (number, case) in cases.iter().enumerate() {
+        let words: Vec<_> = case.words.iter().map(|word| quoted(word)).collect();
+        // Alternatives would bind looser than the guard, so it is repeated in each.
+        let guard = format!("{{ req.fhdr(x-case) -m str {number} }}");
+        let condition = words.join(" ").replace("'||'", &format!("|| {guard}"));
+        let answer = "http-request return status 200 content-type text/plain string";
+        rules.push(format!("  {answer} yes if {guard} {condition}"));
+        rules.push(format!("  {answer} no if {guard}"));
+    }
+    let (haproxy, refused) = Haproxy::start(dir.path(), &rules);
+    let refused: Vec<_> = refused.iter().map(|line| rules[*line].clone()).collect();
+    assert!(refused.is_empty(), "haproxy refuses {}", refused.join("\n"));
+    let store = Store::new();
+    let mut acls = AclSet::new();
+    for line in cases::ACLS {
+        acls.declare(line).unwrap();
+    }
+    let mut files = linked_files;
+    acls.link(&store, &mut files).unwrap();
+    let mut scratch = Scratch::new();
+    let mut differing = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let (theirs, world) = haproxy.ask(&case.request, number);
+        let mut words = vec!["if"];
+        words.extend(case.words.iter().map(String::as_str));
+        let mut condition = Condition::parse(&words, &acls).unwrap();
+        condition
+            .link(&mut Linker {
+                store: &store,
+                files: &mut files,
+                acls: &acls,
+            })
+            .unwrap();
+        let ours = if condition.holds(&world, &mut scratch) {
+            "yes"
+        } else {
+            "no"
+        };
+        let shown = case.words.join(" ");
+        if ours != theirs && !cases::is_known_difference(&shown) {
+            differing.push(format!(
+                "{shown} on {:?}: haproxy {theirs}, ballast {ours}",
+                case.request
+            ));
+        }
+    }
+    eprintln!("{} conditions compared", cases.len());
+    assert!(
+        differing.is_empty(),
+        "{} differ:\n{}",
+        differing.len(),
+        differing.join("\n")
+    );
+}
+
+#[test]
+fn log_lines_read_as_haproxys() {
+    if !Haproxy::is_here() {
+        eprintln!("SKIPPED: no haproxy on this machine, log lines were not compared");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut differing = Vec::new();
+    let all = cases::log_formats();
+    let lines = Haproxy::log(dir.path(), &all);
+    for (format, (theirs, world)) in all.iter().zip(lines) {
+        let parsed = LogFormat::parse(format, Usage::Log).unwrap();
+        let mut out = Vec::new();
+        parsed.render(&world, &mut Scratch::new(), &mut out);
+        let ours = String::from_utf8_lossy(&out);
+        if ours != theirs {
+            differing.push(format!(
+                "{format}\n    haproxy {theirs:?}\n    ballast {ours:?}"
+            ));
+        }
+    }
+    assert!(
+        differing.is_empty(),
+        "{} differ:\n{}",
+        differing.len(),
+        differing.join("\n")
+    );
+}
+
+#[test]
+fn what_haproxy_refuses_is_refused_and_what_it_takes_is_taken() {
+    if !Haproxy::is_here() {
+        eprintln!("SKIPPED: no haproxy on this machine, acceptance was not compared");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    cases::write_maps(dir.path());
+    let exprs = cases::accepted_expressions();
+    let acls = cases::accepted_acls();
+    let formats = cases::accepted_formats();
+    let mut lines = Vec::new();
+    lines.extend(exprs.iter().map(|text| {
+        format!(
+            "  http-request set-header x-a {}",
+            quoted(&format!("%[{text}]"))
+        )
+    }));
+    lines.extend(acls.iter().enumerate().map(|(at, words)| {
+        let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+        format!("  acl a{at} {}", words.join(" "))
+    }));
+    lines.extend(
+        formats
+            .iter()
+            .map(|text| format!("  http-request set-header x-a {}", quoted(text))),
+    );
+    let refused = Haproxy::check(dir.path(), &lines);
+    let mut differing = Vec::new();
+    let mut at = 0;
+    let mut compare = |what: String, ours: Result<(), String>| {
+        if ours.is_err() != refused.contains(&at) && !cases::is_known_difference(&what) {
+            let theirs = if refused.contains(&at) {
+                "refuses"
+            } else {
+                "takes"
+            };
+            differing.push(format!("{what}: haproxy {theirs} it, ballast: {ours:?}"));
+        }
+        at += 1;
+    };
+    for text in &exprs {
+        compare(
+            (*text).to_owned(),
+            Expr::parse(text).map(|_| ()).map_err(|e| e.to_string()),
+        );
+    }
+    for words in &acls {
+        let mut set = AclSet::new();
+        let mut line = vec!["a"];
+        line.extend(words);
+        compare(
+            words.join(" "),
+            set.declare(&line).map_err(|e| e.to_string()),
+        );
+    }
+    for text in &formats {
+        let parsed = LogFormat::parse(text, Usage::Http);
+        compare(
+            (*text).to_owned(),
+            parsed.map(|_| ()).map_err(|e| e.to_string()),
+        );
+    }
+    assert!(
+        differing.is_empty(),
+        "{} differ:\n{}",
+        differing.len(),
+        differing.join("\n")
+    );
+}

@@ -1,0 +1,377 @@
+//! One HAProxy process, and the facts of a request as it sees them.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ballast_expr::{
+    BackendCount, Facts, FrontendCount, Record, Scope, ServerCount, Time, Value, VarName,
+};
+use ballast_message::{HeadLimits, Request, Version};
+
+/// A word of a configuration line, quoted so that it arrives as it is.
+pub(crate) fn quoted(word: &str) -> String {
+    if word.contains('\'') {
+        let escaped = word
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('$', "\\$");
+        return format!("\"{escaped}\"");
+    }
+    format!("'{word}'")
+}
+
+/// A request: method, target, fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) method: &'static str,
+    pub(crate) target: String,
+    pub(crate) fields: Vec<(String, String)>,
+}
+
+/// What the request looks like from within.
+pub(crate) struct World {
+    request: Request,
+    line: Vec<u8>,
+    source: SocketAddr,
+    destination: SocketAddr,
+    record: Record,
+    captures: Vec<Vec<u8>>,
+}
+
+impl World {
+    fn new(ask: &Ask, case: usize, source: SocketAddr, destination: SocketAddr) -> World {
+        let mut request = Request::new(HeadLimits::default());
+        request.set_method(ask.method.as_bytes()).unwrap();
+        request.set_target(ask.target.as_bytes()).unwrap();
+        request.set_version(Version::Http11);
+        for (name, value) in &ask.fields {
+            request
+                .fields_mut()
+                .add(name.as_bytes(), value.trim().as_bytes())
+                .unwrap();
+        }
+        request
+            .fields_mut()
+            .add(b"x-case", case.to_string().as_bytes())
+            .unwrap();
+        let line = format!("{} {} HTTP/1.1", ask.method, ask.target).into_bytes();
+        let captured = |name: &[u8]| request.fields().last(name).unwrap_or_default().to_vec();
+        let captures = vec![captured(b"x-a"), captured(b"x-b")];
+        let record = Record {
+            status: 200,
+            request_ms: 0,
+            termination: *b"LR--",
+            frontend_connections: 1,
+            process_connections: 1,
+            ..Record::default()
+        };
+        World {
+            request,
+            line,
+            source,
+            destination,
+            record,
+            captures,
+        }
+    }
+}
+
+impl Facts for World {
+    fn now(&self) -> Time {
+        Time {
+            secs: 1_700_000_000,
+            micros: 5,
+        }
+    }
+    fn random(&self) -> u64 {
+        4
+    }
+    fn request(&self) -> Option<&Request> {
+        Some(&self.request)
+    }
+    fn request_data(&self) -> Option<&[u8]> {
+        Some(b"")
+    }
+    fn source(&self) -> Option<SocketAddr> {
+        Some(self.source)
+    }
+    fn destination(&self) -> Option<SocketAddr> {
+        Some(self.destination)
+    }
+    fn is_local(&self, _: std::net::IpAddr) -> bool {
+        true
+    }
+    fn frontend_name(&self) -> Option<&str> {
+        Some("fe")
+    }
+    fn frontend_id(&self) -> Option<i64> {
+        Some(3)
+    }
+    fn backend_name(&self) -> Option<&str> {
+        Some("fe")
+    }
+    fn listener_id(&self) -> Option<i64> {
+        Some(1)
+    }
+    fn listener_name(&self) -> Option<&str> {
+        None
+    }
+    fn backend_count(&self, backend: &str, what: BackendCount) -> Option<i64> {
+        match (backend, what) {
+            ("be", BackendCount::UsableServers) => Some(2),
+            ("be", _) => Some(0),
+            _ => None,
+        }
+    }
+    fn frontend_count(&self, _: &str, what: FrontendCount) -> Option<i64> {
+        Some(i64::from(what == FrontendCount::Connections))
+    }
+    fn server_count(&self, _: &str, _: &str, what: ServerCount) -> Option<i64> {
+        Some(match what {
+            ServerCount::IsUp => 1,
+            ServerCount::Weight | ServerCount::UserWeight | ServerCount::InitialWeight => 7,
+            _ => 0,
+        })
+    }
+    fn var(&self, name: &VarName) -> Option<Value<'_>> {
+        match (name.scope, &*name.name) {
+            (Scope::Txn, "text") => Some(Value::Str(b"hello")),
+            (Scope::Txn, "c") => self.request.fields().last(b"x-c").map(Value::Str),
+            (Scope::Txn, "number") => Some(Value::Int(12)),
+            (Scope::Txn, "ip") => Some(Value::Ipv4(Ipv4Addr::new(10, 1, 2, 3))),
+            _ => None,
+        }
+    }
+    fn env(&self, name: &str) -> Option<&[u8]> {
+        (name == "BALLAST_TEST").then_some(b"from env")
+    }
+    fn unique_id(&self) -> Option<&[u8]> {
+        None
+    }
+    fn request_captures(&self) -> usize {
+        2
+    }
+    fn request_capture(&self, slot: usize) -> Option<&[u8]> {
+        self.captures
+            .get(slot)
+            .filter(|value| !value.is_empty())
+            .map(Vec::as_slice)
+    }
+    fn request_line(&self) -> Option<&[u8]> {
+        Some(&self.line)
+    }
+    fn record(&self) -> Option<&Record> {
+        Some(&self.record)
+    }
+}
+
+/// A running HAProxy, stopped when dropped.
+pub(crate) struct Haproxy {
+    child: Child,
+    port: u16,
+}
+
+impl Drop for Haproxy {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+}
+
+const PROGRAM: &str = "haproxy";
+
+const VARIABLES: &str = "  http-request set-var(txn.text) str(hello)
+  http-request set-var(txn.c) req.hdr(x-c)
+  http-request set-var(txn.number) int(12)
+  http-request set-var(txn.ip) ipv4(10.1.2.3)
+";
+
+const BACKEND: &str = "backend be
+  id 7
+  server a 127.0.0.1:1 weight 7
+  server b 127.0.0.1:2 weight 7
+";
+
+impl Haproxy {
+    pub(crate) fn is_here() -> bool {
+        Command::new(PROGRAM)
+            .arg("-v")
+            .output()
+            .is_ok_and(|output| output.status.success())
+    }
+
+    /// Starts HAProxy with `rules` in a frontend, less those it refuses, whose indexes are given.
+    pub(crate) fn start(dir: &Path, rules: &[String]) -> (Haproxy, Vec<usize>) {
+        let port = free_port();
+        let head = format!(
+            "global\n  log 127.0.0.1:9 local0\n  tune.bufsize 65536\n  nbthread 1\ndefaults\n  \
+             mode http\n  timeout client 9s\n  timeout server 9s\n  timeout connect 9s\n\
+             {BACKEND}frontend fe\n  id 3\n  bind 127.0.0.1:{port}\n{VARIABLES}"
+        );
+        let (rules, refused) = prune(dir, &head, rules);
+        (
+            Haproxy::run(dir, &format!("{head}{}\n", rules.join("\n")), port),
+            refused,
+        )
+    }
+
+    fn run(dir: &Path, configuration: &str, port: u16) -> Haproxy {
+        let path = dir.join("haproxy.cfg");
+        std::fs::write(&path, configuration).unwrap();
+        let mut child = Command::new(PROGRAM)
+            .args(["-db", "-f"])
+            .arg(&path)
+            .env("BALLAST_TEST", "from env")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if let Some(status) = child.try_wait().unwrap() {
+                let mut said = String::new();
+                child
+                    .stderr
+                    .take()
+                    .unwrap()
+                    .read_to_string(&mut said)
+                    .unwrap();
+                panic!("haproxy ended with {status}:\n{said}");
+            }
+            assert!(Instant::now() < deadline, "haproxy does not listen");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Haproxy { child, port }
+    }
+
+    /// Sends a request; gives the body of the answer and the facts of the request.
+    pub(crate) fn ask(&self, ask: &Ask, case: usize) -> (String, World) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        let (source, destination) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
+        stream
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
+        let mut head = format!("{} {} HTTP/1.1\r\n", ask.method, ask.target);
+        for (name, value) in &ask.fields {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str(&format!("x-case: {case}\r\n\r\n"));
+        stream.write_all(head.as_bytes()).unwrap();
+        // The answer may be here and the connection gone already.
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let body = answer
+            .split_once("\r\n\r\n")
+            .map_or("no answer", |(_, body)| body)
+            .to_owned();
+        let world = World::new(ask, case, source, destination);
+        (body, world)
+    }
+
+    /// Sends one request per log format to frontends that use them; gives the lines.
+    pub(crate) fn log(dir: &Path, formats: &[&str]) -> Vec<(String, World)> {
+        let sink = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sink.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let log_port = sink.local_addr().unwrap().port();
+        let ports: Vec<u16> = formats.iter().map(|_| free_port()).collect();
+        let mut configuration = format!(
+            "global\n  log 127.0.0.1:{log_port} len 8192 format raw local0\n  nbthread 1\n\
+             defaults\n  mode http\n  log global\n  timeout client 9s\n  timeout server 9s\n  \
+             timeout connect 9s\n  option dontlognull\n"
+        );
+        for (format, port) in formats.iter().zip(&ports) {
+            let name = if *port == ports[0] {
+                "fe".to_owned()
+            } else {
+                format!("fe{port}")
+            };
+            configuration.push_str(&format!(
+                "frontend {name}\n  id {port}\n  bind 127.0.0.1:{port}\n  \
+                 capture request header x-a len 200\n  capture request header x-b len 200\n\
+                 {VARIABLES}  log-format {}\n  http-request return status 200\n",
+                quoted(format)
+            ));
+        }
+        let mut haproxy = Haproxy::run(dir, &configuration, *ports.last().unwrap());
+        let ask = Ask {
+            method: "GET",
+            target: "/a/b\"c?x=1&y={2}|3".to_owned(),
+            fields: vec![
+                ("Host".to_owned(), "example.com".to_owned()),
+                ("X-A".to_owned(), "one\u{1}\"two\"{3}|4#5\\6]7".to_owned()),
+                ("X-C".to_owned(), "a\u{2}\"b\"\\]c\tü".to_owned()),
+            ],
+        };
+        let mut lines = Vec::new();
+        for port in ports {
+            haproxy.port = port;
+            let (_, world) = haproxy.ask(&ask, 1);
+            let mut line = [0; 9000];
+            let size = sink.recv(&mut line).expect("a log line");
+            let text = String::from_utf8_lossy(&line[..size])
+                .trim_end_matches('\n')
+                .to_owned();
+            lines.push((text.replace(&format!("fe{port}"), "fe"), world));
+        }
+        lines
+    }
+
+    /// Which of `lines`, put into a frontend, HAProxy refuses.
+    pub(crate) fn check(dir: &Path, lines: &[String]) -> Vec<usize> {
+        let head = "global\n  nbthread 1\ndefaults\n  mode http\n  timeout client 9s\n  \
+                    timeout server 9s\n  timeout connect 9s\nuserlist users\n  user u \
+                    insecure-password p\nbackend be\n  stick-table type ip size 1k store gpc0\n  \
+                    server s 127.0.0.1:1\nfrontend fe\n  bind 127.0.0.1:12345\n";
+        prune(dir, head, lines).1
+    }
+}
+
+/// Takes out the lines that HAProxy refuses, one after the other, since the first ends its
+/// reading; gives what is left and the indexes of those taken out.
+fn prune(dir: &Path, head: &str, lines: &[String]) -> (Vec<String>, Vec<usize>) {
+    let first = head.lines().count() + 1;
+    let path = dir.join("check.cfg");
+    let mark = format!("[{}:", path.display());
+    let mut lines = lines.to_vec();
+    let mut refused = Vec::new();
+    loop {
+        std::fs::write(&path, format!("{head}{}\n", lines.join("\n"))).unwrap();
+        let output = Command::new(PROGRAM)
+            .args(["-c", "-f"])
+            .arg(&path)
+            .current_dir(dir)
+            .output()
+            .unwrap();
+        if output.status.success() {
+            return (lines, refused);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let numbers: Vec<usize> = said
+            .lines()
+            .filter(|line| !line.contains("[WARNING]"))
+            .filter_map(|line| {
+                let rest = &line[line.find(&mark)? + mark.len()..];
+                let number: usize = rest[..rest.find(']')?].parse().ok()?;
+                number.checked_sub(first)
+            })
+            .collect();
+        assert!(!numbers.is_empty(), "haproxy names no line:\n{said}");
+        for number in numbers {
+            lines[number] = String::new();
+            refused.push(number);
+        }
+    }
+}
