@@ -1,1 +1,40 @@
 //! Keyword rows: tree to model, defaults inheritance, diagnostics.
+//!
+//! [`load`] takes files as bytes and answers about the machine ([`Surroundings`]) and gives the
+//! model ([`ballast_model::Config`]) with everything there is to say about the text. Each keyword
+//! of the language is a row ([`Keyword`]): honoured, noted, refused, or checked and served later;
+//! the tables people read are printed from the rows.
+//!
+//! A configuration is fit to run when [`Loaded::has_alerts`] is false and [`Loaded::unserved`] is
+//! empty.
+
+mod args;
+mod bind;
+mod build;
+mod check;
+mod context;
+mod draft;
+mod global;
+mod keyword;
+mod load;
+mod proxy;
+mod section;
+mod server;
+mod surroundings;
+mod table;
+
+pub use context::Unserved;
+pub use keyword::{Keyword, Prefixes, Sections, State};
+pub use load::{Loaded, Options, load};
+pub use surroundings::{Nothing, Stub, Surroundings};
+
+#[cfg(test)]
+mod tests;
+
+/// All rows: sections first, then the words of bind and server lines.
+#[must_use]
+pub fn keywords() -> Vec<Keyword> {
+    let mut all = global::keywords();
+    all.extend(proxy::keywords());
+    all
+}

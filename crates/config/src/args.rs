@@ -1,0 +1,393 @@
+//! The words of a line after its keyword, taken one by one.
+//!
+//! Every taking method answers with a diagnostic that points at the word at fault, so that deeds
+//! are written as a sequence of `?`.
+
+use std::ops::{Range, RangeInclusive};
+use std::time::Duration;
+
+use ballast_expr::{AclSet, Condition, Expr, LogFormat, Usage};
+use ballast_syntax::{
+    Diagnostic, Line, Span, TimeUnit, ValueError, Word, parse_duration, parse_size,
+};
+
+use crate::context::suggestion;
+
+/// What stands before a keyword.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Prefix {
+    /// `default`: back to what holds without the line.
+    Default,
+    /// `no`.
+    No,
+    /// Nothing.
+    #[default]
+    None,
+}
+
+/// The words after a keyword.
+#[derive(Clone, Debug)]
+pub struct Args<'a> {
+    line: &'a Line,
+    keyword: &'a str,
+    keyword_span: Span,
+    at: usize,
+    /// What stood before the keyword.
+    pub prefix: Prefix,
+}
+
+impl<'a> Args<'a> {
+    /// The words of `line` from index `at` on; `keyword` is what messages call the line, and
+    /// `first` the index of its first word.
+    #[must_use]
+    pub fn new(line: &'a Line, keyword: &'a str, first: usize, at: usize, prefix: Prefix) -> Self {
+        let keyword_span = match (line.words.get(first), line.words.get(at.max(1) - 1)) {
+            (Some(first), Some(last)) => first.span().to(last.span()),
+            _ => line.words_span(),
+        };
+        Self {
+            line,
+            keyword,
+            keyword_span,
+            at,
+            prefix,
+        }
+    }
+
+    /// The same cursor for a word of the line that has arguments of its own (`inter` of a server):
+    /// the word before the cursor becomes the keyword.
+    #[must_use]
+    pub fn renamed(&self, keyword: &'a str) -> Args<'a> {
+        let mut renamed = Args::new(
+            self.line,
+            keyword,
+            self.at.max(1) - 1,
+            self.at,
+            Prefix::None,
+        );
+        renamed.prefix = self.prefix;
+        renamed
+    }
+
+    /// The whole line.
+    #[must_use]
+    pub fn line(&self) -> &'a Line {
+        self.line
+    }
+
+    /// The keyword as rows name it.
+    #[must_use]
+    pub fn keyword(&self) -> &'a str {
+        self.keyword
+    }
+
+    /// Where the keyword stands.
+    #[must_use]
+    pub fn keyword_span(&self) -> Span {
+        self.keyword_span
+    }
+
+    /// From the first word of the line to its last.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.line.words_span()
+    }
+
+    /// Index of the next word in the line.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Moves the cursor to word `at` of the line.
+    pub fn seek(&mut self, at: usize) {
+        self.at = at.min(self.line.words.len());
+    }
+
+    /// The next word, left in place.
+    #[must_use]
+    pub fn peek_word(&self) -> Option<&'a Word> {
+        self.line.words.get(self.at)
+    }
+
+    /// The text of the next word, left in place.
+    #[must_use]
+    pub fn peek(&self) -> Option<&'a str> {
+        self.peek_word().map(Word::text)
+    }
+
+    /// Takes the next word.
+    pub fn next_word(&mut self) -> Option<&'a Word> {
+        let word = self.peek_word()?;
+        self.at += 1;
+        Some(word)
+    }
+
+    /// Takes the text of the next word.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it is no iterator: it can look ahead"
+    )]
+    pub fn next(&mut self) -> Option<&'a str> {
+        self.next_word().map(Word::text)
+    }
+
+    /// Takes the next word if it is this one.
+    pub fn take(&mut self, text: &str) -> bool {
+        let is_it = self.peek() == Some(text);
+        self.at += usize::from(is_it);
+        is_it
+    }
+
+    /// Whether no word is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.at >= self.line.words.len()
+    }
+
+    /// Takes all words left.
+    pub fn rest(&mut self) -> &'a [Word] {
+        let rest = self.line.words.get(self.at..).unwrap_or_default();
+        self.at = self.line.words.len();
+        rest
+    }
+
+    /// The texts of all words left; they stay.
+    #[must_use]
+    pub fn texts(&self) -> Vec<&'a str> {
+        let rest = self.line.words.get(self.at..).unwrap_or_default();
+        rest.iter().map(Word::text).collect()
+    }
+
+    // === diagnostics ===
+
+    /// An alert at the word last taken, or at the keyword when none was.
+    #[must_use]
+    pub fn wrong(&self, message: impl Into<String>) -> Diagnostic {
+        let word = self.line.words.get(self.at.max(1) - 1);
+        let span = word.map_or(self.keyword_span, Word::span);
+        Diagnostic::alert("bad-value", message).at(span)
+    }
+
+    /// An alert about something that should have followed.
+    #[must_use]
+    pub fn missing(&self, what: &str) -> Diagnostic {
+        let message = format!("'{}' expects {what}", self.keyword);
+        Diagnostic::alert("missing-argument", message).at(self.keyword_span)
+    }
+
+    /// An alert at part of the word last taken.
+    #[must_use]
+    pub fn wrong_at(&self, range: Range<usize>, message: impl Into<String>) -> Diagnostic {
+        let word = self.line.words.get(self.at.max(1) - 1);
+        let span = word.map_or(self.keyword_span, |word| word.span_of(range));
+        Diagnostic::alert("bad-value", message).at(span)
+    }
+
+    // === required words ===
+
+    /// Takes a word that must be there; `what` completes "expects".
+    ///
+    /// # Errors
+    /// When there is none, or it is empty.
+    pub fn word(&mut self, what: &str) -> Result<&'a Word, Diagnostic> {
+        match self.next_word() {
+            Some(word) if !word.bytes().is_empty() => Ok(word),
+            _ => Err(self.missing(what)),
+        }
+    }
+
+    /// The text of a word that must be there.
+    ///
+    /// # Errors
+    /// As [`Args::word`].
+    pub fn text(&mut self, what: &str) -> Result<&'a str, Diagnostic> {
+        self.word(what).map(Word::text)
+    }
+
+    /// Takes a time in milliseconds, as most keywords count.
+    ///
+    /// # Errors
+    /// When there is none, or it is no time.
+    pub fn time(&mut self, what: &str) -> Result<Duration, Diagnostic> {
+        self.time_in(what, TimeUnit::Millisecond)
+    }
+
+    /// Takes a time, counted in `unit` when it has no suffix.
+    ///
+    /// # Errors
+    /// When there is none, or it is no time.
+    pub fn time_in(&mut self, what: &str, unit: TimeUnit) -> Result<Duration, Diagnostic> {
+        let text = self.text(what)?;
+        parse_duration(text, unit).map_err(|error| self.value_error(text, "time", error))
+    }
+
+    /// Takes a size in bytes of at most `max`.
+    ///
+    /// # Errors
+    /// When there is none, or it is no size.
+    pub fn size(&mut self, what: &str, max: u64) -> Result<u64, Diagnostic> {
+        let text = self.text(what)?;
+        parse_size(text, max).map_err(|error| self.value_error(text, "size", error))
+    }
+
+    /// Takes a number within `range`.
+    ///
+    /// # Errors
+    /// When there is none, or it is no number, or lies outside.
+    pub fn number(&mut self, what: &str, range: RangeInclusive<i64>) -> Result<i64, Diagnostic> {
+        let text = self.text(what)?;
+        match text.parse::<i64>() {
+            Ok(number) if range.contains(&number) => Ok(number),
+            Ok(_) => Err(self.wrong(format!(
+                "'{}' expects a number between {} and {} (got '{text}')",
+                self.keyword,
+                range.start(),
+                range.end()
+            ))),
+            Err(_) => Err(self.wrong(format!("'{}' expects {what} (got '{text}')", self.keyword))),
+        }
+    }
+
+    /// Takes a number that fits 32 bits.
+    ///
+    /// # Errors
+    /// As [`Args::number`].
+    pub fn count(&mut self, what: &str) -> Result<u32, Diagnostic> {
+        let number = self.number(what, 0..=i64::from(u32::MAX))?;
+        Ok(u32::try_from(number).expect("the range was checked"))
+    }
+
+    /// Takes one of several words and gives what it stands for.
+    ///
+    /// # Errors
+    /// When there is none, or it is another.
+    pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T, Diagnostic> {
+        let names = || {
+            let quoted: Vec<_> = choices
+                .iter()
+                .map(|(name, _)| format!("'{name}'"))
+                .collect();
+            quoted.join(", ")
+        };
+        let Some(text) = self.next() else {
+            return Err(self.missing(&format!("one of {}", names())));
+        };
+        match choices.iter().find(|(name, _)| *name == text) {
+            Some((_, value)) => Ok(*value),
+            None => {
+                let words = choices.iter().map(|(name, _)| *name);
+                let message = format!(
+                    "'{}' only supports {} (got '{text}')",
+                    self.keyword,
+                    names()
+                );
+                Err(suggestion(self.wrong(message), text, words))
+            }
+        }
+    }
+
+    /// Nothing may follow.
+    ///
+    /// # Errors
+    /// When a word is left.
+    pub fn end(&mut self) -> Result<(), Diagnostic> {
+        let Some(word) = self.peek_word() else {
+            return Ok(());
+        };
+        let message = format!(
+            "'{}' cannot handle unexpected argument '{}'",
+            self.keyword,
+            word.text()
+        );
+        Err(Diagnostic::alert("unexpected-word", message).at(word.span()))
+    }
+
+    // === expressions ===
+
+    /// Takes all words left as `if ...` or `unless ...`; `None` when nothing is left.
+    ///
+    /// # Errors
+    /// When the words left are no condition.
+    pub fn condition(&mut self, acls: &AclSet) -> Result<Option<Condition>, Diagnostic> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let texts = self.texts();
+        let base = self.at;
+        let parsed = Condition::parse(&texts, acls);
+        let condition = parsed.map_err(|error| {
+            let what = format!(
+                "error detected while parsing the condition of '{}'",
+                self.keyword
+            );
+            self.expr_error(base, &error, &what)
+        })?;
+        self.at = self.line.words.len();
+        Ok(Some(condition))
+    }
+
+    /// Takes a log-format string.
+    ///
+    /// # Errors
+    /// When there is none, or it is wrong.
+    pub fn format(&mut self, what: &str, usage: Usage) -> Result<LogFormat, Diagnostic> {
+        let text = self.text(what)?;
+        LogFormat::parse(text, usage).map_err(|error| {
+            let what = format!("error in the format of '{}'", self.keyword);
+            self.expr_error(self.at - 1, &error, &what)
+        })
+    }
+
+    /// Takes a sample expression, whose converters may be words of their own.
+    ///
+    /// # Errors
+    /// When there is none, or it is wrong.
+    pub fn expr(&mut self, what: &str) -> Result<Expr, Diagnostic> {
+        if self.is_empty() {
+            return Err(self.missing(what));
+        }
+        let base = self.at;
+        let texts = self.texts();
+        match Expr::parse_words(&texts) {
+            Ok((expr, used)) => {
+                self.at += used;
+                Ok(expr)
+            }
+            Err(error) => {
+                let what = format!("error in the expression of '{}'", self.keyword);
+                Err(self.expr_error(base, &error, &what))
+            }
+        }
+    }
+
+    /// The diagnostic of an expression's error; `base` is the index in the line of the first word
+    /// that was handed in, `what` the sentence before the colon.
+    #[must_use]
+    pub fn expr_error(&self, base: usize, error: &ballast_expr::Error, what: &str) -> Diagnostic {
+        let word = self.line.words.get(base + error.word);
+        let span = word.map_or(self.span(), |word| {
+            let span = word.span_of(error.range.clone());
+            if span.is_empty() { word.span() } else { span }
+        });
+        let message = match &error.hint {
+            Some(hint) => format!("{what} : {}; did you mean '{hint}' maybe ?", error.message),
+            None => format!("{what} : {}", error.message),
+        };
+        let diagnostic = Diagnostic::alert("bad-expression", message).at(span);
+        match &error.hint {
+            Some(hint) => diagnostic.replace(span, hint.clone()),
+            None => diagnostic,
+        }
+    }
+
+    fn value_error(&self, text: &str, kind: &str, error: ValueError) -> Diagnostic {
+        let message = format!("'{}' : invalid {kind} '{text}': {error}", self.keyword);
+        let at = if error.at.is_empty() {
+            0..text.len()
+        } else {
+            error.at
+        };
+        self.wrong_at(at, message)
+    }
+}

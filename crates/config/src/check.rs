@@ -1,0 +1,47 @@
+//! Deeds that only check the form of a line: for rows that are noted or served later.
+
+use ballast_syntax::Diagnostic;
+
+use crate::args::Args;
+use crate::context::Context;
+
+macro_rules! checks {
+    ($($(#[$doc:meta])* $name:ident($args:ident) $body:block)*) => {
+        $($(#[$doc])*
+        ///
+        /// # Errors
+        /// When the words have another form.
+        pub(crate) fn $name<C>(
+            _: &mut C,
+            $args: &mut Args<'_>,
+            _: &mut Context<'_>,
+        ) -> Result<(), Diagnostic> $body)*
+    };
+}
+
+checks! {
+    /// No argument.
+    none(args) { args.end() }
+    /// Whatever follows.
+    any(args) { args.rest(); Ok(()) }
+    /// At least one word.
+    some(args) { args.text("at least one argument")?; args.rest(); Ok(()) }
+    /// One word.
+    one(args) { args.text("an argument")?; args.end() }
+    /// One word or none.
+    maybe_one(args) { args.next(); args.end() }
+    /// Two words.
+    two(args) { args.text("two arguments")?; args.text("two arguments")?; args.end() }
+    /// A number that is not negative.
+    number(args) { args.count("a number")?; args.end() }
+    /// Any whole number.
+    integer(args) { args.number("an integer", i64::MIN..=i64::MAX)?; args.end() }
+    /// A time.
+    time(args) { args.time("a time")?; args.end() }
+    /// A size.
+    size(args) { args.size("a size", u64::from(u32::MAX))?; args.end() }
+    /// `on` or `off`.
+    on_off(args) { args.choice(&[("on", ()), ("off", ())])?; args.end() }
+    /// `on`, `off` or `auto`.
+    on_off_auto(args) { args.choice(&[("on", ()), ("off", ()), ("auto", ())])?; args.end() }
+}

@@ -1,0 +1,240 @@
+//! What lowering shares from the first section to the last: the machine's answers, what was said,
+//! what is not served yet, and the names that sections declare for each other.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ballast_expr::{Condition, Expr, LogFormat, Store, nearest};
+use ballast_model::ErrorPages;
+use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, SourceMap, Span};
+
+use crate::surroundings::Surroundings;
+
+/// A word that is parsed and checked but not carried out yet: a configuration that holds one is
+/// not started.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unserved {
+    /// The word as written in tables (`ssl`, `stick-table`, a sample or an action).
+    pub word: String,
+    /// Where it stands.
+    pub span: Option<Span>,
+    /// The area it belongs to (`TLS`, `stick tables` ...).
+    pub area: String,
+}
+
+/// Shared by all sections of one load.
+pub struct Context<'s> {
+    /// The machine.
+    pub surroundings: &'s dyn Surroundings,
+    /// The text, for messages that quote it and for lines of other files.
+    pub sources: &'s SourceMap,
+    /// Pattern lists and maps, shared by all expressions.
+    pub store: Arc<Store>,
+    /// What was said so far.
+    pub diagnostics: Vec<Diagnostic>,
+    /// What is not served yet.
+    pub unserved: Vec<Unserved>,
+    /// What was replaced by stand-ins.
+    pub stubs: Vec<String>,
+    /// Names declared by sections.
+    pub names: Names,
+}
+
+/// What sections declare for others to name. Uses are checked when all sections are read.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// `http-errors` groups.
+    pub error_groups: BTreeMap<String, ErrorPages>,
+    /// Every other named section: kind, name, where.
+    pub sections: Vec<(SectionKind, String, Span)>,
+    /// Sections that were named: kind, name, the keyword that did, where.
+    pub uses: Vec<(SectionKind, String, String, Span)>,
+    /// `unix-bind` of the global section.
+    pub unix_bind: UnixBind,
+    /// `default-path`, `crt-base` and the like do not change what is read here; the directory
+    /// that relative names start from does.
+    pub base: Option<String>,
+}
+
+/// `unix-bind` of the global section: what unix binds get unless they say otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct UnixBind {
+    /// `prefix`.
+    pub prefix: Option<String>,
+    /// `user`, `group`, `mode`.
+    pub owner: ballast_model::UnixOwner,
+}
+
+impl Names {
+    /// Whether a section of this kind and name was declared.
+    #[must_use]
+    pub fn declares(&self, kind: SectionKind, name: &str) -> bool {
+        self.sections
+            .iter()
+            .any(|(known, known_name, _)| *known == kind && known_name == name)
+    }
+
+    /// Remembers that `keyword` names a section, to be checked at the end.
+    pub fn names(&mut self, kind: SectionKind, name: &str, keyword: &str, span: Span) {
+        self.uses
+            .push((kind, name.to_owned(), keyword.to_owned(), span));
+    }
+}
+
+impl Context<'_> {
+    /// Says something.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < DIAGNOSTIC_COUNT_MAX {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Says that something is wrong but usable.
+    pub fn warn(&mut self, code: &'static str, message: impl Into<String>, span: Span) {
+        self.report(Diagnostic::warning(code, message).at(span));
+    }
+
+    /// Remembers that a word is not served yet.
+    pub fn unserved(&mut self, word: &str, area: &str, span: Span) {
+        self.unserved.push(Unserved {
+            word: word.to_owned(),
+            span: Some(span),
+            area: area.to_owned(),
+        });
+    }
+
+    /// Remembers what an expression holds that is not evaluated yet.
+    pub fn check_expr(&mut self, expr: &Expr, span: Span) {
+        for word in expr.unserved() {
+            self.unserved(word, "the rule language", span);
+        }
+    }
+
+    /// The same for a log format.
+    pub fn check_format(&mut self, format: &LogFormat, span: Span) {
+        for word in format.unserved() {
+            self.unserved(word, "the rule language", span);
+        }
+    }
+
+    /// The same for the anonymous ACLs of a condition and the named ones it uses.
+    pub fn check_condition(
+        &mut self,
+        condition: &Condition,
+        acls: &ballast_expr::AclSet,
+        span: Span,
+    ) {
+        for word in condition.unserved(acls) {
+            self.unserved(word, "the rule language", span);
+        }
+    }
+
+    /// Remembers that a stand-in took the place of something.
+    pub fn stubbed(&mut self, what: String) {
+        if !self.stubs.contains(&what) {
+            self.stubs.push(what);
+        }
+    }
+
+    /// The content of a file that a keyword names; a stand-in is empty.
+    ///
+    /// # Errors
+    /// With an alert at `span`.
+    pub fn read(&mut self, path: &str, keyword: &str, span: Span) -> Result<Vec<u8>, Diagnostic> {
+        match self.surroundings.read(path) {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => {
+                self.missing(&format!("file '{path}'"), || {
+                    let message = format!("'{keyword}' : cannot read file '{path}': {error}");
+                    Diagnostic::alert("missing-file", message).at(span)
+                })?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Checks that a path exists.
+    ///
+    /// # Errors
+    /// With an alert at `span`.
+    pub fn exists(&mut self, path: &str, keyword: &str, span: Span) -> Result<(), Diagnostic> {
+        if self.surroundings.exists(path) {
+            return Ok(());
+        }
+        self.missing(&format!("file '{path}'"), || {
+            let message = format!("'{keyword}' : cannot find '{path}'");
+            Diagnostic::alert("missing-file", message).at(span)
+        })
+    }
+
+    /// The first address of a name; a stand-in is 192.0.2.1.
+    ///
+    /// # Errors
+    /// With why there is none.
+    pub fn resolve(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
+        match self.surroundings.resolve(host) {
+            Ok(addresses) if !addresses.is_empty() => Ok(addresses),
+            found => match self.surroundings.stand_in(&format!("host '{host}'")) {
+                Some(text) => {
+                    self.stubbed(text);
+                    Ok(vec![IpAddr::from([192, 0, 2, 1])])
+                }
+                None => Err(found.err().unwrap_or_else(|| "no address".to_owned())),
+            },
+        }
+    }
+
+    /// Uses a stand-in for something missing where the surroundings have any.
+    ///
+    /// # Errors
+    /// With `error` where they have none.
+    pub fn missing(
+        &mut self,
+        what: &str,
+        error: impl FnOnce() -> Diagnostic,
+    ) -> Result<(), Diagnostic> {
+        match self.surroundings.stand_in(what) {
+            Some(text) => {
+                self.stubbed(text);
+                Ok(())
+            }
+            None => Err(error()),
+        }
+    }
+
+    /// A place as messages write it: `file:line`.
+    #[must_use]
+    pub fn place(&self, span: Span) -> String {
+        let at = self.sources.locate(span);
+        format!("{}:{}", at.file, at.line)
+    }
+
+    /// The place as the model keeps it.
+    #[must_use]
+    pub fn origin(&self, span: Span) -> ballast_model::Origin {
+        let at = self.sources.locate(span);
+        ballast_model::Origin {
+            file: at.file.to_owned(),
+            line: at.line,
+        }
+    }
+}
+
+/// Adds "did you mean" and the edit to a diagnostic that stands at a wrong word.
+#[must_use]
+pub fn suggestion<'a>(
+    diagnostic: Diagnostic,
+    word: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Diagnostic {
+    let Some(hint) = nearest(word, candidates) else {
+        return diagnostic;
+    };
+    let mut diagnostic = diagnostic;
+    diagnostic.message = format!("{}; did you mean '{hint}' maybe ?", diagnostic.message);
+    match diagnostic.span {
+        Some(span) => diagnostic.replace(span, hint),
+        None => diagnostic,
+    }
+}

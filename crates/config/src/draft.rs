@@ -1,0 +1,234 @@
+//! Proxies while their sections are read: the model's types, and what is settled only when every
+//! section is known.
+
+use ballast_expr::AclSet;
+use ballast_model::{Backend, Bind, Common, Frontend, LogTarget, Origin, Server};
+use ballast_rules::RuleSets;
+use ballast_syntax::{SectionKind, Span};
+
+use crate::keyword::Sections;
+
+/// A `defaults`, `frontend`, `backend` or `listen` section being read. `defaults` begin with
+/// [`ProxyDraft::base`]; every other proxy is made from its defaults by [`ProxyDraft::inherit`].
+///
+/// Words that both halves of a `listen` share go to [`ProxyDraft::common`]; `front.common` and
+/// `back.common` are filled from it at the end and must not be written before.
+#[derive(Clone, Debug)]
+pub struct ProxyDraft {
+    /// Which of the four kinds.
+    pub kind: SectionKind,
+    /// Its name; empty for anonymous defaults.
+    pub name: String,
+    /// The words that open the section.
+    pub span: Option<Span>,
+    /// What both halves share.
+    pub common: Common,
+    /// What faces clients.
+    pub front: Frontend,
+    /// What faces servers.
+    pub back: Backend,
+    /// ACLs declared here; not inherited.
+    pub acls: AclSet,
+    /// Rules of the defaults, already joined to their ACLs; they run first.
+    pub inherited: RuleSets,
+    /// `log` lines in order.
+    pub logs: Vec<LogLine>,
+    /// `errorfiles` lines in order: their groups may be declared later.
+    pub error_groups: Vec<ErrorGroupUse>,
+    /// `default-server` words.
+    pub default_server: ServerDraft,
+    /// `server` and `server-template` lines, templates not yet expanded.
+    pub servers: Vec<ServerDraft>,
+    /// `bind` lines, port ranges expanded.
+    pub binds: Vec<BindDraft>,
+    /// `id`.
+    pub id: Option<(u32, Span)>,
+    /// Where each of `front.routes` stands.
+    pub route_spans: Vec<Span>,
+    /// Where `default_backend` stands.
+    pub default_backend_span: Option<Span>,
+    /// Where each of `back.use_servers` stands.
+    pub use_server_spans: Vec<Span>,
+    /// Words used that only make sense in `mode http`, and where. Those of defaults are left out.
+    pub http_words: Vec<(&'static str, Span)>,
+    /// The format of log lines was asked for by this word (`option httplog` ...), there.
+    pub log_word: Option<(&'static str, Option<Span>)>,
+    /// Where `balance` stands.
+    pub balance_span: Option<Span>,
+    /// `option splice-*` and other switches that are noted and have no field: nothing to keep.
+    pub defaults_name: Option<String>,
+}
+
+/// One `log` line of a proxy.
+#[derive(Clone, Debug)]
+pub enum LogLine {
+    /// `log global`: the targets of the global section.
+    Global(Span),
+    /// A target.
+    Target(LogTarget, Span),
+}
+
+/// One `errorfiles` line.
+#[derive(Clone, Debug)]
+pub struct ErrorGroupUse {
+    /// The `http-errors` section.
+    pub group: String,
+    /// The statuses taken from it; all of them when empty.
+    pub statuses: Vec<u16>,
+    /// Where.
+    pub span: Span,
+}
+
+/// A `server` line being read, or the words of `default-server`.
+#[derive(Clone, Debug)]
+pub struct ServerDraft {
+    /// What was read so far.
+    pub server: Server,
+    /// The whole line; `None` for defaults nobody wrote.
+    pub span: Option<Span>,
+    /// Where the address stands.
+    pub address_span: Option<Span>,
+    /// Whether the address came with a port.
+    pub has_port: bool,
+    /// First and last number of a `server-template`.
+    pub template: Option<(u32, u32)>,
+    /// Where `id` stands.
+    pub id_span: Option<Span>,
+    /// Where `track` stands.
+    pub track_span: Option<Span>,
+    /// `resolvers`: the section that keeps the address up to date.
+    pub resolvers: Option<String>,
+    /// `ssl` was asked for.
+    pub ssl: bool,
+    /// The address could not be resolved.
+    pub unresolved: Option<String>,
+}
+
+impl Default for ServerDraft {
+    fn default() -> Self {
+        Self {
+            server: Server::new(String::new(), ballast_model::Address::Unix(String::new())),
+            span: None,
+            address_span: None,
+            has_port: false,
+            template: None,
+            id_span: None,
+            track_span: None,
+            resolvers: None,
+            ssl: false,
+            unresolved: None,
+        }
+    }
+}
+
+/// A `bind` line being read, or a `stats socket` one.
+#[derive(Clone, Debug)]
+pub struct BindDraft {
+    /// What was read so far, for one of the addresses.
+    pub bind: Bind,
+    /// The whole line.
+    pub span: Span,
+    /// `id`, of the first address.
+    pub id: Option<u32>,
+    /// `ssl` was asked for.
+    pub ssl: bool,
+    /// `level` and its kin, which only a command socket honours.
+    pub socket: ballast_model::StatsSocket,
+}
+
+impl ProxyDraft {
+    /// A proxy with the documented defaults for everything.
+    #[must_use]
+    pub fn base(kind: SectionKind) -> Self {
+        let back = Backend {
+            retry_count_max: 3,
+            ..Backend::default()
+        };
+        Self {
+            kind,
+            name: String::new(),
+            span: None,
+            common: Common::default(),
+            front: Frontend::default(),
+            back,
+            acls: AclSet::new(),
+            inherited: RuleSets::default(),
+            logs: Vec::new(),
+            error_groups: Vec::new(),
+            default_server: ServerDraft::default(),
+            servers: Vec::new(),
+            binds: Vec::new(),
+            id: None,
+            route_spans: Vec::new(),
+            default_backend_span: None,
+            use_server_spans: Vec::new(),
+            http_words: Vec::new(),
+            log_word: None,
+            balance_span: None,
+            defaults_name: None,
+        }
+    }
+
+    /// A proxy that begins with the settings of `defaults`, or with the documented ones.
+    #[must_use]
+    pub fn inherit(defaults: Option<&ProxyDraft>, kind: SectionKind, name: &str) -> Self {
+        let mut draft = match defaults {
+            Some(defaults) => defaults.clone(),
+            None => Self::base(kind),
+        };
+        let own = std::mem::take(&mut draft.common.rules);
+        append_rules(&mut draft.inherited, own);
+        draft.kind = kind;
+        draft.defaults_name = defaults.map(|defaults| defaults.name.clone());
+        name.clone_into(&mut draft.name);
+        name.clone_into(&mut draft.common.name);
+        draft.acls = AclSet::new();
+        draft.http_words.clear();
+        draft.log_word = draft.log_word.map(|(word, _)| (word, None));
+        draft.balance_span = None;
+        draft.common.listen = kind == SectionKind::Listen;
+        draft.common.origin = Origin::default();
+        draft
+    }
+
+    /// The place its lines stand in.
+    #[must_use]
+    pub fn place(&self) -> Sections {
+        Sections::of(self.kind)
+    }
+
+    /// Whether it faces clients.
+    #[must_use]
+    pub fn is_front(&self) -> bool {
+        matches!(self.kind, SectionKind::Frontend | SectionKind::Listen)
+    }
+
+    /// Whether it faces servers.
+    #[must_use]
+    pub fn is_back(&self) -> bool {
+        matches!(self.kind, SectionKind::Backend | SectionKind::Listen)
+    }
+
+    /// `frontend 'name'`, as messages name it.
+    #[must_use]
+    pub fn title(&self) -> String {
+        // A `listen` section is called a proxy.
+        let word = match self.kind {
+            SectionKind::Listen => "proxy",
+            kind => kind.word(),
+        };
+        format!("{word} '{}'", self.name)
+    }
+}
+
+/// Puts `more` behind what is in `sets`.
+pub(crate) fn append_rules(sets: &mut RuleSets, mut more: RuleSets) {
+    sets.tcp_connection.append(&mut more.tcp_connection);
+    sets.tcp_session.append(&mut more.tcp_session);
+    sets.tcp_content.append(&mut more.tcp_content);
+    sets.tcp_response.append(&mut more.tcp_response);
+    sets.http_request.append(&mut more.http_request);
+    sets.http_response.append(&mut more.http_response);
+    sets.http_after_response
+        .append(&mut more.http_after_response);
+}

@@ -1,0 +1,285 @@
+//! What a catalogue row is: a keyword with all its sides in one place.
+//!
+//! The rows are the only place where a keyword is known. Parsing and lowering look words up in a
+//! [`crate::table::Table`] of rows; the compatibility table, its JSON form and `docs/keywords.md`
+//! are printed from the same rows; the examples of each row are tests.
+
+use std::fmt;
+use std::ops::BitOr;
+
+use ballast_syntax::{Diagnostic, SectionKind};
+
+use crate::args::Args;
+use crate::context::Context;
+
+/// A set of places where a keyword may stand: sections, and the lines that hold words of their own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Sections(pub u32);
+
+macro_rules! places {
+    ($($name:ident = $bit:expr, $word:expr;)*) => {
+        impl Sections {
+            $(#[doc = concat!("`", $word, "`.")] pub const $name: Sections = Sections(1 << $bit);)*
+
+            /// Every single place with its word.
+            pub const PLACES: &'static [(Sections, &'static str)] = &[$((Sections::$name, $word)),*];
+        }
+    };
+}
+
+places! {
+    GLOBAL = 0, "global";
+    DEFAULTS = 1, "defaults";
+    FRONTEND = 2, "frontend";
+    LISTEN = 3, "listen";
+    BACKEND = 4, "backend";
+    PEERS = 5, "peers";
+    RESOLVERS = 6, "resolvers";
+    USERLIST = 7, "userlist";
+    MAILERS = 8, "mailers";
+    CACHE = 9, "cache";
+    HTTP_ERRORS = 10, "http-errors";
+    RING = 11, "ring";
+    LOG_FORWARD = 12, "log-forward";
+    LOG_PROFILE = 13, "log-profile";
+    CRT_STORE = 14, "crt-store";
+    ACME = 15, "acme";
+    HEALTHCHECK = 16, "healthcheck";
+    TRACES = 17, "traces";
+    FCGI_APP = 18, "fcgi-app";
+    NAMESPACE_LIST = 19, "namespace_list";
+    PROGRAM = 20, "program";
+    BIND = 21, "bind line";
+    SERVER = 22, "server line";
+    CRT_LIST = 23, "crt-list line";
+    CRT_LOAD = 24, "crt-store load line";
+    STATS_SOCKET = 25, "stats socket line";
+}
+
+impl Sections {
+    /// `defaults`, `frontend`, `listen`, `backend`: all proxies.
+    pub const PROXIES: Sections = Sections(0b11110);
+    /// `defaults`, `frontend`, `listen`: what clients see.
+    pub const FRONT: Sections = Sections(0b01110);
+    /// `defaults`, `listen`, `backend`: what servers see.
+    pub const BACK: Sections = Sections(0b11010);
+    /// `frontend`, `listen`.
+    pub const FRONT_ONLY: Sections = Sections(0b01100);
+    /// `listen`, `backend`.
+    pub const BACK_ONLY: Sections = Sections(0b11000);
+    /// `frontend`, `listen`, `backend`: every proxy that is not `defaults`.
+    pub const NAMED: Sections = Sections(0b11100);
+
+    /// Whether the sets share a place.
+    #[must_use]
+    pub const fn has(self, place: Sections) -> bool {
+        self.0 & place.0 != 0
+    }
+
+    /// The place of a section.
+    #[must_use]
+    pub fn of(kind: SectionKind) -> Sections {
+        Sections::PLACES
+            .iter()
+            .find(|(_, word)| *word == kind.word())
+            .map_or(Sections(0), |(place, _)| *place)
+    }
+
+    /// The words of the places.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        Sections::PLACES
+            .iter()
+            .filter(move |(place, _)| self.has(*place))
+            .map(|(_, word)| *word)
+    }
+}
+
+impl BitOr for Sections {
+    type Output = Sections;
+    fn bitor(self, other: Sections) -> Sections {
+        Sections(self.0 | other.0)
+    }
+}
+
+impl fmt::Display for Sections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, word) in self.words().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(word)?;
+        }
+        Ok(())
+    }
+}
+
+/// What becomes of a keyword.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum State {
+    /// It does what the manual says.
+    Honoured,
+    /// It is accepted and changes nothing, for this reason.
+    Noted(&'static str),
+    /// It is refused.
+    Refused {
+        /// Why.
+        reason: &'static str,
+        /// What to write instead; empty when there is nothing.
+        instead: &'static str,
+    },
+    /// It is parsed and checked, and a configuration that holds it is not started yet. The text
+    /// names the area it belongs to (`TLS`, `stick tables` ...).
+    Later(&'static str),
+}
+
+impl State {
+    /// The state in one word, as the tables print it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Honoured => "honoured",
+            Self::Noted(_) => "noted",
+            Self::Refused { .. } => "refused",
+            Self::Later(_) => "later",
+        }
+    }
+
+    /// The state's text: reason, area, replacement; empty when there is none.
+    #[must_use]
+    pub fn text(self) -> String {
+        match self {
+            Self::Honoured => String::new(),
+            Self::Noted(reason) => reason.to_owned(),
+            Self::Refused { reason, instead } if instead.is_empty() => reason.to_owned(),
+            Self::Refused { reason, instead } => format!("{reason}; write: {instead}"),
+            Self::Later(area) => format!("checked; served with {area}"),
+        }
+    }
+}
+
+/// Which of `no` and `default` may stand before a keyword.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Prefixes {
+    /// Neither.
+    #[default]
+    None,
+    /// `no`.
+    No,
+    /// `no` and `default`.
+    NoDefault,
+}
+
+/// The sides of a keyword that can be printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Keyword {
+    /// One to three words (`timeout client`).
+    pub word: &'static str,
+    /// Where it may stand.
+    pub sections: Sections,
+    /// What becomes of it.
+    pub state: State,
+    /// The form of its arguments, in the manual's notation.
+    pub args: &'static str,
+    /// What it does, in one line.
+    pub help: &'static str,
+    /// An example that is accepted: the whole line as it stands in its section; for words of bind
+    /// and server lines the word and its arguments. Empty: the word alone.
+    pub good: &'static str,
+    /// An example that is not accepted; empty when there is none.
+    pub bad: &'static str,
+    /// What may stand before it.
+    pub prefixes: Prefixes,
+    /// Whether it only makes sense in `mode http`; used elsewhere it is warned about.
+    pub http: bool,
+}
+
+/// What a keyword does to what is being built.
+///
+/// # Errors
+/// With the diagnostic to report; what was built so far stays.
+pub type Deed<C> = fn(&mut C, &mut Args<'_>, &mut Context<'_>) -> Result<(), Diagnostic>;
+
+/// A keyword and its deed on `C`, the thing its section builds.
+#[derive(Debug)]
+pub struct Row<C: 'static> {
+    /// The printable sides.
+    pub keyword: Keyword,
+    /// The deed. Of rows that are not honoured it checks the grammar.
+    pub deed: Deed<C>,
+}
+
+impl<C: 'static> Row<C> {
+    /// A row, honoured and without examples.
+    pub const fn new(
+        word: &'static str,
+        sections: Sections,
+        args: &'static str,
+        help: &'static str,
+        deed: Deed<C>,
+    ) -> Self {
+        Self {
+            keyword: Keyword {
+                word,
+                sections,
+                state: State::Honoured,
+                args,
+                help,
+                good: "",
+                bad: "",
+                prefixes: Prefixes::None,
+                http: false,
+            },
+            deed,
+        }
+    }
+
+    /// With an accepted example and one that is not (empty: none).
+    #[must_use]
+    pub const fn examples(mut self, good: &'static str, bad: &'static str) -> Self {
+        self.keyword.good = good;
+        self.keyword.bad = bad;
+        self
+    }
+
+    /// Accepted, and changes nothing for this reason.
+    #[must_use]
+    pub const fn noted(mut self, reason: &'static str) -> Self {
+        self.keyword.state = State::Noted(reason);
+        self
+    }
+
+    /// Checked, and not started yet.
+    #[must_use]
+    pub const fn later(mut self, area: &'static str) -> Self {
+        self.keyword.state = State::Later(area);
+        self
+    }
+
+    /// Refused.
+    #[must_use]
+    pub const fn refused(mut self, reason: &'static str, instead: &'static str) -> Self {
+        self.keyword.state = State::Refused { reason, instead };
+        self
+    }
+
+    /// `no` may stand before it.
+    #[must_use]
+    pub const fn with_no(mut self) -> Self {
+        self.keyword.prefixes = Prefixes::No;
+        self
+    }
+
+    /// `no` and `default` may stand before it.
+    #[must_use]
+    pub const fn with_no_default(mut self) -> Self {
+        self.keyword.prefixes = Prefixes::NoDefault;
+        self
+    }
+
+    /// Makes sense in `mode http` only.
+    #[must_use]
+    pub const fn http(mut self) -> Self {
+        self.keyword.http = true;
+        self
+    }
+}

@@ -1,0 +1,213 @@
+//! From text to model: every section in turn, then what only the whole can tell.
+
+use std::sync::Arc;
+
+use ballast_expr::{Linker, Store};
+use ballast_model::Config;
+use ballast_syntax::{
+    Diagnostic, Document, Parser, Section, SectionKind, Severity, SourceMap, Span,
+};
+
+use crate::build::{self, Drafts};
+use crate::context::{Context, Names, Unserved};
+use crate::draft::ProxyDraft;
+use crate::surroundings::Surroundings;
+use crate::{global, proxy, section};
+
+/// How a configuration is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// `-dD`: what is said in diagnostic mode only is kept. It is kept anyway and marked
+    /// [`Severity::Diag`]; this adds nothing today but the wish to see it.
+    pub diagnostic_mode: bool,
+}
+
+/// A configuration that was read, whether it is usable or not.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The model; what could be understood of it when there are alerts.
+    pub config: Config,
+    /// Pattern lists and maps that the expressions of the model share.
+    pub store: Arc<Store>,
+    /// Everything that is to be said, in order of files and lines.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The text, for printing diagnostics.
+    pub sources: SourceMap,
+    /// What is checked but not carried out yet. Not empty: the configuration must not be started.
+    pub unserved: Vec<Unserved>,
+    /// What was replaced by stand-ins.
+    pub stubs: Vec<String>,
+    /// The environment as the last line left it.
+    pub environment: ballast_syntax::Env,
+}
+
+impl Loaded {
+    /// Whether an alert was raised: the configuration is refused.
+    #[must_use]
+    pub fn has_alerts(&self) -> bool {
+        self.worst() == Some(Severity::Alert)
+    }
+
+    /// Whether a warning was raised.
+    #[must_use]
+    pub fn has_warnings(&self) -> bool {
+        self.diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Warning)
+    }
+
+    /// The worst severity of what was said.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.diagnostics
+            .iter()
+            .map(|diagnostic| diagnostic.severity)
+            .max()
+    }
+}
+
+/// Reads a configuration given as named files in sequence. It never fails: what is wrong is said
+/// in [`Loaded::diagnostics`].
+#[must_use]
+pub fn load(
+    files: Vec<(String, Vec<u8>)>,
+    surroundings: &dyn Surroundings,
+    _options: Options,
+) -> Loaded {
+    let facts = surroundings.facts();
+    let mut parser = Parser::new(surroundings.environment(), &facts);
+    for (name, bytes) in files {
+        parser.add_file(name, bytes);
+    }
+    let mut document = parser.finish();
+    let said = std::mem::take(&mut document.diagnostics);
+    let store = Arc::new(Store::new());
+    let mut context = Context {
+        surroundings,
+        sources: &document.sources,
+        store: Arc::clone(&store),
+        diagnostics: said,
+        unserved: Vec::new(),
+        stubs: Vec::new(),
+        names: Names::default(),
+    };
+    let config = lower(&document, &mut context);
+    let Context {
+        mut diagnostics,
+        mut unserved,
+        stubs,
+        ..
+    } = context;
+    let place = |span: Option<Span>| span.map(|span| (span.file, span.start));
+    // What concerns the whole has no place, and comes last.
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.span.is_none(), place(diagnostic.span)));
+    diagnostics.dedup();
+    unserved.sort_by_key(|word| place(word.span));
+    unserved.dedup();
+    Loaded {
+        config,
+        store,
+        diagnostics,
+        sources: document.sources,
+        unserved,
+        stubs,
+        environment: document.env,
+    }
+}
+
+fn lower(document: &Document, context: &mut Context<'_>) -> Config {
+    let mut drafts = Drafts::default();
+    let mut defaults = section::defaults::Defaults::default();
+    global::prepare(&mut drafts.global);
+    for section in &document.sections {
+        match section.kind {
+            SectionKind::Preamble => {}
+            SectionKind::Global => {
+                for line in section.statements() {
+                    let result = global::line(&mut drafts.global, line, context);
+                    said(result, context);
+                }
+            }
+            SectionKind::Defaults => {
+                let parent = defaults.parent(section, context);
+                let name = section.name().map_or("", |word| word.text());
+                let mut draft = ProxyDraft::inherit(parent.as_ref(), section.kind, name);
+                proxy_section(section, &mut draft, context);
+                defaults.declare(draft);
+            }
+            SectionKind::Frontend | SectionKind::Backend | SectionKind::Listen => {
+                let parent = defaults.parent(section, context);
+                let name = section.name().map_or("", |word| word.text());
+                let mut draft = ProxyDraft::inherit(parent.as_ref(), section.kind, name);
+                section::header::check(section, &mut draft, context);
+                proxy_section(section, &mut draft, context);
+                drafts.proxies.push(draft);
+            }
+            _ => section::lower(section, context),
+        }
+    }
+    defaults.finish(context);
+    build::build(drafts, context)
+}
+
+/// All lines of a proxy section, and the joining of its rules to its ACLs.
+fn proxy_section(section: &Section, draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let header = section.header.as_ref();
+    draft.span = header.map(|line| line.words_span());
+    if let Some(span) = draft.span {
+        draft.common.origin = context.origin(span);
+    }
+    for line in section.statements() {
+        let result = proxy::line(draft, line, context);
+        said(result, context);
+    }
+    link(draft, context);
+}
+
+/// Joins what the section asks to pattern files and ACLs.
+fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let span = draft.span;
+    let surroundings = context.surroundings;
+    let mut stubs = Vec::new();
+    let mut files = |path: &str| match surroundings.read(path) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) => match surroundings.stand_in(&format!("file '{path}'")) {
+            Some(text) => {
+                stubs.push(text);
+                Ok(Vec::new())
+            }
+            None => Err(error),
+        },
+    };
+    let store = Arc::clone(&context.store);
+    let mut errors = Vec::new();
+    let mut acls = std::mem::take(&mut draft.acls);
+    if let Err(failed) = acls.link(&store, &mut files) {
+        errors.extend(failed);
+    }
+    let mut linker = Linker {
+        store: &store,
+        files: &mut files,
+        acls: &acls,
+    };
+    errors.extend(proxy::link(draft, &mut linker));
+    draft.acls = acls;
+    for text in stubs {
+        context.stubbed(text);
+    }
+    for error in errors {
+        let message = format!("{} : {}", draft.title(), error.message);
+        let diagnostic = Diagnostic::alert("unlinked-expression", message);
+        context.report(match span {
+            Some(span) => diagnostic.at(span),
+            None => diagnostic,
+        });
+    }
+}
+
+/// Reports what went wrong with a line.
+pub(crate) fn said(result: Result<(), Diagnostic>, context: &mut Context<'_>) {
+    if let Err(diagnostic) = result {
+        context.report(diagnostic);
+    }
+}

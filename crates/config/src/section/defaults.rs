@@ -1,0 +1,110 @@
+//! `defaults` sections and who begins with which.
+//!
+//! Source: HAProxy configuration manual, section 4: without `from`, the latest one.
+
+use ballast_syntax::{Diagnostic, Section, SectionKind, Span};
+
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+use crate::section::header::invalid_char;
+
+/// The `defaults` sections read so far.
+#[derive(Debug, Default)]
+pub(crate) struct Defaults {
+    drafts: Vec<ProxyDraft>,
+    /// Which were named by `from`, by whom, and which were used because they came last.
+    explicit: Vec<(usize, String)>,
+    implicit: Vec<(usize, String, Option<Span>)>,
+}
+
+impl Defaults {
+    /// The defaults that a section begins with. `defaults` without `from` begin with nothing.
+    pub(crate) fn parent(
+        &mut self,
+        section: &Section,
+        context: &mut Context<'_>,
+    ) -> Option<ProxyDraft> {
+        let own_name = section.name().map_or("", |word| word.text());
+        let title = format!("{} '{own_name}'", section.kind.word());
+        if let Some(from) = section.from() {
+            let name = from.text();
+            if let Some(bad) = invalid_char(name) {
+                let message =
+                    format!("invalid character '{bad}' in the name of a defaults section '{name}'");
+                context.report(Diagnostic::alert("bad-name", message).at(from.span()));
+                return None;
+            }
+            let found: Vec<usize> = (0..self.drafts.len())
+                .filter(|at| self.drafts[*at].name == name)
+                .collect();
+            return match found.as_slice() {
+                [] => {
+                    let message = format!("defaults section '{name}' not found for {title}.");
+                    let names = self.drafts.iter().map(|draft| draft.name.as_str());
+                    let diagnostic = Diagnostic::alert("unknown-defaults", message).at(from.span());
+                    context.report(crate::context::suggestion(diagnostic, name, names));
+                    None
+                }
+                [only] => {
+                    self.explicit.push((*only, title));
+                    Some(self.drafts[*only].clone())
+                }
+                [first, .., last] => {
+                    let place = |at: usize| {
+                        self.drafts[at]
+                            .span
+                            .map_or_else(String::new, |span| context.place(span))
+                    };
+                    let message = format!(
+                        "ambiguous defaults section name '{name}' referenced by {title} exists \
+                         at least at {} and {}.",
+                        place(*first),
+                        place(*last)
+                    );
+                    context
+                        .report(Diagnostic::alert("ambiguous-defaults", message).at(from.span()));
+                    Some(self.drafts[*last].clone())
+                }
+            };
+        }
+        if section.kind == SectionKind::Defaults {
+            return None;
+        }
+        let last = self.drafts.len().checked_sub(1)?;
+        let span = section.header.as_ref().map(|line| line.words_span());
+        self.implicit.push((last, title, span));
+        Some(self.drafts[last].clone())
+    }
+
+    /// Adds a section.
+    pub(crate) fn declare(&mut self, draft: ProxyDraft) {
+        self.drafts.push(draft);
+    }
+
+    /// Warns of sections used both by name and because they came last.
+    pub(crate) fn finish(self, context: &mut Context<'_>) {
+        let mut told = Vec::new();
+        for (at, title, span) in &self.implicit {
+            let Some((_, by_name)) = self.explicit.iter().find(|(used, _)| used == at) else {
+                continue;
+            };
+            if told.contains(at) {
+                continue;
+            }
+            told.push(*at);
+            let defaults = &self.drafts[*at];
+            let place = defaults
+                .span
+                .map_or_else(String::new, |span| context.place(span));
+            let message = format!(
+                "{title} implicitly uses the defaults section '{}' declared at {place}, which \
+                 {by_name} names with 'from'.",
+                defaults.name
+            );
+            let mut diagnostic = Diagnostic::warning("mixed-defaults", message)
+                .help(format!("write 'from {}' where it is meant", defaults.name));
+            diagnostic.span = *span;
+            context.report(diagnostic);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The line that opens a proxy: its name, unique among its kind, and nothing else on it.
+//!
+//! Source: HAProxy configuration manual, section 4.
+
+use ballast_syntax::{Diagnostic, Section, SectionKind};
+
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+
+/// Checks the name and what follows it.
+pub(crate) fn check(section: &Section, draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let Some(header) = &section.header else {
+        return;
+    };
+    let word = section.kind.word();
+    let Some(name) = section.name() else {
+        let message = format!("'{word}' expects an <id> as its argument");
+        context.report(Diagnostic::alert("missing-argument", message).at(header.words_span()));
+        return;
+    };
+    if let Some(bad) = invalid_char(name.text()) {
+        let message = format!(
+            "character '{bad}' is not permitted in '{word}' name '{}'.",
+            name.text()
+        );
+        context.report(Diagnostic::alert("bad-name", message).at(name.span()));
+    }
+    let after = if section.from().is_some() { 4 } else { 2 };
+    if let Some(extra) = header.words.get(after) {
+        let text = extra.text();
+        let diagnostic = if after == 2 && is_address(text) {
+            // HAProxy before 2.0 took the address here.
+            Diagnostic::alert(
+                "address-on-section",
+                "please use the 'bind' keyword for listening addresses.",
+            )
+            .at(extra.span())
+            .help(format!("write below: bind {text}"))
+        } else {
+            let message = format!("'{word}' cannot handle unexpected argument '{text}'.");
+            Diagnostic::alert("unexpected-word", message).at(extra.span())
+        };
+        context.report(diagnostic);
+    }
+    duplicate(section, draft, context);
+}
+
+/// Two proxies of overlapping capabilities must not share a name.
+fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
+    let Some(name) = section.name() else {
+        return;
+    };
+    let overlaps = |kind: SectionKind| match section.kind {
+        SectionKind::Frontend => matches!(kind, SectionKind::Frontend | SectionKind::Listen),
+        SectionKind::Backend => matches!(kind, SectionKind::Backend | SectionKind::Listen),
+        _ => matches!(
+            kind,
+            SectionKind::Frontend | SectionKind::Backend | SectionKind::Listen
+        ),
+    };
+    let other = context
+        .names
+        .sections
+        .iter()
+        .find(|(kind, known, _)| overlaps(*kind) && known == name.text())
+        .cloned();
+    if let Some((kind, _, span)) = other {
+        let old = match kind {
+            SectionKind::Listen => "proxy",
+            kind => kind.word(),
+        };
+        let message = format!(
+            "{} has the same name as {old} '{}' declared at {}.",
+            draft.title(),
+            name.text(),
+            context.place(span)
+        );
+        context.report(Diagnostic::alert("duplicate-name", message).at(name.span()));
+    }
+    let declared = (section.kind, name.text().to_owned(), name.span());
+    context.names.sections.push(declared);
+}
+
+/// The first character that a name must not hold.
+pub(crate) fn invalid_char(name: &str) -> Option<char> {
+    name.chars()
+        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':')))
+}
+
+/// Whether a word on a section line looks like the address that old versions took there.
+fn is_address(text: &str) -> bool {
+    text.starts_with(['/', ':', '*']) || text.contains(':') || text.contains('@')
+}

@@ -1,0 +1,151 @@
+//! What a configuration asks about the machine it will run on.
+//!
+//! The room touches nothing itself: files, names, users and the environment are answered by
+//! whoever implements [`Surroundings`]. [`Nothing`] knows nothing; [`Stub`] replaces what another
+//! one lacks by stand-ins, so that a file can be judged away from its machine.
+
+use std::net::IpAddr;
+
+use ballast_syntax::{Env, FixedFacts};
+
+/// Answers about the machine.
+pub trait Surroundings {
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// Why it cannot be had, as the system says it.
+    fn read(&self, path: &str) -> Result<Vec<u8>, String>;
+
+    /// Whether a path exists.
+    fn exists(&self, path: &str) -> bool;
+
+    /// The addresses of a name, in the system resolver's order.
+    ///
+    /// # Errors
+    /// Why there are none.
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String>;
+
+    /// Whether a user exists.
+    fn user(&self, name: &str) -> bool;
+
+    /// Whether a group exists.
+    fn group(&self, name: &str) -> bool;
+
+    /// The machine's name.
+    fn hostname(&self) -> String;
+
+    /// Processors this process may use; at least 1.
+    fn processor_count(&self) -> usize;
+
+    /// Whether an interface of this name exists.
+    fn interface(&self, name: &str) -> bool;
+
+    /// The environment the text is expanded in.
+    fn environment(&self) -> Env;
+
+    /// What conditional blocks may ask about the program.
+    fn facts(&self) -> FixedFacts;
+
+    /// The name the stand-in for something missing is known by: `None` makes what is missing an
+    /// error, as on the machine itself.
+    fn stand_in(&self, _what: &str) -> Option<String> {
+        None
+    }
+}
+
+/// A machine with nothing on it: for tests and for arbitrary text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Surroundings for Nothing {
+    fn read(&self, _path: &str) -> Result<Vec<u8>, String> {
+        Err("No such file or directory".to_owned())
+    }
+
+    fn exists(&self, _path: &str) -> bool {
+        false
+    }
+
+    fn resolve(&self, _host: &str) -> Result<Vec<IpAddr>, String> {
+        Err("Name or service not known".to_owned())
+    }
+
+    fn user(&self, _name: &str) -> bool {
+        false
+    }
+
+    fn group(&self, _name: &str) -> bool {
+        false
+    }
+
+    fn hostname(&self) -> String {
+        "localhost".to_owned()
+    }
+
+    fn processor_count(&self) -> usize {
+        1
+    }
+
+    fn interface(&self, _name: &str) -> bool {
+        false
+    }
+
+    fn environment(&self) -> Env {
+        Env::new()
+    }
+
+    fn facts(&self) -> FixedFacts {
+        FixedFacts::default()
+    }
+}
+
+/// Another machine's answers, with stand-ins for what it lacks. The stand-in of a file is empty,
+/// of a name an address of the documentation range (RFC 5737), of a user or group one that exists.
+#[derive(Clone, Copy, Debug)]
+pub struct Stub<S>(pub S);
+
+impl<S: Surroundings> Surroundings for Stub<S> {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        self.0.read(path)
+    }
+
+    fn exists(&self, path: &str) -> bool {
+        self.0.exists(path)
+    }
+
+    fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+        self.0.resolve(host)
+    }
+
+    fn user(&self, name: &str) -> bool {
+        self.0.user(name)
+    }
+
+    fn group(&self, name: &str) -> bool {
+        self.0.group(name)
+    }
+
+    fn hostname(&self) -> String {
+        self.0.hostname()
+    }
+
+    fn processor_count(&self) -> usize {
+        self.0.processor_count()
+    }
+
+    fn interface(&self, name: &str) -> bool {
+        self.0.interface(name)
+    }
+
+    fn environment(&self) -> Env {
+        self.0.environment()
+    }
+
+    fn facts(&self) -> FixedFacts {
+        self.0.facts()
+    }
+
+    fn stand_in(&self, what: &str) -> Option<String> {
+        Some(format!("{what}: a stand-in was used"))
+    }
+}

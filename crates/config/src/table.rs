@@ -1,0 +1,231 @@
+//! Looking keywords up and carrying them out.
+
+use std::collections::HashMap;
+
+use ballast_syntax::{Diagnostic, Line, Span, Word};
+
+use crate::args::{Args, Prefix};
+use crate::context::{Context, suggestion};
+use crate::keyword::{Keyword, Prefixes, Row, Sections, State};
+
+/// The rows of one kind of line, by word.
+#[derive(Debug)]
+pub struct Table<C: 'static> {
+    rows: Vec<&'static Row<C>>,
+    by_word: HashMap<&'static str, &'static Row<C>>,
+}
+
+/// A row found at the head of a line.
+#[derive(Debug)]
+pub struct Found<C: 'static> {
+    /// The row.
+    pub row: &'static Row<C>,
+    /// What stands before it.
+    pub prefix: Prefix,
+    /// Index of the keyword's first word.
+    pub first: usize,
+    /// Index of the first argument.
+    pub args: usize,
+}
+
+impl<C: 'static> Table<C> {
+    /// A table of several families.
+    #[must_use]
+    pub fn new(families: &[&'static [Row<C>]]) -> Self {
+        let rows: Vec<_> = families.iter().flat_map(|rows| rows.iter()).collect();
+        let by_word = rows.iter().map(|row| (row.keyword.word, *row)).collect();
+        Self { rows, by_word }
+    }
+
+    /// All rows in order.
+    pub fn keywords(&self) -> impl Iterator<Item = Keyword> + '_ {
+        self.rows.iter().map(|row| row.keyword)
+    }
+
+    /// The row of a word.
+    #[must_use]
+    pub fn row(&self, word: &str) -> Option<&'static Row<C>> {
+        self.by_word.get(word).copied()
+    }
+
+    /// The row whose word begins at `words[at]`, the longest first, and how many words it has.
+    #[must_use]
+    pub fn longest(&self, words: &[Word], at: usize) -> Option<(&'static Row<C>, usize)> {
+        let words = words.get(at..)?;
+        (1..=words.len().min(3)).rev().find_map(|count| {
+            let texts: Vec<_> = words[..count].iter().map(Word::text).collect();
+            self.row(&texts.join(" ")).map(|row| (row, count))
+        })
+    }
+
+    /// The row of a line, or why there is none.
+    ///
+    /// # Errors
+    /// With the alert about an unknown keyword, or a prefix that does not fit.
+    pub fn find(&self, line: &Line, place: Sections) -> Result<Found<C>, Diagnostic> {
+        let (prefix, first) = match (line.text(0), line.words.len()) {
+            ("no", 2..) => (Prefix::No, 1),
+            ("default", 2..) => (Prefix::Default, 1),
+            _ => (Prefix::None, 0),
+        };
+        // A keyword may itself begin with the word `default`; a prefix never stands alone.
+        let found = self
+            .longest(&line.words, first)
+            .map(|(row, count)| (row, first, first + count, prefix))
+            .or_else(|| {
+                let (row, count) = self.longest(&line.words, 0)?;
+                Some((row, 0, count, Prefix::None))
+            });
+        let Some((row, first, args, prefix)) = found else {
+            return Err(self.unknown(line, first, place));
+        };
+        let allowed = match prefix {
+            Prefix::None => true,
+            Prefix::No => row.keyword.prefixes != Prefixes::None,
+            Prefix::Default => row.keyword.prefixes == Prefixes::NoDefault,
+        };
+        if !allowed {
+            let word = line.text(0);
+            let message = format!("'{word}' cannot stand before '{}'", row.keyword.word);
+            return Err(Diagnostic::alert("bad-prefix", message)
+                .at(line.words[0].span())
+                .note("negation is known to options, log and a few switches only"));
+        }
+        Ok(Found {
+            row,
+            prefix,
+            first,
+            args,
+        })
+    }
+
+    /// The alert about a word no row has.
+    fn unknown(&self, line: &Line, first: usize, place: Sections) -> Diagnostic {
+        let head = line.text(first);
+        let here = |row: &&&'static Row<C>| row.keyword.sections.has(place);
+        let family: Vec<_> = self
+            .rows
+            .iter()
+            .filter(here)
+            .filter_map(|row| row.keyword.word.strip_prefix(head)?.strip_prefix(' '))
+            .map(|rest| rest.split(' ').next().unwrap_or(rest))
+            .collect();
+        let (Some(word), Some(place_word)) = (line.words.get(first), place.words().next()) else {
+            return Diagnostic::alert("unknown-keyword", "empty line").at(line.words_span());
+        };
+        if family.is_empty() {
+            let message = format!("unknown keyword '{head}' in '{place_word}' section");
+            let words = self
+                .rows
+                .iter()
+                .filter(here)
+                .map(|row| row.keyword.word.split(' ').next().unwrap_or_default());
+            let diagnostic = Diagnostic::alert("unknown-keyword", message).at(word.span());
+            return suggestion(diagnostic, head, words);
+        }
+        let mut names: Vec<_> = family.iter().map(|name| format!("'{name}'")).collect();
+        names.dedup();
+        let names = names.join(", ");
+        match line.words.get(first + 1) {
+            Some(second) => {
+                let text = second.text();
+                let message = if head == "option" {
+                    format!("unknown option '{text}'")
+                } else {
+                    format!("'{head}' supports {names} (got '{text}')")
+                };
+                let diagnostic = Diagnostic::alert("unknown-keyword", message).at(second.span());
+                suggestion(diagnostic, text, family.iter().copied())
+            }
+            None => {
+                let message = format!("'{head}' supports {names}, and nothing follows it");
+                Diagnostic::alert("missing-argument", message).at(word.span())
+            }
+        }
+    }
+
+    /// Carries out a whole line: finds the row, checks its state, does its deed.
+    ///
+    /// # Errors
+    /// With the diagnostic to report.
+    pub fn line(
+        &self,
+        target: &mut C,
+        line: &Line,
+        place: Sections,
+        context: &mut Context<'_>,
+    ) -> Result<(), Diagnostic> {
+        let found = self.find(line, place)?;
+        if !found.row.keyword.sections.has(place) {
+            let word = found.row.keyword.word;
+            let place = place.words().next().unwrap_or_default();
+            let message = format!("'{word}' is not allowed in '{place}' section");
+            let span = line.words[found.first].span();
+            return Err(Diagnostic::alert("misplaced-keyword", message)
+                .at(span)
+                .help(format!("it belongs to: {}", found.row.keyword.sections)));
+        }
+        found.perform(target, line, context)
+    }
+}
+
+impl<C: 'static> Found<C> {
+    /// Does what the row's state and deed say.
+    ///
+    /// # Errors
+    /// With the diagnostic to report.
+    pub fn perform(
+        &self,
+        target: &mut C,
+        line: &Line,
+        context: &mut Context<'_>,
+    ) -> Result<(), Diagnostic> {
+        let mut args = Args::new(
+            line,
+            self.row.keyword.word,
+            self.first,
+            self.args,
+            self.prefix,
+        );
+        perform(self.row, target, &mut args, context)
+    }
+}
+
+/// Does a row's deed and what its state asks for besides.
+///
+/// # Errors
+/// With the diagnostic to report.
+pub fn perform<C: 'static>(
+    row: &'static Row<C>,
+    target: &mut C,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let span = args.keyword_span();
+    if let State::Refused { reason, instead } = row.keyword.state {
+        return Err(refusal(row.keyword.word, reason, instead, span));
+    }
+    (row.deed)(target, args, context)?;
+    match row.keyword.state {
+        State::Later(area) if args.prefix == Prefix::None => {
+            context.unserved(row.keyword.word, area, span);
+        }
+        State::Noted(reason) => {
+            let message = format!("'{}' changes nothing here: {reason}", row.keyword.word);
+            context.report(Diagnostic::diag("noted", message).at(span));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The alert about a keyword that is refused.
+#[must_use]
+pub fn refusal(word: &str, reason: &str, instead: &str, span: Span) -> Diagnostic {
+    let diagnostic = Diagnostic::alert("refused-keyword", format!("'{word}' {reason}")).at(span);
+    if instead.is_empty() {
+        diagnostic
+    } else {
+        diagnostic.help(format!("write: {instead}"))
+    }
+}

@@ -1,0 +1,132 @@
+//! What holds of every row.
+
+use ballast_syntax::Severity;
+
+use crate::keyword::{Keyword, Sections, State};
+use crate::{Loaded, Nothing, Options, Stub, load};
+
+/// Loads a text on a machine where everything missing has a stand-in.
+pub(crate) fn stubbed(text: &str) -> Loaded {
+    let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
+    load(files, &Stub(Nothing), Options::default())
+}
+
+/// The messages of a severity.
+pub(crate) fn messages(loaded: &Loaded, severity: Severity) -> Vec<String> {
+    loaded
+        .diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.severity == severity)
+        .map(|diagnostic| diagnostic.message.clone())
+        .collect()
+}
+
+/// A whole configuration around one line, in the first place where the keyword may stand, and the
+/// number of that line.
+fn around(keyword: &Keyword, line: &str) -> (String, u32) {
+    let mode = if keyword.http { " mode http\n" } else { "" };
+    let timeouts = " timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
+    let has = |place| keyword.sections.has(place);
+    if has(Sections::BIND) {
+        (
+            format!("frontend f\n mode http\n{timeouts} bind :80 {line}\n"),
+            6,
+        )
+    } else if has(Sections::SERVER) {
+        (
+            format!(
+                "backend b\n mode http\n{timeouts} server other 192.0.2.9:80\n server s 192.0.2.1:80 {line}\n"
+            ),
+            7,
+        )
+    } else if has(Sections::STATS_SOCKET) {
+        (format!("global\n stats socket /run/s.sock {line}\n"), 2)
+    } else if has(Sections::CRT_LOAD) {
+        (format!("crt-store x\n load crt a.pem {line}\n"), 2)
+    } else if has(Sections::BACKEND) {
+        (
+            format!("backend b\n{mode}{timeouts} {line}\n"),
+            if keyword.http { 6 } else { 5 },
+        )
+    } else if has(Sections::FRONTEND) {
+        (
+            format!("frontend f\n{mode}{timeouts} bind :80\n {line}\n"),
+            if keyword.http { 7 } else { 6 },
+        )
+    } else if has(Sections::DEFAULTS) {
+        (
+            format!("defaults\n{mode}{timeouts} {line}\n"),
+            if keyword.http { 6 } else { 5 },
+        )
+    } else {
+        let section = keyword.sections.words().next().unwrap_or("global");
+        let name = match section {
+            "global" | "traces" | "namespace_list" => "",
+            _ => " x",
+        };
+        (format!("{section}{name}\n {line}\n"), 2)
+    }
+}
+
+fn said_at(loaded: &Loaded, number: u32) -> Vec<String> {
+    loaded
+        .diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.severity >= Severity::Warning)
+        .filter(|diagnostic| {
+            diagnostic
+                .span
+                .is_some_and(|span| loaded.sources.locate(span).line == number)
+        })
+        .map(|diagnostic| diagnostic.message.clone())
+        .collect()
+}
+
+/// Every row's good example is accepted where it says it may stand; its bad one is not.
+#[test]
+fn examples_of_rows_are_true() {
+    let mut wrong = Vec::new();
+    for keyword in crate::keywords() {
+        if keyword.sections.has(Sections::CRT_LIST) {
+            continue; // Lines of another file, with a test of their own.
+        }
+        let good = if keyword.good.is_empty() {
+            keyword.word
+        } else {
+            keyword.good
+        };
+        let (text, number) = around(&keyword, good);
+        let said = said_at(&stubbed(&text), number);
+        match keyword.state {
+            State::Refused { .. } if said.is_empty() => {
+                wrong.push(format!("refused but accepted: {good}"));
+            }
+            State::Refused { .. } => {}
+            _ if !said.is_empty() => wrong.push(format!("{good}: {said:?}")),
+            _ => {}
+        }
+        if !keyword.bad.is_empty() {
+            let (text, number) = around(&keyword, keyword.bad);
+            if said_at(&stubbed(&text), number).is_empty() {
+                wrong.push(format!("accepted: {}", keyword.bad));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// No word is two rows of one place.
+#[test]
+fn rows_are_unique() {
+    let keywords = crate::keywords();
+    for (at, one) in keywords.iter().enumerate() {
+        for other in &keywords[at + 1..] {
+            assert!(
+                one.word != other.word || !one.sections.has(other.sections),
+                "'{}' has two rows for {}",
+                one.word,
+                other.sections
+            );
+        }
+    }
+}
