@@ -15,7 +15,7 @@ use crate::context::suggestion;
 
 /// What stands before a keyword.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Prefix {
+pub(crate) enum Prefix {
     /// `default`: back to what holds without the line.
     Default,
     /// `no`.
@@ -27,7 +27,7 @@ pub enum Prefix {
 
 /// The words after a keyword.
 #[derive(Clone, Debug)]
-pub struct Args<'a> {
+pub(crate) struct Args<'a> {
     line: &'a Line,
     keyword: &'a str,
     keyword_span: Span,
@@ -40,7 +40,7 @@ impl<'a> Args<'a> {
     /// The words of `line` from index `at` on; `keyword` is what messages call the line, and
     /// `first` the index of its first word.
     #[must_use]
-    pub fn new(line: &'a Line, keyword: &'a str, first: usize, at: usize, prefix: Prefix) -> Self {
+    pub(crate) fn new(line: &'a Line, keyword: &'a str, first: usize, at: usize, prefix: Prefix) -> Self {
         let keyword_span = match (line.words.get(first), line.words.get(at.max(1) - 1)) {
             (Some(first), Some(last)) => first.span().to(last.span()),
             _ => line.words_span(),
@@ -57,7 +57,7 @@ impl<'a> Args<'a> {
     /// The same cursor for a word of the line that has arguments of its own (`inter` of a server):
     /// the word before the cursor becomes the keyword.
     #[must_use]
-    pub fn renamed(&self, keyword: &'a str) -> Args<'a> {
+    pub(crate) fn renamed(&self, keyword: &'a str) -> Args<'a> {
         let mut renamed = Args::new(
             self.line,
             keyword,
@@ -71,53 +71,53 @@ impl<'a> Args<'a> {
 
     /// The whole line.
     #[must_use]
-    pub fn line(&self) -> &'a Line {
+    pub(crate) fn line(&self) -> &'a Line {
         self.line
     }
 
     /// The keyword as rows name it.
     #[must_use]
-    pub fn keyword(&self) -> &'a str {
+    pub(crate) fn keyword(&self) -> &'a str {
         self.keyword
     }
 
     /// Where the keyword stands.
     #[must_use]
-    pub fn keyword_span(&self) -> Span {
+    pub(crate) fn keyword_span(&self) -> Span {
         self.keyword_span
     }
 
     /// From the first word of the line to its last.
     #[must_use]
-    pub fn span(&self) -> Span {
+    pub(crate) fn span(&self) -> Span {
         self.line.words_span()
     }
 
     /// Index of the next word in the line.
     #[must_use]
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.at
     }
 
     /// Moves the cursor to word `at` of the line.
-    pub fn seek(&mut self, at: usize) {
+    pub(crate) fn seek(&mut self, at: usize) {
         self.at = at.min(self.line.words.len());
     }
 
     /// The next word, left in place.
     #[must_use]
-    pub fn peek_word(&self) -> Option<&'a Word> {
+    pub(crate) fn peek_word(&self) -> Option<&'a Word> {
         self.line.words.get(self.at)
     }
 
     /// The text of the next word, left in place.
     #[must_use]
-    pub fn peek(&self) -> Option<&'a str> {
+    pub(crate) fn peek(&self) -> Option<&'a str> {
         self.peek_word().map(Word::text)
     }
 
     /// Takes the next word.
-    pub fn next_word(&mut self) -> Option<&'a Word> {
+    pub(crate) fn next_word(&mut self) -> Option<&'a Word> {
         let word = self.peek_word()?;
         self.at += 1;
         Some(word)
@@ -128,12 +128,12 @@ impl<'a> Args<'a> {
         clippy::should_implement_trait,
         reason = "it is no iterator: it can look ahead"
     )]
-    pub fn next(&mut self) -> Option<&'a str> {
+    pub(crate) fn next(&mut self) -> Option<&'a str> {
         self.next_word().map(Word::text)
     }
 
     /// Takes the next word if it is this one.
-    pub fn take(&mut self, text: &str) -> bool {
+    pub(crate) fn take(&mut self, text: &str) -> bool {
         let is_it = self.peek() == Some(text);
         self.at += usize::from(is_it);
         is_it
@@ -141,12 +141,12 @@ impl<'a> Args<'a> {
 
     /// Whether no word is left.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.at >= self.line.words.len()
     }
 
     /// Takes all words left.
-    pub fn rest(&mut self) -> &'a [Word] {
+    pub(crate) fn rest(&mut self) -> &'a [Word] {
         let rest = self.line.words.get(self.at..).unwrap_or_default();
         self.at = self.line.words.len();
         rest
@@ -154,7 +154,7 @@ impl<'a> Args<'a> {
 
     /// The texts of all words left; they stay.
     #[must_use]
-    pub fn texts(&self) -> Vec<&'a str> {
+    pub(crate) fn texts(&self) -> Vec<&'a str> {
         let rest = self.line.words.get(self.at..).unwrap_or_default();
         rest.iter().map(Word::text).collect()
     }
@@ -163,7 +163,7 @@ impl<'a> Args<'a> {
 
     /// An alert at the word last taken, or at the keyword when none was.
     #[must_use]
-    pub fn wrong(&self, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn wrong(&self, message: impl Into<String>) -> Diagnostic {
         let word = self.line.words.get(self.at.max(1) - 1);
         let span = word.map_or(self.keyword_span, Word::span);
         Diagnostic::alert("bad-value", message).at(span)
@@ -171,14 +171,14 @@ impl<'a> Args<'a> {
 
     /// An alert about something that should have followed.
     #[must_use]
-    pub fn missing(&self, what: &str) -> Diagnostic {
+    pub(crate) fn missing(&self, what: &str) -> Diagnostic {
         let message = format!("'{}' expects {what}", self.keyword);
         Diagnostic::alert("missing-argument", message).at(self.keyword_span)
     }
 
     /// An alert at part of the word last taken.
     #[must_use]
-    pub fn wrong_at(&self, range: Range<usize>, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn wrong_at(&self, range: Range<usize>, message: impl Into<String>) -> Diagnostic {
         let word = self.line.words.get(self.at.max(1) - 1);
         let span = word.map_or(self.keyword_span, |word| word.span_of(range));
         Diagnostic::alert("bad-value", message).at(span)
@@ -190,7 +190,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is empty.
-    pub fn word(&mut self, what: &str) -> Result<&'a Word, Diagnostic> {
+    pub(crate) fn word(&mut self, what: &str) -> Result<&'a Word, Diagnostic> {
         match self.next_word() {
             Some(word) if !word.bytes().is_empty() => Ok(word),
             _ => Err(self.missing(what)),
@@ -201,7 +201,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// As [`Args::word`].
-    pub fn text(&mut self, what: &str) -> Result<&'a str, Diagnostic> {
+    pub(crate) fn text(&mut self, what: &str) -> Result<&'a str, Diagnostic> {
         self.word(what).map(Word::text)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is no time.
-    pub fn time(&mut self, what: &str) -> Result<Duration, Diagnostic> {
+    pub(crate) fn time(&mut self, what: &str) -> Result<Duration, Diagnostic> {
         self.time_in(what, TimeUnit::Millisecond)
     }
 
@@ -217,7 +217,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is no time.
-    pub fn time_in(&mut self, what: &str, unit: TimeUnit) -> Result<Duration, Diagnostic> {
+    pub(crate) fn time_in(&mut self, what: &str, unit: TimeUnit) -> Result<Duration, Diagnostic> {
         let text = self.text(what)?;
         parse_duration(text, unit).map_err(|error| self.value_error(text, "time", error))
     }
@@ -226,7 +226,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is no size.
-    pub fn size(&mut self, what: &str, max: u64) -> Result<u64, Diagnostic> {
+    pub(crate) fn size(&mut self, what: &str, max: u64) -> Result<u64, Diagnostic> {
         let text = self.text(what)?;
         parse_size(text, max).map_err(|error| self.value_error(text, "size", error))
     }
@@ -235,7 +235,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is no number, or lies outside.
-    pub fn number(&mut self, what: &str, range: RangeInclusive<i64>) -> Result<i64, Diagnostic> {
+    pub(crate) fn number(&mut self, what: &str, range: RangeInclusive<i64>) -> Result<i64, Diagnostic> {
         let text = self.text(what)?;
         match text.parse::<i64>() {
             Ok(number) if range.contains(&number) => Ok(number),
@@ -253,7 +253,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// As [`Args::number`].
-    pub fn count(&mut self, what: &str) -> Result<u32, Diagnostic> {
+    pub(crate) fn count(&mut self, what: &str) -> Result<u32, Diagnostic> {
         let number = self.number(what, 0..=i64::from(u32::MAX))?;
         Ok(u32::try_from(number).expect("the range was checked"))
     }
@@ -262,7 +262,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is another.
-    pub fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T, Diagnostic> {
+    pub(crate) fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T, Diagnostic> {
         let names = || {
             let quoted: Vec<_> = choices
                 .iter()
@@ -291,7 +291,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When a word is left.
-    pub fn end(&mut self) -> Result<(), Diagnostic> {
+    pub(crate) fn end(&mut self) -> Result<(), Diagnostic> {
         let Some(word) = self.peek_word() else {
             return Ok(());
         };
@@ -309,7 +309,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When the words left are no condition.
-    pub fn condition(&mut self, acls: &AclSet) -> Result<Option<Condition>, Diagnostic> {
+    pub(crate) fn condition(&mut self, acls: &AclSet) -> Result<Option<Condition>, Diagnostic> {
         if self.is_empty() {
             return Ok(None);
         }
@@ -331,7 +331,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is wrong.
-    pub fn format(&mut self, what: &str, usage: Usage) -> Result<LogFormat, Diagnostic> {
+    pub(crate) fn format(&mut self, what: &str, usage: Usage) -> Result<LogFormat, Diagnostic> {
         let text = self.text(what)?;
         LogFormat::parse(text, usage).map_err(|error| {
             let what = format!("error in the format of '{}'", self.keyword);
@@ -343,7 +343,7 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is wrong.
-    pub fn expr(&mut self, what: &str) -> Result<Expr, Diagnostic> {
+    pub(crate) fn expr(&mut self, what: &str) -> Result<Expr, Diagnostic> {
         if self.is_empty() {
             return Err(self.missing(what));
         }
@@ -364,7 +364,7 @@ impl<'a> Args<'a> {
     /// The diagnostic of an expression's error; `base` is the index in the line of the first word
     /// that was handed in, `what` the sentence before the colon.
     #[must_use]
-    pub fn expr_error(&self, base: usize, error: &ballast_expr::Error, what: &str) -> Diagnostic {
+    pub(crate) fn expr_error(&self, base: usize, error: &ballast_expr::Error, what: &str) -> Diagnostic {
         let word = self.line.words.get(base + error.word);
         let span = word.map_or(self.span(), |word| {
             let span = word.span_of(error.range.clone());

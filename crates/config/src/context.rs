@@ -24,7 +24,7 @@ pub struct Unserved {
 }
 
 /// Shared by all sections of one load.
-pub struct Context<'s> {
+pub(crate) struct Context<'s> {
     /// The machine.
     pub surroundings: &'s dyn Surroundings,
     /// The text, for messages that quote it and for lines of other files.
@@ -43,7 +43,7 @@ pub struct Context<'s> {
 
 /// What sections declare for others to name. Uses are checked when all sections are read.
 #[derive(Debug, Default)]
-pub struct Names {
+pub(crate) struct Names {
     /// `http-errors` groups.
     pub error_groups: BTreeMap<String, ErrorPages>,
     /// Every other named section: kind, name, where.
@@ -59,7 +59,7 @@ pub struct Names {
 
 /// `unix-bind` of the global section: what unix binds get unless they say otherwise.
 #[derive(Clone, Debug, Default)]
-pub struct UnixBind {
+pub(crate) struct UnixBind {
     /// `prefix`.
     pub prefix: Option<String>,
     /// `user`, `group`, `mode`.
@@ -69,14 +69,14 @@ pub struct UnixBind {
 impl Names {
     /// Whether a section of this kind and name was declared.
     #[must_use]
-    pub fn declares(&self, kind: SectionKind, name: &str) -> bool {
+    pub(crate) fn declares(&self, kind: SectionKind, name: &str) -> bool {
         self.sections
             .iter()
             .any(|(known, known_name, _)| *known == kind && known_name == name)
     }
 
     /// Remembers that `keyword` names a section, to be checked at the end.
-    pub fn names(&mut self, kind: SectionKind, name: &str, keyword: &str, span: Span) {
+    pub(crate) fn names(&mut self, kind: SectionKind, name: &str, keyword: &str, span: Span) {
         self.uses
             .push((kind, name.to_owned(), keyword.to_owned(), span));
     }
@@ -84,19 +84,19 @@ impl Names {
 
 impl Context<'_> {
     /// Says something.
-    pub fn report(&mut self, diagnostic: Diagnostic) {
+    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         if self.diagnostics.len() < DIAGNOSTIC_COUNT_MAX {
             self.diagnostics.push(diagnostic);
         }
     }
 
     /// Says that something is wrong but usable.
-    pub fn warn(&mut self, code: &'static str, message: impl Into<String>, span: Span) {
+    pub(crate) fn warn(&mut self, code: &'static str, message: impl Into<String>, span: Span) {
         self.report(Diagnostic::warning(code, message).at(span));
     }
 
     /// Remembers that a word is not served yet.
-    pub fn unserved(&mut self, word: &str, area: &str, span: Span) {
+    pub(crate) fn unserved(&mut self, word: &str, area: &str, span: Span) {
         self.unserved.push(Unserved {
             word: word.to_owned(),
             span: Some(span),
@@ -105,21 +105,21 @@ impl Context<'_> {
     }
 
     /// Remembers what an expression holds that is not evaluated yet.
-    pub fn check_expr(&mut self, expr: &Expr, span: Span) {
+    pub(crate) fn check_expr(&mut self, expr: &Expr, span: Span) {
         for word in expr.unserved() {
             self.unserved(word, "the rule language", span);
         }
     }
 
     /// The same for a log format.
-    pub fn check_format(&mut self, format: &LogFormat, span: Span) {
+    pub(crate) fn check_format(&mut self, format: &LogFormat, span: Span) {
         for word in format.unserved() {
             self.unserved(word, "the rule language", span);
         }
     }
 
     /// The same for the anonymous ACLs of a condition and the named ones it uses.
-    pub fn check_condition(
+    pub(crate) fn check_condition(
         &mut self,
         condition: &Condition,
         acls: &ballast_expr::AclSet,
@@ -131,7 +131,7 @@ impl Context<'_> {
     }
 
     /// Remembers that a stand-in took the place of something.
-    pub fn stubbed(&mut self, what: String) {
+    pub(crate) fn stubbed(&mut self, what: String) {
         if !self.stubs.contains(&what) {
             self.stubs.push(what);
         }
@@ -141,7 +141,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// With an alert at `span`.
-    pub fn read(&mut self, path: &str, keyword: &str, span: Span) -> Result<Vec<u8>, Diagnostic> {
+    pub(crate) fn read(&mut self, path: &str, keyword: &str, span: Span) -> Result<Vec<u8>, Diagnostic> {
         match self.surroundings.read(path) {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
@@ -158,7 +158,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// With an alert at `span`.
-    pub fn exists(&mut self, path: &str, keyword: &str, span: Span) -> Result<(), Diagnostic> {
+    pub(crate) fn exists(&mut self, path: &str, keyword: &str, span: Span) -> Result<(), Diagnostic> {
         if self.surroundings.exists(path) {
             return Ok(());
         }
@@ -172,7 +172,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// With why there is none.
-    pub fn resolve(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
+    pub(crate) fn resolve(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
         match self.surroundings.resolve(host) {
             Ok(addresses) if !addresses.is_empty() => Ok(addresses),
             found => match self.surroundings.stand_in(&format!("host '{host}'")) {
@@ -189,7 +189,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// With `error` where they have none.
-    pub fn missing(
+    pub(crate) fn missing(
         &mut self,
         what: &str,
         error: impl FnOnce() -> Diagnostic,
@@ -205,14 +205,14 @@ impl Context<'_> {
 
     /// A place as messages write it: `file:line`.
     #[must_use]
-    pub fn place(&self, span: Span) -> String {
+    pub(crate) fn place(&self, span: Span) -> String {
         let at = self.sources.locate(span);
         format!("{}:{}", at.file, at.line)
     }
 
     /// The place as the model keeps it.
     #[must_use]
-    pub fn origin(&self, span: Span) -> ballast_model::Origin {
+    pub(crate) fn origin(&self, span: Span) -> ballast_model::Origin {
         let at = self.sources.locate(span);
         ballast_model::Origin {
             file: at.file.to_owned(),
@@ -223,7 +223,7 @@ impl Context<'_> {
 
 /// Adds "did you mean" and the edit to a diagnostic that stands at a wrong word.
 #[must_use]
-pub fn suggestion<'a>(
+pub(crate) fn suggestion<'a>(
     diagnostic: Diagnostic,
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,

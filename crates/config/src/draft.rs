@@ -14,7 +14,7 @@ use crate::keyword::Sections;
 /// Words that both halves of a `listen` share go to [`ProxyDraft::common`]; `front.common` and
 /// `back.common` are filled from it at the end and must not be written before.
 #[derive(Clone, Debug)]
-pub struct ProxyDraft {
+pub(crate) struct ProxyDraft {
     /// Which of the four kinds.
     pub kind: SectionKind,
     /// Its name; empty for anonymous defaults.
@@ -61,7 +61,7 @@ pub struct ProxyDraft {
 
 /// One `log` line of a proxy.
 #[derive(Clone, Debug)]
-pub enum LogLine {
+pub(crate) enum LogLine {
     /// `log global`: the targets of the global section.
     Global(Span),
     /// A target.
@@ -70,7 +70,7 @@ pub enum LogLine {
 
 /// One `errorfiles` line.
 #[derive(Clone, Debug)]
-pub struct ErrorGroupUse {
+pub(crate) struct ErrorGroupUse {
     /// The `http-errors` section.
     pub group: String,
     /// The statuses taken from it; all of them when empty.
@@ -81,7 +81,7 @@ pub struct ErrorGroupUse {
 
 /// A `server` line being read, or the words of `default-server`.
 #[derive(Clone, Debug)]
-pub struct ServerDraft {
+pub(crate) struct ServerDraft {
     /// What was read so far.
     pub server: Server,
     /// The whole line; `None` for defaults nobody wrote.
@@ -123,7 +123,7 @@ impl Default for ServerDraft {
 
 /// A `bind` line being read, or a `stats socket` one.
 #[derive(Clone, Debug)]
-pub struct BindDraft {
+pub(crate) struct BindDraft {
     /// What was read so far, for one of the addresses.
     pub bind: Bind,
     /// The whole line.
@@ -139,7 +139,7 @@ pub struct BindDraft {
 impl ProxyDraft {
     /// A proxy with the documented defaults for everything.
     #[must_use]
-    pub fn base(kind: SectionKind) -> Self {
+    pub(crate) fn base(kind: SectionKind) -> Self {
         let back = Backend {
             retry_count_max: 3,
             ..Backend::default()
@@ -171,7 +171,7 @@ impl ProxyDraft {
 
     /// A proxy that begins with the settings of `defaults`, or with the documented ones.
     #[must_use]
-    pub fn inherit(defaults: Option<&ProxyDraft>, kind: SectionKind, name: &str) -> Self {
+    pub(crate) fn inherit(defaults: Option<&ProxyDraft>, kind: SectionKind, name: &str) -> Self {
         let mut draft = match defaults {
             Some(defaults) => defaults.clone(),
             None => Self::base(kind),
@@ -193,25 +193,25 @@ impl ProxyDraft {
 
     /// The place its lines stand in.
     #[must_use]
-    pub fn place(&self) -> Sections {
+    pub(crate) fn place(&self) -> Sections {
         Sections::of(self.kind)
     }
 
     /// Whether it faces clients.
     #[must_use]
-    pub fn is_front(&self) -> bool {
+    pub(crate) fn is_front(&self) -> bool {
         matches!(self.kind, SectionKind::Frontend | SectionKind::Listen)
     }
 
     /// Whether it faces servers.
     #[must_use]
-    pub fn is_back(&self) -> bool {
+    pub(crate) fn is_back(&self) -> bool {
         matches!(self.kind, SectionKind::Backend | SectionKind::Listen)
     }
 
     /// `frontend 'name'`, as messages name it.
     #[must_use]
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         // A `listen` section is called a proxy.
         let word = match self.kind {
             SectionKind::Listen => "proxy",

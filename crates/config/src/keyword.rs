@@ -197,11 +197,11 @@ pub struct Keyword {
 ///
 /// # Errors
 /// With the diagnostic to report; what was built so far stays.
-pub type Deed<C> = fn(&mut C, &mut Args<'_>, &mut Context<'_>) -> Result<(), Diagnostic>;
+pub(crate) type Deed<C> = fn(&mut C, &mut Args<'_>, &mut Context<'_>) -> Result<(), Diagnostic>;
 
 /// A keyword and its deed on `C`, the thing its section builds.
 #[derive(Debug)]
-pub struct Row<C: 'static> {
+pub(crate) struct Row<C: 'static> {
     /// The printable sides.
     pub keyword: Keyword,
     /// The deed. Of rows that are not honoured it checks the grammar.
@@ -210,7 +210,7 @@ pub struct Row<C: 'static> {
 
 impl<C: 'static> Row<C> {
     /// A row, honoured and without examples.
-    pub const fn new(
+    pub(crate) const fn new(
         word: &'static str,
         sections: Sections,
         args: &'static str,
@@ -235,7 +235,7 @@ impl<C: 'static> Row<C> {
 
     /// With an accepted example and one that is not (empty: none).
     #[must_use]
-    pub const fn examples(mut self, good: &'static str, bad: &'static str) -> Self {
+    pub(crate) const fn examples(mut self, good: &'static str, bad: &'static str) -> Self {
         self.keyword.good = good;
         self.keyword.bad = bad;
         self
@@ -243,42 +243,42 @@ impl<C: 'static> Row<C> {
 
     /// Accepted, and changes nothing for this reason.
     #[must_use]
-    pub const fn noted(mut self, reason: &'static str) -> Self {
+    pub(crate) const fn noted(mut self, reason: &'static str) -> Self {
         self.keyword.state = State::Noted(reason);
         self
     }
 
     /// Checked, and not started yet.
     #[must_use]
-    pub const fn later(mut self, area: &'static str) -> Self {
+    pub(crate) const fn later(mut self, area: &'static str) -> Self {
         self.keyword.state = State::Later(area);
         self
     }
 
     /// Refused.
     #[must_use]
-    pub const fn refused(mut self, reason: &'static str, instead: &'static str) -> Self {
+    pub(crate) const fn refused(mut self, reason: &'static str, instead: &'static str) -> Self {
         self.keyword.state = State::Refused { reason, instead };
         self
     }
 
     /// `no` may stand before it.
     #[must_use]
-    pub const fn with_no(mut self) -> Self {
+    pub(crate) const fn with_no(mut self) -> Self {
         self.keyword.prefixes = Prefixes::No;
         self
     }
 
     /// `no` and `default` may stand before it.
     #[must_use]
-    pub const fn with_no_default(mut self) -> Self {
+    pub(crate) const fn with_no_default(mut self) -> Self {
         self.keyword.prefixes = Prefixes::NoDefault;
         self
     }
 
     /// Makes sense in `mode http` only.
     #[must_use]
-    pub const fn http(mut self) -> Self {
+    pub(crate) const fn http(mut self) -> Self {
         self.keyword.http = true;
         self
     }

@@ -10,14 +10,14 @@ use crate::keyword::{Keyword, Prefixes, Row, Sections, State};
 
 /// The rows of one kind of line, by word.
 #[derive(Debug)]
-pub struct Table<C: 'static> {
+pub(crate) struct Table<C: 'static> {
     rows: Vec<&'static Row<C>>,
     by_word: HashMap<&'static str, &'static Row<C>>,
 }
 
 /// A row found at the head of a line.
 #[derive(Debug)]
-pub struct Found<C: 'static> {
+pub(crate) struct Found<C: 'static> {
     /// The row.
     pub row: &'static Row<C>,
     /// What stands before it.
@@ -31,26 +31,26 @@ pub struct Found<C: 'static> {
 impl<C: 'static> Table<C> {
     /// A table of several families.
     #[must_use]
-    pub fn new(families: &[&'static [Row<C>]]) -> Self {
+    pub(crate) fn new(families: &[&'static [Row<C>]]) -> Self {
         let rows: Vec<_> = families.iter().flat_map(|rows| rows.iter()).collect();
         let by_word = rows.iter().map(|row| (row.keyword.word, *row)).collect();
         Self { rows, by_word }
     }
 
     /// All rows in order.
-    pub fn keywords(&self) -> impl Iterator<Item = Keyword> + '_ {
+    pub(crate) fn keywords(&self) -> impl Iterator<Item = Keyword> + '_ {
         self.rows.iter().map(|row| row.keyword)
     }
 
     /// The row of a word.
     #[must_use]
-    pub fn row(&self, word: &str) -> Option<&'static Row<C>> {
+    pub(crate) fn row(&self, word: &str) -> Option<&'static Row<C>> {
         self.by_word.get(word).copied()
     }
 
     /// The row whose word begins at `words[at]`, the longest first, and how many words it has.
     #[must_use]
-    pub fn longest(&self, words: &[Word], at: usize) -> Option<(&'static Row<C>, usize)> {
+    pub(crate) fn longest(&self, words: &[Word], at: usize) -> Option<(&'static Row<C>, usize)> {
         let words = words.get(at..)?;
         (1..=words.len().min(3)).rev().find_map(|count| {
             let texts: Vec<_> = words[..count].iter().map(Word::text).collect();
@@ -62,7 +62,7 @@ impl<C: 'static> Table<C> {
     ///
     /// # Errors
     /// With the alert about an unknown keyword, or a prefix that does not fit.
-    pub fn find(&self, line: &Line, place: Sections) -> Result<Found<C>, Diagnostic> {
+    pub(crate) fn find(&self, line: &Line, place: Sections) -> Result<Found<C>, Diagnostic> {
         let (prefix, first) = match (line.text(0), line.words.len()) {
             ("no", 2..) => (Prefix::No, 1),
             ("default", 2..) => (Prefix::Default, 1),
@@ -148,7 +148,7 @@ impl<C: 'static> Table<C> {
     ///
     /// # Errors
     /// With the diagnostic to report.
-    pub fn line(
+    pub(crate) fn line(
         &self,
         target: &mut C,
         line: &Line,
@@ -174,7 +174,7 @@ impl<C: 'static> Found<C> {
     ///
     /// # Errors
     /// With the diagnostic to report.
-    pub fn perform(
+    pub(crate) fn perform(
         &self,
         target: &mut C,
         line: &Line,
@@ -195,7 +195,7 @@ impl<C: 'static> Found<C> {
 ///
 /// # Errors
 /// With the diagnostic to report.
-pub fn perform<C: 'static>(
+pub(crate) fn perform<C: 'static>(
     row: &'static Row<C>,
     target: &mut C,
     args: &mut Args<'_>,
@@ -221,7 +221,7 @@ pub fn perform<C: 'static>(
 
 /// The alert about a keyword that is refused.
 #[must_use]
-pub fn refusal(word: &str, reason: &str, instead: &str, span: Span) -> Diagnostic {
+pub(crate) fn refusal(word: &str, reason: &str, instead: &str, span: Span) -> Diagnostic {
     let diagnostic = Diagnostic::alert("refused-keyword", format!("'{word}' {reason}")).at(span);
     if instead.is_empty() {
         diagnostic
