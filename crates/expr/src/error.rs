@@ -41,6 +41,22 @@ impl Error {
         self
     }
 
+    /// The same error pointing at something there is: what is missing after the last word is
+    /// shown at that word.
+    #[must_use]
+    pub(crate) fn within(mut self, words: &[&str]) -> Error {
+        let Some(last) = words.len().checked_sub(1) else {
+            return self;
+        };
+        if self.word > last {
+            self.word = last;
+            self.range = 0..words[last].len();
+        }
+        self.range.end = self.range.end.min(words[self.word].len());
+        self.range.start = self.range.start.min(self.range.end);
+        self
+    }
+
     /// The same error moved `by` bytes to the right, for text cut out of a longer word.
     #[must_use]
     pub fn shifted(mut self, by: usize) -> Error {

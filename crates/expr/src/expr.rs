@@ -487,7 +487,7 @@ fn refuse(message: &str) -> Error {
 /// The bytes written as pairs of hexadecimal digits.
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     digits

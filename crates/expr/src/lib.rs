@@ -38,8 +38,9 @@ pub use facts::{BackendCount, Facts, FrontendCount, Record, ServerCount, Time};
 pub use fetch::{Fetch, fetch, fetches};
 pub use link::{Files, Linker, Slot};
 pub use logformat::{
-    ALIASES, Alias, AliasId, CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, DEFAULT_LOG_FORMAT, Flags,
-    HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, Item, LogFormat, TCP_LOG_FORMAT, Usage, alias,
+    ALIASES, Alias, AliasId, CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT,
+    DEFAULT_TCP_LOG_FORMAT, Flags, HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, Item, LogFormat,
+    TCP_LOG_FORMAT, Usage, alias,
 };
 pub use pattern::{Entry, Handle, Method, PatternError, PatternRef, Store};
 pub use phase::{Phase, Phases};

@@ -5,7 +5,7 @@
 //! does not match.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use crate::error::Error;
 
@@ -25,7 +25,11 @@ pub struct Regex {
 }
 
 enum Engine {
-    Linear(regex::bytes::Regex),
+    /// With memory for the positions of one match, so that a match allocates nothing.
+    Linear(
+        regex::bytes::Regex,
+        Mutex<Option<regex::bytes::CaptureLocations>>,
+    ),
     Backtracking(fancy_regex::Regex),
 }
 
@@ -39,7 +43,10 @@ impl Regex {
     /// When the pattern is not valid in either engine.
     pub fn new(source: &str, fold: bool) -> Result<Regex, Error> {
         let engine = match linear(source, fold) {
-            Ok(linear) => Engine::Linear(linear),
+            Ok(linear) => {
+                let positions = linear.capture_locations();
+                Engine::Linear(linear, Mutex::new(Some(positions)))
+            }
             Err(first) => match backtracking(source, fold) {
                 Ok(backtracking) => Engine::Backtracking(backtracking),
                 Err(_) => {
@@ -73,7 +80,7 @@ impl Regex {
     /// Whether the pattern is found in `subject`.
     pub fn is_match(&self, subject: &[u8]) -> bool {
         match &*self.engine {
-            Engine::Linear(regex) => regex.is_match(subject),
+            Engine::Linear(regex, _) => regex.is_match(subject),
             Engine::Backtracking(regex) => std::str::from_utf8(subject)
                 .is_ok_and(|subject| regex.is_match(subject).unwrap_or(false)),
         }
@@ -83,15 +90,26 @@ impl Regex {
     pub(crate) fn groups(&self, subject: &[u8], at: usize) -> Option<Groups> {
         let mut groups = [None; GROUPS_MAX];
         match &*self.engine {
-            Engine::Linear(regex) => {
+            Engine::Linear(regex, spare) => {
                 if regex.captures_len() == 1 {
                     let found = regex.find_at(subject, at)?;
                     groups[0] = Some((found.start(), found.end()));
                     return Some(groups);
                 }
-                let captures = regex.captures_at(subject, at)?;
-                for (slot, group) in groups.iter_mut().zip(captures.iter()) {
-                    *slot = group.map(|group| (group.start(), group.end()));
+                // Another worker may be using the memory: then this match brings its own.
+                let taken = spare.try_lock().ok().and_then(|mut spare| spare.take());
+                let mut positions = taken.unwrap_or_else(|| regex.capture_locations());
+                let found = regex
+                    .captures_read_at(&mut positions, subject, at)
+                    .is_some();
+                for (number, slot) in groups.iter_mut().enumerate() {
+                    *slot = positions.get(number);
+                }
+                if let Ok(mut spare) = spare.try_lock() {
+                    *spare = Some(positions);
+                }
+                if !found {
+                    return None;
                 }
             }
             Engine::Backtracking(regex) => {

@@ -76,9 +76,12 @@ impl Condition {
             }
             None => return Err(Error::new("expects 'if' or 'unless'", 0..0)),
         };
-        let rows = parse_rows(&words[1..], acls).map_err(|error| Error {
-            word: error.word + 1,
-            ..error
+        let rows = parse_rows(&words[1..], acls).map_err(|error| {
+            Error {
+                word: error.word + 1,
+                ..error
+            }
+            .within(words)
         })?;
         Ok(Condition { polarity, rows })
     }
@@ -215,7 +218,7 @@ fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
                 at += 1;
                 continue;
             }
-            "or" | "||" if name.len() == word.len() => {
+            _ if name.len() == word.len() && is_or(name) => {
                 if negated || row.is_empty() {
                     return Err(Error::new(
                         format!("'{word}' must stand between two conditions"),
@@ -265,6 +268,10 @@ fn parse_rows(words: &[&str], acls: &AclSet) -> Result<Vec<Vec<Term>>, Error> {
     }
     rows.push(row);
     Ok(rows)
+}
+
+fn is_or(word: &str) -> bool {
+    word == "||" || word.eq_ignore_ascii_case("or")
 }
 
 fn parse_name(word: &str, name: &str, at: usize, acls: &AclSet) -> Result<Target, Error> {

@@ -85,9 +85,12 @@ impl AclSet {
             .first()
             .ok_or_else(|| Error::new("missing ACL name", 0..0))?;
         check_name(name)?;
-        let criterion = Criterion::parse(&words[1..]).map_err(|error| Error {
-            word: error.word + 1,
-            ..error
+        let criterion = Criterion::parse(&words[1..]).map_err(|error| {
+            Error {
+                word: error.word + 1,
+                ..error
+            }
+            .within(words)
         })?;
         self.add(name, criterion);
         Ok(())
@@ -150,7 +153,7 @@ impl AclSet {
 /// Words that would be operators were they names.
 fn check_name(name: &str) -> Result<(), Error> {
     let whole = 0..name.len();
-    if matches!(name, "or" | "||" | "!" | "{" | "}" | "if" | "unless") {
+    if name.eq_ignore_ascii_case("or") || matches!(name, "||" | "!" | "{" | "}") {
         return Err(Error::new(
             format!("'{name}' cannot be the name of an ACL: it is a word of conditions"),
             whole,

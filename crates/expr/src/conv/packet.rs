@@ -5,6 +5,7 @@ use crate::conv::{Conv, NONE, args, row};
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.
+#[rustfmt::skip] // One row, one line.
 pub(super) const ROWS: &[Conv] = &[
     row("eth.data", NONE, Kind::Bin, Kind::Bin, None),
     row("eth.dst", NONE, Kind::Bin, Kind::Bin, None),

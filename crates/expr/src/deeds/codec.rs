@@ -107,7 +107,7 @@ fn enbase64(bytes: &[u8], out: &mut Vec<u8>, for_url: bool) {
 }
 
 pub(super) fn unbase64(bytes: &[u8], out: &mut Vec<u8>, for_url: bool) -> Option<()> {
-    let padded = bytes.len() % 4 == 0;
+    let padded = bytes.len().is_multiple_of(4);
     if !for_url && !padded {
         return None;
     }

@@ -9,6 +9,7 @@ const BUFFER: Phases = Phases::BUFFER;
 const RUNNING: Phases = Phases::RUNNING;
 
 /// The rows of this family, in alphabetical order.
+#[rustfmt::skip] // One row, one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("internal.htx.data", NONE, Kind::Int, BUFFER, None),
     row("internal.htx.free", NONE, Kind::Int, BUFFER, None),
@@ -17,47 +18,11 @@ pub(super) const ROWS: &[Fetch] = &[
     row("internal.htx.nbblks", NONE, Kind::Int, BUFFER, None),
     row("internal.htx.size", NONE, Kind::Int, BUFFER, None),
     row("internal.htx.used", NONE, Kind::Int, BUFFER, None),
-    row(
-        "internal.htx_blk.data",
-        args(1, &[Text]),
-        Kind::Bin,
-        BUFFER,
-        None,
-    ),
-    row(
-        "internal.htx_blk.hdrname",
-        args(1, &[Text]),
-        Kind::Str,
-        BUFFER,
-        None,
-    ),
-    row(
-        "internal.htx_blk.hdrval",
-        args(1, &[Text]),
-        Kind::Str,
-        BUFFER,
-        None,
-    ),
-    row(
-        "internal.htx_blk.size",
-        args(1, &[Text]),
-        Kind::Int,
-        BUFFER,
-        None,
-    ),
-    row(
-        "internal.htx_blk.start_line",
-        args(1, &[Text]),
-        Kind::Str,
-        BUFFER,
-        None,
-    ),
-    row(
-        "internal.htx_blk.type",
-        args(1, &[Text]),
-        Kind::Str,
-        BUFFER,
-        None,
-    ),
+    row("internal.htx_blk.data", args(1, &[Text]), Kind::Bin, BUFFER, None),
+    row("internal.htx_blk.hdrname", args(1, &[Text]), Kind::Str, BUFFER, None),
+    row("internal.htx_blk.hdrval", args(1, &[Text]), Kind::Str, BUFFER, None),
+    row("internal.htx_blk.size", args(1, &[Text]), Kind::Int, BUFFER, None),
+    row("internal.htx_blk.start_line", args(1, &[Text]), Kind::Str, BUFFER, None),
+    row("internal.htx_blk.type", args(1, &[Text]), Kind::Str, BUFFER, None),
     row("internal.strm.is_htx", NONE, Kind::Bool, RUNNING, None),
 ];

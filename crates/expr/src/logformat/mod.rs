@@ -14,8 +14,10 @@ use crate::expr::{Expr, Reference};
 use crate::link::Linker;
 use crate::phase::{Phase, Phases};
 
-/// HAProxy's default line, neither `option httplog` nor `option tcplog` (manual 8.2.1).
-pub const DEFAULT_LOG_FORMAT: &str = "Connect from %ci:%cp to %fi:%fp (%f)";
+/// HAProxy's line in HTTP mode without `option httplog` (manual 8.2.1).
+pub const DEFAULT_HTTP_LOG_FORMAT: &str = "Connect from %ci:%cp to %fi:%fp (%f/HTTP)";
+/// HAProxy's line in TCP mode without `option tcplog` (manual 8.2.1).
+pub const DEFAULT_TCP_LOG_FORMAT: &str = "Connect from %ci:%cp to %fi:%fp (%f/TCP)";
 /// `option tcplog` (manual 8.2.2).
 pub const TCP_LOG_FORMAT: &str =
     "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc %sq/%bq";

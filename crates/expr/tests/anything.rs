@@ -1,0 +1,137 @@
+//! Any text and any bytes: nothing panics, errors stay within their words, what was parsed
+//! prints back to itself.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test says what went wrong by failing"
+)]
+
+use ballast_expr::{
+    AclSet, Condition, Criterion, Expr, Facts, Linker, LogFormat, Regex, Scratch, Store, Time,
+    Usage, convs, eval, fetches,
+};
+use ballast_message::{HeadLimits, Request};
+use proptest::prelude::*;
+
+struct World(Request, Vec<u8>);
+
+impl Facts for World {
+    fn now(&self) -> Time {
+        Time {
+            secs: -5_000_000_000_000_000,
+            micros: 999_999,
+        }
+    }
+    fn random(&self) -> u64 {
+        u64::MAX
+    }
+    fn request(&self) -> Option<&Request> {
+        Some(&self.0)
+    }
+    fn request_data(&self) -> Option<&[u8]> {
+        Some(&self.1)
+    }
+}
+
+fn world(target: &str, header: &str, data: &[u8]) -> World {
+    let mut request = Request::new(HeadLimits::default());
+    request.set_method(b"GET").unwrap();
+    request.set_target(target.as_bytes()).unwrap();
+    for name in ["host", "cookie", "x", "authorization"] {
+        request
+            .fields_mut()
+            .add(name.as_bytes(), header.as_bytes())
+            .unwrap();
+    }
+    World(request, data.to_vec())
+}
+
+/// Text made of the language's own pieces, which gets further than noise.
+fn pieces() -> impl Strategy<Value = String> {
+    let words: Vec<&'static str> = fetches()
+        .map(|row| row.word)
+        .chain(convs().map(|row| row.word))
+        .collect();
+    let word = proptest::sample::select(words).prop_map(str::to_owned);
+    let other = prop_oneof!["[(),'\"\\\\ %\\[\\]{}+!|.:/0-9a-z-]{0,4}", "\\PC{0,3}"];
+    let argument = "\\(([a-z0-9./,-]{0,6})\\)";
+    let piece = prop_oneof![3 => word, 2 => other, 2 => argument, 2 => Just(",".to_owned())];
+    proptest::collection::vec(piece, 0..7).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn expressions(text in pieces(), target in "\\PC{0,12}", header in "[a-z=;, \":0-9.]{0,16}",
+                   data in proptest::collection::vec(any::<u8>(), 0..40)) {
+        match Expr::parse(&text) {
+            Err(error) => prop_assert!(error.range.end <= text.len()
+                && error.range.start <= error.range.end, "{:?} {:?}", text, error),
+            Ok(mut expr) => {
+                let printed = expr.to_string();
+                let again = Expr::parse(&printed);
+                prop_assert_eq!(again.as_ref(), Ok(&expr), "{} became {}", text, printed);
+                let store = Store::new();
+                let acls = AclSet::new();
+                let mut files = |_: &str| Ok(b"a 1\nb 2\n".to_vec());
+                let mut linker = Linker { store: &store, files: &mut files, acls: &acls };
+                let _ = expr.link(&mut linker);
+                let _ = eval(&expr, &world(&target, &header, &data), &mut Scratch::new());
+            }
+        }
+    }
+
+    #[test]
+    fn formats(text in pieces()) {
+        for usage in [Usage::Log, Usage::Http] {
+            match LogFormat::parse(&format!("%{text}x%[{text}]%{{{text}}}ci"), usage) {
+                Err(error) => prop_assert!(error.range.start <= error.range.end),
+                Ok(format) => {
+                    let mut out = Vec::new();
+                    format.render(&world("/", "a", b""), &mut Scratch::new(), &mut out);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn criteria_and_conditions(words in proptest::collection::vec(pieces(), 0..6)) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if let Err(error) = Criterion::parse(&words) {
+            prop_assert!(error.word <= words.len());
+        }
+        let mut all = vec!["if", "{"];
+        all.extend(&words);
+        all.push("}");
+        if let Err(error) = Condition::parse(&all, &AclSet::new()) {
+            prop_assert!(error.word < all.len());
+        }
+    }
+
+    #[test]
+    fn expressions_of_patterns(source in "[a-c(){}\\[\\]^$.*+?|\\\\QE0-9:=!<>-]{0,12}", subject in "\\PC{0,12}") {
+        if let Ok(regex) = Regex::new(&source, false) {
+            let _ = regex.is_match(subject.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_pattern_that_backtracks_without_end_stops() {
+    let regex = Regex::new("^(?=(a+)+b)(a|a)*\\1$", false).unwrap();
+    let began = std::time::Instant::now();
+    assert!(!regex.is_match("a".repeat(60).as_bytes()));
+    assert!(began.elapsed().as_secs() < 5);
+}
+
+#[test]
+fn the_catalogue_is_whole() {
+    assert_eq!(fetches().count(), 562);
+    assert_eq!(convs().count(), 208);
+    let served = fetches().filter(|row| row.is_served()).count();
+    let convs_served = convs().filter(|row| row.is_served()).count();
+    eprintln!("{served} of 562 fetches and {convs_served} of 208 converters are evaluated");
+    assert!(served >= 201 && convs_served >= 108);
+}
