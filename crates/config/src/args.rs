@@ -40,7 +40,13 @@ impl<'a> Args<'a> {
     /// The words of `line` from index `at` on; `keyword` is what messages call the line, and
     /// `first` the index of its first word.
     #[must_use]
-    pub(crate) fn new(line: &'a Line, keyword: &'a str, first: usize, at: usize, prefix: Prefix) -> Self {
+    pub(crate) fn new(
+        line: &'a Line,
+        keyword: &'a str,
+        first: usize,
+        at: usize,
+        prefix: Prefix,
+    ) -> Self {
         let keyword_span = match (line.words.get(first), line.words.get(at.max(1) - 1)) {
             (Some(first), Some(last)) => first.span().to(last.span()),
             _ => line.words_span(),
@@ -235,7 +241,11 @@ impl<'a> Args<'a> {
     ///
     /// # Errors
     /// When there is none, or it is no number, or lies outside.
-    pub(crate) fn number(&mut self, what: &str, range: RangeInclusive<i64>) -> Result<i64, Diagnostic> {
+    pub(crate) fn number(
+        &mut self,
+        what: &str,
+        range: RangeInclusive<i64>,
+    ) -> Result<i64, Diagnostic> {
         let text = self.text(what)?;
         match text.parse::<i64>() {
             Ok(number) if range.contains(&number) => Ok(number),
@@ -364,7 +374,12 @@ impl<'a> Args<'a> {
     /// The diagnostic of an expression's error; `base` is the index in the line of the first word
     /// that was handed in, `what` the sentence before the colon.
     #[must_use]
-    pub(crate) fn expr_error(&self, base: usize, error: &ballast_expr::Error, what: &str) -> Diagnostic {
+    pub(crate) fn expr_error(
+        &self,
+        base: usize,
+        error: &ballast_expr::Error,
+        what: &str,
+    ) -> Diagnostic {
         let word = self.line.words.get(base + error.word);
         let span = word.map_or(self.span(), |word| {
             let span = word.span_of(error.range.clone());

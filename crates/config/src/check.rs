@@ -30,6 +30,8 @@ checks! {
     one(args) { args.text("an argument")?; args.end() }
     /// One word or none.
     maybe_one(args) { args.next(); args.end() }
+    /// One word among others on the line.
+    word(args) { args.text("an argument").map(|_| ()) }
     /// Two words.
     two(args) { args.text("two arguments")?; args.text("two arguments")?; args.end() }
     /// A number that is not negative.

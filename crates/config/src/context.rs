@@ -2,11 +2,11 @@
 //! what is not served yet, and the names that sections declare for each other.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ballast_expr::{Condition, Expr, LogFormat, Store, nearest};
-use ballast_model::ErrorPages;
+use ballast_model::{Address, ErrorPages, Host};
 use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, SourceMap, Span};
 
 use crate::surroundings::Surroundings;
@@ -37,6 +37,8 @@ pub(crate) struct Context<'s> {
     pub unserved: Vec<Unserved>,
     /// What was replaced by stand-ins.
     pub stubs: Vec<String>,
+    /// The environment as the text leaves it, for variables in addresses.
+    pub environment: ballast_syntax::Env,
     /// Names declared by sections.
     pub names: Names,
 }
@@ -52,9 +54,10 @@ pub(crate) struct Names {
     pub uses: Vec<(SectionKind, String, String, Span)>,
     /// `unix-bind` of the global section.
     pub unix_bind: UnixBind,
-    /// `default-path`, `crt-base` and the like do not change what is read here; the directory
-    /// that relative names start from does.
-    pub base: Option<String>,
+    /// `ca-base` of the global section.
+    pub(crate) ca_base: Option<String>,
+    /// `crt-base` of the global section.
+    pub(crate) crt_base: Option<String>,
 }
 
 /// `unix-bind` of the global section: what unix binds get unless they say otherwise.
@@ -141,7 +144,12 @@ impl Context<'_> {
     ///
     /// # Errors
     /// With an alert at `span`.
-    pub(crate) fn read(&mut self, path: &str, keyword: &str, span: Span) -> Result<Vec<u8>, Diagnostic> {
+    pub(crate) fn read(
+        &mut self,
+        path: &str,
+        keyword: &str,
+        span: Span,
+    ) -> Result<Vec<u8>, Diagnostic> {
         match self.surroundings.read(path) {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
@@ -158,7 +166,12 @@ impl Context<'_> {
     ///
     /// # Errors
     /// With an alert at `span`.
-    pub(crate) fn exists(&mut self, path: &str, keyword: &str, span: Span) -> Result<(), Diagnostic> {
+    pub(crate) fn exists(
+        &mut self,
+        path: &str,
+        keyword: &str,
+        span: Span,
+    ) -> Result<(), Diagnostic> {
         if self.surroundings.exists(path) {
             return Ok(());
         }
@@ -182,6 +195,30 @@ impl Context<'_> {
                 }
                 None => Err(found.err().unwrap_or_else(|| "no address".to_owned())),
             },
+        }
+    }
+
+    /// An address with its name replaced by what the name stands for.
+    ///
+    /// # Errors
+    /// With why there is none.
+    pub(crate) fn resolve_address(&mut self, address: &Address) -> Result<Address, String> {
+        let Address::Name { host, port, family } = address else {
+            return Ok(address.clone());
+        };
+        let fits = |ip: &IpAddr| match family {
+            Host::Any => true,
+            Host::V4 => ip.is_ipv4(),
+            Host::V6 => ip.is_ipv6(),
+        };
+        let found = self.resolve(host);
+        let ip = found.map(|all| all.into_iter().find(fits));
+        match ip {
+            Ok(Some(ip)) => Ok(Address::Inet(SocketAddr::new(ip, *port))),
+            Ok(None) => Err(format!(
+                "could not resolve address '{host}': none of the family"
+            )),
+            Err(error) => Err(format!("could not resolve address '{host}': {error}")),
         }
     }
 

@@ -8,6 +8,7 @@
 //! A configuration is fit to run when [`Loaded::has_alerts`] is false and [`Loaded::unserved`] is
 //! empty.
 
+mod address;
 mod args;
 mod bind;
 mod build;
@@ -17,11 +18,13 @@ mod draft;
 mod global;
 mod keyword;
 mod load;
+mod log_line;
 mod proxy;
 mod section;
 mod server;
 mod surroundings;
 mod table;
+mod tls_words;
 
 pub use context::Unserved;
 pub use keyword::{Keyword, Prefixes, Sections, State};
@@ -36,5 +39,6 @@ mod tests;
 pub fn keywords() -> Vec<Keyword> {
     let mut all = global::keywords();
     all.extend(proxy::keywords());
+    all.extend(bind::keywords());
     all
 }

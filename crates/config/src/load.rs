@@ -89,6 +89,7 @@ pub fn load(
         diagnostics: said,
         unserved: Vec::new(),
         stubs: Vec::new(),
+        environment: document.env.clone(),
         names: Names::default(),
     };
     let config = lower(&document, &mut context);

@@ -1,0 +1,185 @@
+//! `bind` lines and the words on them. `stats socket` lines hold the same words.
+//!
+//! Source: HAProxy configuration manual, section 5.1.
+
+mod tls;
+mod words;
+
+use std::sync::LazyLock;
+
+use ballast_model::{Address, Bind, StatsSocket};
+use ballast_syntax::Diagnostic;
+
+use crate::address::{self, Port, Transport, Wants};
+use crate::args::Args;
+use crate::context::{Context, suggestion};
+use crate::draft::{BindDraft, ProxyDraft};
+use crate::keyword::{Keyword, Row, Sections};
+use crate::table::{Table, perform};
+
+type R = Row<ProxyDraft>;
+
+/// The line itself.
+pub(crate) const LINES: &[R] = &[R::new(
+    "bind",
+    Sections::FRONT_ONLY,
+    "[<address>]:<port_range> [, ...] [param*]",
+    "listens on addresses",
+    line,
+)
+.examples("bind :8080,[::1]:8081 name web", "bind 127.0.0.1")];
+
+static TABLE: LazyLock<Table<BindDraft>> = LazyLock::new(|| Table::new(&[words::ROWS, tls::ROWS]));
+
+/// The rows of the words, for the keyword table.
+pub(crate) fn keywords() -> Vec<Keyword> {
+    TABLE.keywords().collect()
+}
+
+/// The rows of TLS words, which lines of a crt-list hold too.
+pub(crate) fn crt_list_words() -> Vec<Keyword> {
+    let all = TABLE.keywords();
+    all.filter(|row| row.sections.has(Sections::CRT_LIST))
+        .collect()
+}
+
+fn line(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let binds = addresses(args, context)?;
+    let mut one = BindDraft {
+        bind: Bind::new(Address::Fd(0)),
+        span: args.span(),
+        id: None,
+        ssl: false,
+        socket: StatsSocket {
+            bind: Bind::new(Address::Fd(0)),
+            level: ballast_model::CliLevel::default(),
+            severity: ballast_model::SeverityOutput::default(),
+            expose_listeners: false,
+        },
+    };
+    one.bind.unix_owner = context.names.unix_bind.owner.clone();
+    words(&mut one, args, context)?;
+    one.bind.origin = context.origin(args.span());
+    let mut id = one.id;
+    for address in binds {
+        let mut bind = one.clone();
+        bind.bind.address = address;
+        bind.id = id;
+        // HAProxy numbers the ports of a range from the given id on.
+        id = id.map(|id| id.saturating_add(1));
+        draft.binds.push(bind);
+    }
+    Ok(())
+}
+
+/// A command socket: `stats socket <address> [words]`.
+///
+/// # Errors
+/// When a word is wrong.
+pub(crate) fn stats_socket(
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<Vec<StatsSocket>, Diagnostic> {
+    let mut proxy = ProxyDraft::base(ballast_syntax::SectionKind::Global);
+    line(&mut proxy, args, context)?;
+    let sockets = proxy.binds.into_iter().map(|draft| {
+        let mut socket = draft.socket;
+        socket.bind = draft.bind;
+        socket
+    });
+    Ok(sockets.collect())
+}
+
+/// The addresses of a line, port ranges expanded.
+fn addresses(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Vec<Address>, Diagnostic> {
+    let keyword = args.keyword();
+    let what = "[addr1]:port1[-end1]{,[addr]:port[-end]}... as arguments";
+    let word = args.word(what)?;
+    let wants = Wants {
+        port: true,
+        range: true,
+        ..Wants::default()
+    };
+    let mut found = Vec::new();
+    let mut at = 0;
+    for text in word.text().split(',') {
+        let range = at..at + text.len();
+        at = range.end + 1;
+        if text.is_empty() {
+            continue;
+        }
+        let parsed = address::parse(text, wants, &context.environment).map_err(|error| {
+            let diagnostic = args.wrong_at(range.clone(), format!("'{keyword}' : {error}"));
+            if error.starts_with("missing port") {
+                diagnostic.help(format!("a port follows the address: {text}:80"))
+            } else {
+                diagnostic
+            }
+        })?;
+        match parsed.transport {
+            Transport::Quic => context.unserved("quic4@", "QUIC", word.span_of(range.clone())),
+            Transport::Reverse => {
+                context.unserved("rhttp@", "reverse HTTP", word.span_of(range.clone()));
+            }
+            Transport::Multipath => {
+                context.unserved("mptcp@", "multipath TCP", word.span_of(range.clone()));
+            }
+            Transport::Datagram => {
+                let message = format!("'{keyword}' : '{text}' is no stream address");
+                return Err(args.wrong_at(range, message));
+            }
+            Transport::Stream | Transport::Usual => {}
+        }
+        let address = context
+            .resolve_address(&parsed.address)
+            .map_err(|error| args.wrong_at(range.clone(), format!("'{keyword}' : {error}")))?;
+        let address = match (address, &context.names.unix_bind.prefix) {
+            (Address::Unix(path), Some(prefix)) => Address::Unix(format!("{prefix}{path}")),
+            (address, _) => address,
+        };
+        match parsed.port {
+            Port::Fixed(first, last) => {
+                found.extend((first..=last).map(|port| address.with_port(port)));
+            }
+            Port::Absent | Port::Offset(_) => found.push(address),
+        }
+    }
+    if found.is_empty() {
+        return Err(args.missing(what));
+    }
+    Ok(found)
+}
+
+/// The words after the addresses.
+fn words(
+    draft: &mut BindDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let keyword = args.keyword();
+    while let Some(word) = args.next_word() {
+        let text = word.text();
+        if text.is_empty() {
+            continue;
+        }
+        let Some(row) = TABLE.row(text) else {
+            let known = TABLE.keywords().map(|row| row.word).collect::<Vec<_>>();
+            let message = format!("'{keyword}' : unknown keyword '{text}'");
+            let diagnostic = Diagnostic::alert("unknown-keyword", message).at(word.span());
+            context.report(suggestion(diagnostic, text, known));
+            continue;
+        };
+        let mut own = args.renamed(row.keyword.word);
+        let result = perform(row, draft, &mut own, context);
+        args.seek(own.position());
+        if let Err(mut diagnostic) = result {
+            diagnostic.message = format!("'{keyword}' : {}", diagnostic.message);
+            context.report(diagnostic);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! Words of bind lines, less those of TLS.
+
+use std::time::Duration;
+
+use ballast_model::{CliLevel, SeverityOutput};
+use ballast_syntax::Diagnostic;
+
+use crate::args::Args;
+use crate::check;
+use crate::context::Context;
+use crate::draft::BindDraft;
+use crate::keyword::{Row, Sections};
+
+type R = Row<BindDraft>;
+
+const B: Sections = Sections::BIND;
+const S: Sections = Sections(Sections::BIND.0 | Sections::STATS_SOCKET.0);
+
+/// Most threads a bind can name, as HAProxy's largest build.
+const THREAD_COUNT_MAX: u16 = 4096;
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new("accept-netscaler-cip", B, "<magic number>", "expects NetScaler's client address header", check_number)
+        .examples("accept-netscaler-cip 1234", "accept-netscaler-cip x")
+        .later("the NetScaler protocol"),
+    R::new("accept-proxy", S, "", "expects a PROXY protocol header", |draft, _, _| {
+        draft.bind.accept_proxy = true;
+        Ok(())
+    }),
+    R::new("backlog", B, "<backlog>", "connections the system may hold before they are accepted", |draft, args, _| {
+        draft.bind.backlog = Some(args.count("a number")?);
+        Ok(())
+    })
+    .examples("backlog 1024", "backlog many"),
+    R::new("cc", B, "<algorithm>", "TCP congestion control algorithm", |draft, args, _| {
+        draft.bind.congestion = Some(args.text("a congestion control algorithm")?.to_owned());
+        Ok(())
+    })
+    .examples("cc bbr", "cc"),
+    R::new("defer-accept", B, "", "accepts a connection when its first data are there", |draft, _, _| {
+        draft.bind.defer_accept = true;
+        Ok(())
+    }),
+    R::new("expose-fd", S, "listeners", "gives the listening sockets to who asks", |draft, args, _| {
+        args.choice(&[("listeners", ())])?;
+        draft.socket.expose_listeners = true;
+        Ok(())
+    })
+    .examples("expose-fd listeners", "expose-fd all"),
+    R::new("gid", S, "<gid>", "group of a unix socket, by number", |draft, args, _| {
+        draft.bind.unix_owner.group = Some(args.count("a number")?.to_string());
+        Ok(())
+    })
+    .examples("gid 100", "gid staff"),
+    R::new("group", S, "<group>", "group of a unix socket, by name", |draft, args, context| {
+        draft.bind.unix_owner.group = Some(group(args, context)?);
+        Ok(())
+    })
+    .examples("group haproxy", "group"),
+    R::new("guid-prefix", B, "<string>", "prefix of the names that survive renames", skip_one)
+        .examples("guid-prefix web", "guid-prefix")
+        .noted("binds have no counters kept by name"),
+    R::new("id", B, "<id>", "number of the bind in statistics", |draft, args, _| {
+        let number = args.number("a positive integer", 1..=i64::from(i32::MAX))?;
+        draft.id = Some(u32::try_from(number).expect("the range was checked"));
+        Ok(())
+    })
+    .examples("id 7", "id 0"),
+    R::new("idle-ping", B, "<delay>", "pings idle HTTP/2 clients", skip_time)
+        .examples("idle-ping 10s", "idle-ping soon")
+        .later("HTTP/2"),
+    R::new("interface", B, "<interface>", "listens on one interface only", |draft, args, _| {
+        draft.bind.interface = Some(args.text("an interface name")?.to_owned());
+        Ok(())
+    })
+    .examples("interface lo", "interface"),
+    R::new("label", B, "<label>", "names the bind for rules", skip_one)
+        .examples("label a", "label")
+        .noted("nothing asks for it yet"),
+    R::new("level", S, "user | operator | admin", "what callers of a command socket may do", |draft, args, _| {
+        draft.socket.level = args.choice(&[
+            ("user", CliLevel::User),
+            ("operator", CliLevel::Operator),
+            ("admin", CliLevel::Admin),
+        ])?;
+        Ok(())
+    })
+    .examples("level admin", "level root"),
+    R::new("maxconn", S, "<maxconn>", "connections on this bind alone", |draft, args, _| {
+        draft.bind.connection_count_max = Some(args.count("a number")?);
+        Ok(())
+    })
+    .examples("maxconn 100", "maxconn -1"),
+    R::new("mode", S, "<mode>", "permissions of a unix socket, in octal", |draft, args, _| {
+        let text = args.text("an octal mode")?;
+        let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
+        draft.bind.unix_owner.mode =
+            Some(mode.ok_or_else(|| args.wrong(format!("'mode' expects an octal mode (got '{text}')")))?);
+        Ok(())
+    })
+    .examples("mode 660", "mode 888"),
+    R::new("mss", B, "<maxseg>", "largest TCP segment", |draft, args, _| {
+        let number = args.number("a segment size", -65535..=65535)?;
+        draft.bind.mss = u16::try_from(number.unsigned_abs()).ok();
+        Ok(())
+    })
+    .examples("mss 1400", "mss big"),
+    R::new("name", S, "<name>", "name of the bind in statistics and logs", |draft, args, _| {
+        draft.bind.name = Some(args.text("a name")?.to_owned());
+        Ok(())
+    })
+    .examples("name web", "name"),
+    R::new("namespace", B, "<name>", "network namespace of the socket", |draft, args, _| {
+        draft.bind.namespace = Some(args.text("a namespace")?.to_owned());
+        Ok(())
+    })
+    .examples("namespace blue", "namespace"),
+    R::new("nbconn", B, "<nbconn>", "connections a reverse bind keeps open", check_number)
+        .examples("nbconn 2", "nbconn x")
+        .later("reverse HTTP"),
+    R::new("nice", B, "<nice>", "priority of the connections' tasks", |_, args, _| {
+        args.number("a number", -1024..=1024).map(|_| ())
+    })
+    .examples("nice -10", "nice 5000")
+    .noted("tasks of one worker take turns fairly"),
+    R::new("process", B, "<process>[/<threads>]", "threads that serve the bind, in the old notation", |draft, args, _| {
+        let text = args.text("a process and thread set")?;
+        if let Some((_, threads)) = text.split_once('/') {
+            draft.bind.threads = thread_set(args, threads)?;
+        }
+        Ok(())
+    })
+    .examples("process 1/1-2", "process"),
+    R::new("proto", B, "<name>", "forces the protocol spoken", |_, args, context| {
+        let name = args.choice(&[("h1", "h1"), ("h2", "h2"), ("none", "none"), ("quic", "quic"), ("fcgi", "fcgi"), ("spop", "spop")])?;
+        match name {
+            "h2" => context.unserved("proto h2", "HTTP/2", args.keyword_span()),
+            "quic" => context.unserved("proto quic", "QUIC", args.keyword_span()),
+            _ => {}
+        }
+        Ok(())
+    })
+    .examples("proto h1", "proto h9"),
+    R::new("quic-cc-algo", B, "<algorithm>", "QUIC congestion control", skip_one)
+        .examples("quic-cc-algo cubic", "quic-cc-algo")
+        .later("QUIC"),
+    R::new("quic-force-retry", B, "", "makes QUIC clients prove their address", check_none).later("QUIC"),
+    R::new("quic-socket", B, "connection | listener", "how QUIC sockets are shared", skip_one)
+        .examples("quic-socket listener", "quic-socket")
+        .later("QUIC"),
+    R::new("severity-output", S, "none | number | string", "how answers of a command socket show their severity", |draft, args, _| {
+        draft.socket.severity = args.choice(&[
+            ("none", SeverityOutput::None),
+            ("number", SeverityOutput::Number),
+            ("string", SeverityOutput::String),
+        ])?;
+        Ok(())
+    })
+    .examples("severity-output number", "severity-output loud"),
+    R::new("shards", B, "<number> | by-thread | by-group", "sockets the bind is split into", |draft, args, context| {
+        let text = args.text("a number, 'by-thread' or 'by-group'")?;
+        draft.bind.shard_count = match text {
+            "by-thread" => u16::try_from(context.surroundings.processor_count()).unwrap_or(u16::MAX),
+            "by-group" => 1,
+            _ => text
+                .parse()
+                .ok()
+                .filter(|count| (1..=THREAD_COUNT_MAX).contains(count))
+                .ok_or_else(|| args.wrong(format!("'shards' expects a number between 1 and {THREAD_COUNT_MAX}, 'by-thread' or 'by-group' (got '{text}')")))?,
+        };
+        Ok(())
+    })
+    .examples("shards 2", "shards none"),
+    R::new("tcp-md5sig", B, "<password>", "signs TCP segments", skip_one)
+        .examples("tcp-md5sig secret", "tcp-md5sig")
+        .later("TCP signatures"),
+    R::new("tcp-ss", B, "<mode>", "keeps the client's SYN", check_number)
+        .examples("tcp-ss 1", "tcp-ss x")
+        .later("the rule language"),
+    R::new("tcp-ut", B, "<delay>", "how long data may stay unacknowledged", |draft, args, _| {
+        draft.bind.user_timeout = Some(args.time("a delay")?).filter(|time| *time > Duration::ZERO);
+        Ok(())
+    })
+    .examples("tcp-ut 30s", "tcp-ut soon"),
+    R::new("tfo", B, "", "TCP fast open", |draft, _, _| {
+        draft.bind.fast_open = true;
+        Ok(())
+    }),
+    R::new("thread", S, "[<group>/]<set>[,...]", "threads that serve the bind", |draft, args, _| {
+        let text = args.text("a thread set")?;
+        draft.bind.threads = thread_set(args, text)?;
+        Ok(())
+    })
+    .examples("thread 1-4", "thread x"),
+    R::new("transparent", B, "", "binds to addresses the machine does not have", |draft, _, _| {
+        draft.bind.transparent = true;
+        Ok(())
+    }),
+    R::new("uid", S, "<uid>", "owner of a unix socket, by number", |draft, args, _| {
+        draft.bind.unix_owner.user = Some(args.count("a number")?.to_string());
+        Ok(())
+    })
+    .examples("uid 100", "uid root"),
+    R::new("user", S, "<user>", "owner of a unix socket, by name", |draft, args, context| {
+        draft.bind.unix_owner.user = Some(user(args, context)?);
+        Ok(())
+    })
+    .examples("user haproxy", "user"),
+    R::new("v4v6", B, "", "an IPv6 wildcard takes IPv4 too", |draft, _, _| {
+        draft.bind.v6_only = Some(false);
+        Ok(())
+    }),
+    R::new("v6only", B, "", "an IPv6 wildcard takes no IPv4", |draft, _, _| {
+        draft.bind.v6_only = Some(true);
+        Ok(())
+    }),
+];
+
+fn check_none(_: &mut BindDraft, _: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {
+    Ok(())
+}
+
+fn check_number(
+    _: &mut BindDraft,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    args.count("a number").map(|_| ())
+}
+
+fn skip_one(
+    draft: &mut BindDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    check::word(draft, args, context)
+}
+
+fn skip_time(
+    _: &mut BindDraft,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    args.time("a time").map(|_| ())
+}
+
+/// A user's name that exists.
+///
+/// # Errors
+/// When it does not.
+pub(crate) fn user(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<String, Diagnostic> {
+    let name = args.text("a user name")?;
+    if !context.surroundings.user(name) {
+        context.missing(&format!("user '{name}'"), || {
+            args.wrong(format!(
+                "cannot find user '{name}' for '{}'",
+                args.keyword()
+            ))
+        })?;
+    }
+    Ok(name.to_owned())
+}
+
+/// A group's name that exists.
+///
+/// # Errors
+/// When it does not.
+pub(crate) fn group(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<String, Diagnostic> {
+    let name = args.text("a group name")?;
+    if !context.surroundings.group(name) {
+        context.missing(&format!("group '{name}'"), || {
+            args.wrong(format!(
+                "cannot find group '{name}' for '{}'",
+                args.keyword()
+            ))
+        })?;
+    }
+    Ok(name.to_owned())
+}
+
+/// `all`, `odd`, `even`, `1-4`, `1/2`, separated by commas; `None` is all.
+fn thread_set(args: &Args<'_>, text: &str) -> Result<Option<Vec<u16>>, Diagnostic> {
+    let mut threads = Vec::new();
+    for part in text.split(',') {
+        let set = part.split_once('/').map_or(part, |(_, set)| set);
+        match set {
+            "all" | "" => return Ok(None),
+            "odd" | "even" => {
+                let rest = u16::from(set == "odd");
+                threads.extend((1..=64).filter(|number| number % 2 == rest));
+            }
+            _ => {
+                let (first, last) = set.split_once('-').unwrap_or((set, set));
+                let last = if last.is_empty() { "64" } else { last };
+                let number = |text: &str| {
+                    text.parse::<u16>()
+                        .ok()
+                        .filter(|number| (1..=THREAD_COUNT_MAX).contains(number))
+                        .ok_or_else(|| {
+                            args.wrong(format!(
+                                "'{}' : invalid thread set '{text}'",
+                                args.keyword()
+                            ))
+                        })
+                };
+                let (first, last) = (number(first)?, number(last)?);
+                threads.extend(first.min(last)..=first.max(last));
+            }
+        }
+    }
+    threads.sort_unstable();
+    threads.dedup();
+    Ok(Some(threads))
+}

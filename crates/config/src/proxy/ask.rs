@@ -1,0 +1,235 @@
+//! Conditions, expressions and formats in proxy lines: parsed, placed, and what they name kept.
+
+use ballast_expr::{Condition, Expr, LogFormat, Phase, Usage};
+use ballast_syntax::{Diagnostic, Span};
+
+use crate::args::Args;
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+use crate::keyword::Sections;
+
+/// The phases of a rule that may stand on both sides: those of the sides the section has.
+pub(super) fn sides(draft: &ProxyDraft, front: Phase, back: Phase) -> Vec<Phase> {
+    let mut phases = Vec::with_capacity(2);
+    let is_defaults = draft.place() == Sections::DEFAULTS;
+    if draft.is_front() || is_defaults {
+        phases.push(front);
+    }
+    if draft.is_back() || is_defaults {
+        phases.push(back);
+    }
+    phases
+}
+
+/// Takes the condition at the end of a line; `None` when nothing is left.
+pub(super) fn condition(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    phases: &[Phase],
+) -> Result<Option<Condition>, Diagnostic> {
+    let Some(first) = args.peek_word() else {
+        return Ok(None);
+    };
+    let word = first.text();
+    if !matches!(word, "if" | "unless") {
+        let keyword = args.keyword();
+        let message = format!(
+            "'{keyword}' expects either 'if' or 'unless' followed by a condition but found '{word}'"
+        );
+        let words = ["if", "unless"];
+        let diagnostic = Diagnostic::alert("unexpected-word", message).at(first.span());
+        return Err(crate::context::suggestion(diagnostic, word, words));
+    }
+    let last = args.line().words.last().unwrap_or(first);
+    let span = first.span().to(last.span());
+    let parsed = args.condition(&draft.acls)?;
+    if let Some(condition) = &parsed {
+        placed(draft, condition, phases, span, context);
+        context.check_condition(condition, &draft.acls, span);
+        let named = condition.references();
+        keep(draft, named, span);
+    }
+    Ok(parsed)
+}
+
+/// Takes a condition that must be there.
+pub(super) fn required_condition(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    phases: &[Phase],
+) -> Result<Condition, Diagnostic> {
+    let keyword = args.keyword();
+    let missing = || {
+        let message =
+            format!("'{keyword}' requires either 'if' or 'unless' followed by a condition");
+        Diagnostic::alert("missing-condition", message)
+    };
+    match args.peek_word() {
+        Some(word) if !matches!(word.text(), "if" | "unless") => Err(missing().at(word.span())),
+        None => Err(missing().at(args.keyword_span())),
+        Some(_) => condition(draft, args, context, phases)?
+            .ok_or_else(|| missing().at(args.keyword_span())),
+    }
+}
+
+/// Warns of ACLs that cannot match in any of the phases.
+fn placed(
+    draft: &ProxyDraft,
+    condition: &Condition,
+    phases: &[Phase],
+    span: Span,
+    context: &mut Context<'_>,
+) {
+    let Some((last, others)) = phases.split_last() else {
+        return;
+    };
+    let elsewhere: Vec<_> = others
+        .iter()
+        .map(|phase| condition.misplaced(*phase, &draft.acls))
+        .collect();
+    for bad in condition.misplaced(*last, &draft.acls) {
+        let everywhere = elsewhere
+            .iter()
+            .all(|list| list.iter().any(|other| other.acl == bad.acl));
+        if !everywhere {
+            continue;
+        }
+        let place = bad.phase.text();
+        let message = if draft.acls.get(&bad.acl).is_none() {
+            format!(
+                "anonymous acl will never match because it uses keyword '{}' which is \
+                 incompatible with '{place}'",
+                bad.fetch
+            )
+        } else if bad.never {
+            format!(
+                "acl '{}' will never match because it only involves keywords that are \
+                 incompatible with '{place}'",
+                bad.acl
+            )
+        } else {
+            format!(
+                "acl '{}' involves keywords '{}' which is incompatible with '{place}'",
+                bad.acl, bad.fetch
+            )
+        };
+        context.warn("never-matches", message, span);
+    }
+}
+
+/// Takes a sample expression that must be available in one of the phases.
+pub(super) fn expr(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    what: &str,
+    phases: &[Phase],
+) -> Result<Expr, Diagnostic> {
+    let at = args.position();
+    let expr = args.expr(what)?;
+    let span = args
+        .line()
+        .words
+        .get(at)
+        .map_or(args.span(), |word| word.span());
+    let available = phases.iter().map(|phase| expr.available(*phase));
+    let refusals: Vec<_> = available.filter_map(Result::err).collect();
+    if refusals.len() == phases.len()
+        && let Some(error) = refusals.last()
+    {
+        let what = format!("error in the expression of '{}'", args.keyword());
+        return Err(args.expr_error(at, error, &what));
+    }
+    context.check_expr(&expr, span);
+    let named = expr.references();
+    keep(draft, named, span);
+    Ok(expr)
+}
+
+/// Takes a log-format string that must be available in one of the phases.
+pub(super) fn format(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    what: &str,
+    usage: Usage,
+    phases: &[Phase],
+) -> Result<LogFormat, Diagnostic> {
+    let at = args.position();
+    let format = args.format(what, usage)?;
+    let span = args
+        .line()
+        .words
+        .get(at)
+        .map_or(args.span(), |word| word.span());
+    let available = phases.iter().map(|phase| format.available(*phase));
+    let refusals: Vec<_> = available.filter_map(Result::err).collect();
+    if refusals.len() == phases.len()
+        && let Some(error) = refusals.last()
+    {
+        let message = format!(
+            "error in the format of '{}' : {}",
+            args.keyword(),
+            error.message
+        );
+        return Err(Diagnostic::alert("bad-expression", message).at(span));
+    }
+    context.check_format(&format, span);
+    let named = format.references();
+    keep(draft, named, span);
+    Ok(format)
+}
+
+/// Keeps what was named, to be looked for when all sections are read.
+pub(super) fn keep(draft: &mut ProxyDraft, named: Vec<ballast_expr::Reference>, span: Span) {
+    let named = named.into_iter().map(|reference| (reference, span));
+    draft.words.references.extend(named);
+}
+
+/// Warns that words are left which HAProxy does not read.
+pub(super) fn ignore_rest(args: &mut Args<'_>, context: &mut Context<'_>) {
+    let keyword = args.keyword();
+    if let [first, ..] = args.rest() {
+        let message = format!("'{keyword}' ignores what follows from '{}' on", first.text());
+        context.warn("ignored-words", message, first.span());
+    }
+}
+
+/// Takes a number as HAProxy's older keywords do: what follows the digits is not read, which
+/// is warned about here; no digit at all is refused.
+pub(super) fn loose_count(
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    what: &str,
+) -> Result<u32, Diagnostic> {
+    let word = args.word(what)?;
+    let text = word.text();
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
+    let Ok(number) = digits[..end].parse::<i64>() else {
+        return Err(args.wrong(format!(
+            "'{}' expects {what} (got '{text}')",
+            args.keyword()
+        )));
+    };
+    if sign < 0 && number > 0 {
+        let message = format!("'{}' : negative value '{text}' is read as 0", args.keyword());
+        context.warn("bad-value", message, word.span());
+        return Ok(0);
+    }
+    let Ok(count) = u32::try_from(number) else {
+        return Err(args.wrong(format!("'{}' : '{text}' is too large", args.keyword())));
+    };
+    if end < digits.len() {
+        let message = format!("'{}' : '{text}' is read as {count}", args.keyword());
+        context.warn("bad-value", message, word.span());
+    }
+    Ok(count)
+}
