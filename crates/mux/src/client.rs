@@ -1,7 +1,7 @@
 //! A client's connection: requests in, responses out.
 
 use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
-use ballast_message::{BodyLength, ConnectionOptions, Request, Response};
+use ballast_message::{BodyLength, ConnectionOptions, Request};
 use ballast_worker::Stream;
 
 use crate::{Inbound, Outbound, ReadError, Wait};
@@ -100,16 +100,5 @@ impl ClientConnection {
                 Parse::Error(fault) => return Err(ReadError::Malformed(fault.error)),
             }
         }
-    }
-
-    /// Gathers a response's head; its body follows through [`Self::outbound`].
-    pub fn begin_response(&mut self, response: &Response, body: BodyLength) {
-        h1::write_response_head(response, self.outbound.head());
-        self.outbound.begin_body(body);
-    }
-
-    /// Gathers an interim response (1xx).
-    pub fn interim(&mut self, response: &Response) {
-        h1::write_response_head(response, self.outbound.head());
     }
 }

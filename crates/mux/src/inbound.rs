@@ -156,6 +156,31 @@ impl Inbound {
         matches!(self.body, Body::UntilClose)
     }
 
+    /// Whether the rest of the body, to its end, was received already. Looks at no more than
+    /// the buffer holds.
+    pub fn holds_whole_body(&self) -> bool {
+        match &self.body {
+            Body::Done => true,
+            Body::Known(left) => self.bytes().len() as u64 >= *left,
+            Body::Chunked(decoder) => {
+                let mut ahead = decoder.clone();
+                let mut trailers = Fields::default();
+                let mut at = 0;
+                while let Ok(step) = ahead.decode(&self.bytes()[at..], &mut trailers) {
+                    at += step.consumed;
+                    match step.event {
+                        ChunkEvent::Finished => return true,
+                        ChunkEvent::Incomplete => return false,
+                        ChunkEvent::Data(_) => {}
+                    }
+                }
+                // What is broken is told when the body is read.
+                true
+            }
+            Body::UntilClose => self.peer_closed,
+        }
+    }
+
     /// Trailers that came after the body.
     pub fn trailers(&self) -> Option<&Fields> {
         self.trailers.as_deref()

@@ -7,7 +7,7 @@
 use std::io::{self, IoSlice};
 
 use ballast_h1 as h1;
-use ballast_message::{BodyLength, Fields};
+use ballast_message::{BodyLength, Fields, Request, Response};
 use ballast_worker::Stream;
 
 use crate::{Wait, WriteError, gather};
@@ -66,6 +66,24 @@ impl Outbound {
             self.pending = gather::take();
         }
         &mut self.pending
+    }
+
+    /// Gathers a response's head; its body follows.
+    pub fn begin_response(&mut self, response: &Response, body: BodyLength) {
+        h1::write_response_head(response, self.head());
+        self.begin_body(body);
+    }
+
+    /// Gathers an interim response (1xx), or one that ends HTTP on the connection.
+    pub fn bodiless_response(&mut self, response: &Response) {
+        h1::write_response_head(response, self.head());
+        self.framing = Framing::Plain;
+    }
+
+    /// Gathers a request's head; its body follows.
+    pub fn begin_request(&mut self, request: &Request, body: BodyLength) {
+        h1::write_request_head(request, self.head());
+        self.begin_body(body);
     }
 
     /// Says how the body that follows is framed.

@@ -66,8 +66,7 @@ impl ServerConnection {
     pub fn begin_request(&mut self, request: &Request, body: BodyLength) {
         self.exchange_count = self.exchange_count.saturating_add(1);
         self.scan = HeadScan::default();
-        h1::write_request_head(request, self.outbound.head());
-        self.outbound.begin_body(body);
+        self.outbound.begin_request(request, body);
     }
 
     /// Receives a response's head into `response`; its body is then ready to be relayed.

@@ -1,0 +1,127 @@
+//! How an exchange ended: the first two letters of the termination state
+//! (configuration manual, section 8.5).
+
+/// Who or what ended the exchange first: the first letter.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Cause {
+    /// `-`: nobody; it came to its end.
+    #[default]
+    Normal,
+    /// `C`: the client closed or reset its connection.
+    Client,
+    /// `S`: the server closed, reset or refused its connection.
+    Server,
+    /// `P`: Ballast refused, for a rule, a limit or a broken message.
+    Proxy,
+    /// `L`: Ballast answered by itself, as it was told to.
+    Local,
+    /// `R`: a resource was exhausted.
+    Resource,
+    /// `I`: an error of our own.
+    Internal,
+    /// `D`: the server went down and `on-marked-down shutdown-sessions` holds.
+    Down,
+    /// `U`: a better server came up and `on-marked-up shutdown-backup-sessions` holds.
+    Up,
+    /// `K`: an operator killed it.
+    Killed,
+    /// `c`: the client was silent too long.
+    ClientTimeout,
+    /// `s`: the server was silent too long, or the queue too slow.
+    ServerTimeout,
+}
+
+/// What the exchange was waiting for when it ended: the second letter.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Phase {
+    /// `-`: nothing more.
+    #[default]
+    Done,
+    /// `R`: a whole request.
+    Request,
+    /// `Q`: a free place at a server.
+    Queue,
+    /// `C`: the connection to the server.
+    Connect,
+    /// `H`: the response's head.
+    Headers,
+    /// `D`: data.
+    Data,
+    /// `L`: the last bytes to leave towards the client, the server having finished.
+    Last,
+    /// `T`: the tarpit's end.
+    Tarpit,
+}
+
+impl Cause {
+    /// The letter in the log.
+    pub fn letter(self) -> u8 {
+        match self {
+            Self::Normal => b'-',
+            Self::Client => b'C',
+            Self::Server => b'S',
+            Self::Proxy => b'P',
+            Self::Local => b'L',
+            Self::Resource => b'R',
+            Self::Internal => b'I',
+            Self::Down => b'D',
+            Self::Up => b'U',
+            Self::Killed => b'K',
+            Self::ClientTimeout => b'c',
+            Self::ServerTimeout => b's',
+        }
+    }
+}
+
+impl Phase {
+    /// The letter in the log.
+    pub fn letter(self) -> u8 {
+        match self {
+            Self::Done => b'-',
+            Self::Request => b'R',
+            Self::Queue => b'Q',
+            Self::Connect => b'C',
+            Self::Headers => b'H',
+            Self::Data => b'D',
+            Self::Last => b'L',
+            Self::Tarpit => b'T',
+        }
+    }
+}
+
+/// Cause and phase together. The first one noted stays: what follows is its consequence.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Ending {
+    /// Who ended it.
+    pub cause: Cause,
+    /// While waiting for what.
+    pub phase: Phase,
+}
+
+impl Ending {
+    /// Notes how it ended, unless that is known already.
+    pub fn note(&mut self, cause: Cause, phase: Phase) {
+        if self.cause == Cause::Normal {
+            *self = Self { cause, phase };
+        }
+    }
+
+    /// Whether it came to its end undisturbed.
+    pub fn is_normal(&self) -> bool {
+        self.cause == Cause::Normal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_stays() {
+        let mut ending = Ending::default();
+        assert!(ending.is_normal());
+        ending.note(Cause::ServerTimeout, Phase::Headers);
+        ending.note(Cause::Client, Phase::Data);
+        assert_eq!((ending.cause.letter(), ending.phase.letter()), (b's', b'H'));
+    }
+}

@@ -1,0 +1,238 @@
+//! One exchange: what is known of a request and its response while they are carried.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use ballast_engine::counters::BackendCounters;
+use ballast_engine::{Backend, Server};
+use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response};
+
+use crate::ending::Ending;
+use crate::persistence::{ClientCookie, ServerCookie};
+
+/// One request and its response, or one TCP session. Its memory serves one exchange of a
+/// connection after the other.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// The request's head.
+    pub request: Request,
+    /// Whether [`Self::request`] holds one.
+    pub has_request: bool,
+    /// The response's head.
+    pub response: Response,
+    /// Whether [`Self::response`] holds one.
+    pub has_response: bool,
+    /// The method as received: rules may change the request's.
+    pub method: Method,
+    /// How the request's body ends.
+    pub request_body: BodyLength,
+    /// What the client's `Connection` said.
+    pub client_options: ConnectionOptions,
+    /// Whether the client's connection may carry another request after this one.
+    pub keep_client: bool,
+    /// Whether this is the first exchange of the connection.
+    pub first: bool,
+    /// The request line, as logs show it.
+    pub line: Vec<u8>,
+    /// `unique-id-format`'s result; empty when there is none.
+    pub unique_id: Vec<u8>,
+    /// What was captured.
+    pub captures: Captures,
+    /// The backend, once chosen.
+    pub backend: Option<Arc<Backend>>,
+    /// The server, once chosen.
+    pub server: Option<Arc<Server>>,
+    /// Our address towards the server.
+    pub server_source: Option<SocketAddr>,
+    /// The server's address.
+    pub server_destination: Option<SocketAddr>,
+    /// Whether the connection to the server had carried an exchange before.
+    pub reused: bool,
+    /// How it ended.
+    pub ending: Ending,
+    /// What the client's persistence cookie was worth.
+    pub client_cookie: ClientCookie,
+    /// What was done to the server's.
+    pub server_cookie: ServerCookie,
+    /// When the client's persistence cookie was first given, in seconds of the wall clock.
+    pub cookie_first_given: Option<u64>,
+    /// Whether the client's persistence cookie has dates to refresh.
+    pub cookie_needs_refresh: bool,
+    /// When things happened.
+    pub times: Times,
+    /// How much there was.
+    pub tally: Tally,
+    /// Whether the access log has its line already.
+    pub logged: bool,
+}
+
+/// When things happened; `None` for what never did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// When we began to wait for the request.
+    pub idle_from: Instant,
+    /// The first byte of the request.
+    pub begun: Option<Instant>,
+    /// The same, on the wall.
+    pub begun_at: Option<SystemTime>,
+    /// The whole head of the request.
+    pub received: Option<Instant>,
+    /// A place at a server.
+    pub seated: Option<Instant>,
+    /// The connection to the server.
+    pub connected: Option<Instant>,
+    /// The head of the response.
+    pub answered: Option<Instant>,
+    /// The end.
+    pub ended: Option<Instant>,
+}
+
+impl Times {
+    fn new() -> Self {
+        Self {
+            idle_from: ballast_worker::now(),
+            begun: None,
+            begun_at: None,
+            received: None,
+            seated: None,
+            connected: None,
+            answered: None,
+            ended: None,
+        }
+    }
+}
+
+/// How much there was of what.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    /// Bytes from the client.
+    pub bytes_in: u64,
+    /// Bytes to the client.
+    pub bytes_out: u64,
+    /// Status given to the client; -1 when none was.
+    pub status: i32,
+    /// Connections tried again.
+    pub retries: u32,
+    /// Whether another server than the first was chosen.
+    pub redispatched: bool,
+    /// Exchanges before this one in the server's queue.
+    pub server_queue: u32,
+    /// Exchanges before this one in the backend's queue.
+    pub backend_queue: u32,
+    /// The frontend's log line number.
+    pub log_counter: u64,
+    /// The process's request number.
+    pub request_number: u32,
+}
+
+/// What `capture` lines kept.
+#[derive(Debug, Default)]
+pub(crate) struct Captures {
+    /// `capture request header`, by slot.
+    pub request: Vec<Vec<u8>>,
+    /// `capture response header`, by slot.
+    pub response: Vec<Vec<u8>>,
+    /// `capture cookie`, of the request.
+    pub request_cookie: Vec<u8>,
+    /// `capture cookie`, of the response.
+    pub response_cookie: Vec<u8>,
+}
+
+impl Captures {
+    fn clear(&mut self) {
+        for slot in self.request.iter_mut().chain(&mut self.response) {
+            slot.clear();
+        }
+        self.request_cookie.clear();
+        self.response_cookie.clear();
+    }
+}
+
+impl Exchange {
+    /// An exchange about to begin.
+    pub(crate) fn new(limits: HeadLimits) -> Self {
+        Self {
+            request: Request::new(limits),
+            has_request: false,
+            response: Response::new(limits),
+            has_response: false,
+            method: Method::Other,
+            request_body: BodyLength::None,
+            client_options: ConnectionOptions::default(),
+            keep_client: false,
+            first: true,
+            line: Vec::new(),
+            unique_id: Vec::new(),
+            captures: Captures::default(),
+            backend: None,
+            server: None,
+            server_source: None,
+            server_destination: None,
+            reused: false,
+            ending: Ending::default(),
+            client_cookie: ClientCookie::None,
+            server_cookie: ServerCookie::None,
+            cookie_first_given: None,
+            cookie_needs_refresh: false,
+            times: Times::new(),
+            tally: Tally {
+                status: -1,
+                ..Tally::default()
+            },
+            logged: false,
+        }
+    }
+
+    /// Makes it ready for the next exchange of the same connection, in the memory it has.
+    pub(crate) fn begin_next(&mut self) {
+        self.request.clear();
+        self.response.clear();
+        self.has_request = false;
+        self.has_response = false;
+        self.method = Method::Other;
+        self.request_body = BodyLength::None;
+        self.client_options = ConnectionOptions::default();
+        self.keep_client = false;
+        self.first = false;
+        self.line.clear();
+        self.unique_id.clear();
+        self.captures.clear();
+        self.backend = None;
+        self.server = None;
+        self.server_source = None;
+        self.server_destination = None;
+        self.reused = false;
+        self.ending = Ending::default();
+        self.client_cookie = ClientCookie::None;
+        self.server_cookie = ServerCookie::None;
+        self.cookie_first_given = None;
+        self.cookie_needs_refresh = false;
+        self.times = Times::new();
+        self.tally = Tally {
+            status: -1,
+            ..Tally::default()
+        };
+        self.logged = false;
+    }
+
+    /// The worker's counters of the backend, once it is chosen.
+    pub(crate) fn backend_counters(&self, worker: usize) -> Option<&BackendCounters> {
+        self.backend
+            .as_ref()
+            .map(|backend| backend.state.counters.of(worker))
+    }
+
+    /// The worker's counters of the server, once it is chosen.
+    pub(crate) fn server_counters(&self, worker: usize) -> Option<&BackendCounters> {
+        self.server
+            .as_ref()
+            .map(|server| server.state.counters.of(worker))
+    }
+
+    /// Has the backend's counters, and the server's when it is chosen, count something.
+    pub(crate) fn count(&self, worker: usize, count: impl Fn(&BackendCounters)) {
+        self.backend_counters(worker).into_iter().for_each(&count);
+        self.server_counters(worker).into_iter().for_each(&count);
+    }
+}

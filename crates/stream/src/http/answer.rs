@@ -1,0 +1,203 @@
+//! Answers of our own: error pages, monitor replies, and the polite end of a connection.
+
+use std::time::Duration;
+
+use ballast_message::{BodyLength, ConnectionOptions, Method, NoRoom, Version};
+use ballast_message::{Response, remove_connection_options};
+use ballast_model::{ConnectionMode, ErrorPage};
+use ballast_mux::{ClientConnection, Wait, read_page};
+
+use super::{Next, Stop};
+use crate::ending::{Cause, Ending, Phase};
+use crate::exchange::Exchange;
+use crate::journal;
+use crate::pages::default_page;
+use crate::session::Session;
+
+/// How long a closing connection is read on, so that the peer gets what was written instead
+/// of a reset.
+const LINGER: Duration = Duration::from_secs(1);
+/// How much a closing connection is read on.
+const LINGER_BYTES_MAX: u64 = 1 << 20;
+
+/// Ends an exchange that could not go on: its page, its counters, its log line.
+pub(crate) async fn stopped(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    stop: Stop,
+) -> Next {
+    exchange.ending.note(stop.ending.cause, stop.ending.phase);
+    let Some(status) = stop.status else {
+        journal::exchange_ended(session, exchange);
+        return Next::Drop;
+    };
+    exchange.tally.status = i32::from(status);
+    session.counters().count_status(status);
+    if let Some(counters) = exchange.backend_counters(session.local.worker) {
+        counters.count_status(status);
+    }
+    let next = page(session, client, exchange, status).await;
+    journal::exchange_ended(session, exchange);
+    next
+}
+
+/// Answers a probe of `monitor-uri`. Probes are neither logged nor counted as requests.
+pub(crate) async fn monitor(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    status: u16,
+) -> Next {
+    exchange.logged = true;
+    exchange.ending = Ending {
+        cause: Cause::Local,
+        phase: Phase::Request,
+    };
+    session.counters().intercepted.increment();
+    page(session, client, exchange, status).await
+}
+
+/// Sends the page of a status, as the backend or the frontend has it.
+async fn page(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    status: u16,
+) -> Next {
+    let common = &session.frontend.model.common;
+    let closes = default_page(status).closes
+        || !exchange.keep_client
+        || !client.inbound.body_is_done()
+        || common.connection_mode == ConnectionMode::Close;
+    let configured = exchange
+        .backend
+        .as_ref()
+        .and_then(|backend| backend.model.common.error_pages.page(status))
+        .or_else(|| common.error_pages.page(status));
+    let before = client.outbound.total_bytes();
+    let mut body = Vec::new();
+    let response = &mut exchange.response;
+    let composed = match configured {
+        Some(ErrorPage::Raw { bytes, .. }) if bytes.is_empty() => {
+            exchange.has_response = false;
+            return Next::Close;
+        }
+        Some(ErrorPage::Raw { bytes, .. }) => raw(bytes, response, &mut body),
+        Some(ErrorPage::Location { status, location }) => {
+            location_page(*status, location, response)
+        }
+        None => built_in(status, response, &mut body),
+    };
+    let ready =
+        composed.and_then(|()| connection_field(response, exchange.request.version(), closes));
+    if ready.is_err() {
+        return Next::Close;
+    }
+    let length = if exchange.method == Method::Head && exchange.has_request {
+        BodyLength::None
+    } else {
+        BodyLength::Known(body.len() as u64)
+    };
+    client.outbound.begin_response(response, length);
+    let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
+    let sent = async {
+        client.outbound.body(&client.stream, &wait, &body).await?;
+        client.outbound.end_body(None);
+        client.outbound.flush(&client.stream, &wait).await
+    }
+    .await;
+    let bytes = client.outbound.total_bytes() - before;
+    session.counters().bytes_out.add(bytes);
+    if exchange.has_request {
+        // A request that never was one has its page sent uncounted, as HAProxy does it.
+        exchange.tally.bytes_out = bytes;
+        if let Some(counters) = exchange.backend_counters(session.local.worker) {
+            counters.bytes_out.add(bytes);
+        }
+    }
+    match sent {
+        Err(_) => Next::Drop,
+        Ok(()) if closes => Next::Close,
+        Ok(()) => Next::Keep,
+    }
+}
+
+fn raw(bytes: &[u8], response: &mut Response, body: &mut Vec<u8>) -> Result<(), NoRoom> {
+    let start = read_page(bytes, response).ok_or(NoRoom)?;
+    body.extend_from_slice(&bytes[start..]);
+    let fields = response.fields_mut();
+    fields.remove(b"transfer-encoding");
+    let mut number = itoa::Buffer::new();
+    fields.set(b"content-length", number.format(body.len()).as_bytes())
+}
+
+fn location_page(status: u16, location: &str, response: &mut Response) -> Result<(), NoRoom> {
+    response.clear();
+    response.set_version(Version::Http11);
+    response.set_status(status)?;
+    let fields = response.fields_mut();
+    fields.add(b"cache-control", b"no-cache")?;
+    fields.add(b"content-length", b"0")?;
+    fields.add(b"location", location.as_bytes())
+}
+
+fn built_in(status: u16, response: &mut Response, body: &mut Vec<u8>) -> Result<(), NoRoom> {
+    let page = default_page(status);
+    page.append_body(body);
+    response.clear();
+    response.set_version(Version::Http11);
+    response.set_status_and_reason(page.status, page.reason.as_bytes())?;
+    let fields = response.fields_mut();
+    let mut number = itoa::Buffer::new();
+    fields.add(b"content-length", number.format(body.len()).as_bytes())?;
+    fields.add(b"cache-control", b"no-cache")?;
+    fields.add(b"content-type", b"text/html")
+}
+
+/// Says what becomes of the connection, where that has to be said.
+pub(crate) fn connection_field(
+    response: &mut Response,
+    request_version: Version,
+    closes: bool,
+) -> Result<(), NoRoom> {
+    let hop = ConnectionOptions {
+        close: true,
+        keep_alive: true,
+        upgrade: false,
+    };
+    remove_connection_options(response.fields_mut(), hop)?;
+    if closes {
+        return response.fields_mut().add(b"connection", b"close");
+    }
+    if request_version < Version::Http11 || response.version() < Version::Http11 {
+        return response.fields_mut().add(b"connection", b"keep-alive");
+    }
+    Ok(())
+}
+
+/// Closes a client's connection so that what was written arrives: our side first, then what
+/// the client still sends is read for a moment and thrown away.
+pub(crate) async fn close(session: &Session, client: &mut ClientConnection) {
+    if session.frontend.model.common.no_linger {
+        // A reset is what was asked for; when it cannot be arranged a plain close follows.
+        let _ = client.stream.reset_on_close();
+        return;
+    }
+    if client.stream.shutdown_write().is_err() || client.inbound.peer_closed() {
+        return;
+    }
+    let until = ballast_worker::now() + LINGER;
+    let wait = Wait::until(&session.upward, Some(until));
+    let start = client.inbound.total_bytes();
+    loop {
+        let unread = client.inbound.bytes().len();
+        client.inbound.consume(unread);
+        client.inbound.rest();
+        match client.inbound.receive(&client.stream, &wait).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) if client.inbound.total_bytes() - start > LINGER_BYTES_MAX => return,
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `capture`: what the log keeps of headers and cookies.
+
+use ballast_message::Fields;
+use ballast_model::{CookieCapture, HeaderCapture};
+
+use crate::exchange::Exchange;
+use crate::session::Session;
+
+/// Captures from a request.
+pub(crate) fn request(session: &Session, exchange: &mut Exchange) {
+    let model = &session.frontend.model;
+    let fields = exchange.request.fields();
+    headers(
+        &model.request_captures,
+        fields,
+        &mut exchange.captures.request,
+    );
+    if let Some(wanted) = &model.cookie_capture {
+        cookie(
+            wanted,
+            b"cookie",
+            fields,
+            &mut exchange.captures.request_cookie,
+        );
+    }
+}
+
+/// Captures from a response.
+pub(crate) fn response(session: &Session, exchange: &mut Exchange) {
+    let model = &session.frontend.model;
+    let fields = exchange.response.fields();
+    headers(
+        &model.response_captures,
+        fields,
+        &mut exchange.captures.response,
+    );
+    if let Some(wanted) = &model.cookie_capture {
+        cookie(
+            wanted,
+            b"set-cookie",
+            fields,
+            &mut exchange.captures.response_cookie,
+        );
+    }
+}
+
+/// The last line of each header, as much of it as may be kept.
+fn headers(wanted: &[HeaderCapture], fields: &Fields, slots: &mut Vec<Vec<u8>>) {
+    if slots.len() < wanted.len() {
+        slots.resize_with(wanted.len(), Vec::new);
+    }
+    for (capture, slot) in wanted.iter().zip(slots) {
+        // Names are kept in lower case; the configuration's may be in any.
+        let value = fields
+            .iter()
+            .rev()
+            .find(|field| field.name.eq_ignore_ascii_case(capture.name.as_bytes()))
+            .map(|field| field.value);
+        if let Some(value) = value {
+            slot.clear();
+            slot.extend_from_slice(&value[..value.len().min(capture.value_bytes_max as usize)]);
+        }
+    }
+}
+
+/// The first matching cookie, name and value, as much of it as may be kept.
+fn cookie(wanted: &CookieCapture, header: &[u8], fields: &Fields, slot: &mut Vec<u8>) {
+    let name = wanted.name.as_bytes();
+    for field in fields.iter().filter(|field| field.name == header) {
+        for pair in field.value.split(|&byte| byte == b';') {
+            let pair = ballast_message::trim_ows(pair);
+            let matches =
+                pair.starts_with(name) && (wanted.prefix || pair.get(name.len()) == Some(&b'='));
+            if matches {
+                slot.clear();
+                slot.extend_from_slice(&pair[..pair.len().min(wanted.value_bytes_max as usize)]);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! An HTTP client's connection: one exchange after the other.
+//!
+//! ```text
+//!   receive ─► route ─► prepare ─► reach ─► relay ─► finish
+//!      │          │                  │ ▲       │
+//!      │          │                  └─┘ retry │
+//!      └──────────┴──── answer ◄─────┴─────────┘   (a page of our own)
+//! ```
+//!
+//! Each step is a file. A step that cannot go on says so with a [`Stop`], which names the page
+//! to answer with and how the exchange ended; nothing else leaves the path.
+
+mod answer;
+mod capture;
+mod monitor;
+mod prepare;
+pub(crate) mod reach;
+mod receive;
+mod relay;
+mod respond;
+pub(crate) mod route;
+
+use std::rc::Rc;
+
+use ballast_listen::Arrival;
+use ballast_mux::ClientConnection;
+
+use crate::ending::{Cause, Ending, Phase};
+use crate::exchange::Exchange;
+use crate::journal;
+use crate::local::Local;
+use crate::session::Session;
+
+/// An exchange cannot go on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Stop {
+    /// The page to answer with; `None` answers nothing.
+    pub(crate) status: Option<u16>,
+    /// How it ended.
+    pub(crate) ending: Ending,
+}
+
+impl Stop {
+    /// Answers with a page.
+    pub(crate) fn page(status: u16, cause: Cause, phase: Phase) -> Self {
+        Self {
+            status: Some(status),
+            ending: Ending { cause, phase },
+        }
+    }
+
+    /// Answers nothing: nobody is there, or a response has begun already.
+    pub(crate) fn silent(cause: Cause, phase: Phase) -> Self {
+        Self {
+            status: None,
+            ending: Ending { cause, phase },
+        }
+    }
+}
+
+/// What becomes of the client's connection after an exchange.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Next {
+    /// It carries another.
+    Keep,
+    /// It is closed, what was written being delivered first.
+    Close,
+    /// It is closed at once.
+    Drop,
+}
+
+/// A server's connection that stays with its client (`http-reuse never`, or one that carries
+/// something of the client in it).
+pub(crate) type Kept = Option<reach::KeptConnection>;
+
+/// Carries a client's connection to its end.
+pub(crate) async fn serve(local: &Rc<Local>, arrival: Arrival) {
+    let (session, stream, read_ahead) = Session::begin(local, arrival);
+    let limits = session.running.limits(&session.frontend.model.common);
+    let mut client = ClientConnection::new(stream, limits);
+    client.inbound.prepend(&read_ahead);
+    drop(read_ahead);
+    let mut exchange = Exchange::new(session.running.head_limits);
+    exchange.times.idle_from = session.accepted;
+    let mut kept = Kept::None;
+    loop {
+        let next = one(&session, &mut client, &mut exchange, &mut kept).await;
+        match next {
+            Next::Keep => exchange.begin_next(),
+            Next::Close => {
+                drop(kept);
+                answer::close(&session, &mut client).await;
+                return;
+            }
+            Next::Drop => return,
+        }
+    }
+}
+
+/// One exchange, from the wait for its request to its log line.
+async fn one(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    kept: &mut Kept,
+) -> Next {
+    match receive::request(session, client, exchange).await {
+        Ok(()) => {}
+        Err(receive::Nothing::Silent) => return Next::Drop,
+        Err(receive::Nothing::Stopped(stop)) => {
+            return answer::stopped(session, client, exchange, stop).await;
+        }
+    }
+    if let Some(status) = monitor::asked(session, exchange) {
+        return answer::monitor(session, client, exchange, status).await;
+    }
+    count_request(session);
+    match carry(session, client, exchange, kept).await {
+        Ok(next) => {
+            journal::exchange_ended(session, exchange);
+            next
+        }
+        Err(stop) => answer::stopped(session, client, exchange, stop).await,
+    }
+}
+
+/// From a whole request to the end of its response.
+async fn carry(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    kept: &mut Kept,
+) -> Result<Next, Stop> {
+    route::choose(session, exchange)?;
+    let _in_backend = InBackend::enter(session, exchange);
+    receive::buffer_body(session, client, exchange).await?;
+    prepare::request(session, exchange)?;
+    let mut plan = reach::Plan::new(session, client, exchange);
+    loop {
+        let (seat, server) = reach::server(session, client, exchange, kept, &mut plan).await?;
+        match relay::exchange(session, client, exchange, server, &seat, &plan).await {
+            relay::End::Done { next, connection } => {
+                reach::put_back(exchange, &seat, connection, kept);
+                drop(seat);
+                return Ok(next);
+            }
+            relay::End::Again(reason) => {
+                plan.again(session, exchange, &seat, reason);
+                drop(seat);
+            }
+            relay::End::Stopped(stop) => return Err(stop),
+        }
+    }
+}
+
+/// Counts a request in its frontend and in the process.
+fn count_request(session: &Session) {
+    session.counters().requests.increment();
+    let process = &session.local.process;
+    process
+        .counters
+        .of(session.local.worker)
+        .requests
+        .increment();
+    session
+        .frontend
+        .state
+        .request_rate
+        .count(process.now_ms(), 1);
+}
+
+/// An exchange that counts in its backend while it lives.
+pub(crate) struct InBackend {
+    backend: Option<std::sync::Arc<ballast_engine::Backend>>,
+}
+
+impl InBackend {
+    /// Enters the backend the exchange chose.
+    pub(crate) fn enter(session: &Session, exchange: &Exchange) -> Self {
+        let backend = exchange.backend.clone();
+        if let Some(backend) = &backend {
+            let state = &backend.state;
+            let now = session.local.process.now_ms();
+            state.sessions.enter();
+            state.session_rate.count(now, 1);
+            state
+                .last_session_ms
+                .store(u64::from(now), std::sync::atomic::Ordering::Relaxed);
+            let counters = state.counters.of(session.local.worker);
+            counters.sessions.increment();
+            if backend.is_http() {
+                counters.requests.increment();
+            }
+        }
+        Self { backend }
+    }
+}
+
+impl Drop for InBackend {
+    fn drop(&mut self) {
+        if let Some(backend) = &self.backend {
+            backend.state.sessions.leave();
+        }
+    }
+}

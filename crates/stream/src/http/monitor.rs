@@ -1,0 +1,27 @@
+//! `monitor-uri`: probes of the balancer itself, answered here.
+
+use crate::exchange::Exchange;
+use crate::session::Session;
+use crate::view::View;
+
+/// The status to answer a probe with; `None` when the request is none
+/// (configuration manual, "monitor-uri" and "monitor fail").
+pub(crate) fn asked(session: &Session, exchange: &Exchange) -> Option<u16> {
+    let monitor = &session.frontend.model.monitor;
+    let uri = monitor.uri.as_ref()?;
+    if exchange.request.target() != uri.as_bytes() {
+        return None;
+    }
+    let view = View::new(session, exchange);
+    let fails = session.local.with_memory(|memory| {
+        monitor
+            .fail
+            .iter()
+            .any(|condition| condition.holds(&view, &mut memory.scratch))
+    });
+    Some(if fails || session.local.process.stopping() {
+        503
+    } else {
+        200
+    })
+}

@@ -1,0 +1,232 @@
+//! Makes the request what the server shall see, as far as that does not depend on the server.
+
+use std::net::IpAddr;
+
+use ballast_message::{ConnectionOptions, NoRoom, Version, remove_connection_options};
+use ballast_model::{ForwardFor, Forwarded, ForwardedNode};
+
+use super::Stop;
+use crate::ending::{Cause, Phase};
+use crate::exchange::Exchange;
+use crate::persistence;
+use crate::session::Session;
+use crate::view::View;
+
+/// Applies the options that change a request on its way.
+pub(crate) fn request(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
+    change(session, exchange).map_err(|NoRoom| {
+        exchange.count(session.local.worker, |counters| {
+            counters.failed_rewrites.increment()
+        });
+        Stop::page(500, Cause::Proxy, Phase::Request)
+    })
+}
+
+fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
+    let hop = ConnectionOptions {
+        close: true,
+        keep_alive: true,
+        upgrade: false,
+    };
+    remove_connection_options(exchange.request.fields_mut(), hop)?;
+    unique_id(session, exchange)?;
+    let Some(backend) = exchange.backend.clone() else {
+        return Ok(());
+    };
+    let (front, back) = (&session.frontend.model.common, &backend.model.common);
+    let path = &session.path;
+    let ip = |address: Option<std::net::SocketAddr>| address.map(|address| address.ip());
+    // The backend's name for the header wins; either side alone asks for it.
+    let forward_for = back.forward_for.as_ref().or(front.forward_for.as_ref());
+    if let Some(option) = forward_for {
+        let exempt = [&front.forward_for, &back.forward_for]
+            .into_iter()
+            .flatten()
+            .any(|option| {
+                option
+                    .except
+                    .zip(ip(path.source))
+                    .is_some_and(|(net, ip)| net.contains(ip))
+            });
+        if !exempt {
+            add_address(option, ip(path.source), exchange)?;
+        }
+    }
+    let original_to = back.original_to.as_ref().or(front.original_to.as_ref());
+    if let Some(option) = original_to {
+        let exempt = [&front.original_to, &back.original_to]
+            .into_iter()
+            .flatten()
+            .any(|option| {
+                option
+                    .except
+                    .zip(ip(path.destination))
+                    .is_some_and(|(net, ip)| net.contains(ip))
+            });
+        if !exempt {
+            add_address(option, ip(path.destination), exchange)?;
+        }
+    }
+    if let Some(option) = &backend.model.forwarded {
+        let value = forwarded(option, session, exchange);
+        if !value.is_empty() {
+            exchange.request.fields_mut().add(b"forwarded", &value)?;
+        }
+    }
+    if let Some(cookie) = &backend.model.cookie {
+        persistence::hide_from_server(cookie, exchange.request.fields_mut())?;
+    }
+    // Last, so that it stands last: what becomes of the server's connection.
+    let stays = super::respond::server_stays(session, exchange);
+    if !stays && !backend.model.options.pretend_keepalive {
+        return exchange.request.fields_mut().add(b"connection", b"close");
+    }
+    if exchange.request.version() < Version::Http11 && exchange.client_options.keep_alive {
+        return exchange
+            .request
+            .fields_mut()
+            .add(b"connection", b"keep-alive");
+    }
+    Ok(())
+}
+
+fn add_address(
+    option: &ForwardFor,
+    address: Option<IpAddr>,
+    exchange: &mut Exchange,
+) -> Result<(), NoRoom> {
+    let Some(address) = address else {
+        return Ok(());
+    };
+    let name = option.header.to_ascii_lowercase();
+    let fields = exchange.request.fields_mut();
+    if option.if_none && fields.contains(name.as_bytes()) {
+        return Ok(());
+    }
+    let mut text = [0_u8; 64];
+    let written = write_into(&mut text, address);
+    fields.add(name.as_bytes(), &text[..written])
+}
+
+/// Writes an address without an allocation; how many bytes it took.
+fn write_into(text: &mut [u8; 64], address: IpAddr) -> usize {
+    use std::io::Write as _;
+    let mut room = text.as_mut_slice();
+    // 64 bytes hold every address: the longest IPv6 text has 45.
+    let _ = write!(room, "{}", address.to_canonical());
+    64 - room.len()
+}
+
+/// `unique-id-format` and `unique-id-header`.
+fn unique_id(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
+    let common = &session.frontend.model.common;
+    let Some(format) = &common.unique_id_format else {
+        return Ok(());
+    };
+    if exchange.unique_id.is_empty() {
+        let mut id = std::mem::take(&mut exchange.unique_id);
+        let view = View::new(session, exchange);
+        session.local.with_memory(|memory| {
+            format.render(&view, &mut memory.scratch, &mut id);
+        });
+        exchange.unique_id = id;
+    }
+    if let Some(name) = &common.unique_id_header {
+        let name = name.to_ascii_lowercase();
+        exchange
+            .request
+            .fields_mut()
+            .add(name.as_bytes(), &exchange.unique_id)?;
+    }
+    Ok(())
+}
+
+/// The value of `Forwarded:` (RFC 7239, section 4).
+fn forwarded(option: &Forwarded, session: &Session, exchange: &Exchange) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    let view = View::new(session, exchange);
+    let (source, destination) = (session.path.source, session.path.destination);
+    let mut part = |name: &str, value: String| {
+        if !out.is_empty() {
+            out.push(b';');
+        }
+        out.extend_from_slice(name.as_bytes());
+        out.push(b'=');
+        out.extend_from_slice(value.as_bytes());
+    };
+    if option.proto {
+        part("proto", "http".into());
+    }
+    if let Some(node) = &option.host {
+        let host = match node {
+            ForwardedNode::Connection => exchange
+                .request
+                .host()
+                .map(|host| String::from_utf8_lossy(host).into_owned()),
+            ForwardedNode::Expression(expr) => text_of(expr, &view, session),
+        };
+        host.into_iter()
+            .for_each(|host| part("host", quoted(&host)));
+    }
+    let pairs = [
+        ("by", &option.by, &option.by_port, destination),
+        ("for", &option.for_, &option.for_port, source),
+    ];
+    for (name, node, port_node, address) in pairs {
+        let Some(node) = node else { continue };
+        let port = port_node.as_ref().and_then(|node| match node {
+            ForwardedNode::Connection => address.map(|address| address.port().to_string()),
+            ForwardedNode::Expression(expr) => text_of(expr, &view, session),
+        });
+        let host = match node {
+            ForwardedNode::Connection => address.map(|address| address.ip().to_canonical()),
+            ForwardedNode::Expression(expr) => {
+                let text = text_of(expr, &view, session);
+                match text.map(|text| text.parse::<IpAddr>().map_err(|_| text)) {
+                    Some(Ok(ip)) => Some(ip),
+                    Some(Err(name_of_node)) => {
+                        let port = port
+                            .as_ref()
+                            .map_or(String::new(), |port| format!(":{port}"));
+                        part(name, quoted(&format!("{name_of_node}{port}")));
+                        continue;
+                    }
+                    None => None,
+                }
+            }
+        };
+        let Some(host) = host else { continue };
+        part(name, node_text(host, port.as_deref()));
+    }
+    out
+}
+
+/// A node as RFC 7239, section 6 has it: IPv6 between brackets, and quoted when it holds a
+/// colon.
+fn node_text(host: IpAddr, port: Option<&str>) -> String {
+    let host = match host {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    };
+    match port {
+        Some(port) => format!("\"{host}:{port}\""),
+        None if host.contains(':') => format!("\"{host}\""),
+        None => host,
+    }
+}
+
+/// A token as it is, anything else as a quoted string.
+fn quoted(text: &str) -> String {
+    if ballast_message::is_token(text.as_bytes()) {
+        text.to_owned()
+    } else {
+        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+    }
+}
+
+fn text_of(expr: &ballast_expr::Expr, view: &View<'_>, session: &Session) -> Option<String> {
+    session.local.with_memory(|memory| {
+        ballast_expr::eval(expr, view, &mut memory.scratch)?.append_to(&mut memory.text);
+        Some(String::from_utf8_lossy(&memory.text).into_owned())
+    })
+}

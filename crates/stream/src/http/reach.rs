@@ -1,0 +1,607 @@
+//! A connection to a server: which one, the wait for a place, the connecting, the retries.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballast_balance::{Ask, HashType, domain_only, uri_key, url_param};
+use ballast_engine::{Backend, Server, UseServerTarget, hash_type};
+use ballast_expr::Value;
+use ballast_message::BodyLength;
+use ballast_model::{Balance, RetryOn};
+use ballast_mux::{ClientConnection, ReadError, ServerConnection};
+use ballast_net::Kind;
+use ballast_upstream::{ConnectError, Line, Order, Refusal, Seat, connect, pool};
+
+use super::{Kept, Stop};
+use crate::ending::{Cause, Phase};
+use crate::exchange::Exchange;
+use crate::persistence::{self, ClientCookie};
+use crate::session::Session;
+use crate::view::View;
+
+/// A server's connection that waits for its client's next request.
+pub(crate) struct KeptConnection {
+    server: Arc<Server>,
+    connection: ServerConnection,
+}
+
+/// A connection to carry an exchange on.
+pub(crate) struct Reached {
+    /// The connection.
+    pub(crate) connection: ServerConnection,
+    /// Whether it had carried an exchange before, and may have been closed behind our back.
+    pub(crate) reused: bool,
+}
+
+/// Why an exchange is tried once more.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Again {
+    /// A connection that had rested was closed by its server meanwhile: nobody's fault, and
+    /// no try is spent.
+    Stale,
+    /// What the response was, or its absence, is named by `retry-on`.
+    Response,
+}
+
+/// What is tried, and how often still.
+pub(crate) struct Plan {
+    /// The server it belongs to.
+    wanted: Option<usize>,
+    /// The request goes to that server whatever happens.
+    insists: bool,
+    /// The server it belongs to was found by a cookie or a rule.
+    direct: bool,
+    hash: Option<u32>,
+    avoid: Option<u32>,
+    tries_left: u32,
+    /// The last failure was a connection that did not come to be.
+    connect_failed: bool,
+    /// A stale connection was met: take a new one.
+    fresh: bool,
+    /// The body is here and may be sent again.
+    pub(crate) replay: Option<Vec<u8>>,
+    /// What may be retried after the request was sent.
+    pub(crate) retry_on: Option<RetryOn>,
+}
+
+/// The longest wait before the same server is tried again (configuration manual, "retries").
+const TURN_AROUND: Duration = Duration::from_secs(1);
+
+impl Plan {
+    /// What the request asks for: a server by its cookie or by a rule, or any.
+    pub(crate) fn new(
+        session: &Session,
+        client: &ClientConnection,
+        exchange: &mut Exchange,
+    ) -> Self {
+        let mut plan = Self {
+            wanted: None,
+            insists: false,
+            direct: false,
+            hash: None,
+            avoid: None,
+            tries_left: 0,
+            connect_failed: false,
+            fresh: false,
+            replay: None,
+            retry_on: None,
+        };
+        let Some(backend) = exchange.backend.clone() else {
+            return plan;
+        };
+        plan.tries_left = backend.model.retry_count_max;
+        if backend.model.retry_on.after_send() {
+            plan.replay = whole_body(client, exchange);
+            plan.retry_on = plan
+                .replay
+                .is_some()
+                .then(|| backend.model.retry_on.clone());
+        }
+        plan.wanted = by_cookie(&backend, exchange);
+        if plan.wanted.is_none() {
+            plan.wanted = by_rule(session, &backend, exchange);
+        }
+        plan.direct = plan.wanted.is_some();
+        if backend.is_keyed() {
+            let body = client.inbound.bytes();
+            plan.hash = key(session, &backend, exchange, body);
+        }
+        plan
+    }
+
+    /// Notes that the exchange is tried again.
+    pub(crate) fn again(
+        &mut self,
+        session: &Session,
+        exchange: &mut Exchange,
+        seat: &Seat,
+        reason: Again,
+    ) {
+        self.fresh = true;
+        if reason == Again::Response {
+            self.failed(session, exchange, seat, false);
+        }
+        exchange.response.clear();
+        exchange.has_response = false;
+        exchange.times.answered = None;
+    }
+
+    /// Whether another try is left.
+    fn may_try_again(&self) -> bool {
+        self.tries_left > 0
+    }
+
+    /// Whether the request can be sent a second time as it is.
+    pub(crate) fn may_resend(&self, exchange: &Exchange) -> bool {
+        self.replay.is_some() || exchange.request_body == BodyLength::None
+    }
+
+    /// Whether a response of this status is thrown away for another try.
+    pub(crate) fn wants_again(&self, status: u16) -> bool {
+        let Some(retry_on) = &self.retry_on else {
+            return false;
+        };
+        self.may_try_again() && retry_on.statuses.contains(&status)
+    }
+
+    /// Whether no response, or a broken one, is worth another try.
+    pub(crate) fn wants_again_after(&self, error: &ReadError, silent: bool) -> bool {
+        let Some(retry_on) = &self.retry_on else {
+            return false;
+        };
+        let named = match error {
+            ReadError::TimedOut => retry_on.response_timeout,
+            ReadError::Closed | ReadError::Broken(_) if silent => retry_on.empty_response,
+            ReadError::Closed | ReadError::Broken(_) | ReadError::Malformed(_) => {
+                retry_on.junk_response
+            }
+        };
+        named && self.may_try_again()
+    }
+
+    /// Spends a try, and chooses whether another server gets the next.
+    fn failed(
+        &mut self,
+        session: &Session,
+        exchange: &mut Exchange,
+        seat: &Seat,
+        connecting: bool,
+    ) {
+        let Some(backend) = exchange.backend.clone() else {
+            return;
+        };
+        self.tries_left = self.tries_left.saturating_sub(1);
+        self.connect_failed = connecting;
+        exchange.tally.retries += 1;
+        exchange.count(session.local.worker, |counters| {
+            counters.retries.increment()
+        });
+        if self.redispatches(&backend, exchange.tally.retries) {
+            self.wanted = None;
+            self.direct = false;
+            self.connect_failed = false;
+            self.avoid = u32::try_from(seat.place()).ok();
+            exchange.tally.redispatched = true;
+            exchange.count(session.local.worker, |counters| {
+                counters.redispatches.increment()
+            });
+            if exchange.client_cookie == ClientCookie::Valid {
+                exchange.client_cookie = ClientCookie::Down;
+            }
+        } else {
+            self.wanted = Some(seat.place());
+        }
+    }
+
+    /// Whether the n-th retry may go elsewhere (configuration manual, "option redispatch").
+    fn redispatches(&self, backend: &Backend, retry: u32) -> bool {
+        let Some(option) = backend.model.redispatch else {
+            return false;
+        };
+        if self.insists {
+            return false;
+        }
+        let (interval, max) = (option.interval, i64::from(backend.model.retry_count_max));
+        let retry = i64::from(retry);
+        let by_interval = match interval {
+            0 => false,
+            1.. => retry % i64::from(interval) == 0,
+            _ => {
+                let period = max + 1 + i64::from(interval);
+                period > 0 && retry % period == 0
+            }
+        };
+        let takes_turns = matches!(
+            backend.model.balance,
+            Balance::RoundRobin | Balance::StaticRoundRobin
+        );
+        by_interval || (!self.direct && takes_turns && backend.usable_servers().0 > 1)
+    }
+}
+
+/// A copy of the request's body, when all of it is here already.
+fn whole_body(client: &ClientConnection, exchange: &Exchange) -> Option<Vec<u8>> {
+    let bytes = client.inbound.bytes();
+    match exchange.request_body {
+        BodyLength::None | BodyLength::Known(0) => Some(Vec::new()),
+        BodyLength::Known(length) => {
+            let length = usize::try_from(length).ok()?;
+            bytes.get(..length).map(<[u8]>::to_vec)
+        }
+        _ => None,
+    }
+}
+
+/// The server that the persistence cookie names.
+fn by_cookie(backend: &Backend, exchange: &mut Exchange) -> Option<usize> {
+    let rules = backend.model.cookie.as_ref()?;
+    let received = persistence::received(rules, exchange.request.fields())?;
+    if received.server.is_empty() && rules.mode == ballast_model::CookieMode::Prefix {
+        exchange.client_cookie = ClientCookie::Invalid;
+        return None;
+    }
+    let now = crate::local::time_of(std::time::SystemTime::now())
+        .secs
+        .unsigned_abs();
+    if let Err(aged) = received.age(rules, now) {
+        exchange.client_cookie = aged;
+        return None;
+    }
+    exchange.cookie_first_given = received.first_given();
+    exchange.cookie_needs_refresh = received.needs_refresh(rules);
+    let Some(place) = backend.server_of_cookie(received.server) else {
+        exchange.client_cookie = ClientCookie::Invalid;
+        return None;
+    };
+    let usable = backend.servers[place].state.is_usable();
+    if usable || backend.model.options.persist {
+        exchange.client_cookie = if usable {
+            ClientCookie::Valid
+        } else {
+            ClientCookie::Down
+        };
+        return Some(place);
+    }
+    exchange.client_cookie = ClientCookie::Down;
+    None
+}
+
+/// The server that a `use-server` rule names.
+fn by_rule(session: &Session, backend: &Backend, exchange: &Exchange) -> Option<usize> {
+    if backend.use_servers.is_empty() {
+        return None;
+    }
+    let view = View::new(session, exchange);
+    for rule in &backend.use_servers {
+        let place = session.local.with_memory(|memory| {
+            let holds = rule
+                .condition
+                .as_ref()
+                .is_none_or(|condition| condition.holds(&view, &mut memory.scratch));
+            if !holds {
+                return None;
+            }
+            match &rule.target {
+                UseServerTarget::Server(place) => Some(*place),
+                UseServerTarget::Dynamic(format) => {
+                    format.render(&view, &mut memory.scratch, &mut memory.text);
+                    backend.server_named(std::str::from_utf8(&memory.text).ok()?)
+                }
+            }
+        });
+        if let Some(place) = place.filter(|place| backend.servers[*place].state.is_usable()) {
+            return Some(place);
+        }
+    }
+    None
+}
+
+/// The hash that the balancing goes by; `None` when the request has no such key.
+fn key(session: &Session, backend: &Backend, exchange: &Exchange, body: &[u8]) -> Option<u32> {
+    let hashing: HashType = hash_type(&backend.model);
+    let request = &exchange.request;
+    match &backend.model.balance {
+        Balance::Source => Some(hashing.of_source(session.path.source_ip()?)),
+        Balance::Uri(key) => {
+            let options = ballast_balance::UriKey {
+                depth_max: key.depth_max.unwrap_or(0),
+                len_bytes_max: key.length_max.unwrap_or(0) as usize,
+                path_only: key.path_only,
+                whole: key.whole,
+            };
+            Some(hashing.of_bytes(uri_key(request.target(), options)))
+        }
+        Balance::UrlParam { name, check_post } => {
+            let found = url_param(request.target(), name.as_bytes()).or_else(|| {
+                let post = *check_post && exchange.method == ballast_message::Method::Post;
+                post.then(|| ballast_balance::post_param(body, name.as_bytes()))
+                    .flatten()
+            });
+            found.map(|value| hashing.of_bytes(value))
+        }
+        Balance::Header {
+            name,
+            domain_only: domain,
+        } => {
+            let name = name.to_ascii_lowercase();
+            let value = request.fields().values(name.as_bytes()).next()?;
+            let value = if *domain { domain_only(value) } else { value };
+            Some(hashing.of_bytes(value))
+        }
+        Balance::Hash(expr) => {
+            let view = View::new(session, exchange);
+            session.local.with_memory(|memory| {
+                Some(
+                    match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
+                        Value::Int(number) => hashing.of_number(number),
+                        value => {
+                            value.append_to(&mut memory.text);
+                            hashing.of_bytes(&memory.text)
+                        }
+                    },
+                )
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Takes a place at a server and a connection to it.
+pub(crate) async fn server(
+    session: &Session,
+    client: &ClientConnection,
+    exchange: &mut Exchange,
+    kept: &mut Kept,
+    plan: &mut Plan,
+) -> Result<(Seat, Reached), Stop> {
+    let backend =
+        exchange
+            .backend
+            .clone()
+            .ok_or(Stop::page(500, Cause::Internal, Phase::Connect))?;
+    loop {
+        let seat = seat(session, client, exchange, &backend, plan).await?;
+        exchange.times.seated = Some(ballast_worker::now());
+        exchange.server = Some(Arc::clone(seat.server()));
+        count_session(session, &backend, &seat, plan);
+        if let Some(reached) = rested(session, exchange, &backend, &seat, kept, plan) {
+            note_connected(exchange, &reached);
+            return Ok((seat, reached));
+        }
+        match open(session, exchange, &backend, &seat).await {
+            Ok(connection) => {
+                let counters = seat.server().state.counters.of(session.local.worker);
+                counters.connects.increment();
+                let reached = Reached {
+                    connection,
+                    reused: false,
+                };
+                note_connected(exchange, &reached);
+                return Ok((seat, reached));
+            }
+            Err(failure) => {
+                exchange.times.connected = None;
+                if !plan.may_try_again() || !failure.may_retry {
+                    exchange.count(session.local.worker, |counters| {
+                        counters.failed_connections.increment()
+                    });
+                    return Err(failure.stop);
+                }
+                plan.failed(session, exchange, &seat, true);
+                exchange.server = None;
+                drop(seat);
+                if plan.connect_failed {
+                    let connect = backend.model.timeouts.connect.unwrap_or(TURN_AROUND);
+                    ballast_worker::sleep(connect.min(TURN_AROUND)).await;
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a place, as long as the queue may take and the client stays.
+async fn seat(
+    session: &Session,
+    client: &ClientConnection,
+    exchange: &mut Exchange,
+    backend: &Arc<Backend>,
+    plan: &Plan,
+) -> Result<Seat, Stop> {
+    let avoid = plan.avoid;
+    let order = Order {
+        wanted: plan.wanted,
+        insists: plan.insists,
+        ask: Ask {
+            avoid: avoid.as_slice(),
+            hash: plan.hash,
+            random: session.local.random(),
+        },
+    };
+    let mut line = Line::default();
+    let timeouts = &backend.model.timeouts;
+    let patience = timeouts.queue.or(timeouts.connect);
+    session.downward.set_after(patience);
+    let taking = Seat::take(backend, &order, &mut line);
+    let gives_up = gives_up(session, backend);
+    let outcome = session
+        .downward
+        .guard(unless_gone(client, gives_up, taking))
+        .await;
+    exchange.tally.server_queue = line.server;
+    exchange.tally.backend_queue = line.backend;
+    let failed = |stop: Stop| {
+        exchange.count(session.local.worker, |counters| {
+            counters.failed_connections.increment()
+        });
+        stop
+    };
+    match outcome {
+        Ok(Some(Ok(seat))) => Ok(seat),
+        Ok(Some(Err(Refusal::NoServer))) => {
+            Err(failed(Stop::page(503, Cause::Server, Phase::Connect)))
+        }
+        Ok(Some(Err(Refusal::QueueFull))) => {
+            Err(failed(Stop::page(503, Cause::Server, Phase::Queue)))
+        }
+        Ok(None) => {
+            exchange.count(session.local.worker, |counters| {
+                counters.client_aborts.increment()
+            });
+            Err(Stop::silent(Cause::Client, Phase::Queue))
+        }
+        Err(_) => Err(failed(Stop::page(503, Cause::ServerTimeout, Phase::Queue))),
+    }
+}
+
+/// Whether a client that closes gives up its request (`option abortonclose`).
+pub(crate) fn gives_up(session: &Session, backend: &Backend) -> bool {
+    let common = [&session.frontend.model.common, &backend.model.common];
+    common
+        .iter()
+        .any(|common| common.abort_on_close == Some(true))
+}
+
+/// Waits for `work`; `None` when the client closed meanwhile and that matters.
+pub(crate) async fn unless_gone<T>(
+    client: &ClientConnection,
+    matters: bool,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    if !matters {
+        return Some(work.await);
+    }
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|cx| {
+        if let std::task::Poll::Ready(done) = work.as_mut().poll(cx) {
+            return std::task::Poll::Ready(Some(done));
+        }
+        client.stream.poll_read_closed(cx).map(|_| None)
+    })
+    .await
+}
+
+fn count_session(session: &Session, backend: &Backend, seat: &Seat, plan: &Plan) {
+    let state = &seat.server().state;
+    let now = session.local.process.now_ms();
+    state.session_rate.count(now, 1);
+    state
+        .last_session_ms
+        .store(u64::from(now), std::sync::atomic::Ordering::Relaxed);
+    let counters = state.counters.of(session.local.worker);
+    counters.sessions.increment();
+    if backend.is_http() {
+        counters.requests.increment();
+    }
+    if !plan.direct {
+        counters.chosen.increment();
+        backend
+            .state
+            .counters
+            .of(session.local.worker)
+            .chosen
+            .increment();
+    }
+}
+
+/// A connection that rests: the client's own, or one of the pool.
+fn rested(
+    session: &Session,
+    exchange: &Exchange,
+    backend: &Backend,
+    seat: &Seat,
+    kept: &mut Kept,
+    plan: &Plan,
+) -> Option<Reached> {
+    let server = seat.server();
+    if let Some(own) = kept.take() {
+        let same = Arc::ptr_eq(&own.server.state, &server.state);
+        if same && own.connection.is_reusable() && !plan.fresh {
+            return Some(Reached {
+                connection: own.connection,
+                reused: true,
+            });
+        }
+        own.server.state.connections.leave();
+    }
+    if plan.fresh {
+        return None;
+    }
+    let connection = pool::take(backend, server, exchange.first)?;
+    server
+        .state
+        .counters
+        .of(session.local.worker)
+        .reuses
+        .increment();
+    Some(Reached {
+        connection,
+        reused: true,
+    })
+}
+
+/// A connection that did not come to be, and what to make of it.
+struct Failure {
+    stop: Stop,
+    may_retry: bool,
+}
+
+async fn open(
+    session: &Session,
+    exchange: &mut Exchange,
+    backend: &Arc<Backend>,
+    seat: &Seat,
+) -> Result<ServerConnection, Failure> {
+    let limits = session.running.limits(&backend.model.common);
+    let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
+    session.downward.set_after(backend.model.timeouts.connect);
+    let opening = connect(backend, seat.server(), &session.path, unique_id, limits);
+    let may_retry = backend.model.retry_on.conn_failure;
+    match session.downward.guard(opening).await {
+        Ok(Ok(connection)) => {
+            seat.server().state.connections.enter();
+            Ok(connection)
+        }
+        Ok(Err(ConnectError::Refused(error))) if error.kind().is_local_resource() => Err(Failure {
+            stop: Stop::page(503, Cause::Resource, Phase::Connect),
+            may_retry: error.kind() != Kind::Descriptors && may_retry,
+        }),
+        Ok(Err(error)) => Err(Failure {
+            stop: Stop::page(503, Cause::Server, Phase::Connect),
+            may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
+        }),
+        Err(_) => Err(Failure {
+            stop: Stop::page(503, Cause::ServerTimeout, Phase::Connect),
+            may_retry,
+        }),
+    }
+}
+
+fn note_connected(exchange: &mut Exchange, reached: &Reached) {
+    exchange.times.connected = Some(ballast_worker::now());
+    exchange.reused = reached.reused;
+}
+
+/// Puts a connection that is still good where the next exchange will find it.
+pub(crate) fn put_back(
+    exchange: &Exchange,
+    seat: &Seat,
+    connection: Option<ServerConnection>,
+    kept: &mut Kept,
+) {
+    let server = seat.server();
+    let Some(connection) = connection else {
+        server.state.connections.leave();
+        return;
+    };
+    let Some(backend) = &exchange.backend else {
+        return;
+    };
+    if pool::shares(backend, server) {
+        pool::give(server, connection, ballast_worker::now());
+    } else {
+        *kept = Some(KeptConnection {
+            server: Arc::clone(server),
+            connection,
+        });
+    }
+}

@@ -1,0 +1,171 @@
+//! The request: waiting for it, receiving its head, and its body where that has to come first.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use ballast_message::{BodyLength, Version};
+use ballast_mux::{ClientConnection, ReadError, Wait};
+
+use super::{Stop, capture};
+use crate::ending::{Cause, Phase};
+use crate::exchange::Exchange;
+use crate::session::Session;
+
+/// No request came.
+pub(crate) enum Nothing {
+    /// And nothing need be said of it.
+    Silent,
+    /// It was cut short or broken.
+    Stopped(Stop),
+}
+
+/// Waits for a request and receives its head.
+pub(crate) async fn request(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+) -> Result<(), Nothing> {
+    let before = client.inbound.total_bytes() - client.inbound.bytes().len() as u64;
+    let wait = Wait::until(&session.upward, first_byte_until(session, exchange));
+    if let Err(error) = client.first_byte(&wait).await {
+        return Err(nothing(session, exchange, &error));
+    }
+    let begun = ballast_worker::now();
+    exchange.times.begun = Some(begun);
+    exchange.times.begun_at = Some(SystemTime::now());
+    let wait = Wait::until(&session.upward, head_until(session, exchange, begun));
+    let received = match client.request(&wait, &mut exchange.request).await {
+        Ok(received) => received,
+        Err(error) => {
+            return Err(Nothing::Stopped(broken(session, &error)));
+        }
+    };
+    exchange.times.received = Some(ballast_worker::now());
+    exchange.tally.bytes_in =
+        client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
+    session.counters().bytes_in.add(exchange.tally.bytes_in);
+    exchange.has_request = true;
+    exchange.method = exchange.request.method();
+    exchange.request_body = received.body;
+    exchange.client_options = received.options;
+    exchange.keep_client = received.persistent && !session.local.process.stopping();
+    exchange.tally.request_number = session.local.process.next_request_number();
+    note_line(session, exchange);
+    capture::request(session, exchange);
+    Ok(())
+}
+
+fn timeouts(session: &Session) -> (Option<Duration>, Option<Duration>) {
+    let timeouts = &session.frontend.model.timeouts;
+    let request = timeouts.http_request.or(timeouts.client);
+    (request, timeouts.http_keep_alive.or(request))
+}
+
+/// The first request has its whole time from the accept on; later ones may be waited for as
+/// long as a connection may idle.
+fn first_byte_until(session: &Session, exchange: &Exchange) -> Option<Instant> {
+    let (request, idle) = timeouts(session);
+    if exchange.first {
+        request.map(|request| session.accepted + session.handshake + request)
+    } else {
+        idle.map(|idle| exchange.times.idle_from + idle)
+    }
+}
+
+fn head_until(session: &Session, exchange: &Exchange, begun: Instant) -> Option<Instant> {
+    let (request, _) = timeouts(session);
+    if exchange.first {
+        request.map(|request| session.accepted + session.handshake + request)
+    } else {
+        request.map(|request| begun + request)
+    }
+}
+
+/// The connection ended before a request began.
+fn nothing(session: &Session, exchange: &Exchange, error: &ReadError) -> Nothing {
+    if !exchange.first || session.frontend.model.options.ignore_probes {
+        return Nothing::Silent;
+    }
+    Nothing::Stopped(match error {
+        ReadError::TimedOut => {
+            session.counters().failed_requests.increment();
+            Stop::page(408, Cause::ClientTimeout, Phase::Request)
+        }
+        _ => {
+            session.counters().failed_requests.increment();
+            Stop::page(400, Cause::Client, Phase::Request)
+        }
+    })
+}
+
+/// A request began and did not become whole.
+fn broken(session: &Session, error: &ReadError) -> Stop {
+    session.counters().failed_requests.increment();
+    match error {
+        ReadError::TimedOut => Stop::page(408, Cause::ClientTimeout, Phase::Request),
+        ReadError::Closed | ReadError::Broken(_) => Stop::page(400, Cause::Client, Phase::Request),
+        ReadError::Malformed(rule) => Stop::page(rule.status(), Cause::Proxy, Phase::Request),
+    }
+}
+
+/// Keeps the request line for the log, as long as it may be.
+fn note_line(session: &Session, exchange: &mut Exchange) {
+    let uri_bytes_max = session.running.tune().log_uri_bytes as usize;
+    let (line, request) = (&mut exchange.line, &exchange.request);
+    line.extend_from_slice(request.method_token());
+    line.push(b' ');
+    line.extend_from_slice(request.target());
+    line.push(b' ');
+    line.extend_from_slice(match request.version() {
+        Version::Http09 => b"HTTP/0.9",
+        Version::Http10 => b"HTTP/1.0",
+        Version::Http11 => b"HTTP/1.1",
+        Version::Http2 => b"HTTP/2.0",
+        Version::Http3 => b"HTTP/3.0",
+    });
+    line.truncate(uri_bytes_max.saturating_sub(1));
+}
+
+/// `option http-buffer-request`: waits until the body, or as much of it as fits a buffer, is
+/// there.
+pub(crate) async fn buffer_body(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &Exchange,
+) -> Result<(), Stop> {
+    let wanted = session.frontend.model.common.buffer_request
+        || exchange
+            .backend
+            .as_ref()
+            .is_some_and(|backend| backend.model.common.buffer_request);
+    let length = match exchange.request_body {
+        BodyLength::Known(length) => length,
+        BodyLength::Chunked => u64::MAX,
+        _ => return Ok(()),
+    };
+    if !wanted {
+        return Ok(());
+    }
+    let (request, _) = timeouts(session);
+    let until = request.map(|request| ballast_worker::now() + request);
+    let wait = Wait::until(&session.upward, until);
+    while (client.inbound.bytes().len() as u64) < length
+        && !client.inbound.is_full()
+        && !client.inbound.holds_whole_body()
+    {
+        match client.inbound.receive(&client.stream, &wait).await {
+            Ok(0) | Err(ReadError::Closed | ReadError::Broken(_)) => {
+                session.counters().failed_requests.increment();
+                return Err(Stop::page(400, Cause::Client, Phase::Request));
+            }
+            Ok(_) => {}
+            Err(ReadError::TimedOut) => {
+                session.counters().failed_requests.increment();
+                return Err(Stop::page(408, Cause::ClientTimeout, Phase::Request));
+            }
+            Err(ReadError::Malformed(rule)) => {
+                return Err(Stop::page(rule.status(), Cause::Proxy, Phase::Request));
+            }
+        }
+    }
+    Ok(())
+}

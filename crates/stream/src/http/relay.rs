@@ -1,0 +1,315 @@
+//! One exchange with a server: the request goes out while the response may already come in.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Instant;
+
+use ballast_mux::{
+    ClientConnection, Inbound, Outbound, ReadError, RelayError, ServerConnection, Wait, relay,
+};
+use ballast_upstream::Seat;
+use ballast_worker::Stream;
+
+use super::reach::{Again, Plan, Reached};
+use super::respond::{self, Outcome};
+use super::{Next, Stop};
+use crate::ending::{Cause, Phase};
+use crate::exchange::Exchange;
+use crate::session::Session;
+use crate::tunnel::{Side, Way, carry};
+
+/// How an exchange with a server ended.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would be an allocation per request"
+)]
+pub(crate) enum End {
+    /// The response was carried, or as much of it as was possible.
+    Done {
+        /// What becomes of the client's connection.
+        next: Next,
+        /// The server's connection, when it may carry another exchange.
+        connection: Option<ServerConnection>,
+    },
+    /// Nothing of a response went to the client, and it is worth another try.
+    Again(Again),
+    /// Nothing of a response went to the client, and there is none to come.
+    Stopped(Stop),
+}
+
+/// Sends the request and brings the response.
+pub(crate) async fn exchange(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    reached: Reached,
+    seat: &Seat,
+    plan: &Plan,
+) -> End {
+    let Reached {
+        mut connection,
+        reused,
+    } = reached;
+    let before = (
+        client.outbound.total_bytes(),
+        connection.outbound.total_bytes(),
+    );
+    connection.begin_request(&exchange.request, exchange.request_body);
+    let outcome = {
+        let uploading = Cell::new(Some(ballast_worker::now()));
+        let (server_stream, responses, server_out) = connection.split();
+        let upload = upload(
+            session,
+            exchange
+                .backend
+                .as_ref()
+                .and_then(|backend| backend.model.timeouts.server),
+            (&mut client.inbound, &client.stream),
+            (server_out, server_stream),
+            plan.replay.as_deref(),
+            &uploading,
+        );
+        let respond = respond::respond(
+            session,
+            exchange,
+            respond::Down {
+                client: &client.stream,
+                out: &mut client.outbound,
+                server: server_stream,
+                responses,
+                uploading: &uploading,
+            },
+            respond::Chances { reused, plan },
+        );
+        both(upload, respond).await
+    };
+    let sent = client.outbound.total_bytes() - before.0;
+    count_bytes(
+        session,
+        exchange,
+        sent,
+        connection.outbound.total_bytes() - before.1,
+    );
+    match outcome {
+        Both::Answered(Outcome::Carried { keep_server }, uploaded) => {
+            let whole = uploaded && client.inbound.body_is_done();
+            let next = if exchange.keep_client && whole {
+                Next::Keep
+            } else {
+                Next::Close
+            };
+            let reusable = keep_server && whole && connection.inbound.bytes().is_empty();
+            End::Done {
+                next,
+                connection: reusable.then_some(connection),
+            }
+        }
+        Both::Answered(Outcome::Tunnel, _) => {
+            tunnel(session, client, &mut connection, exchange).await;
+            End::Done {
+                next: Next::Close,
+                connection: None,
+            }
+        }
+        Both::Answered(Outcome::Again(reason), _) => {
+            leave(seat);
+            End::Again(reason)
+        }
+        Both::Answered(Outcome::Stopped(stop), _) => {
+            leave(seat);
+            End::Stopped(stop)
+        }
+        Both::Answered(Outcome::Broken, _) => End::Done {
+            next: Next::Drop,
+            connection: None,
+        },
+        Both::ClientFailed(error) => {
+            leave(seat);
+            End::Stopped(client_failed(session, exchange, &error))
+        }
+    }
+}
+
+/// The server's connection is given up.
+fn leave(seat: &Seat) {
+    seat.server().state.connections.leave();
+}
+
+fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {
+    exchange.tally.bytes_out += down;
+    session.counters().bytes_out.add(down);
+    let body = up.saturating_sub(exchange.tally.bytes_in);
+    exchange.tally.bytes_in = exchange.tally.bytes_in.max(up);
+    session.counters().bytes_in.add(body);
+    exchange.count(session.local.worker, |counters| {
+        counters.bytes_out.add(down);
+        counters.bytes_in.add(up);
+    });
+}
+
+/// The client failed while it was sending its body.
+fn client_failed(session: &Session, exchange: &mut Exchange, error: &ReadError) -> Stop {
+    exchange.count(session.local.worker, |counters| {
+        counters.client_aborts.increment()
+    });
+    session.counters().failed_requests.increment();
+    let begun = exchange.has_response;
+    let (status, cause) = match error {
+        ReadError::TimedOut => (408, Cause::ClientTimeout),
+        ReadError::Malformed(rule) => (rule.status(), Cause::Proxy),
+        ReadError::Closed | ReadError::Broken(_) => (400, Cause::Client),
+    };
+    if begun {
+        Stop::silent(cause, Phase::Data)
+    } else {
+        Stop::page(status, cause, Phase::Data)
+    }
+}
+
+/// What came first.
+enum Both {
+    /// The response came to its end; whether the request had, too.
+    Answered(Outcome, bool),
+    /// The client failed before.
+    ClientFailed(ReadError),
+}
+
+/// Runs the two directions side by side. The response decides the end: a server may answer
+/// before it has read everything, or close its side of the request and answer all the same.
+async fn both(
+    upload: impl Future<Output = Result<(), RelayError>>,
+    respond: impl Future<Output = Outcome>,
+) -> Both {
+    let mut upload = pin!(upload);
+    let mut respond = pin!(respond);
+    let mut uploaded = None;
+    let mut answered = None;
+    poll_fn(|cx| {
+        if uploaded.is_none()
+            && let Poll::Ready(result) = upload.as_mut().poll(cx)
+        {
+            match result {
+                Err(RelayError::From(error)) if answered.is_none() => {
+                    return Poll::Ready(Both::ClientFailed(error));
+                }
+                result => uploaded = Some(result.is_ok()),
+            }
+        }
+        if answered.is_none()
+            && let Poll::Ready(outcome) = respond.as_mut().poll(cx)
+        {
+            if !matches!(outcome, Outcome::Carried { .. }) {
+                return Poll::Ready(Both::Answered(outcome, uploaded == Some(true)));
+            }
+            answered = Some(outcome);
+        }
+        match (uploaded, answered.take()) {
+            (Some(whole), Some(outcome)) => Poll::Ready(Both::Answered(outcome, whole)),
+            (_, outcome) => {
+                answered = outcome;
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
+
+/// Sends the request's head, gathered already, and its body.
+async fn upload(
+    session: &Session,
+    server_patience: Option<std::time::Duration>,
+    (from, client): (&mut Inbound, &Stream),
+    (to, server): (&mut Outbound, &Stream),
+    replay: Option<&[u8]>,
+    uploading: &Cell<Option<Instant>>,
+) -> Result<(), RelayError> {
+    let deadline = &session.upward;
+    let client_wait = Wait::each(deadline, session.frontend.model.timeouts.client);
+    let server_wait = Wait::each(deadline, server_patience);
+    let result = match replay {
+        Some(body) => again(from, body, to, server, &server_wait).await,
+        None => {
+            let progress = |_| uploading.set(Some(ballast_worker::now()));
+            relay(
+                (from, client, &client_wait),
+                (to, server, &server_wait),
+                progress,
+            )
+            .await
+        }
+    };
+    uploading.set(None);
+    result
+}
+
+/// Sends a body that was kept, so that it can be sent again; what was received of it is done
+/// with.
+async fn again(
+    from: &mut Inbound,
+    body: &[u8],
+    to: &mut Outbound,
+    server: &Stream,
+    wait: &Wait<'_>,
+) -> Result<(), RelayError> {
+    while let ballast_mux::Piece::Data(_, consumed) = from.piece().map_err(RelayError::From)? {
+        from.consume(consumed);
+    }
+    to.body(server, wait, body).await.map_err(RelayError::To)?;
+    to.end_body(None);
+    to.flush(server, wait).await.map_err(RelayError::To)
+}
+
+/// Another protocol took over (101, or 2xx to CONNECT): bytes both ways from here on.
+async fn tunnel(
+    session: &Session,
+    client: &mut ClientConnection,
+    server: &mut ServerConnection,
+    exchange: &mut Exchange,
+) {
+    let front = &session.frontend.model.timeouts;
+    let back = exchange
+        .backend
+        .as_ref()
+        .map(|backend| backend.model.timeouts)
+        .unwrap_or_default();
+    let client_side = Side::new(
+        &client.stream,
+        back.tunnel.or(front.client),
+        front.client_fin,
+    );
+    let server_side = Side::new(&server.stream, back.tunnel.or(back.server), back.server_fin);
+    let worker = session.local.worker;
+    let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
+    let ways = (
+        Way {
+            inbound: &mut client.inbound,
+            outbound: &mut server.outbound,
+            deadline: &session.upward,
+        },
+        Way {
+            inbound: &mut server.inbound,
+            outbound: &mut client.outbound,
+            deadline: &session.downward,
+        },
+    );
+    let counts = (
+        |bytes: usize| {
+            up.set(up.get() + bytes as u64);
+            session.counters().bytes_in.add(bytes as u64);
+        },
+        |bytes: usize| {
+            down.set(down.get() + bytes as u64);
+            session.counters().bytes_out.add(bytes as u64);
+        },
+    );
+    let ending = carry((&client_side, &server_side), ways, counts).await;
+    exchange.ending.note(ending.cause, ending.phase);
+    exchange.tally.bytes_in += up.get();
+    exchange.tally.bytes_out += down.get();
+    exchange.count(worker, |counters| {
+        counters.bytes_in.add(up.get());
+        counters.bytes_out.add(down.get());
+    });
+}

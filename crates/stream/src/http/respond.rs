@@ -1,0 +1,349 @@
+//! The response: its head judged, changed and passed on, its body carried.
+
+use std::cell::Cell;
+use std::time::{Instant, SystemTime};
+
+use ballast_message::{BodyLength, Method, NoRoom, Version};
+use ballast_model::ConnectionMode;
+use ballast_mux::{Answer, Outbound, ReadError, RelayError, Responses, Wait, WriteError, relay};
+use ballast_worker::Stream;
+
+use super::answer::connection_field;
+use super::reach::{Again, Plan};
+use super::{Stop, capture};
+use crate::ending::{Cause, Phase};
+use crate::exchange::Exchange;
+use crate::journal;
+use crate::persistence::{self, ClientCookie};
+use crate::session::Session;
+
+/// How a response went.
+pub(crate) enum Outcome {
+    /// The client has all of it.
+    Carried {
+        /// Whether the server takes another request on this connection.
+        keep_server: bool,
+    },
+    /// The head was passed on, and what follows is no HTTP.
+    Tunnel,
+    /// The client has nothing of it, and another try is worth while.
+    Again(Again),
+    /// The client has nothing of it.
+    Stopped(Stop),
+    /// The client has a part of it; the exchange's ending says whose fault it is.
+    Broken,
+}
+
+/// The way from the server to the client.
+pub(crate) struct Down<'a> {
+    /// The client's socket.
+    pub(crate) client: &'a Stream,
+    /// What goes to the client.
+    pub(crate) out: &'a mut Outbound,
+    /// The server's socket.
+    pub(crate) server: &'a Stream,
+    /// What comes from the server.
+    pub(crate) responses: Responses<'a>,
+    /// When the request's body last moved; `None` once it is sent.
+    pub(crate) uploading: &'a Cell<Option<Instant>>,
+}
+
+/// What may be tried again.
+pub(crate) struct Chances<'a> {
+    /// The connection had rested and may have been closed behind our back.
+    pub(crate) reused: bool,
+    /// What `retry-on` names, and how many tries are left.
+    pub(crate) plan: &'a Plan,
+}
+
+/// Receives the response and carries it to the client.
+pub(crate) async fn respond(
+    session: &Session,
+    exchange: &mut Exchange,
+    mut down: Down<'_>,
+    chances: Chances<'_>,
+) -> Outcome {
+    let answer = match head(session, exchange, &mut down, &chances).await {
+        Ok(answer) => answer,
+        Err(outcome) => return outcome,
+    };
+    if chances.plan.wants_again(exchange.response.status()) {
+        return Outcome::Again(Again::Response);
+    }
+    note(session, exchange);
+    let length = match shape(session, exchange, &answer) {
+        Ok(length) => length,
+        Err(NoRoom) => {
+            exchange.count(session.local.worker, |counters| {
+                counters.failed_rewrites.increment()
+            });
+            return Outcome::Stopped(Stop::page(502, Cause::Proxy, Phase::Headers));
+        }
+    };
+    if length == BodyLength::Tunnel {
+        down.out.bodiless_response(&exchange.response);
+        journal::response_known(session, exchange);
+        return match down.out.flush(down.client, &client_wait(session)).await {
+            Ok(()) => Outcome::Tunnel,
+            Err(error) => broken_to(session, exchange, &error, Phase::Data),
+        };
+    }
+    down.out.begin_response(&exchange.response, length);
+    journal::response_known(session, exchange);
+    body(session, exchange, &mut down, &answer).await
+}
+
+fn client_wait(session: &Session) -> Wait<'_> {
+    Wait::each(&session.downward, session.frontend.model.timeouts.client)
+}
+
+fn server_wait<'s>(session: &'s Session, exchange: &Exchange) -> Wait<'s> {
+    let patience = exchange
+        .backend
+        .as_ref()
+        .and_then(|backend| backend.model.timeouts.server);
+    Wait::each(&session.downward, patience)
+}
+
+/// Waits for the final head; interim ones are passed on.
+async fn head(
+    session: &Session,
+    exchange: &mut Exchange,
+    down: &mut Down<'_>,
+    chances: &Chances<'_>,
+) -> Result<Answer, Outcome> {
+    let received_before = down.responses.inbound.total_bytes();
+    loop {
+        let wait = server_wait(session, exchange);
+        let patience = wait.each;
+        let answer = await_head(session, exchange, down, &wait).await;
+        match answer {
+            Some(Ok(answer)) if answer.interim => {
+                if exchange.request.version() >= Version::Http11 {
+                    down.out.bodiless_response(&exchange.response);
+                    let sent = down.out.flush(down.client, &client_wait(session)).await;
+                    sent.map_err(|error| broken_to(session, exchange, &error, Phase::Headers))?;
+                }
+            }
+            Some(Ok(answer)) => return Ok(answer),
+            Some(Err(ReadError::TimedOut)) if still_uploading(down, patience) => {}
+            Some(Err(error)) => {
+                let silent = down.responses.inbound.total_bytes() == received_before;
+                return Err(failed(session, exchange, chances, &error, silent));
+            }
+            None => {
+                exchange.count(session.local.worker, |counters| {
+                    counters.client_aborts.increment()
+                });
+                return Err(Outcome::Stopped(Stop::page(
+                    400,
+                    Cause::Client,
+                    Phase::Headers,
+                )));
+            }
+        }
+    }
+}
+
+/// One head from the server; `None` when the client closed meanwhile and that matters.
+async fn await_head(
+    session: &Session,
+    exchange: &mut Exchange,
+    down: &mut Down<'_>,
+    wait: &Wait<'_>,
+) -> Option<Result<Answer, ReadError>> {
+    let gives_up = exchange
+        .backend
+        .as_ref()
+        .is_some_and(|backend| super::reach::gives_up(session, backend));
+    let method = exchange.method;
+    let answer = down
+        .responses
+        .answer(down.server, wait, method, &mut exchange.response);
+    if !gives_up {
+        return Some(answer.await);
+    }
+    let mut answer = std::pin::pin!(answer);
+    std::future::poll_fn(|cx| {
+        if let std::task::Poll::Ready(done) = answer.as_mut().poll(cx) {
+            return std::task::Poll::Ready(Some(done));
+        }
+        if down.uploading.get().is_some() {
+            // While the body comes the other direction notices.
+            return std::task::Poll::Pending;
+        }
+        down.client.poll_read_closed(cx).map(|_| None)
+    })
+    .await
+}
+
+/// A server need not answer before it has the request: its time runs from the last byte sent.
+fn still_uploading(down: &Down<'_>, patience: Option<std::time::Duration>) -> bool {
+    match (down.uploading.get(), patience) {
+        (Some(moved), Some(patience)) => moved + patience > ballast_worker::now(),
+        _ => false,
+    }
+}
+
+/// No response came, or a broken one. What to make of it.
+fn failed(
+    session: &Session,
+    exchange: &mut Exchange,
+    chances: &Chances<'_>,
+    error: &ReadError,
+    silent: bool,
+) -> Outcome {
+    let closed = matches!(error, ReadError::Closed | ReadError::Broken(_));
+    if chances.reused && closed && silent && chances.plan.may_resend(exchange) {
+        return Outcome::Again(Again::Stale);
+    }
+    if chances.plan.wants_again_after(error, silent) {
+        return Outcome::Again(Again::Response);
+    }
+    exchange.count(session.local.worker, |counters| {
+        counters.failed_responses.increment()
+    });
+    let stop = match error {
+        ReadError::TimedOut => Stop::page(504, Cause::ServerTimeout, Phase::Headers),
+        ReadError::Closed | ReadError::Broken(_) => Stop::page(502, Cause::Server, Phase::Headers),
+        ReadError::Malformed(_) => Stop::page(502, Cause::Proxy, Phase::Headers),
+    };
+    Outcome::Stopped(stop)
+}
+
+/// Counts and captures a final response.
+fn note(session: &Session, exchange: &mut Exchange) {
+    exchange.times.answered = Some(ballast_worker::now());
+    exchange.has_response = true;
+    let status = exchange.response.status();
+    exchange.tally.status = i32::from(status);
+    session.counters().count_status(status);
+    exchange.count(session.local.worker, |counters| {
+        counters.count_status(status)
+    });
+    capture::response(session, exchange);
+}
+
+/// Makes the response what the client shall see, and says how its body is framed.
+fn shape(
+    session: &Session,
+    exchange: &mut Exchange,
+    answer: &Answer,
+) -> Result<BodyLength, NoRoom> {
+    cookie(exchange)?;
+    if answer.body == BodyLength::Tunnel {
+        return Ok(BodyLength::Tunnel);
+    }
+    let common = &session.frontend.model.common;
+    let mut length = answer.body;
+    if length == BodyLength::Chunked && exchange.request.version() < Version::Http11 {
+        // A client of HTTP/1.0 does not know chunks (RFC 9112, section 6.1).
+        exchange.response.fields_mut().remove(b"transfer-encoding");
+        length = BodyLength::UntilClose;
+    }
+    let keeps = exchange.keep_client
+        && length != BodyLength::UntilClose
+        && common.connection_mode != ConnectionMode::Close
+        && !session.local.process.stopping();
+    exchange.keep_client = keeps;
+    connection_field(&mut exchange.response, exchange.request.version(), !keeps)?;
+    Ok(length)
+}
+
+/// The persistence cookie.
+fn cookie(exchange: &mut Exchange) -> Result<(), NoRoom> {
+    let Some(backend) = exchange.backend.clone() else {
+        return Ok(());
+    };
+    let Some(rules) = &backend.model.cookie else {
+        return Ok(());
+    };
+    let server = exchange.server.clone();
+    let value = server.as_ref().and_then(|server| server.cookie.as_deref());
+    let answer = persistence::Answer {
+        server: value.map(str::as_bytes),
+        client: exchange.client_cookie,
+        same_server: exchange.client_cookie == ClientCookie::Valid,
+        refresh: exchange.cookie_needs_refresh,
+        first_given: exchange.cookie_first_given,
+        post: exchange.method == Method::Post,
+        now: crate::local::time_of(SystemTime::now()).secs.unsigned_abs(),
+    };
+    exchange.server_cookie = persistence::answer(rules, &answer, exchange.response.fields_mut())?;
+    Ok(())
+}
+
+/// Carries the body.
+async fn body(
+    session: &Session,
+    exchange: &mut Exchange,
+    down: &mut Down<'_>,
+    answer: &Answer,
+) -> Outcome {
+    let from_wait = server_wait(session, exchange);
+    let to_wait = client_wait(session);
+    let result = relay(
+        (down.responses.inbound, down.server, &from_wait),
+        (down.out, down.client, &to_wait),
+        |_| {},
+    )
+    .await;
+    match result {
+        Ok(()) => Outcome::Carried {
+            keep_server: answer.persistent && server_stays(session, exchange),
+        },
+        Err(RelayError::From(error)) => broken_from(session, exchange, &error),
+        Err(RelayError::To(error)) => {
+            let phase = if down.responses.inbound.body_is_done() {
+                Phase::Last
+            } else {
+                Phase::Data
+            };
+            broken_to(session, exchange, &error, phase)
+        }
+    }
+}
+
+/// Whether the mode of the two proxies lets the server's connection live.
+pub(crate) fn server_stays(session: &Session, exchange: &Exchange) -> bool {
+    let front = session.frontend.model.common.connection_mode;
+    let back = exchange
+        .backend
+        .as_ref()
+        .map_or(ConnectionMode::KeepAlive, |backend| {
+            backend.model.common.connection_mode
+        });
+    front.max(back) == ConnectionMode::KeepAlive
+}
+
+/// The server failed in the middle of a body.
+fn broken_from(session: &Session, exchange: &mut Exchange, error: &ReadError) -> Outcome {
+    exchange.count(session.local.worker, |counters| {
+        counters.server_aborts.increment()
+    });
+    let cause = match error {
+        ReadError::TimedOut => Cause::ServerTimeout,
+        ReadError::Closed | ReadError::Broken(_) => Cause::Server,
+        ReadError::Malformed(_) => Cause::Proxy,
+    };
+    exchange.ending.note(cause, Phase::Data);
+    Outcome::Broken
+}
+
+/// The client failed in the middle of a response.
+fn broken_to(
+    session: &Session,
+    exchange: &mut Exchange,
+    error: &WriteError,
+    phase: Phase,
+) -> Outcome {
+    exchange.count(session.local.worker, |counters| {
+        counters.client_aborts.increment()
+    });
+    let cause = match error {
+        WriteError::TimedOut => Cause::ClientTimeout,
+        WriteError::Broken(_) => Cause::Client,
+    };
+    exchange.ending.note(cause, phase);
+    Outcome::Broken
+}

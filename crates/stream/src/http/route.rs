@@ -1,0 +1,58 @@
+//! Which backend: `use_backend` rules in order, then `default_backend`.
+
+use std::sync::Arc;
+
+use ballast_engine::RouteTarget;
+
+use super::Stop;
+use crate::ending::{Cause, Phase};
+use crate::exchange::Exchange;
+use crate::session::Session;
+use crate::view::View;
+
+/// Chooses the backend of the exchange.
+pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
+    let place = backend(session, exchange).ok_or(Stop::page(503, Cause::Server, Phase::Connect))?;
+    exchange.backend = Some(Arc::clone(&session.running.generation.backends[place]));
+    Ok(())
+}
+
+/// The backend that an exchange goes to, as its place in the generation.
+pub(crate) fn backend(session: &Session, exchange: &Exchange) -> Option<usize> {
+    let frontend = &session.frontend;
+    if frontend.routes.is_empty() {
+        return frontend.default_backend;
+    }
+    let view = View::new(session, exchange);
+    for route in &frontend.routes {
+        let found = session.local.with_memory(|memory| {
+            let holds = route
+                .condition
+                .as_ref()
+                .is_none_or(|condition| condition.holds(&view, &mut memory.scratch));
+            if !holds {
+                return Found::Next;
+            }
+            match &route.target {
+                RouteTarget::Backend(place) => Found::Backend(Some(*place)),
+                RouteTarget::Dynamic(format) => {
+                    format.render(&view, &mut memory.scratch, &mut memory.text);
+                    let name = std::str::from_utf8(&memory.text).unwrap_or_default();
+                    Found::Backend(session.running.generation.backend_named(name))
+                }
+            }
+        });
+        match found {
+            Found::Next => {}
+            Found::Backend(Some(place)) => return Some(place),
+            // A computed name that is nobody's: the default backend, not the next rule.
+            Found::Backend(None) => break,
+        }
+    }
+    frontend.default_backend
+}
+
+enum Found {
+    Next,
+    Backend(Option<usize>),
+}

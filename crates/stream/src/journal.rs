@@ -1,0 +1,101 @@
+//! The access log: one line per exchange, when and as the frontend wants it.
+
+use ballast_expr::LogFormat;
+use ballast_log::{Level, LineText};
+
+use crate::exchange::Exchange;
+use crate::session::Session;
+use crate::view::View;
+
+/// Writes the line of an exchange that has ended, unless it was written already or is not
+/// wanted.
+pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
+    exchange.times.ended = Some(ballast_worker::now());
+    if exchange.logged {
+        return;
+    }
+    let wanted = &session.frontend.model.log;
+    let silent =
+        exchange.tally.bytes_in == 0 && exchange.tally.bytes_out == 0 && nothing_came(exchange);
+    if wanted.skip_null && silent {
+        return;
+    }
+    if wanted.skip_normal && is_normal(session, exchange) {
+        return;
+    }
+    write(session, exchange, false);
+}
+
+/// Writes the line early, as soon as the response is known (`option logasap`).
+pub(crate) fn response_known(session: &Session, exchange: &mut Exchange) {
+    if session.frontend.model.log.as_soon_as_possible && !exchange.logged {
+        write(session, exchange, true);
+    }
+}
+
+fn nothing_came(exchange: &Exchange) -> bool {
+    !exchange.has_request && exchange.times.begun.is_none()
+}
+
+/// Whether nothing about it is worth a look (configuration manual, "option dontlog-normal"):
+/// no error, timeout, retry, redispatch, nor a 5xx status.
+fn is_normal(session: &Session, exchange: &Exchange) -> bool {
+    let failed = if session.frontend.is_http() {
+        exchange.tally.status < 0 || exchange.tally.status >= 500
+    } else {
+        false
+    };
+    exchange.ending.is_normal() && !failed && exchange.tally.retries == 0
+}
+
+fn write(session: &Session, exchange: &mut Exchange, asap: bool) {
+    exchange.logged = true;
+    let Some(Some(set)) = session.running.frontend_logs.get(session.frontend.place) else {
+        return;
+    };
+    let wanted = &session.frontend.model.log;
+    let error = !is_normal(session, exchange);
+    let level = if wanted.separate_errors && error {
+        Level::Err
+    } else {
+        Level::Info
+    };
+    if !set.wants(level) {
+        return;
+    }
+    exchange.tally.log_counter = session.frontend.state.next_log_number();
+    let format = match &wanted.error_format {
+        Some(format) if error && !exchange.ending.is_normal() => Some(format),
+        _ => wanted
+            .format
+            .as_ref()
+            .or(session.running.default_log_format.as_ref()),
+    };
+    let view = View::for_log(session, exchange, asap);
+    session.local.with_memory(|memory| {
+        let Some(format) = format else { return };
+        format.render(&view, &mut memory.scratch, &mut memory.text);
+        memory.text.truncate(set.message_bytes_max());
+        let mut log = session.local.log.borrow_mut();
+        match structured(wanted.structured_data.as_ref(), &view, &mut memory.scratch) {
+            Some(data) => {
+                let text = LineText {
+                    structured_data: &data,
+                    message: &memory.text,
+                };
+                log.emit_structured(set, level, text);
+            }
+            None => log.emit(set, level, &memory.text),
+        }
+    });
+}
+
+fn structured(
+    format: Option<&LogFormat>,
+    view: &View<'_>,
+    scratch: &mut ballast_expr::Scratch,
+) -> Option<Vec<u8>> {
+    let mut data = Vec::new();
+    format?.render(view, scratch, &mut data);
+    Some(data)
+}

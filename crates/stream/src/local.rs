@@ -1,0 +1,183 @@
+//! What a worker needs at hand to carry exchanges.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ballast_engine::{Generation, Process};
+use ballast_expr::{DEFAULT_LOG_FORMAT, LogFormat, Scratch, Time, Usage};
+use ballast_log::{LogSet, WorkerLog};
+use ballast_message::HeadLimits;
+use ballast_model as model;
+use ballast_mux::Limits;
+
+/// A generation as a worker runs it, with the log targets of its proxies opened.
+#[derive(Debug)]
+pub struct Running {
+    /// What was compiled.
+    pub generation: Arc<Generation>,
+    /// The targets of each frontend, by its place; `None` for one without.
+    pub frontend_logs: Vec<Option<Arc<LogSet>>>,
+    /// The bounds of heads.
+    pub head_limits: HeadLimits,
+    /// The line of a frontend that asks for none of the others.
+    pub(crate) default_log_format: Option<LogFormat>,
+    /// The bounds of messages from clients, per leniency of the proxy.
+    codec_limits: Limits,
+}
+
+impl Running {
+    /// Puts a generation and its opened targets together.
+    pub fn new(generation: Arc<Generation>, frontend_logs: Vec<Option<Arc<LogSet>>>) -> Self {
+        let tune = &generation.config.global.tune;
+        let head_bytes = tune
+            .buffer_bytes
+            .saturating_sub(tune.rewrite_bytes)
+            .max(256) as usize;
+        Self {
+            head_limits: HeadLimits {
+                field_count_max: u32::from(tune.header_count_max),
+                head_bytes_max: tune.buffer_bytes,
+            },
+            default_log_format: LogFormat::parse(DEFAULT_LOG_FORMAT, Usage::Log).ok(),
+            codec_limits: Limits {
+                head_bytes_max: head_bytes,
+                ..Limits::default()
+            },
+            generation,
+            frontend_logs,
+        }
+    }
+
+    /// The bounds of messages that come to a proxy.
+    pub fn limits(&self, common: &model::Common) -> Limits {
+        Limits {
+            lenient: common.accept_invalid,
+            ..self.codec_limits
+        }
+    }
+
+    /// `tune.*`.
+    pub fn tune(&self) -> &model::Tune {
+        &self.generation.config.global.tune
+    }
+}
+
+/// What a worker has at hand. One per worker, shared by its tasks.
+#[derive(Debug)]
+pub struct Local {
+    /// The worker's number, from 0.
+    pub worker: usize,
+    /// The process.
+    pub process: Arc<Process>,
+    /// Where log lines leave.
+    pub log: RefCell<WorkerLog>,
+    /// The machine's name, as logs show it.
+    pub hostname: String,
+    /// The process's number.
+    pub pid: u32,
+    running: RefCell<Rc<Running>>,
+    memory: RefCell<Memory>,
+    random: Cell<u64>,
+    /// The quarter of an hour that the offset from UTC was asked for, and the offset.
+    utc_offset: Cell<(i64, i32)>,
+}
+
+/// Memory lent to one evaluation after the other.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// For samples that have to be computed.
+    pub scratch: Scratch,
+    /// For what is being written.
+    pub text: Vec<u8>,
+}
+
+impl Local {
+    /// The desk of one worker.
+    pub fn new(
+        worker: usize,
+        process: Arc<Process>,
+        log: WorkerLog,
+        hostname: String,
+        running: Rc<Running>,
+    ) -> Self {
+        let seed = nanoseconds() ^ ((worker as u64 + 1) << 56);
+        Self {
+            worker,
+            process,
+            log: RefCell::new(log),
+            hostname,
+            pid: std::process::id(),
+            running: RefCell::new(running),
+            memory: RefCell::default(),
+            random: Cell::new(seed | 1),
+            utc_offset: Cell::new((i64::MIN, 0)),
+        }
+    }
+
+    /// What runs now.
+    pub fn running(&self) -> Rc<Running> {
+        Rc::clone(&self.running.borrow())
+    }
+
+    /// Goes over to another generation. Exchanges under way finish under their own.
+    pub fn run(&self, running: Rc<Running>) {
+        *self.running.borrow_mut() = running;
+    }
+
+    /// Lends the worker's memory, cleared. Not to be held across a wait.
+    pub fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+        match self.memory.try_borrow_mut() {
+            Ok(mut memory) => {
+                memory.scratch.clear();
+                memory.text.clear();
+                work(&mut memory)
+            }
+            // An evaluation within an evaluation: rare, and better slow than wrong.
+            Err(_) => work(&mut Memory::default()),
+        }
+    }
+
+    /// Seconds that local time is ahead of UTC. Zones change on the quarter of an hour, so the
+    /// system is asked once for each.
+    pub(crate) fn utc_offset_seconds(&self, unix_seconds: i64) -> i32 {
+        let quarter = unix_seconds.div_euclid(900);
+        let (known, offset) = self.utc_offset.get();
+        if known == quarter {
+            return offset;
+        }
+        let offset = ballast_net::local_time(unix_seconds).utc_offset_s;
+        self.utc_offset.set((quarter, offset));
+        offset
+    }
+
+    /// A random number (xorshift64*): for balancing and sampling, not for secrets.
+    pub fn random(&self) -> u64 {
+        let mut state = self.random.get();
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        self.random.set(state);
+        state.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+}
+
+/// The wall clock as expressions know it.
+pub(crate) fn time_of(moment: SystemTime) -> Time {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time {
+        secs: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+        micros: since.subsec_micros(),
+    }
+}
+
+fn nanoseconds() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    since
+        .as_secs()
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(u64::from(since.subsec_nanos()))
+}

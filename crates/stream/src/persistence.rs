@@ -1,0 +1,462 @@
+//! The persistence cookie: read on the way in, written on the way out.
+//!
+//! The source is the manual's "cookie" (configuration manual, section 4.2) and what HAProxy
+//! was seen to answer. What happened is told by two letters, the third and fourth of the
+//! termination state.
+
+use std::time::Duration;
+
+use ballast_message::{Fields, NoRoom, trim_ows};
+use ballast_model::{CookieMode, CookiePersistence};
+
+/// What the client's cookie was worth: the third letter of the termination state.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum ClientCookie {
+    /// `N`: there was none.
+    #[default]
+    None,
+    /// `I`: it names no server.
+    Invalid,
+    /// `D`: it names a server that is down.
+    Down,
+    /// `V`: it names a server that was used.
+    Valid,
+    /// `E`: it is older than `maxidle`.
+    Expired,
+    /// `O`: it was first given longer ago than `maxlife`.
+    Old,
+}
+
+/// What was done to the server's cookie: the fourth letter of the termination state.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) enum ServerCookie {
+    /// `N`: none came, none was added.
+    #[default]
+    None,
+    /// `P`: the server's own was left alone.
+    Provided,
+    /// `I`: one was inserted.
+    Inserted,
+    /// `U`: one was inserted to refresh its dates.
+    Updated,
+    /// `R`: the server's was rewritten or prefixed.
+    Rewritten,
+    /// `D`: the server's was deleted.
+    Deleted,
+}
+
+impl ClientCookie {
+    /// The letter of the termination state.
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Self::None => b'N',
+            Self::Invalid => b'I',
+            Self::Down => b'D',
+            Self::Valid => b'V',
+            Self::Expired => b'E',
+            Self::Old => b'O',
+        }
+    }
+}
+
+impl ServerCookie {
+    /// The letter of the termination state.
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Self::None => b'N',
+            Self::Provided => b'P',
+            Self::Inserted => b'I',
+            Self::Updated => b'U',
+            Self::Rewritten => b'R',
+            Self::Deleted => b'D',
+        }
+    }
+}
+
+/// What stands between a server's name and the application's own value in `prefix` mode.
+const PREFIX_DELIMITER: u8 = b'~';
+/// What stands between a server's name and the dates of `maxidle` and `maxlife`.
+const DATE_DELIMITER: u8 = b'|';
+
+/// The client's persistence cookie, taken apart.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Received<'a> {
+    /// The part that names a server.
+    pub server: &'a [u8],
+    /// When the client was last seen, in seconds of the wall clock.
+    last_seen: Option<u64>,
+    /// When the cookie was first given, in seconds of the wall clock.
+    first_given: Option<u64>,
+}
+
+/// The first persistence cookie of a request.
+pub(crate) fn received<'a>(cookie: &CookiePersistence, fields: &'a Fields) -> Option<Received<'a>> {
+    fields
+        .iter()
+        .filter(|field| field.name == b"cookie")
+        .flat_map(|field| pairs(field.value))
+        .find(|pair| pair.name == cookie.name.as_bytes())
+        .map(|pair| take_apart(cookie, pair.value))
+}
+
+fn take_apart<'a>(cookie: &CookiePersistence, value: &'a [u8]) -> Received<'a> {
+    let whole = Received {
+        server: value,
+        last_seen: None,
+        first_given: None,
+    };
+    match cookie.mode {
+        CookieMode::Prefix => match value.iter().position(|&byte| byte == PREFIX_DELIMITER) {
+            Some(end) => Received {
+                server: &value[..end],
+                ..whole
+            },
+            // Without the delimiter the value is the application's own.
+            None => Received {
+                server: b"",
+                ..whole
+            },
+        },
+        _ => {
+            let mut parts = value.split(|&byte| byte == DATE_DELIMITER);
+            let server = parts.next().unwrap_or(value);
+            let mut date = || parts.next().and_then(decode_date);
+            Received {
+                server,
+                last_seen: date(),
+                first_given: date(),
+            }
+        }
+    }
+}
+
+impl Received<'_> {
+    /// Whether the dates still allow the cookie at `now` (seconds of the wall clock).
+    pub(crate) fn age(&self, cookie: &CookiePersistence, now: u64) -> Result<(), ClientCookie> {
+        if let (Some(limit), Some(seen)) = (cookie.idle_max, self.last_seen)
+            && outside(seen, limit, now)
+        {
+            return Err(ClientCookie::Expired);
+        }
+        if let (Some(limit), Some(given)) = (cookie.life_max, self.first_given)
+            && outside(given, limit, now)
+        {
+            return Err(ClientCookie::Old);
+        }
+        Ok(())
+    }
+
+    /// When the cookie was first given, in seconds of the wall clock.
+    pub(crate) fn first_given(&self) -> Option<u64> {
+        self.first_given
+    }
+
+    /// Whether it lacks a date that the configuration now asks for, or carries dates that it
+    /// has to refresh.
+    pub(crate) fn needs_refresh(&self, cookie: &CookiePersistence) -> bool {
+        cookie.idle_max.is_some() || (cookie.life_max.is_some() && self.first_given.is_none())
+    }
+}
+
+/// Outside `limit` before `now`, or from a clock that is a day ahead of ours.
+fn outside(date: u64, limit: Duration, now: u64) -> bool {
+    const CLOCK_SKEW_SECONDS: u64 = 86_400;
+    date + limit.as_secs() < now || date > now + CLOCK_SKEW_SECONDS
+}
+
+/// Makes the request what the server should see: the cookie gone (`indirect`), or without
+/// its prefix.
+///
+/// # Errors
+/// None in practice: values only shrink. [`NoRoom`] is passed on all the same.
+pub(crate) fn hide_from_server(
+    cookie: &CookiePersistence,
+    fields: &mut Fields,
+) -> Result<(), NoRoom> {
+    let strip = cookie.mode == CookieMode::Prefix;
+    let hide = cookie.indirect && cookie.mode == CookieMode::Insert;
+    if !strip && !hide {
+        return Ok(());
+    }
+    let mut at = 0;
+    while let Some(field) = fields.field(at) {
+        if field.name != b"cookie" || !pairs(field.value).any(|pair| pair.is(cookie)) {
+            at += 1;
+            continue;
+        }
+        let value = without_our_part(cookie, strip, field.value);
+        if value.is_empty() {
+            fields.remove_at(at);
+        } else {
+            fields.replace_value(at, &value)?;
+            at += 1;
+        }
+    }
+    Ok(())
+}
+
+fn without_our_part(cookie: &CookiePersistence, strip: bool, value: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(value.len());
+    for pair in pairs(value) {
+        let ours = pair.is(cookie);
+        if ours && !strip {
+            continue;
+        }
+        if !kept.is_empty() {
+            kept.extend_from_slice(b"; ");
+        }
+        let prefix = pair.value.iter().position(|&byte| byte == PREFIX_DELIMITER);
+        match prefix {
+            Some(end) if ours => {
+                kept.extend_from_slice(pair.name);
+                kept.push(b'=');
+                kept.extend_from_slice(&pair.value[end + 1..]);
+            }
+            _ => kept.extend_from_slice(pair.whole),
+        }
+    }
+    kept
+}
+
+/// What the response has to be told about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer<'a> {
+    /// The cookie value that stands for the server; `None` when the server has none.
+    pub server: Option<&'a [u8]>,
+    /// What the client's cookie was worth.
+    pub client: ClientCookie,
+    /// Whether the client's cookie named the server that answered.
+    pub same_server: bool,
+    /// Whether the client's cookie has dates to refresh.
+    pub refresh: bool,
+    /// When the client's cookie was first given, in seconds of the wall clock.
+    pub first_given: Option<u64>,
+    /// Whether the request was a POST.
+    pub post: bool,
+    /// Seconds of the wall clock.
+    pub now: u64,
+}
+
+/// Writes the persistence cookie into a response.
+///
+/// # Errors
+/// [`NoRoom`] when the head would grow beyond its limit; the response is then not to be sent.
+pub(crate) fn answer(
+    cookie: &CookiePersistence,
+    answer: &Answer<'_>,
+    fields: &mut Fields,
+) -> Result<ServerCookie, NoRoom> {
+    let mut done = rewrite_servers_own(cookie, answer, fields)?;
+    let Some(server) = answer.server else {
+        return Ok(done);
+    };
+    if cookie.mode != CookieMode::Insert
+        || (cookie.postonly && !answer.post)
+        || (cookie.preserve && done == ServerCookie::Provided)
+    {
+        return Ok(done);
+    }
+    let known = answer.same_server && answer.client == ClientCookie::Valid;
+    if known && !answer.refresh {
+        return Ok(done);
+    }
+    fields.add(b"set-cookie", &set_cookie(cookie, server, answer))?;
+    done = if known {
+        ServerCookie::Updated
+    } else {
+        ServerCookie::Inserted
+    };
+    if cookie.nocache && is_cacheable(fields) {
+        fields.add(b"cache-control", b"private")?;
+    }
+    Ok(done)
+}
+
+fn rewrite_servers_own(
+    cookie: &CookiePersistence,
+    answer: &Answer<'_>,
+    fields: &mut Fields,
+) -> Result<ServerCookie, NoRoom> {
+    let mut done = ServerCookie::None;
+    let mut at = 0;
+    while let Some(field) = fields.field(at) {
+        let ours = field.name == b"set-cookie"
+            && pairs(field.value)
+                .next()
+                .is_some_and(|pair| pair.is(cookie));
+        if !ours {
+            at += 1;
+            continue;
+        }
+        let postponed = cookie.postonly && !answer.post;
+        match (cookie.mode, answer.server) {
+            (CookieMode::Insert, _) if !cookie.preserve && !postponed => {
+                fields.remove_at(at);
+                done = ServerCookie::Deleted;
+                continue;
+            }
+            (CookieMode::Rewrite | CookieMode::Prefix, Some(server)) => {
+                let value = rewritten(cookie.mode, server, field.value);
+                fields.replace_value(at, &value)?;
+                done = ServerCookie::Rewritten;
+            }
+            _ => done = ServerCookie::Provided,
+        }
+        at += 1;
+    }
+    Ok(done)
+}
+
+/// `NAME=value; attributes` with the server's name in place of, or before, the value.
+fn rewritten(mode: CookieMode, server: &[u8], value: &[u8]) -> Vec<u8> {
+    let first_end = value
+        .iter()
+        .position(|&byte| byte == b';')
+        .unwrap_or(value.len());
+    let (first, attributes) = value.split_at(first_end);
+    let value_start = first
+        .iter()
+        .position(|&byte| byte == b'=')
+        .map_or(first.len(), |at| at + 1);
+    let mut out = Vec::with_capacity(value.len() + server.len() + 1);
+    out.extend_from_slice(&first[..value_start]);
+    out.extend_from_slice(server);
+    if mode == CookieMode::Prefix {
+        out.push(PREFIX_DELIMITER);
+        out.extend_from_slice(trim_ows(&first[value_start..]));
+    }
+    out.extend_from_slice(attributes);
+    out
+}
+
+fn set_cookie(cookie: &CookiePersistence, server: &[u8], answer: &Answer<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(64);
+    out.extend_from_slice(cookie.name.as_bytes());
+    out.push(b'=');
+    out.extend_from_slice(server);
+    if cookie.idle_max.is_some() || cookie.life_max.is_some() {
+        out.push(DATE_DELIMITER);
+        encode_date(answer.now, &mut out);
+        if cookie.life_max.is_some() {
+            out.push(DATE_DELIMITER);
+            encode_date(answer.first_given.unwrap_or(answer.now), &mut out);
+        }
+    }
+    out.extend_from_slice(b"; path=/");
+    for domain in &cookie.domains {
+        out.extend_from_slice(b"; domain=");
+        out.extend_from_slice(domain.as_bytes());
+    }
+    if cookie.httponly {
+        out.extend_from_slice(b"; HttpOnly");
+    }
+    if cookie.secure {
+        out.extend_from_slice(b"; Secure");
+    }
+    for attribute in &cookie.attributes {
+        out.extend_from_slice(b"; ");
+        out.extend_from_slice(attribute.as_bytes());
+    }
+    out
+}
+
+/// Whether a shared cache could keep the response: it says how long it stays fresh or how to
+/// validate it, and does not forbid it (RFC 9111, section 3).
+fn is_cacheable(fields: &Fields) -> bool {
+    let forbids = |value: &[u8]| {
+        [&b"private"[..], b"no-store", b"no-cache"]
+            .iter()
+            .any(|word| value.len() >= word.len() && value[..word.len()].eq_ignore_ascii_case(word))
+    };
+    let lives = |value: &[u8]| {
+        let has = |word: &[u8]| {
+            value
+                .get(..word.len())
+                .is_some_and(|v| v.eq_ignore_ascii_case(word))
+        };
+        has(b"max-age=") || has(b"s-maxage=")
+    };
+    !fields.values(b"cache-control").any(forbids)
+        && (fields.values(b"cache-control").any(lives)
+            || fields.contains(b"expires")
+            || fields.contains(b"etag")
+            || fields.contains(b"last-modified"))
+}
+
+// === dates ===
+
+/// Dates are five base64 digits of the wall clock in units of four seconds.
+const DATE_UNIT_SECONDS: u64 = 4;
+const DATE_DIGITS: usize = 5;
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+fn encode_date(seconds: u64, out: &mut Vec<u8>) {
+    let units = seconds.div_ceil(DATE_UNIT_SECONDS);
+    for digit in (0..DATE_DIGITS).rev() {
+        #[expect(clippy::cast_possible_truncation, reason = "six bits fit every usize")]
+        out.push(DIGITS[(units >> (6 * digit)) as usize & 0x3f]);
+    }
+}
+
+fn decode_date(digits: &[u8]) -> Option<u64> {
+    let digits = digits.get(..DATE_DIGITS)?;
+    let mut units = 0_u64;
+    for digit in digits {
+        let value = DIGITS.iter().position(|known| known == digit)?;
+        units = units << 6 | value as u64;
+    }
+    (units > 0).then_some(units * DATE_UNIT_SECONDS)
+}
+
+// === cookie syntax ===
+
+/// One `name=value` of a Cookie or Set-Cookie field.
+#[derive(Clone, Copy, Debug)]
+struct Pair<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+    whole: &'a [u8],
+}
+
+impl Pair<'_> {
+    fn is(&self, cookie: &CookiePersistence) -> bool {
+        self.name == cookie.name.as_bytes()
+    }
+}
+
+/// The pairs of a field, in order. Semicolons inside quoted values do not separate.
+fn pairs(value: &[u8]) -> impl Iterator<Item = Pair<'_>> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        while !rest.is_empty() {
+            let end = separator(rest);
+            let whole = trim_ows(&rest[..end]);
+            rest = rest.get(end + 1..).unwrap_or_default();
+            if whole.is_empty() {
+                continue;
+            }
+            let equals = whole.iter().position(|&byte| byte == b'=');
+            let (name, value) = match equals {
+                Some(at) => (trim_ows(&whole[..at]), trim_ows(&whole[at + 1..])),
+                None => (whole, &whole[whole.len()..]),
+            };
+            return Some(Pair { name, value, whole });
+        }
+        None
+    })
+}
+
+fn separator(rest: &[u8]) -> usize {
+    let mut quoted = false;
+    for (at, &byte) in rest.iter().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b';' if !quoted => return at,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+#[cfg(test)]
+mod tests;

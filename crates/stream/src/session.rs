@@ -1,0 +1,75 @@
+//! A client's connection as the exchanges on it know it.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use ballast_engine::Frontend;
+use ballast_engine::counters::FrontendCounters;
+use ballast_listen::{Admission, Arrival};
+use ballast_upstream::Path;
+use ballast_worker::{Deadline, Stream};
+
+use crate::local::{Local, Running};
+
+/// A client's connection: who it is, and the timers it waits on.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The worker.
+    pub local: Rc<Local>,
+    /// What ran when it came.
+    pub running: Rc<Running>,
+    /// The frontend it came to.
+    pub frontend: Arc<Frontend>,
+    /// Where it comes from and was going.
+    pub path: Path,
+    /// The other end of the connection itself.
+    pub connection_source: Option<SocketAddr>,
+    /// Our end of the connection itself.
+    pub connection_destination: Option<SocketAddr>,
+    /// Whether a PROXY header came.
+    pub proxied: bool,
+    /// When it was accepted, on the steady clock.
+    pub accepted: Instant,
+    /// When it was accepted, on the wall.
+    pub accepted_at: SystemTime,
+    /// How long handshakes took.
+    pub handshake: Duration,
+    /// What counts it.
+    pub admission: Admission,
+    /// The timer of what goes from the client to the server.
+    pub upward: Deadline,
+    /// The timer of what goes from the server to the client.
+    pub downward: Deadline,
+}
+
+impl Session {
+    /// A session of a connection just let in, its socket, and what was read of it already.
+    pub(crate) fn begin(local: &Rc<Local>, arrival: Arrival) -> (Self, Stream, Vec<u8>) {
+        let session = Self {
+            local: Rc::clone(local),
+            running: local.running(),
+            frontend: arrival.frontend,
+            path: Path {
+                source: arrival.source,
+                destination: arrival.destination,
+            },
+            connection_source: arrival.connection_source,
+            connection_destination: arrival.connection_destination,
+            proxied: arrival.proxied,
+            accepted: arrival.accepted,
+            accepted_at: arrival.accepted_at,
+            handshake: arrival.handshake,
+            admission: arrival.admission,
+            upward: Deadline::new(),
+            downward: Deadline::new(),
+        };
+        (session, arrival.stream, arrival.read_ahead)
+    }
+
+    /// This worker's counters of the frontend.
+    pub(crate) fn counters(&self) -> &FrontendCounters {
+        self.frontend.state.counters.of(self.local.worker)
+    }
+}

@@ -1,0 +1,118 @@
+//! A TCP client's connection: one session, bytes both ways.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ballast_listen::Arrival;
+use ballast_mux::ClientConnection;
+
+use crate::ending::{Cause, Ending, Phase};
+use crate::exchange::Exchange;
+use crate::http::{InBackend, Kept, reach, route};
+use crate::journal;
+use crate::local::Local;
+use crate::session::Session;
+use crate::tunnel::{Side, Way, carry};
+
+/// Carries a client's connection to its end.
+pub(crate) async fn serve(local: &Rc<Local>, arrival: Arrival) {
+    let (session, stream, read_ahead) = Session::begin(local, arrival);
+    let limits = session.running.limits(&session.frontend.model.common);
+    let mut client = ClientConnection::new(stream, limits);
+    client.inbound.prepend(&read_ahead);
+    let mut exchange = Exchange::new(session.running.head_limits);
+    exchange.times.idle_from = session.accepted;
+    exchange.times.received = Some(ballast_worker::now());
+    exchange.tally.request_number = session.local.process.next_request_number();
+    let ending = match connect_and_carry(&session, &mut client, &mut exchange).await {
+        Ok(ending) => ending,
+        Err(ending) => {
+            // Nothing more can be done for it when this fails.
+            let _ = client.stream.shutdown_write();
+            ending
+        }
+    };
+    exchange.ending.note(ending.cause, ending.phase);
+    session.counters().responses_other.increment();
+    journal::exchange_ended(&session, &mut exchange);
+    if session.frontend.model.common.no_linger {
+        // A reset is what was asked for; when it cannot be arranged a plain close follows.
+        let _ = client.stream.reset_on_close();
+    }
+}
+
+async fn connect_and_carry(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+) -> Result<Ending, Ending> {
+    let place = route::backend(session, exchange).ok_or(Ending {
+        cause: Cause::Server,
+        phase: Phase::Connect,
+    })?;
+    exchange.backend = Some(Arc::clone(&session.running.generation.backends[place]));
+    let _in_backend = InBackend::enter(session, exchange);
+    let mut plan = reach::Plan::new(session, client, exchange);
+    let mut kept = Kept::None;
+    let reached = reach::server(session, client, exchange, &mut kept, &mut plan).await;
+    let (seat, reached) = reached.map_err(|stop| stop.ending)?;
+    let mut server = reached.connection;
+    exchange.times.answered = exchange.times.connected;
+    journal::response_known(session, exchange);
+    let front = &session.frontend.model.timeouts;
+    let back = exchange
+        .backend
+        .as_ref()
+        .map(|backend| backend.model.timeouts)
+        .unwrap_or_default();
+    let sides = (
+        Side::new(
+            &client.stream,
+            back.tunnel.or(front.client),
+            front.client_fin,
+        ),
+        Side::new(&server.stream, back.tunnel.or(back.server), back.server_fin),
+    );
+    let ways = (
+        Way {
+            inbound: &mut client.inbound,
+            outbound: &mut server.outbound,
+            deadline: &session.upward,
+        },
+        Way {
+            inbound: &mut server.inbound,
+            outbound: &mut client.outbound,
+            deadline: &session.downward,
+        },
+    );
+    let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
+    let worker = session.local.worker;
+    let counted = &*exchange;
+    let counts = (
+        |bytes: usize| {
+            up.set(up.get() + bytes as u64);
+            session.counters().bytes_in.add(bytes as u64);
+            counted.count(worker, |counters| counters.bytes_in.add(bytes as u64));
+        },
+        |bytes: usize| {
+            down.set(down.get() + bytes as u64);
+            session.counters().bytes_out.add(bytes as u64);
+            counted.count(worker, |counters| counters.bytes_out.add(bytes as u64));
+        },
+    );
+    let ending = carry((&sides.0, &sides.1), ways, counts).await;
+    (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
+    match ending.cause {
+        Cause::Client | Cause::ClientTimeout => {
+            exchange.count(worker, |counters| counters.client_aborts.increment());
+        }
+        Cause::Server | Cause::ServerTimeout => {
+            exchange.count(worker, |counters| counters.server_aborts.increment());
+        }
+        _ => {}
+    }
+    seat.server().state.connections.leave();
+    drop(seat);
+    Ok(ending)
+}

@@ -1,0 +1,194 @@
+//! Bytes both ways: TCP sessions, WebSockets, CONNECT.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use ballast_mux::{Inbound, Outbound, ReadError, Wait, WriteError};
+use ballast_worker::{Deadline, Stream};
+
+use crate::ending::{Cause, Ending, Phase};
+
+/// One end of a tunnel.
+#[derive(Debug)]
+pub(crate) struct Side<'a> {
+    /// The socket.
+    pub(crate) stream: &'a Stream,
+    /// How long it may be silent, both ways together.
+    pub(crate) patience: Option<Duration>,
+    /// How long it may be silent once the other end has finished.
+    pub(crate) patience_fin: Option<Duration>,
+    active: Cell<Instant>,
+    finishing: Cell<bool>,
+}
+
+impl<'a> Side<'a> {
+    /// An end that is active now.
+    pub(crate) fn new(
+        stream: &'a Stream,
+        patience: Option<Duration>,
+        patience_fin: Option<Duration>,
+    ) -> Self {
+        Self {
+            stream,
+            patience,
+            patience_fin: patience_fin.or(patience),
+            active: Cell::new(ballast_worker::now()),
+            finishing: Cell::new(false),
+        }
+    }
+
+    fn touch(&self) {
+        self.active.set(ballast_worker::now());
+    }
+
+    /// When it will have been silent too long.
+    fn until(&self) -> Option<Instant> {
+        let patience = if self.finishing.get() {
+            self.patience_fin
+        } else {
+            self.patience
+        };
+        patience.map(|patience| self.active.get() + patience)
+    }
+
+    /// The other end has finished: from now on the shorter patience holds.
+    fn finish(&self) {
+        self.finishing.set(true);
+        self.touch();
+    }
+}
+
+/// The way from one end to the other.
+pub(crate) struct Way<'a> {
+    /// Where bytes come from.
+    pub(crate) inbound: &'a mut Inbound,
+    /// Where they go.
+    pub(crate) outbound: &'a mut Outbound,
+    /// The timer this way waits on.
+    pub(crate) deadline: &'a Deadline,
+}
+
+/// Which end of a way failed.
+enum Failure {
+    From(ReadError),
+    To(WriteError),
+}
+
+/// Carries bytes both ways until both ends have finished or one fails. `up` and `down` are told
+/// of the bytes of each piece. The result says how it ended: normally, or who was at fault.
+pub(crate) async fn carry(
+    (client, server): (&Side<'_>, &Side<'_>),
+    (up, down): (Way<'_>, Way<'_>),
+    (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
+) -> Ending {
+    let mut up = pin!(one_way(client, server, up, count_up));
+    let mut down = pin!(one_way(server, client, down, count_down));
+    let (mut up_done, mut down_done) = (false, false);
+    poll_fn(|cx| {
+        if !up_done && let Poll::Ready(result) = up.as_mut().poll(cx) {
+            match result {
+                Ok(()) => up_done = true,
+                Err(failure) => return Poll::Ready(blame(&failure, false)),
+            }
+        }
+        if !down_done && let Poll::Ready(result) = down.as_mut().poll(cx) {
+            match result {
+                Ok(()) => down_done = true,
+                Err(failure) => return Poll::Ready(blame(&failure, true)),
+            }
+        }
+        if up_done && down_done {
+            Poll::Ready(Ending::default())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+async fn one_way(
+    from: &Side<'_>,
+    to: &Side<'_>,
+    way: Way<'_>,
+    mut count: impl FnMut(usize),
+) -> Result<(), Failure> {
+    let Way {
+        inbound,
+        outbound,
+        deadline,
+    } = way;
+    loop {
+        let bytes = inbound.bytes().len();
+        if bytes > 0 {
+            count(bytes);
+        }
+        let wait = Wait::each(deadline, to.patience);
+        if bytes > 0 {
+            let sent = outbound.body(to.stream, &wait, inbound.bytes()).await;
+            inbound.consume(bytes);
+            sent.map_err(Failure::To)?;
+        }
+        if outbound.has_pending() {
+            outbound
+                .flush(to.stream, &wait)
+                .await
+                .map_err(Failure::To)?;
+        }
+        if bytes > 0 {
+            to.touch();
+        }
+        // Between two bursts neither side of a tunnel holds a buffer.
+        inbound.rest();
+        outbound.rest();
+        if receive(from, inbound, deadline)
+            .await
+            .map_err(Failure::From)?
+            == 0
+        {
+            // What the other end still has to say is waited for, but not for long.
+            let _ = to.stream.shutdown_write();
+            from.finish();
+            to.finish();
+            return Ok(());
+        }
+        from.touch();
+    }
+}
+
+/// Receives from an end whose patience also counts what was written to it meanwhile.
+async fn receive(
+    from: &Side<'_>,
+    inbound: &mut Inbound,
+    deadline: &Deadline,
+) -> Result<usize, ReadError> {
+    loop {
+        let wait = Wait::until(deadline, from.until());
+        match inbound.receive(from.stream, &wait).await {
+            Err(ReadError::TimedOut)
+                if from
+                    .until()
+                    .is_none_or(|until| until > ballast_worker::now()) => {}
+            result => return result,
+        }
+    }
+}
+
+fn blame(failure: &Failure, from_server: bool) -> Ending {
+    let (cause, timed_out) = match failure {
+        Failure::From(error) => (from_server, matches!(error, ReadError::TimedOut)),
+        Failure::To(error) => (!from_server, matches!(error, WriteError::TimedOut)),
+    };
+    let cause = match (cause, timed_out) {
+        (true, true) => Cause::ServerTimeout,
+        (true, false) => Cause::Server,
+        (false, true) => Cause::ClientTimeout,
+        (false, false) => Cause::Client,
+    };
+    Ending {
+        cause,
+        phase: Phase::Data,
+    }
+}
