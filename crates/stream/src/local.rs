@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_engine::{Generation, Process};
-use ballast_expr::{DEFAULT_LOG_FORMAT, LogFormat, Scratch, Time, Usage};
+use ballast_expr::{
+    DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Scratch, Time, Usage,
+};
 use ballast_log::{LogSet, WorkerLog};
 use ballast_message::HeadLimits;
 use ballast_model as model;
@@ -21,8 +23,8 @@ pub struct Running {
     pub frontend_logs: Vec<Option<Arc<LogSet>>>,
     /// The bounds of heads.
     pub head_limits: HeadLimits,
-    /// The line of a frontend that asks for none of the others.
-    pub(crate) default_log_format: Option<LogFormat>,
+    /// The lines of frontends that ask for none of the others: TCP's and HTTP's.
+    default_formats: [Option<LogFormat>; 2],
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
 }
@@ -40,7 +42,8 @@ impl Running {
                 field_count_max: u32::from(tune.header_count_max),
                 head_bytes_max: tune.buffer_bytes,
             },
-            default_log_format: LogFormat::parse(DEFAULT_LOG_FORMAT, Usage::Log).ok(),
+            default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
+                .map(|text| LogFormat::parse(text, Usage::Log).ok()),
             codec_limits: Limits {
                 head_bytes_max: head_bytes,
                 ..Limits::default()
@@ -56,6 +59,11 @@ impl Running {
             lenient: common.accept_invalid,
             ..self.codec_limits
         }
+    }
+
+    /// The log line of a frontend that asks for none in particular.
+    pub(crate) fn default_format(&self, http: bool) -> Option<&LogFormat> {
+        self.default_formats[usize::from(http)].as_ref()
     }
 
     /// `tune.*`.
