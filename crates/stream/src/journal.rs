@@ -69,7 +69,7 @@ fn write(session: &Session, exchange: &mut Exchange, asap: bool) {
         _ => wanted
             .format
             .as_ref()
-            .or(session.running.default_log_format.as_ref()),
+            .or_else(|| session.running.default_format(session.frontend.is_http())),
     };
     let view = View::for_log(session, exchange, asap);
     session.local.with_memory(|memory| {
