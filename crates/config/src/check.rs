@@ -32,6 +32,23 @@ checks! {
     maybe_one(args) { args.next(); args.end() }
     /// One word among others on the line.
     word(args) { args.text("an argument").map(|_| ()) }
+    /// Nothing of its own.
+    nothing(_args) { Ok(()) }
+    /// A number among others on the line.
+    count(args) { args.count("a number").map(|_| ()) }
+    /// A time among others on the line.
+    delay(args) { args.time("a time").map(|_| ()) }
+    /// A size among others on the line.
+    bytes(args) { args.size("a size", u64::from(u32::MAX)).map(|_| ()) }
+    /// A number, negative ones and sizes too.
+    amount(args) {
+        let text = args.text("a number")?;
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        if ballast_syntax::parse_size(digits, u64::MAX).is_err() {
+            return Err(args.wrong(format!("'{}' expects a number (got '{text}')", args.keyword())));
+        }
+        args.end()
+    }
     /// Two words.
     two(args) { args.text("two arguments")?; args.text("two arguments")?; args.end() }
     /// A number that is not negative.

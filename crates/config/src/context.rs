@@ -54,6 +54,8 @@ pub(crate) struct Names {
     pub uses: Vec<(SectionKind, String, String, Span)>,
     /// `unix-bind` of the global section.
     pub unix_bind: UnixBind,
+    /// `default-path`: the directory that relative file names start from.
+    pub(crate) base: Option<String>,
     /// `ca-base` of the global section.
     pub(crate) ca_base: Option<String>,
     /// `crt-base` of the global section.
@@ -150,7 +152,7 @@ impl Context<'_> {
         keyword: &str,
         span: Span,
     ) -> Result<Vec<u8>, Diagnostic> {
-        match self.surroundings.read(path) {
+        match self.surroundings.read(&self.path(path)) {
             Ok(bytes) => Ok(bytes),
             Err(error) => {
                 self.missing(&format!("file '{path}'"), || {
@@ -159,6 +161,14 @@ impl Context<'_> {
                 })?;
                 Ok(Vec::new())
             }
+        }
+    }
+
+    /// A file name after `default-path`.
+    pub(crate) fn path(&self, path: &str) -> String {
+        match &self.names.base {
+            Some(base) if !path.starts_with('/') => format!("{base}/{path}"),
+            _ => path.to_owned(),
         }
     }
 
@@ -172,7 +182,7 @@ impl Context<'_> {
         keyword: &str,
         span: Span,
     ) -> Result<(), Diagnostic> {
-        if self.surroundings.exists(path) {
+        if self.surroundings.exists(&self.path(path)) {
             return Ok(());
         }
         self.missing(&format!("file '{path}'"), || {

@@ -40,5 +40,6 @@ pub fn keywords() -> Vec<Keyword> {
     let mut all = global::keywords();
     all.extend(proxy::keywords());
     all.extend(bind::keywords());
+    all.extend(server::keywords());
     all
 }

@@ -170,7 +170,12 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let span = draft.span;
     let surroundings = context.surroundings;
     let mut stubs = Vec::new();
-    let mut files = |path: &str| match surroundings.read(path) {
+    let base = context.names.base.clone();
+    let full = |path: &str| match &base {
+        Some(base) if !path.starts_with('/') => format!("{base}/{path}"),
+        _ => path.to_owned(),
+    };
+    let mut files = |path: &str| match surroundings.read(&full(path)) {
         Ok(bytes) => Ok(bytes),
         Err(error) => match surroundings.stand_in(&format!("file '{path}'")) {
             Some(text) => {

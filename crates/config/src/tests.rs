@@ -35,7 +35,7 @@ fn around(keyword: &Keyword, line: &str) -> (String, u32) {
     } else if has(Sections::SERVER) {
         (
             format!(
-                "backend b\n mode http\n{timeouts} server other 192.0.2.9:80\n server s 192.0.2.1:80 {line}\n"
+                "backend b\n mode http\n{timeouts} server other 192.0.2.9:80\n server s 192.0.2.1:80 {line}\nresolvers dns\nhealthcheck hc\n"
             ),
             7,
         )

@@ -3,7 +3,7 @@
 //! Source: HAProxy configuration manual, section 5.1.
 
 mod tls;
-mod words;
+pub(crate) mod words;
 
 use std::sync::LazyLock;
 

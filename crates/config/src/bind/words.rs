@@ -21,7 +21,7 @@ const THREAD_COUNT_MAX: u16 = 4096;
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new("accept-netscaler-cip", B, "<magic number>", "expects NetScaler's client address header", check_number)
+    R::new("accept-netscaler-cip", B, "<magic number>", "expects NetScaler's client address header", check::count)
         .examples("accept-netscaler-cip 1234", "accept-netscaler-cip x")
         .later("the NetScaler protocol"),
     R::new("accept-proxy", S, "", "expects a PROXY protocol header", |draft, _, _| {
@@ -58,7 +58,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("group haproxy", "group"),
-    R::new("guid-prefix", B, "<string>", "prefix of the names that survive renames", skip_one)
+    R::new("guid-prefix", B, "<string>", "prefix of the names that survive renames", check::word)
         .examples("guid-prefix web", "guid-prefix")
         .noted("binds have no counters kept by name"),
     R::new("id", B, "<id>", "number of the bind in statistics", |draft, args, _| {
@@ -67,7 +67,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("id 7", "id 0"),
-    R::new("idle-ping", B, "<delay>", "pings idle HTTP/2 clients", skip_time)
+    R::new("idle-ping", B, "<delay>", "pings idle HTTP/2 clients", check::delay)
         .examples("idle-ping 10s", "idle-ping soon")
         .later("HTTP/2"),
     R::new("interface", B, "<interface>", "listens on one interface only", |draft, args, _| {
@@ -75,7 +75,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("interface lo", "interface"),
-    R::new("label", B, "<label>", "names the bind for rules", skip_one)
+    R::new("label", B, "<label>", "names the bind for rules", check::word)
         .examples("label a", "label")
         .noted("nothing asks for it yet"),
     R::new("level", S, "user | operator | admin", "what callers of a command socket may do", |draft, args, _| {
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("namespace blue", "namespace"),
-    R::new("nbconn", B, "<nbconn>", "connections a reverse bind keeps open", check_number)
+    R::new("nbconn", B, "<nbconn>", "connections a reverse bind keeps open", check::count)
         .examples("nbconn 2", "nbconn x")
         .later("reverse HTTP"),
     R::new("nice", B, "<nice>", "priority of the connections' tasks", |_, args, _| {
@@ -142,11 +142,11 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("proto h1", "proto h9"),
-    R::new("quic-cc-algo", B, "<algorithm>", "QUIC congestion control", skip_one)
+    R::new("quic-cc-algo", B, "<algorithm>", "QUIC congestion control", check::word)
         .examples("quic-cc-algo cubic", "quic-cc-algo")
         .later("QUIC"),
-    R::new("quic-force-retry", B, "", "makes QUIC clients prove their address", check_none).later("QUIC"),
-    R::new("quic-socket", B, "connection | listener", "how QUIC sockets are shared", skip_one)
+    R::new("quic-force-retry", B, "", "makes QUIC clients prove their address", check::nothing).later("QUIC"),
+    R::new("quic-socket", B, "connection | listener", "how QUIC sockets are shared", check::word)
         .examples("quic-socket listener", "quic-socket")
         .later("QUIC"),
     R::new("severity-output", S, "none | number | string", "how answers of a command socket show their severity", |draft, args, _| {
@@ -172,10 +172,10 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("shards 2", "shards none"),
-    R::new("tcp-md5sig", B, "<password>", "signs TCP segments", skip_one)
+    R::new("tcp-md5sig", B, "<password>", "signs TCP segments", check::word)
         .examples("tcp-md5sig secret", "tcp-md5sig")
         .later("TCP signatures"),
-    R::new("tcp-ss", B, "<mode>", "keeps the client's SYN", check_number)
+    R::new("tcp-ss", B, "<mode>", "keeps the client's SYN", check::count)
         .examples("tcp-ss 1", "tcp-ss x")
         .later("the rule language"),
     R::new("tcp-ut", B, "<delay>", "how long data may stay unacknowledged", |draft, args, _| {
@@ -216,34 +216,6 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     }),
 ];
-
-fn check_none(_: &mut BindDraft, _: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {
-    Ok(())
-}
-
-fn check_number(
-    _: &mut BindDraft,
-    args: &mut Args<'_>,
-    _: &mut Context<'_>,
-) -> Result<(), Diagnostic> {
-    args.count("a number").map(|_| ())
-}
-
-fn skip_one(
-    draft: &mut BindDraft,
-    args: &mut Args<'_>,
-    context: &mut Context<'_>,
-) -> Result<(), Diagnostic> {
-    check::word(draft, args, context)
-}
-
-fn skip_time(
-    _: &mut BindDraft,
-    args: &mut Args<'_>,
-    _: &mut Context<'_>,
-) -> Result<(), Diagnostic> {
-    args.time("a time").map(|_| ())
-}
 
 /// A user's name that exists.
 ///

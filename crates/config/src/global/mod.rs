@@ -1,6 +1,9 @@
 //! The `global` section.
 
+mod limits;
+mod other;
 mod process;
+mod tune;
 
 use std::sync::LazyLock;
 
@@ -12,7 +15,26 @@ use crate::keyword::{Keyword, Row, Sections};
 use crate::table::Table;
 
 /// All families of global keywords.
-const FAMILIES: &[&[Row<Global>]] = &[process::ROWS];
+const FAMILIES: &[&[Row<Global>]] = &[
+    process::ROWS,
+    limits::ROWS,
+    other::ROWS,
+    other::TLS_ROWS,
+    other::CLIENT_ROWS,
+    other::LUA_ROWS,
+    other::DEVICE_ROWS,
+    other::REMOVED_ROWS,
+    tune::ROWS,
+    tune::H2_ROWS,
+    tune::QUIC_ROWS,
+    tune::LUA_ROWS,
+    tune::TLS_ROWS,
+    tune::VARS_ROWS,
+    tune::COPY_ROWS,
+    tune::SCHEDULER_ROWS,
+    tune::MEMORY_ROWS,
+    tune::BARE_ROWS,
+];
 
 static TABLE: LazyLock<Table<Global>> = LazyLock::new(|| Table::new(FAMILIES));
 

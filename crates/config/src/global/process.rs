@@ -1,26 +1,319 @@
 //! The process: who it is, where it lives, how it ends.
+//!
+//! Source: HAProxy configuration manual, section 3.1.
 
-use ballast_model::Global;
+use ballast_model::{CpuMap, Global};
+use ballast_syntax::Diagnostic;
 
+use crate::args::{Args, Prefix};
+use crate::bind::words::{group, user};
+use crate::check;
+use crate::context::Context;
 use crate::keyword::{Row, Sections};
-
-const G: Sections = Sections::GLOBAL;
 
 type R = Row<Global>;
 
+const G: Sections = Sections::GLOBAL;
+
+/// Most threads, as HAProxy's largest build.
+const THREAD_COUNT_MAX: i64 = 4096;
+
 /// The rows.
 pub(super) const ROWS: &[R] = &[
+    R::new(
+        "chroot",
+        G,
+        "<jail dir>",
+        "directory the worker is locked into",
+        |global, args, _| {
+            global.chroot = Some(args.text("a directory")?.to_owned());
+            args.end()
+        },
+    )
+    .examples("chroot /var/lib/haproxy", "chroot"),
+    R::new(
+        "close-spread-time",
+        G,
+        "<time> | infinite",
+        "spreads the closing of idle connections at a soft stop",
+        |_, args, _| {
+            if !args.take("infinite") {
+                args.time("a time or 'infinite'")?;
+            }
+            args.end()
+        },
+    )
+    .examples("close-spread-time 10s", "close-spread-time soon")
+    .noted("idle connections end as their clients come back or leave"),
+    R::new(
+        "cluster-secret",
+        G,
+        "<secret>",
+        "secret that QUIC tokens are derived from",
+        check::one,
+    )
+    .examples("cluster-secret x", "cluster-secret")
+    .noted("acts on QUIC only"),
+    R::new(
+        "cpu-affinity",
+        G,
+        "<affinity>",
+        "how threads are bound to processors",
+        check::some,
+    )
+    .examples("cpu-affinity auto", "cpu-affinity")
+    .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    R::new(
+        "cpu-map",
+        G,
+        "[auto:]<thread-group>[/<thread-set>] <cpu-set>[,...]",
+        "processors that threads run on",
+        cpu_map,
+    )
+    .examples("cpu-map auto:1/1-4 0-3", "cpu-map 1/1"),
+    R::new(
+        "cpu-policy",
+        G,
+        "<policy>",
+        "which processors are used",
+        check::some,
+    )
+    .examples("cpu-policy performance", "cpu-policy")
+    .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
+    R::new(
+        "cpu-set",
+        G,
+        "<directive>...",
+        "which processors may be used",
+        check::some,
+    )
+    .examples("cpu-set drop-cpu 0", "cpu-set")
+    .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "daemon",
         G,
         "",
         "detaches from the terminal",
         |global, args, _| {
-            global.daemon = args.prefix == crate::args::Prefix::None;
+            global.daemon = args.prefix == Prefix::None;
             args.end()
         },
     )
     .examples("daemon", "daemon now"),
+    R::new(
+        "default-path",
+        G,
+        "current | config | parent | origin <path>",
+        "what relative file names start from",
+        default_path,
+    )
+    .examples("default-path config", "default-path here"),
+    R::new(
+        "description",
+        G,
+        "<text>",
+        "text shown by statistics",
+        |global, args, _| {
+            let words: Vec<_> = args
+                .rest()
+                .iter()
+                .map(|word| word.text().to_owned())
+                .collect();
+            global.description = Some(words.join(" "));
+            Ok(())
+        },
+    )
+    .examples("description edge of the blue zone", ""),
+    R::new(
+        "expose-deprecated-directives",
+        G,
+        "",
+        "allows deprecated keywords",
+        check::none,
+    )
+    .noted("what is accepted needs no leave"),
+    R::new(
+        "expose-experimental-directives",
+        G,
+        "",
+        "allows experimental keywords",
+        check::none,
+    )
+    .noted("what is accepted needs no leave"),
+    R::new(
+        "external-check",
+        G,
+        "[preserve-env]",
+        "allows probes by programs",
+        |global, args, _| {
+            global.external_check = true;
+            args.take("preserve-env");
+            args.end()
+        },
+    )
+    .examples("external-check", "external-check now"),
+    R::new(
+        "force-cfg-parser-pause",
+        G,
+        "<timeout>",
+        "waits after reading the configuration",
+        check::time,
+    )
+    .examples("force-cfg-parser-pause 1s", "force-cfg-parser-pause x")
+    .noted("it makes sense for HAProxy's developers"),
+    R::new(
+        "gid",
+        G,
+        "<number>",
+        "group of the worker, by number",
+        |global, args, _| {
+            global.group = Some(args.count("a number")?.to_string());
+            args.end()
+        },
+    )
+    .examples("gid 100", "gid staff"),
+    R::new(
+        "grace",
+        G,
+        "<time>",
+        "how long a soft stop goes on accepting",
+        |global, args, _| {
+            global.grace = Some(args.time("a time")?);
+            args.end()
+        },
+    )
+    .examples("grace 10s", "grace x"),
+    R::new(
+        "group",
+        G,
+        "<group name>",
+        "group of the worker, by name",
+        |global, args, context| {
+            global.group = Some(group(args, context)?);
+            args.end()
+        },
+    )
+    .examples("group haproxy", "group"),
+    R::new(
+        "hard-stop-after",
+        G,
+        "<time>",
+        "longest soft stop",
+        |global, args, _| {
+            global.hard_stop_after = Some(args.time("a time")?);
+            args.end()
+        },
+    )
+    .examples("hard-stop-after 30s", "hard-stop-after x"),
+    R::new(
+        "insecure-fork-wanted",
+        G,
+        "",
+        "allows starting programs",
+        |global, args, _| {
+            global.fork_allowed = args.prefix == Prefix::None;
+            args.end()
+        },
+    )
+    .with_no_default(),
+    R::new(
+        "insecure-setuid-wanted",
+        G,
+        "",
+        "allows programs with set-uid bits",
+        check::none,
+    )
+    .with_no()
+    .noted("programs are started for external checks only"),
+    R::new(
+        "localpeer",
+        G,
+        "<name>",
+        "name of this process among peers",
+        |global, args, _| {
+            global.localpeer = Some(args.text("a name")?.to_owned());
+            args.end()
+        },
+    )
+    .examples("localpeer a", "localpeer"),
+    R::new(
+        "master-worker",
+        G,
+        "[no-exit-on-failure]",
+        "a master watches over the worker",
+        |global, args, _| {
+            global.master_worker = true;
+            args.take("no-exit-on-failure");
+            args.end()
+        },
+    )
+    .with_no()
+    .examples("master-worker", "master-worker now"),
+    R::new(
+        "max-threads-per-group",
+        G,
+        "<number>",
+        "size of thread groups",
+        check::amount,
+    )
+    .examples("max-threads-per-group 16", "max-threads-per-group x")
+    .noted("threads need no groups"),
+    R::new(
+        "mworker-max-reloads",
+        G,
+        "<number>",
+        "reloads after which an old worker is ended",
+        |global, args, _| {
+            global.reload_count_max = Some(args.count("a number")?);
+            args.end()
+        },
+    )
+    .examples("mworker-max-reloads 3", "mworker-max-reloads x"),
+    R::new(
+        "nbthread",
+        G,
+        "<number>",
+        "worker threads",
+        |global, args, _| {
+            let number = args.number("a number", 1..=THREAD_COUNT_MAX)?;
+            global.thread_count = u16::try_from(number).ok();
+            args.end()
+        },
+    )
+    .examples("nbthread 4", "nbthread 0"),
+    R::new(
+        "no-memory-trimming",
+        G,
+        "",
+        "keeps freed memory",
+        check::none,
+    )
+    .noted("memory is not trimmed"),
+    R::new(
+        "node",
+        G,
+        "<name>",
+        "name of the machine in statistics",
+        |global, args, _| {
+            let name = args.text("a name")?;
+            let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+            if !name.chars().all(is_name) {
+                return Err(args.wrong("'node' expects letters, digits, '-', '_' and '.' only"));
+            }
+            global.node = Some(name.to_owned());
+            args.end()
+        },
+    )
+    .examples("node lb1", "node a/b"),
+    R::new(
+        "numa-cpu-mapping",
+        G,
+        "",
+        "binds threads to one NUMA node",
+        check::none,
+    )
+    .with_no_default()
+    .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
     R::new(
         "pidfile",
         G,
@@ -32,4 +325,262 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("pidfile /run/ballast.pid", "pidfile"),
+    R::new("prealloc-fd", G, "", "opens descriptors ahead", check::none)
+        .noted("descriptor tables grow by themselves"),
+    R::new(
+        "quiet",
+        G,
+        "",
+        "says nothing at start",
+        |global, args, _| {
+            global.quiet = true;
+            args.end()
+        },
+    ),
+    R::new(
+        "set-dumpable",
+        G,
+        "[on | off | libs]",
+        "allows core dumps",
+        |global, args, _| {
+            global.dumpable = args.prefix == Prefix::None && args.next() != Some("off");
+            args.end()
+        },
+    )
+    .with_no_default()
+    .examples("set-dumpable", ""),
+    R::new(
+        "setcap",
+        G,
+        "<capability>[,<capability>...]",
+        "privileges the worker keeps",
+        check::one,
+    )
+    .examples("setcap cap_net_bind_service", "setcap")
+    .later("capabilities"),
+    R::new(
+        "stress-level",
+        G,
+        "<number>",
+        "makes rare things happen more often",
+        check::amount,
+    )
+    .examples("stress-level 0", "stress-level x")
+    .noted("it makes sense for HAProxy's developers"),
+    R::new(
+        "strict-limits",
+        G,
+        "",
+        "a limit that cannot be raised stops the start",
+        |global, args, _| {
+            global.strict_limits = args.prefix != Prefix::No;
+            args.end()
+        },
+    )
+    .with_no_default(),
+    R::new(
+        "thread-group",
+        G,
+        "<number> [<threads>...]",
+        "threads of a group",
+        check::some,
+    )
+    .examples("thread-group 1 1-4", "thread-group")
+    .noted("threads need no groups"),
+    R::new(
+        "thread-groups",
+        G,
+        "<number>",
+        "groups of threads",
+        check::amount,
+    )
+    .examples("thread-groups 1", "thread-groups x")
+    .noted("threads need no groups"),
+    R::new(
+        "thread-hard-limit",
+        G,
+        "<number>",
+        "most threads when their number is automatic",
+        check::amount,
+    )
+    .examples("thread-hard-limit 64", "thread-hard-limit x")
+    .noted("'nbthread' sets the number"),
+    R::new(
+        "uid",
+        G,
+        "<number>",
+        "user of the worker, by number",
+        |global, args, _| {
+            global.user = Some(args.count("a number")?.to_string());
+            args.end()
+        },
+    )
+    .examples("uid 100", "uid root"),
+    R::new(
+        "unix-bind",
+        G,
+        "[prefix <prefix>] [mode <mode>] [user <user>] [uid <uid>] [group <group>] [gid <gid>]",
+        "what unix binds get",
+        unix_bind,
+    )
+    .examples("unix-bind prefix /run/lb mode 770", "unix-bind colour red"),
+    R::new(
+        "user",
+        G,
+        "<user name>",
+        "user of the worker, by name",
+        |global, args, context| {
+            global.user = Some(user(args, context)?);
+            args.end()
+        },
+    )
+    .examples("user haproxy", "user"),
+    R::new(
+        "warn-blocked-traffic-after",
+        G,
+        "<time>",
+        "warns of threads that stand still",
+        check::time,
+    )
+    .examples(
+        "warn-blocked-traffic-after 100ms",
+        "warn-blocked-traffic-after x",
+    )
+    .noted("no thread waits"),
+    R::new(
+        "zero-warning",
+        G,
+        "",
+        "warnings stop the start",
+        |global, args, _| {
+            global.zero_warning = true;
+            args.end()
+        },
+    ),
 ];
+
+/// `[auto:]1/1-4 0-3`, or without group: processes, of which there is one, stand before the slash.
+fn cpu_map(
+    global: &mut Global,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let text = args.text("a thread group and processors")?;
+    let (auto, set) = match text.strip_prefix("auto:") {
+        Some(set) => (true, set),
+        None => (false, text),
+    };
+    let threads = match set.split_once('/') {
+        Some((_, threads)) => number_set(args, threads, 64)?,
+        None => {
+            number_set(args, set, 64)?;
+            Vec::new()
+        }
+    };
+    let mut processors = Vec::new();
+    if args.is_empty() {
+        return Err(args.missing("processors after the threads"));
+    }
+    while let Some(text) = args.next() {
+        for part in text.split(',') {
+            processors.extend(number_set(args, part, 4096)?);
+        }
+    }
+    processors.sort_unstable();
+    processors.dedup();
+    global.cpu_maps.push(CpuMap {
+        threads,
+        auto,
+        processors,
+    });
+    Ok(())
+}
+
+/// `all`, `odd`, `even`, `3`, `1-4`, `2-`; `all` is no number at all.
+fn number_set(args: &Args<'_>, text: &str, last_max: u16) -> Result<Vec<u16>, Diagnostic> {
+    let wrong = || args.wrong(format!("'{}' : invalid set '{text}'", args.keyword()));
+    match text {
+        "all" => return Ok(Vec::new()),
+        "odd" | "even" => {
+            let rest = u16::from(text == "odd");
+            return Ok((1..=last_max).filter(|number| number % 2 == rest).collect());
+        }
+        _ => {}
+    }
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let first: u16 = first.parse().map_err(|_| wrong())?;
+    let last = match last {
+        "" => last_max,
+        _ => last.parse().map_err(|_| wrong())?,
+    };
+    if first > last || last > last_max {
+        return Err(wrong());
+    }
+    Ok((first..=last).collect())
+}
+
+fn default_path(
+    _: &mut Global,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let file = context.sources.name(args.span().file).to_owned();
+    let directory = |path: &str| {
+        path.rsplit_once('/')
+            .map_or(".", |(parent, _)| parent)
+            .to_owned()
+    };
+    let text = args.text("'current', 'config', 'parent' or 'origin <path>'")?;
+    context.names.base = match text {
+        "current" => None,
+        "config" => Some(directory(&file)),
+        "parent" => Some(format!("{}/..", directory(&file))),
+        "origin" => Some(args.text("a directory")?.to_owned()),
+        _ => {
+            return Err(args.wrong(format!(
+                "'default-path' only supports 'current', 'config', 'parent' and 'origin' (got '{text}')"
+            )));
+        }
+    };
+    args.end()
+}
+
+fn unix_bind(
+    global: &mut Global,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    if args.is_empty() {
+        return Err(args.missing("'prefix', 'mode', 'user', 'uid', 'group' or 'gid'"));
+    }
+    let mut unix = context.names.unix_bind.clone();
+    while let Some(word) = args.next() {
+        match word {
+            "prefix" => {
+                let prefix = args.text("a prefix")?.to_owned();
+                global.unix_prefix = Some(prefix.clone());
+                unix.prefix = Some(prefix);
+            }
+            "mode" => {
+                let text = args.text("an octal mode")?;
+                let mode = u32::from_str_radix(text, 8).ok();
+                unix.owner.mode =
+                    Some(mode.ok_or_else(|| {
+                        args.wrong(format!("'unix-bind' : invalid mode '{text}'"))
+                    })?);
+            }
+            "user" => unix.owner.user = Some(user(args, context)?),
+            "uid" => unix.owner.user = Some(args.count("a number")?.to_string()),
+            "group" => unix.owner.group = Some(group(args, context)?),
+            "gid" => unix.owner.group = Some(args.count("a number")?.to_string()),
+            _ => {
+                return Err(args.wrong(
+                    "'unix-bind' only supports the 'prefix', 'mode', 'user', 'group', 'uid', and \
+                     'gid' options",
+                ));
+            }
+        }
+    }
+    context.names.unix_bind = unix;
+    Ok(())
+}

@@ -1,7 +1,262 @@
 //! `server`, `default-server` and `server-template` lines and the words on them.
+//!
+//! Source: HAProxy configuration manual, section 5.2.
 
-use crate::draft::ProxyDraft;
-use crate::keyword::Row;
+mod checks;
+pub(crate) mod network;
+mod tls;
+mod words;
+
+use std::sync::LazyLock;
+
+use ballast_model::{Address, PortSpec};
+use ballast_syntax::Diagnostic;
+
+use crate::address::{self, Port, Transport, Wants};
+use crate::args::Args;
+use crate::context::{Context, suggestion};
+use crate::draft::{ProxyDraft, ServerDraft};
+use crate::keyword::{Keyword, Row, Sections};
+use crate::section::header::invalid_char;
+use crate::table::{Table, perform};
+
+type R = Row<ProxyDraft>;
+
+/// Most servers one template may make.
+const TEMPLATE_COUNT_MAX: u32 = 10_000;
 
 /// The lines themselves.
-pub(crate) const LINES: &[Row<ProxyDraft>] = &[];
+pub(crate) const LINES: &[R] = &[
+    R::new(
+        "server",
+        Sections::BACK_ONLY,
+        "<name> <address>[:[port]] [param*]",
+        "a server of the backend",
+        server,
+    )
+    .examples(
+        "server s1 192.0.2.1:80 weight 2 check inter 1s",
+        "server s1",
+    ),
+    R::new(
+        "server-template",
+        Sections::BACK_ONLY,
+        "<prefix> <num | range> <fqdn>[:<port>] [params*]",
+        "several servers of one form",
+        template,
+    )
+    .examples(
+        "server-template s 1-3 192.0.2.1:80 check",
+        "server-template s x 192.0.2.1:80",
+    ),
+    R::new(
+        "default-server",
+        Sections::BACK,
+        "[param*]",
+        "words for every server that follows",
+        default_server,
+    )
+    .examples("default-server inter 1s rise 3", "default-server id 3"),
+];
+
+static TABLE: LazyLock<Table<ServerDraft>> =
+    LazyLock::new(|| Table::new(&[words::ROWS, checks::ROWS, network::ROWS, tls::ROWS]));
+
+/// The rows of the words, for the keyword table.
+pub(crate) fn keywords() -> Vec<Keyword> {
+    TABLE.keywords().collect()
+}
+
+fn server(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let what = "<name> and <addr>[:<port>] as arguments.";
+    let name = args.word(what)?.text();
+    check_name(args, name)?;
+    let mut one = begin(draft, name, args, context);
+    let read_address = address(&mut one, args, context, what);
+    finish(draft, one, args, context, read_address)
+}
+
+fn template(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let what = "<prefix> <nb | range> <addr>[:<port>] as arguments.";
+    let prefix = args.word(what)?.text();
+    check_name(args, prefix)?;
+    let text = args.word(what)?.text();
+    let (first, last) = match text.split_once('-') {
+        Some((first, last)) => (first.parse().ok(), last.parse().ok()),
+        None => (Some(1), text.parse::<u32>().ok()),
+    };
+    let range = match (first, last) {
+        (Some(first), Some(last))
+            if first >= 1 && last >= first && last - first < TEMPLATE_COUNT_MAX =>
+        {
+            (first, last)
+        }
+        _ => {
+            return Err(args.wrong(format!(
+                "'server-template' : wrong number or range '{text}': it starts at 1, ascends and \
+                 makes at most {TEMPLATE_COUNT_MAX} servers"
+            )));
+        }
+    };
+    let mut one = begin(draft, prefix, args, context);
+    one.template = Some(range);
+    let read_address = address(&mut one, args, context, what);
+    finish(draft, one, args, context, read_address)
+}
+
+fn default_server(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let mut defaults = draft.default_server.clone();
+    words(&mut defaults, args, "default-server", true, context);
+    draft.default_server = defaults;
+    Ok(())
+}
+
+fn check_name(args: &Args<'_>, name: &str) -> Result<(), Diagnostic> {
+    match invalid_char(name) {
+        Some(bad) => Err(args.wrong(format!(
+            "character '{bad}' is not permitted in server name '{name}'"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn begin(draft: &ProxyDraft, name: &str, args: &Args<'_>, context: &Context<'_>) -> ServerDraft {
+    let mut one = draft.default_server.clone();
+    name.clone_into(&mut one.server.name);
+    one.server.origin = context.origin(args.span());
+    one.span = Some(args.span());
+    one
+}
+
+/// Reads the rest of the line and keeps the server, so that other lines may name it even when
+/// something is wrong with it.
+fn finish(
+    draft: &mut ProxyDraft,
+    mut one: ServerDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    read_address: Result<(), Diagnostic>,
+) -> Result<(), Diagnostic> {
+    let is_missing =
+        matches!(&read_address, Err(diagnostic) if diagnostic.code == "missing-argument");
+    if !is_missing {
+        let title = format!("server {}/{}", draft.name, one.server.name);
+        words(&mut one, args, &title, false, context);
+    }
+    draft.servers.push(one);
+    read_address
+}
+
+fn address(
+    one: &mut ServerDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    what: &str,
+) -> Result<(), Diagnostic> {
+    let word = args.word(what)?;
+    let wants = Wants {
+        offset: true,
+        ..Wants::default()
+    };
+    one.address_span = Some(word.span());
+    let parsed = address::parse(word.text(), wants, &context.environment)
+        .map_err(|error| args.wrong(format!("'server' : {error}")))?;
+    match parsed.transport {
+        Transport::Quic => context.unserved("quic4@", "QUIC", word.span()),
+        Transport::Reverse => context.unserved("rhttp@", "reverse HTTP", word.span()),
+        Transport::Multipath => context.unserved("mptcp@", "multipath TCP", word.span()),
+        Transport::Datagram => context.unserved("udp@", "log backends", word.span()),
+        Transport::Stream | Transport::Usual => {}
+    }
+    one.has_port = matches!(parsed.port, Port::Fixed(1.., _));
+    one.server.port = match parsed.port {
+        Port::Offset(offset) => PortSpec::Offset(offset),
+        _ => PortSpec::Fixed,
+    };
+    one.server.address = parsed.address;
+    Ok(())
+}
+
+/// The words after the address.
+fn words(
+    one: &mut ServerDraft,
+    args: &mut Args<'_>,
+    title: &str,
+    is_default: bool,
+    context: &mut Context<'_>,
+) {
+    while let Some(word) = args.next_word() {
+        let text = word.text();
+        if text.is_empty() {
+            continue;
+        }
+        // One word carries its argument between parentheses.
+        let name = text.split_once('(').map_or(text, |(name, _)| name);
+        let Some(row) = TABLE.row(name) else {
+            let known: Vec<_> = TABLE.keywords().map(|row| row.word).collect();
+            let message = format!("'{title}' : unknown keyword '{text}'");
+            let diagnostic = Diagnostic::alert("unknown-keyword", message).at(word.span());
+            context.report(suggestion(diagnostic, text, known));
+            continue;
+        };
+        if is_default && matches!(name, "id" | "guid") {
+            let message = format!("'{name}' option is not accepted in default-server sections");
+            context.report(Diagnostic::alert("misplaced-keyword", message).at(word.span()));
+            args.next_word();
+            continue;
+        }
+        let mut own = args.renamed(row.keyword.word);
+        let result = perform(row, one, &mut own, context);
+        args.seek(own.position());
+        if let Err(mut diagnostic) = result {
+            diagnostic.message = format!("'{title}' : {}", diagnostic.message);
+            context.report(diagnostic);
+        }
+    }
+}
+
+/// Where a server's address leads once names are resolved; `None` when nothing could be found and
+/// the server starts without an address.
+///
+/// # Errors
+/// Why the server cannot start.
+pub(crate) fn resolve(
+    one: &ServerDraft,
+    context: &mut Context<'_>,
+) -> Result<Option<Address>, String> {
+    use ballast_model::InitAddr;
+    let Address::Name { port, .. } = &one.server.address else {
+        return Ok(Some(one.server.address.clone()));
+    };
+    let methods: &[InitAddr] = match one.server.init_addr.as_slice() {
+        [] => &[InitAddr::Last, InitAddr::Libc],
+        methods => methods,
+    };
+    let mut reason = None;
+    for method in methods {
+        match method {
+            InitAddr::Last => {}
+            InitAddr::None => return Ok(None),
+            InitAddr::Address(ip) => {
+                return Ok(Some(Address::Inet(std::net::SocketAddr::new(*ip, *port))));
+            }
+            InitAddr::Libc => match context.resolve_address(&one.server.address) {
+                Ok(address) => return Ok(Some(address)),
+                Err(error) => reason = Some(error),
+            },
+        }
+    }
+    Err(reason.unwrap_or_else(|| "no method of 'init-addr' gave an address".to_owned()))
+}

@@ -1,0 +1,272 @@
+//! Global words of TLS, Lua, QUIC, the environment and the rest: most act on something that has
+//! its own words, and are refused or served with those.
+//!
+//! Source: HAProxy configuration manual, section 3.
+
+use ballast_model::Global;
+use ballast_syntax::Diagnostic;
+
+use crate::args::Args;
+use crate::check;
+use crate::context::Context;
+use crate::keyword::{Row, Sections};
+
+type R = Row<Global>;
+
+const G: Sections = Sections::GLOBAL;
+const TLS: &str = "acts on lines with 'ssl' only";
+const CLIENT: &str = "no HTTP client is built in that it could act on";
+const DEVICES: &str = "belongs to a device detection library that is not built in";
+
+macro_rules! rows {
+    ($state:ident($reason:expr); $($word:literal, $args:literal, $help:literal, $check:ident, $good:literal;)*) => {
+        &[$(R::new($word, G, $args, $help, check::$check)
+            .examples(concat!($word, " ", $good), "")
+            .$state($reason)),*]
+    };
+}
+
+pub(super) const TLS_ROWS: &[R] = rows! { noted(TLS);
+    "issuers-chain-path", "<dir>", "issuers of certificates without a chain", one, "/etc/ssl";
+    "ocsp-update.disable", "on | off", "keeps no OCSP answer fresh", one, "on";
+    "ocsp-update.httpproxy", "<address>[:port]", "proxy for OCSP requests", one, "192.0.2.1:80";
+    "ocsp-update.maxdelay", "<number>", "longest time between updates", amount, "3600";
+    "ocsp-update.mindelay", "<number>", "shortest time between updates", amount, "300";
+    "ocsp-update.mode", "on | off", "keeps OCSP answers fresh", one, "on";
+    "ssl-default-bind-ciphers", "<ciphers>", "cipher suites of binds up to TLS 1.2", one, "ECDHE";
+    "ssl-default-bind-ciphersuites", "<ciphersuites>", "cipher suites of binds for TLS 1.3", one, "TLS_AES_128_GCM_SHA256";
+    "ssl-default-bind-client-sigalgs", "<sigalgs>", "signature algorithms for clients", one, "RSA+SHA256";
+    "ssl-default-bind-curves", "<curves>", "key exchange groups of binds", one, "X25519";
+    "ssl-default-bind-options", "[<option>]...", "TLS words of every bind", any, "no-sslv3";
+    "ssl-default-bind-sigalgs", "<sigalgs>", "signature algorithms of binds", one, "RSA+SHA256";
+    "ssl-default-server-ciphers", "<ciphers>", "cipher suites towards servers up to TLS 1.2", one, "ECDHE";
+    "ssl-default-server-ciphersuites", "<ciphersuites>", "cipher suites towards servers for TLS 1.3", one, "TLS_AES_128_GCM_SHA256";
+    "ssl-default-server-client-sigalgs", "<sigalgs>", "signature algorithms of our certificate", one, "RSA+SHA256";
+    "ssl-default-server-curves", "<curves>", "key exchange groups towards servers", one, "X25519";
+    "ssl-default-server-options", "[<option>]...", "TLS words of every server", any, "no-sslv3";
+    "ssl-default-server-sigalgs", "<sigalgs>", "signature algorithms towards servers", one, "RSA+SHA256";
+    "ssl-dh-param-file", "<file>", "Diffie-Hellman parameters", one, "dh.pem";
+    "ssl-engine", "<name> [algo ...]", "an engine of OpenSSL", some, "rdrand";
+    "ssl-load-extra-del-ext", "", "certificate names without extension", none, "";
+    "ssl-load-extra-files", "<type>*", "files beside certificates", any, "none";
+    "ssl-mode-async", "", "asynchronous engines of OpenSSL", none, "";
+    "ssl-passphrase-cmd", "<command>", "program that says passphrases", some, "/bin/true";
+    "ssl-propquery", "<query>", "choice among OpenSSL's providers", one, "fips=no";
+    "ssl-provider", "<name>", "a provider of OpenSSL", one, "default";
+    "ssl-provider-path", "<path>", "where OpenSSL's providers are", one, "/usr/lib";
+    "ssl-security-level", "<number>", "OpenSSL's security level", amount, "2";
+    "ssl-server-verify", "none | required", "whether servers' certificates are verified", one, "required";
+    "ssl-skip-self-issued-ca", "", "leaves self-signed authorities out of chains", none, "";
+    "jwt.decrypt_alg_list", "<list>", "algorithms of encrypted tokens", one, "dir";
+    "jwt.decrypt_enc_list", "<list>", "encodings of encrypted tokens", one, "A128GCM";
+};
+
+pub(super) const CLIENT_ROWS: &[R] = rows! { noted(CLIENT);
+    "httpclient.resolvers.disabled", "on | off", "resolves no names", one, "on";
+    "httpclient.resolvers.id", "<resolvers id>", "section that resolves names", one, "dns";
+    "httpclient.resolvers.prefer", "ipv4 | ipv6", "family preferred", one, "ipv4";
+    "httpclient.retries", "<number>", "how often is tried again", amount, "3";
+    "httpclient.ssl.ca-file", "<cafile>", "authorities of servers", one, "ca.pem";
+    "httpclient.ssl.verify", "none | required", "whether certificates are verified", maybe_one, "none";
+    "httpclient.timeout.connect", "<timeout>", "longest wait for a connection", one, "5s";
+};
+
+pub(super) const LUA_ROWS: &[R] = rows! { later("Lua");
+    "lua-load", "<file> [<arg>...]", "runs a script at start", some, "/etc/a.lua";
+    "lua-load-per-thread", "<file> [<arg>...]", "runs a script at start in each thread", some, "/etc/a.lua";
+};
+
+pub(super) const DEVICE_ROWS: &[R] = &[
+    R::new("51degrees-allow-unmatched", G, "", "51Degrees", check::any).refused(DEVICES, ""),
+    R::new("51degrees-cache-size", G, "", "51Degrees", check::any).refused(DEVICES, ""),
+    R::new("51degrees-data-file", G, "", "51Degrees", check::any).refused(DEVICES, ""),
+    R::new("51degrees-difference", G, "", "51Degrees", check::any).refused(DEVICES, ""),
+    R::new("51degrees-drift", G, "", "51Degrees", check::any).refused(DEVICES, ""),
+    R::new(
+        "51degrees-property-name-list",
+        G,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "51degrees-property-separator",
+        G,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "51degrees-use-performance-graph",
+        G,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new(
+        "51degrees-use-predictive-graph",
+        G,
+        "",
+        "51Degrees",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new("deviceatlas-json-file", G, "", "DeviceAtlas", check::any).refused(DEVICES, ""),
+    R::new("deviceatlas-log-level", G, "", "DeviceAtlas", check::any).refused(DEVICES, ""),
+    R::new(
+        "deviceatlas-properties-cookie",
+        G,
+        "",
+        "DeviceAtlas",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+    R::new("deviceatlas-separator", G, "", "DeviceAtlas", check::any).refused(DEVICES, ""),
+    R::new("wurfl-cache-size", G, "", "WURFL", check::any).refused(DEVICES, ""),
+    R::new("wurfl-data-file", G, "", "WURFL", check::any).refused(DEVICES, ""),
+    R::new("wurfl-information-list", G, "", "WURFL", check::any).refused(DEVICES, ""),
+    R::new(
+        "wurfl-information-list-separator",
+        G,
+        "",
+        "WURFL",
+        check::any,
+    )
+    .refused(DEVICES, ""),
+];
+
+pub(super) const REMOVED_ROWS: &[R] = &[
+    R::new("debug", G, "", "printed what passed", check::any)
+        .refused("is not supported any more since HAProxy 2.2", ""),
+    R::new("nbproc", G, "<number>", "several processes", check::any).refused(
+        "is not supported any more since HAProxy 2.5. Threads will automatically be used on multi-processor machines if available.",
+        "nbthread <number>",
+    ),
+];
+
+/// The rest.
+pub(super) const ROWS: &[R] = &[
+    R::new("acme.scheduler", G, "auto | off", "renews certificates by itself", check::one)
+        .examples("acme.scheduler auto", "acme.scheduler")
+        .noted("acts on 'acme' sections only"),
+    R::new("anonkey", G, "<key>", "key that names are hidden with", check::amount)
+        .examples("anonkey 123", "anonkey x")
+        .noted("nothing is printed anonymised"),
+    R::new("ca-base", G, "<dir>", "where relative names of authorities start", |_, args, context| {
+        context.names.ca_base = Some(args.text("a directory")?.to_owned());
+        args.end()
+    })
+    .examples("ca-base /etc/ssl", "ca-base"),
+    R::new("crt-base", G, "<dir>", "where relative names of certificates start", |_, args, context| {
+        context.names.crt_base = Some(args.text("a directory")?.to_owned());
+        args.end()
+    })
+    .examples("crt-base /etc/ssl", "crt-base"),
+    R::new("debug.counters", G, "on | off", "counts what developers ask for", check::one)
+        .examples("debug.counters on", "")
+        .noted("there are no such counters"),
+    R::new("dns-accept-family", G, "<family>[,...]", "families that resolved addresses may have", check::one)
+        .examples("dns-accept-family ipv4", "dns-accept-family")
+        .noted("acts on resolvers only"),
+    R::new("h1-accept-payload-with-any-method", G, "", "allows bodies in HTTP/1.0 GET, HEAD and DELETE", check::none)
+        .noted("requests whose length can be read in two ways stay refused"),
+    R::new("h1-case-adjust", G, "<from> <to>", "writes a header's name in another case", |global, args, _| {
+        let (from, to) = (args.text("<from> and <to>")?, args.text("<from> and <to>")?);
+        if !from.eq_ignore_ascii_case(to) || from.chars().any(|c| c.is_ascii_uppercase()) {
+            return Err(args.wrong("'h1-case-adjust' expects the name in lower case, then the same name in another"));
+        }
+        global.case_adjust.push((from.to_owned(), to.to_owned()));
+        args.end()
+    })
+    .examples("h1-case-adjust content-length Content-Length", "h1-case-adjust a b"),
+    R::new("h1-case-adjust-file", G, "<hdrs-file>", "the same from a file", case_file)
+        .examples("h1-case-adjust-file /etc/headers", "h1-case-adjust-file"),
+    R::new("h1-do-not-close-on-insecure-transfer-encoding", G, "", "keeps connections that could be smuggled on", check::none)
+        .noted("requests whose length can be read in two ways stay refused"),
+    R::new("h2-workaround-bogus-websocket-clients", G, "", "hides WebSocket over HTTP/2", check::none)
+        .with_no()
+        .noted("acts on HTTP/2 only"),
+    R::new("harden.reject-privileged-ports.quic", G, "on | off", "refuses QUIC clients on low ports", check::on_off)
+        .examples("harden.reject-privileged-ports.quic on", "harden.reject-privileged-ports.quic x")
+        .noted("acts on QUIC only"),
+    R::new("harden.reject-privileged-ports.tcp", G, "on | off", "refuses clients on low ports", |_, args, context| {
+        if args.choice(&[("on", true), ("off", false)])? {
+            context.unserved("harden.reject-privileged-ports.tcp", "hardening", args.keyword_span());
+        }
+        args.end()
+    })
+    .examples("harden.reject-privileged-ports.tcp off", "harden.reject-privileged-ports.tcp x"),
+    R::new("key-base", G, "<dir>", "where relative names of keys start", check::one)
+        .examples("key-base /etc/ssl", "key-base")
+        .noted("acts on 'crt-store' sections only"),
+    R::new("limited-quic", G, "", "QUIC with limited libraries", check::none).noted("acts on QUIC only"),
+    R::new("lua-prepend-path", G, "<string> [<type>]", "where scripts look for others", check::some)
+        .examples("lua-prepend-path /etc/?.lua", "lua-prepend-path")
+        .noted("acts on Lua only"),
+    R::new("pp2-never-send-local", G, "", "probes send PROXY headers of a proxied connection", check::none).later("PROXY protocol of probes"),
+    R::new("presetenv", G, "<name> <value>", "sets a variable that is not set", check::any).examples("presetenv A b", "presetenv A"),
+    R::new("profiling.memory", G, "on | off", "counts allocations", check::one)
+        .examples("profiling.memory on", "")
+        .noted("profilers of the system do it"),
+    R::new("profiling.tasks", G, "auto | on | off", "measures tasks", check::one)
+        .examples("profiling.tasks auto", "")
+        .noted("profilers of the system do it"),
+    R::new("resetenv", G, "[<name> ...]", "removes all variables but these", check::any).examples("resetenv A", ""),
+    R::new("set-var", G, "<var-name> <expr>", "sets a variable of the process", |_, args, context| {
+        let name = args.text("a variable and an expression")?;
+        check_var(args, name)?;
+        let expr = args.expr("an expression")?;
+        context.check_expr(&expr, args.span());
+        args.end()
+    })
+    .examples("set-var proc.a int(1)", "set-var proc.a")
+    .later("the rule language"),
+    R::new("set-var-fmt", G, "<var-name> <fmt>", "sets a variable of the process from a format", |_, args, context| {
+        let name = args.text("a variable and a format")?;
+        check_var(args, name)?;
+        let format = args.format("a format", ballast_expr::Usage::Text)?;
+        context.check_format(&format, args.span());
+        args.end()
+    })
+    .examples("set-var-fmt proc.a abc", "set-var-fmt proc.a")
+    .later("the rule language"),
+    R::new("setenv", G, "<name> <value>", "sets a variable", check::any).examples("setenv A b", "setenv A"),
+    R::new("shm-stats-file", G, "<path>", "counters shared between processes", check::one)
+        .examples("shm-stats-file /dev/shm/s", "shm-stats-file")
+        .later("statistics"),
+    R::new("shm-stats-file-max-objects", G, "<number>", "objects in that file", check::amount)
+        .examples("shm-stats-file-max-objects 100", "shm-stats-file-max-objects x")
+        .later("statistics"),
+    R::new("unsetenv", G, "[<name> ...]", "removes variables", check::any).examples("unsetenv A", ""),
+];
+
+/// A variable of the whole process.
+fn check_var(args: &Args<'_>, name: &str) -> Result<(), Diagnostic> {
+    if name.starts_with("proc.") && name.len() > 5 {
+        return Ok(());
+    }
+    Err(args.wrong(format!(
+        "'{}' : variable '{name}' does not begin with 'proc.'",
+        args.keyword()
+    )))
+}
+
+/// Lines of `<from> <to>`.
+fn case_file(
+    global: &mut Global,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let word = args.word("a file name")?;
+    let bytes = context.read(word.text(), "h1-case-adjust-file", word.span())?;
+    for line in String::from_utf8_lossy(&bytes).lines() {
+        let mut words = line.split_whitespace();
+        if let (Some(from), Some(to)) = (words.next(), words.next()) {
+            global.case_adjust.push((from.to_owned(), to.to_owned()));
+        }
+    }
+    args.end()
+}

@@ -1,0 +1,393 @@
+// tidy: table, because it is one row for each `tune.*` word.
+//! `tune.*`: sizes that are honoured, and knobs of machinery that is built otherwise here.
+//!
+//! Source: HAProxy configuration manual, section 3.2.
+
+use ballast_model::Global;
+use ballast_syntax::Diagnostic;
+
+use crate::args::Args;
+use crate::check;
+use crate::keyword::{Row, Sections};
+
+type R = Row<Global>;
+
+const G: Sections = Sections::GLOBAL;
+const H2: &str = "acts on HTTP/2 only";
+const QUIC: &str = "acts on QUIC only";
+const LUA: &str = "acts on Lua only";
+const TLS: &str = "acts on lines with 'ssl' only";
+const COPY: &str = "data are forwarded without extra copies where it pays";
+const SCHEDULER: &str = "tasks are scheduled by the runtime of each worker";
+const VARS: &str = "memory of variables is bounded by the exchange";
+const MEMORY: &str = "buffers are held by exchanges that move data only";
+
+/// Rows that are accepted for one reason: word, arguments, help, check.
+macro_rules! noted {
+    ($reason:expr; $($word:literal, $args:literal, $help:literal, $check:ident, $good:literal;)*) => {
+        &[$(R::new($word, G, $args, $help, check::$check)
+            .examples(concat!($word, " ", $good), concat!($word, " a b c"))
+            .noted($reason)),*]
+    };
+}
+
+/// The rows that are honoured.
+pub(super) const ROWS: &[R] = &[
+    R::new(
+        "tune.bufsize",
+        G,
+        "<size>",
+        "buffer of each direction of an exchange, in bytes",
+        |global, args, _| {
+            let size = args.size("a size", 1 << 30)?;
+            args.end()?;
+            if size < 1024 {
+                return Err(args.wrong("'tune.bufsize' expects at least 1024 bytes"));
+            }
+            global.tune.buffer_bytes = u32::try_from(size).expect("the bound fits 32 bits");
+            Ok(())
+        },
+    )
+    .examples("tune.bufsize 32768", "tune.bufsize 10"),
+    R::new(
+        "tune.comp.maxlevel",
+        G,
+        "<number>",
+        "compression level",
+        |global, args, _| {
+            let number = args.number("a level", 1..=9)?;
+            global.tune.compression_level_max =
+                u8::try_from(number).expect("the range was checked");
+            args.end()
+        },
+    )
+    .examples("tune.comp.maxlevel 3", "tune.comp.maxlevel 12"),
+    R::new(
+        "tune.http.cookielen",
+        G,
+        "<number>",
+        "bytes of a captured cookie",
+        |global, args, _| {
+            global.tune.cookie_bytes = args.count("a number")?;
+            args.end()
+        },
+    )
+    .examples("tune.http.cookielen 100", "tune.http.cookielen x"),
+    R::new(
+        "tune.http.logurilen",
+        G,
+        "<number>",
+        "bytes of a logged URI",
+        |global, args, _| {
+            global.tune.log_uri_bytes = args.count("a number")?;
+            args.end()
+        },
+    )
+    .examples("tune.http.logurilen 2048", "tune.http.logurilen x"),
+    R::new(
+        "tune.http.maxhdr",
+        G,
+        "<number>",
+        "fields of one head",
+        |global, args, _| {
+            let number = args.number("a number of headers", 1..=32767)?;
+            global.tune.header_count_max = u16::try_from(number).expect("the range was checked");
+            args.end()
+        },
+    )
+    .examples("tune.http.maxhdr 128", "tune.http.maxhdr 0"),
+    R::new(
+        "tune.idle-pool.shared",
+        G,
+        "on | off",
+        "threads take each other's kept connections",
+        |global, args, _| {
+            global.tune.idle_pool_shared =
+                args.choice(&[("on", true), ("off", false), ("auto", true), ("full", true)])?;
+            args.end()
+        },
+    )
+    .examples("tune.idle-pool.shared off", "tune.idle-pool.shared maybe"),
+    R::new(
+        "tune.maxaccept",
+        G,
+        "<number>",
+        "connections accepted per wake-up",
+        |global, args, _| {
+            let number = args.number("a number", -1..=i64::from(i32::MAX))?;
+            global.tune.accept_count_max = i32::try_from(number).ok();
+            args.end()
+        },
+    )
+    .examples("tune.maxaccept 64", "tune.maxaccept x"),
+    R::new(
+        "tune.maxrewrite",
+        G,
+        "<size>",
+        "room kept for headers that rules add, in bytes",
+        |global, args, _| {
+            global.tune.rewrite_bytes = bytes(args)?;
+            Ok(())
+        },
+    )
+    .examples("tune.maxrewrite 1024", "tune.maxrewrite x"),
+    R::new(
+        "tune.pattern.cache-size",
+        G,
+        "<number>",
+        "remembered results of pattern lookups",
+        |global, args, _| {
+            global.tune.pattern_cache_count = bytes(args)?;
+            Ok(())
+        },
+    )
+    .examples("tune.pattern.cache-size 0", "tune.pattern.cache-size x"),
+    R::new(
+        "tune.pipesize",
+        G,
+        "<size>",
+        "size of splicing pipes, in bytes",
+        |global, args, _| {
+            global.tune.pipe_bytes = Some(bytes(args)?);
+            Ok(())
+        },
+    )
+    .examples("tune.pipesize 65536", "tune.pipesize x"),
+    R::new(
+        "tune.rcvbuf.client",
+        G,
+        "<size>",
+        "kernel receive buffer towards clients, in bytes",
+        |global, args, _| {
+            global.tune.receive_buffer_client = Some(bytes(args)?);
+            Ok(())
+        },
+    )
+    .examples("tune.rcvbuf.client 65536", "tune.rcvbuf.client x"),
+    R::new(
+        "tune.rcvbuf.server",
+        G,
+        "<size>",
+        "kernel receive buffer towards servers, in bytes",
+        |global, args, _| {
+            global.tune.receive_buffer_server = Some(bytes(args)?);
+            Ok(())
+        },
+    )
+    .examples("tune.rcvbuf.server 65536", "tune.rcvbuf.server x"),
+    R::new(
+        "tune.sndbuf.client",
+        G,
+        "<size>",
+        "kernel send buffer towards clients, in bytes",
+        |global, args, _| {
+            global.tune.send_buffer_client = Some(bytes(args)?);
+            Ok(())
+        },
+    )
+    .examples("tune.sndbuf.client 65536", "tune.sndbuf.client x"),
+    R::new(
+        "tune.sndbuf.server",
+        G,
+        "<size>",
+        "kernel send buffer towards servers, in bytes",
+        |global, args, _| {
+            global.tune.send_buffer_server = Some(bytes(args)?);
+            Ok(())
+        },
+    )
+    .examples("tune.sndbuf.server 65536", "tune.sndbuf.server x"),
+];
+
+fn bytes(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
+    let size = args.size("a size", u64::from(u32::MAX))?;
+    args.end()?;
+    Ok(u32::try_from(size).expect("the bound fits 32 bits"))
+}
+
+pub(super) const H2_ROWS: &[R] = noted! { H2;
+    "tune.h2.be.glitches-threshold", "<number>", "odd frames of a server until its connection ends", amount, "10";
+    "tune.h2.be.initial-window-size", "<size>", "flow control window towards servers", amount, "65535";
+    "tune.h2.be.max-concurrent-streams", "<number>", "streams on one connection to a server", amount, "100";
+    "tune.h2.be.max-frames-at-once", "<number>", "frames handled in one go", amount, "10";
+    "tune.h2.be.rxbuf", "<size>", "receive buffers of a connection", amount, "64k";
+    "tune.h2.fe.glitches-threshold", "<number>", "odd frames of a client until its connection ends", amount, "10";
+    "tune.h2.fe.initial-window-size", "<size>", "flow control window towards clients", amount, "65535";
+    "tune.h2.fe.max-concurrent-streams", "<number>", "streams on one connection of a client", amount, "100";
+    "tune.h2.fe.max-frames-at-once", "<number>", "frames handled in one go", amount, "10";
+    "tune.h2.fe.max-rst-at-once", "<number>", "stream resets handled in one go", amount, "10";
+    "tune.h2.fe.max-total-streams", "<number>", "streams in the life of a connection", amount, "1000";
+    "tune.h2.fe.rxbuf", "<size>", "receive buffers of a connection", amount, "64k";
+    "tune.h2.header-table-size", "<number>", "size of the header table", amount, "4096";
+    "tune.h2.initial-window-size", "<number>", "flow control window", amount, "65535";
+    "tune.h2.log-errors", "<which>", "errors of the protocol that are logged", one, "connection";
+    "tune.h2.max-concurrent-streams", "<number>", "streams on one connection", amount, "100";
+    "tune.h2.max-frame-size", "<number>", "largest frame", amount, "16384";
+    "tune.h2.zero-copy-fwd-send", "on | off", "forwards without a copy", one, "on";
+};
+
+pub(super) const QUIC_ROWS: &[R] = noted! { QUIC;
+    "tune.quic.be.cc.cubic-min-losses", "<number>", "losses before the window shrinks", amount, "2";
+    "tune.quic.be.cc.hystart", "on | off", "slow start that ends early", one, "on";
+    "tune.quic.be.cc.max-frame-loss", "<number>", "losses of one frame", amount, "10";
+    "tune.quic.be.cc.max-win-size", "<size>", "largest congestion window", amount, "1m";
+    "tune.quic.be.cc.reorder-ratio", "<number>", "reordering taken for loss", amount, "50";
+    "tune.quic.be.max-idle-timeout", "<timeout>", "longest silence", one, "30s";
+    "tune.quic.be.sec.glitches-threshold", "<number>", "odd frames until the connection ends", amount, "10";
+    "tune.quic.be.stream.data-ratio", "<number>", "share of the window a stream may take", amount, "90";
+    "tune.quic.be.stream.max-concurrent", "<number>", "streams on one connection", amount, "100";
+    "tune.quic.be.stream.rxbuf", "<size>", "receive window", amount, "64k";
+    "tune.quic.be.tx.pacing", "on | off", "spreads packets", one, "on";
+    "tune.quic.be.tx.udp-gso", "on | off", "several packets in one call", one, "on";
+    "tune.quic.fe.cc.cubic-min-losses", "<number>", "losses before the window shrinks", amount, "2";
+    "tune.quic.fe.cc.hystart", "on | off", "slow start that ends early", one, "on";
+    "tune.quic.fe.cc.max-frame-loss", "<number>", "losses of one frame", amount, "10";
+    "tune.quic.fe.cc.max-win-size", "<size>", "largest congestion window", amount, "1m";
+    "tune.quic.fe.cc.reorder-ratio", "<number>", "reordering taken for loss", amount, "50";
+    "tune.quic.fe.max-idle-timeout", "<timeout>", "longest silence", one, "30s";
+    "tune.quic.fe.sec.glitches-threshold", "<number>", "odd frames until the connection ends", amount, "10";
+    "tune.quic.fe.sec.retry-threshold", "<number>", "half-open connections before clients must prove their address", amount, "100";
+    "tune.quic.fe.sock-per-conn", "<mode>", "a socket for each connection", one, "default-on";
+    "tune.quic.fe.stream.data-ratio", "<number>", "share of the window a stream may take", amount, "90";
+    "tune.quic.fe.stream.max-concurrent", "<number>", "streams on one connection", amount, "100";
+    "tune.quic.fe.stream.max-total", "<number>", "streams in the life of a connection", amount, "1000";
+    "tune.quic.fe.stream.rxbuf", "<size>", "receive window", amount, "64k";
+    "tune.quic.fe.tx.pacing", "on | off", "spreads packets", one, "on";
+    "tune.quic.fe.tx.udp-gso", "on | off", "several packets in one call", one, "on";
+    "tune.quic.frontend.conn-tx-buffers.limit", "<number>", "send buffers of a connection", amount, "30";
+    "tune.quic.frontend.glitches-threshold", "<number>", "odd frames until the connection ends", amount, "10";
+    "tune.quic.frontend.max-data-size", "<size>", "receive window of a connection", amount, "1m";
+    "tune.quic.frontend.max-idle-timeout", "<timeout>", "longest silence", one, "30s";
+    "tune.quic.frontend.max-streams-bidi", "<number>", "streams on one connection", amount, "100";
+    "tune.quic.frontend.max-tx-mem", "<size>", "memory for sending", amount, "1m";
+    "tune.quic.backend.max-idle-timeout", "<timeout>", "longest silence", one, "30s";
+    "tune.quic.cc-hystart", "on | off", "slow start that ends early", one, "on";
+    "tune.quic.listen", "on | off", "accepts QUIC", one, "on";
+    "tune.quic.max-frame-loss", "<number>", "losses of one frame", amount, "10";
+    "tune.quic.mem.tx-max", "<size>", "memory for sending", amount, "1m";
+    "tune.quic.reorder-ratio", "<number>", "reordering taken for loss", amount, "50";
+    "tune.quic.retry-threshold", "<number>", "half-open connections before clients must prove their address", amount, "100";
+    "tune.quic.socket-owner", "connection | listener", "how sockets are shared", one, "listener";
+    "tune.quic.zero-copy-fwd-send", "on | off", "forwards without a copy", one, "on";
+};
+
+pub(super) const LUA_ROWS: &[R] = noted! { LUA;
+    "tune.lua.bool-sample-conversion", "normal | pre-3.1-bug", "how booleans reach Lua", one, "normal";
+    "tune.lua.burst-timeout", "<timeout>", "longest run without a pause", one, "1s";
+    "tune.lua.forced-yield", "<number>", "instructions between pauses", amount, "10000";
+    "tune.lua.log.loggers", "on | off", "logs of scripts go to the log targets", one, "on";
+    "tune.lua.log.stderr", "on | off | auto", "logs of scripts go to stderr", one, "auto";
+    "tune.lua.maxmem", "<number>", "memory of scripts", amount, "64";
+    "tune.lua.openlibs", "all | none | <lib>,...", "standard libraries loaded", one, "all";
+    "tune.lua.service-timeout", "<timeout>", "longest run of a service", one, "4s";
+    "tune.lua.session-timeout", "<timeout>", "longest run of an action", one, "4s";
+    "tune.lua.task-timeout", "<timeout>", "longest run of a task", one, "4s";
+};
+
+pub(super) const TLS_ROWS: &[R] = noted! { TLS;
+    "tune.ssl.cachesize", "<number>", "remembered sessions", amount, "20000";
+    "tune.ssl.capture-buffer-size", "<number>", "bytes of the client hello that are kept", amount, "100";
+    "tune.ssl.capture-cipherlist-size", "<number>", "the same in its old name", amount, "100";
+    "tune.ssl.certificate-compression", "auto | off", "compresses certificates", one, "auto";
+    "tune.ssl.default-dh-param", "<number>", "size of Diffie-Hellman parameters", amount, "2048";
+    "tune.ssl.hard-maxrecord", "<number>", "largest record ever", amount, "1400";
+    "tune.ssl.keylog", "on | off", "keeps the secrets of sessions", one, "off";
+    "tune.ssl.keyupdate-rate-limit", "<number>", "key updates per second", amount, "10";
+    "tune.ssl.lifetime", "<timeout>", "age of a remembered session", one, "300";
+    "tune.ssl.maxrecord", "<number>", "largest record", amount, "1400";
+    "tune.ssl.ocsp-update.maxdelay", "<number>", "longest time between updates", amount, "3600";
+    "tune.ssl.ocsp-update.mindelay", "<number>", "shortest time between updates", amount, "300";
+    "tune.ssl.ssl-ctx-cache-size", "<number>", "remembered generated certificates", amount, "1000";
+};
+
+pub(super) const VARS_ROWS: &[R] = noted! { VARS;
+    "tune.vars.check-max-size", "<size>", "memory of a probe's variables", amount, "1k";
+    "tune.vars.global-max-size", "<size>", "memory of all variables", amount, "1m";
+    "tune.vars.proc-max-size", "<size>", "memory of the process's variables", amount, "1m";
+    "tune.vars.reqres-max-size", "<size>", "memory of a request's or response's variables", amount, "1k";
+    "tune.vars.sess-max-size", "<size>", "memory of a session's variables", amount, "1k";
+    "tune.vars.txn-max-size", "<size>", "memory of a transaction's variables", amount, "1k";
+};
+
+pub(super) const COPY_ROWS: &[R] = noted! { COPY;
+    "tune.applet.zero-copy-forwarding", "on | off", "forwards without a copy", one, "on";
+    "tune.disable-fast-forward", "", "data pass every layer", none, "";
+    "tune.disable-zero-copy-forwarding", "", "data are copied", none, "";
+    "tune.h1.zero-copy-fwd-recv", "on | off", "receives without a copy", one, "on";
+    "tune.h1.zero-copy-fwd-send", "on | off", "forwards without a copy", one, "on";
+    "tune.pt.zero-copy-forwarding", "on | off", "forwards without a copy", one, "on";
+    "tune.recv_enough", "<number>", "bytes that end a read", amount, "10k";
+};
+
+pub(super) const SCHEDULER_ROWS: &[R] = noted! { SCHEDULER;
+    "tune.epoll.mask-events", "<event>[,...]", "events that are not waited for", one, "rdhup";
+    "tune.events.max-events-at-once", "<number>", "events sent in one go", amount, "100";
+    "tune.fd.edge-triggered", "on | off", "waits by edges", one, "on";
+    "tune.fd.tables", "<number>", "tables of descriptors", amount, "1";
+    "tune.idletimer", "<timeout>", "silence that ends a burst", one, "1s";
+    "tune.listener.default-shards", "by-process | by-thread | by-group", "sockets a bind is split into", one, "by-group";
+    "tune.listener.multi-queue", "on | fair | off", "spreads accepted connections", one, "on";
+    "tune.max-checks-per-thread", "<number>", "probes a thread runs at once", amount, "10";
+    "tune.max-rules-at-once", "<number>", "rules run in one go", amount, "50";
+    "tune.maxpollevents", "<number>", "events taken from the system at once", amount, "200";
+    "tune.renice.runtime", "<number>", "priority of the process", amount, "-10";
+    "tune.renice.startup", "<number>", "priority while it starts", amount, "-10";
+    "tune.runqueue-depth", "<number>", "tasks run in one go", amount, "200";
+    "tune.sched.low-latency", "on | off", "short turns", one, "on";
+    "tune.streams-elasticity", "<number>", "streams follow the load", amount, "50";
+    "tune.takeover-other-tg-connections", "<mode>", "groups take each other's kept connections", one, "restricted";
+};
+
+pub(super) const MEMORY_ROWS: &[R] = noted! { MEMORY;
+    "tune.buffers.limit", "<number>", "buffers of the process", amount, "1000";
+    "tune.buffers.reserve", "<number>", "buffers kept for the end of exchanges", amount, "2";
+    "tune.bufsize.large", "<size>", "buffer of large messages", amount, "64k";
+    "tune.bufsize.small", "<size>", "buffer of small messages", amount, "1k";
+    "tune.chksize", "<size>", "buffer of probes", amount, "16k";
+    "tune.cli.max-payload-size", "<size>", "largest payload of a command", amount, "1m";
+    "tune.defaults.purge", "", "forgets defaults that nobody names", none, "";
+    "tune.fail-alloc", "<number>", "allocations that fail on purpose", amount, "0";
+    "tune.glitches.kill.cpu-usage", "<number>", "load above which odd clients are cut", amount, "50";
+    "tune.h1.be.glitches-threshold", "<number>", "oddities of a server until its connection ends", amount, "10";
+    "tune.h1.fe.glitches-threshold", "<number>", "oddities of a client until its connection ends", amount, "10";
+    "tune.memory.hot-size", "<number>", "memory each thread keeps", amount, "512k";
+    "tune.notsent-lowat.client", "<size>", "unsent data in the kernel towards clients", amount, "16k";
+    "tune.notsent-lowat.server", "<size>", "unsent data in the kernel towards servers", amount, "16k";
+    "tune.peers.max-updates-at-once", "<number>", "updates sent in one go", amount, "200";
+    "tune.pool-high-fd-ratio", "<number>", "share of descriptors above which connections close", amount, "25";
+    "tune.pool-low-fd-ratio", "<number>", "share of descriptors below which connections are kept", amount, "20";
+    "tune.rcvbuf.backend", "<size>", "kernel receive buffer of datagram sockets towards servers", amount, "64k";
+    "tune.rcvbuf.frontend", "<size>", "kernel receive buffer of datagram sockets towards clients", amount, "64k";
+    "tune.ring.queues", "<number>", "queues of a ring", amount, "1";
+    "tune.sndbuf.backend", "<size>", "kernel send buffer of datagram sockets towards servers", amount, "64k";
+    "tune.sndbuf.frontend", "<size>", "kernel send buffer of datagram sockets towards clients", amount, "64k";
+    "tune.stick-counters", "<number>", "tracked counters of a connection", amount, "3";
+};
+
+/// Words of TLS that take no argument.
+pub(super) const BARE_ROWS: &[R] = &[
+    R::new(
+        "tune.ssl.force-private-cache",
+        G,
+        "",
+        "each process remembers its own sessions",
+        check::none,
+    )
+    .noted(TLS),
+    R::new(
+        "tune.zlib.memlevel",
+        G,
+        "<number>",
+        "memory of the compression library",
+        check::any,
+    )
+    .refused("belongs to a compression library that is not built in", ""),
+    R::new(
+        "tune.zlib.windowsize",
+        G,
+        "<number>",
+        "window of the compression library",
+        check::any,
+    )
+    .refused("belongs to a compression library that is not built in", ""),
+];

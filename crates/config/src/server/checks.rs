@@ -1,0 +1,363 @@
+//! Words of server lines about health checks.
+
+use std::net::IpAddr;
+
+use ballast_model::{Address, Observe, OnError};
+use ballast_syntax::Diagnostic;
+
+use super::words::positive;
+use crate::address::{self, Port, Wants};
+use crate::args::Args;
+use crate::check;
+use crate::context::Context;
+use crate::draft::ServerDraft;
+use crate::keyword::{Row, Sections};
+use crate::tls_words as tls;
+
+type R = Row<ServerDraft>;
+
+const S: Sections = Sections::SERVER;
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new(
+        "addr",
+        S,
+        "<ipv4|ipv6>",
+        "address that is probed instead of the server's",
+        |one, args, context| {
+            let (address, port) = probe_address(args, context)?;
+            one.server.checks.address = Some(address);
+            if port.is_some() {
+                one.server.checks.port = port;
+            }
+            Ok(())
+        },
+    )
+    .examples("addr 192.0.2.7", "addr 192.0.2.7:x"),
+    R::new(
+        "agent-addr",
+        S,
+        "<addr>",
+        "address of the agent",
+        |one, args, context| {
+            let (address, port) = probe_address(args, context)?;
+            one.server.checks.agent_address = Some(address);
+            if port.is_some() {
+                one.server.checks.agent_port = port;
+            }
+            Ok(())
+        },
+    )
+    .examples("agent-addr 192.0.2.7", "agent-addr 192.0.2.7:x"),
+    R::new(
+        "agent-check",
+        S,
+        "",
+        "asks an agent on the server how it is",
+        |one, _, _| {
+            one.server.checks.agent_enabled = true;
+            Ok(())
+        },
+    )
+    .examples("agent-check agent-port 8080", ""),
+    R::new(
+        "agent-inter",
+        S,
+        "<delay>",
+        "time between questions to the agent",
+        |one, args, _| {
+            one.server.checks.agent_interval = Some(positive(args)?);
+            Ok(())
+        },
+    )
+    .examples("agent-inter 5s", "agent-inter 0"),
+    R::new(
+        "agent-port",
+        S,
+        "<port>",
+        "port of the agent",
+        |one, args, _| {
+            one.server.checks.agent_port = Some(port(args)?);
+            Ok(())
+        },
+    )
+    .examples("agent-port 8080", "agent-port 0"),
+    R::new(
+        "agent-send",
+        S,
+        "<string>",
+        "what the agent is asked",
+        |one, args, _| {
+            one.server.checks.agent_send = Some(args.text("a string")?.to_owned());
+            Ok(())
+        },
+    )
+    .examples("agent-send hello", "agent-send"),
+    R::new("check", S, "", "the server is probed", |one, _, _| {
+        one.server.checks.enabled = true;
+        Ok(())
+    }),
+    R::new(
+        "check-pool-conn-name",
+        S,
+        "<name>",
+        "name of the kept connection that probes take",
+        check::word,
+    )
+    .examples("check-pool-conn-name a", "check-pool-conn-name")
+    .noted("probes open connections of their own"),
+    R::new(
+        "check-proto",
+        S,
+        "<name>",
+        "protocol that probes speak",
+        |_, args, context| {
+            let name = args.choice(&[
+                ("h1", "h1"),
+                ("h2", "h2"),
+                ("none", "none"),
+                ("fcgi", "fcgi"),
+                ("spop", "spop"),
+            ])?;
+            match name {
+                "h2" => context.unserved("check-proto h2", "HTTP/2", args.keyword_span()),
+                "fcgi" => context.unserved("check-proto fcgi", "FastCGI", args.keyword_span()),
+                "spop" => context.unserved("check-proto spop", "filters", args.keyword_span()),
+                _ => {}
+            }
+            Ok(())
+        },
+    )
+    .examples("check-proto h1", "check-proto h9"),
+    R::new(
+        "check-reuse-pool",
+        S,
+        "",
+        "probes take kept connections",
+        check::nothing,
+    )
+    .noted("probes open connections of their own"),
+    R::new(
+        "check-send-proxy",
+        S,
+        "",
+        "probes begin with a PROXY protocol header",
+        |one, _, _| {
+            one.server.checks.send_proxy = true;
+            Ok(())
+        },
+    ),
+    R::new(
+        "check-via-socks4",
+        S,
+        "",
+        "probes go through the SOCKS4 proxy",
+        check::nothing,
+    )
+    .later("SOCKS4"),
+    R::new(
+        "downinter",
+        S,
+        "<delay>",
+        "time between probes while the server is down",
+        |one, args, _| {
+            one.server.checks.down_interval = Some(positive(args)?);
+            Ok(())
+        },
+    )
+    .examples("downinter 10s", "downinter 0"),
+    R::new(
+        "error-limit",
+        S,
+        "<count>",
+        "observed errors before on-error acts",
+        |one, args, _| {
+            one.server.checks.error_limit = at_least_one(args)?;
+            Ok(())
+        },
+    )
+    .examples("error-limit 5", "error-limit 0"),
+    R::new(
+        "fall",
+        S,
+        "<count>",
+        "failed probes in a row until the server is down",
+        |one, args, _| {
+            one.server.checks.fall = at_least_one(args)?;
+            Ok(())
+        },
+    )
+    .examples("fall 3", "fall 0"),
+    R::new(
+        "fastinter",
+        S,
+        "<delay>",
+        "time between probes while the state is changing",
+        |one, args, _| {
+            one.server.checks.fast_interval = Some(positive(args)?);
+            Ok(())
+        },
+    )
+    .examples("fastinter 1s", "fastinter 0"),
+    R::new(
+        "inter",
+        S,
+        "<delay>",
+        "time between probes",
+        |one, args, _| {
+            one.server.checks.interval = positive(args)?;
+            Ok(())
+        },
+    )
+    .examples("inter 2s", "inter 0"),
+    R::new(
+        "no-agent-check",
+        S,
+        "",
+        "undoes agent-check",
+        |one, _, _| {
+            one.server.checks.agent_enabled = false;
+            Ok(())
+        },
+    ),
+    R::new("no-check", S, "", "undoes check", |one, _, _| {
+        one.server.checks.enabled = false;
+        Ok(())
+    }),
+    R::new(
+        "no-check-reuse-pool",
+        S,
+        "",
+        "undoes check-reuse-pool",
+        check::nothing,
+    )
+    .noted("probes open connections of their own"),
+    R::new(
+        "no-check-send-proxy",
+        S,
+        "",
+        "undoes check-send-proxy",
+        |one, _, _| {
+            one.server.checks.send_proxy = false;
+            Ok(())
+        },
+    ),
+    R::new(
+        "observe",
+        S,
+        "layer4 | layer7",
+        "counts failures of the traffic too",
+        |one, args, _| {
+            one.server.checks.observe = args.choice(&[
+                ("none", None),
+                ("layer4", Some(Observe::Layer4)),
+                ("layer7", Some(Observe::Layer7)),
+            ])?;
+            Ok(())
+        },
+    )
+    .examples("observe layer7", "observe layer8"),
+    R::new(
+        "on-error",
+        S,
+        "fastinter | fail-check | sudden-death | mark-down",
+        "what observed errors do",
+        |one, args, _| {
+            one.server.checks.on_error = args.choice(&[
+                ("fastinter", OnError::FastInter),
+                ("fail-check", OnError::FailCheck),
+                ("sudden-death", OnError::SuddenDeath),
+                ("mark-down", OnError::MarkDown),
+            ])?;
+            Ok(())
+        },
+    )
+    .examples("on-error mark-down", "on-error pray"),
+    R::new(
+        "port",
+        S,
+        "<port>",
+        "port that is probed instead of the server's",
+        |one, args, _| {
+            one.server.checks.port = Some(port(args)?);
+            Ok(())
+        },
+    )
+    .examples("port 8080", "port x"),
+    R::new(
+        "rise",
+        S,
+        "<count>",
+        "successful probes in a row until the server is up",
+        |one, args, _| {
+            one.server.checks.rise = at_least_one(args)?;
+            Ok(())
+        },
+    )
+    .examples("rise 2", "rise 0"),
+    R::new(
+        "check-alpn",
+        S,
+        "<protocols>",
+        "protocols that probes offer",
+        tls::text,
+    )
+    .examples("check-alpn http/1.1", "check-alpn")
+    .later("TLS"),
+    R::new(
+        "check-sni",
+        S,
+        "<sni>",
+        "server name that probes send",
+        tls::text,
+    )
+    .examples("check-sni a.example", "check-sni")
+    .later("TLS"),
+    R::new(
+        "check-sni-auto",
+        S,
+        "",
+        "probes send the Host as server name",
+        tls::none,
+    )
+    .later("TLS"),
+    R::new("check-ssl", S, "", "probes speak TLS", tls::none).later("TLS"),
+    R::new(
+        "no-check-sni-auto",
+        S,
+        "",
+        "undoes check-sni-auto",
+        tls::none,
+    ),
+    R::new("no-check-ssl", S, "", "undoes check-ssl", tls::none),
+];
+
+fn at_least_one(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
+    let number = args.number("a number", 1..=i64::from(i32::MAX))?;
+    Ok(u32::try_from(number).expect("the range was checked"))
+}
+
+fn port(args: &mut Args<'_>) -> Result<u16, Diagnostic> {
+    let number = args.number("a port", 1..=65535)?;
+    Ok(u16::try_from(number).expect("the range was checked"))
+}
+
+fn probe_address(
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(Address, Option<u16>), Diagnostic> {
+    let text = args.text("an address")?;
+    let wrong = |error: String| args.wrong(format!("'{}' : {error}", args.keyword()));
+    // A bare address of either family comes without brackets here.
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Ok((Address::Inet((ip, 0).into()), None));
+    }
+    let parsed = address::parse(text, Wants::default(), &context.environment).map_err(wrong)?;
+    let port = match parsed.port {
+        Port::Fixed(port, _) if port > 0 => Some(port),
+        _ => None,
+    };
+    let address = context.resolve_address(&parsed.address).map_err(wrong)?;
+    Ok((address, port))
+}

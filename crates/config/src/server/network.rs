@@ -1,0 +1,430 @@
+//! Words of server lines about the connection to the server.
+
+use std::net::SocketAddr;
+
+use ballast_expr::{LogFormat, Usage};
+use ballast_model::{Address, ProxyProtocol, SourceAddress};
+use ballast_syntax::{Diagnostic, SectionKind};
+
+use crate::address::{self, Port, Wants};
+use crate::args::Args;
+use crate::check;
+use crate::context::Context;
+use crate::draft::ServerDraft;
+use crate::keyword::{Row, Sections};
+
+type R = Row<ServerDraft>;
+
+const S: Sections = Sections::SERVER;
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new(
+        "cc",
+        S,
+        "<algorithm>",
+        "TCP congestion control algorithm",
+        |one, args, _| {
+            one.server.congestion = Some(args.text("a congestion control algorithm")?.to_owned());
+            Ok(())
+        },
+    )
+    .examples("cc bbr", "cc"),
+    R::new(
+        "idle-ping",
+        S,
+        "<delay>",
+        "pings idle HTTP/2 connections",
+        check::delay,
+    )
+    .examples("idle-ping 10s", "idle-ping soon")
+    .later("HTTP/2"),
+    R::new(
+        "log-bufsize",
+        S,
+        "<bufsize>",
+        "size of the ring before a log server",
+        check::bytes,
+    )
+    .examples("log-bufsize 16k", "log-bufsize x")
+    .later("log backends"),
+    R::new(
+        "log-proto",
+        S,
+        "legacy | octet-count",
+        "framing of log messages over TCP",
+        |_, args, _| args.choice(&[("legacy", ()), ("octet-count", ())]),
+    )
+    .examples("log-proto octet-count", "log-proto x")
+    .later("rings"),
+    R::new(
+        "namespace",
+        S,
+        "<name>",
+        "network namespace of the connection; * is the client's",
+        |one, args, _| {
+            one.server.namespace = Some(args.text("a namespace")?.to_owned());
+            Ok(())
+        },
+    )
+    .examples("namespace blue", "namespace"),
+    R::new("no-send-proxy", S, "", "undoes send-proxy", no_proxy),
+    R::new("no-send-proxy-v2", S, "", "undoes send-proxy-v2", no_proxy),
+    R::new(
+        "no-send-proxy-v2-ssl",
+        S,
+        "",
+        "undoes send-proxy-v2-ssl",
+        no_proxy,
+    ),
+    R::new(
+        "no-send-proxy-v2-ssl-cn",
+        S,
+        "",
+        "undoes send-proxy-v2-ssl-cn",
+        no_proxy,
+    ),
+    R::new("no-tfo", S, "", "undoes tfo", |one, _, _| {
+        one.server.fast_open = false;
+        Ok(())
+    }),
+    R::new(
+        "proto",
+        S,
+        "<name>",
+        "forces the protocol spoken",
+        |_, args, context| {
+            let name = args.choice(&[
+                ("h1", "h1"),
+                ("h2", "h2"),
+                ("none", "none"),
+                ("fcgi", "fcgi"),
+                ("spop", "spop"),
+                ("quic", "quic"),
+            ])?;
+            let (word, area) = match name {
+                "h2" => ("proto h2", "HTTP/2"),
+                "fcgi" => ("proto fcgi", "FastCGI"),
+                "spop" => ("proto spop", "filters"),
+                "quic" => ("proto quic", "QUIC"),
+                _ => return Ok(()),
+            };
+            context.unserved(word, area, args.keyword_span());
+            Ok(())
+        },
+    )
+    .examples("proto h1", "proto h9"),
+    R::new(
+        "proxy-v2-options",
+        S,
+        "<option>[,<option>]*",
+        "what the PROXY protocol header holds besides",
+        proxy_options,
+    )
+    .examples("proxy-v2-options crc32c,unique-id", "proxy-v2-options x"),
+    R::new(
+        "quic-cc-algo",
+        S,
+        "<algorithm>",
+        "QUIC congestion control",
+        check::word,
+    )
+    .examples("quic-cc-algo cubic", "quic-cc-algo")
+    .later("QUIC"),
+    R::new(
+        "resolve-net",
+        S,
+        "<network>[,<network>]*",
+        "networks preferred among resolved addresses",
+        check::word,
+    )
+    .examples("resolve-net 10.0.0.0/8", "resolve-net")
+    .noted("it acts with resolvers only"),
+    R::new(
+        "resolve-opts",
+        S,
+        "<option>,<option>,...",
+        "how resolved addresses are shared",
+        |_, args, _| {
+            let text = args.text("a list of options")?;
+            let known = ["allow-dup-ip", "ignore-weight", "prevent-dup-ip"];
+            match text.split(',').find(|option| !known.contains(option)) {
+                Some(option) => {
+                    Err(args.wrong(format!("'resolve-opts' : unknown option '{option}'")))
+                }
+                None => Ok(()),
+            }
+        },
+    )
+    .examples("resolve-opts allow-dup-ip", "resolve-opts x")
+    .noted("it acts with resolvers only"),
+    R::new(
+        "resolve-prefer",
+        S,
+        "ipv4 | ipv6",
+        "family preferred among resolved addresses",
+        |_, args, _| args.choice(&[("ipv4", ()), ("ipv6", ())]),
+    )
+    .examples("resolve-prefer ipv4", "resolve-prefer x")
+    .noted("it acts with resolvers only"),
+    R::new(
+        "resolvers",
+        S,
+        "<id>",
+        "section that keeps the address up to date",
+        |one, args, context| {
+            let word = args.word("the name of a resolvers section")?;
+            let names = &mut context.names;
+            names.names(
+                SectionKind::Resolvers,
+                word.text(),
+                "resolvers",
+                word.span(),
+            );
+            one.resolvers = Some(word.text().to_owned());
+            Ok(())
+        },
+    )
+    .examples("resolvers dns", "resolvers")
+    .later("DNS resolvers"),
+    R::new(
+        "send-proxy",
+        S,
+        "",
+        "begins with a PROXY protocol header, version 1",
+        |one, _, _| {
+            one.server.send_proxy = Some(proxy(1, false));
+            Ok(())
+        },
+    ),
+    R::new(
+        "send-proxy-v2",
+        S,
+        "",
+        "begins with a PROXY protocol header, version 2",
+        |one, _, _| {
+            let old = one.server.send_proxy.take().filter(|old| old.version == 2);
+            one.server.send_proxy = Some(old.unwrap_or_else(|| proxy(2, false)));
+            Ok(())
+        },
+    ),
+    R::new(
+        "send-proxy-v2-ssl",
+        S,
+        "",
+        "the same with what is known of the client's TLS",
+        |one, _, _| {
+            one.server.send_proxy = Some(proxy(2, true));
+            Ok(())
+        },
+    ),
+    R::new(
+        "send-proxy-v2-ssl-cn",
+        S,
+        "",
+        "the same with the common name of the client's certificate",
+        |one, _, _| {
+            one.server.send_proxy = Some(proxy(2, true));
+            Ok(())
+        },
+    ),
+    R::new(
+        "set-proxy-v2-tlv-fmt",
+        S,
+        "(<id>) <fmt>",
+        "adds a value to the PROXY protocol header",
+        tlv,
+    )
+    .examples("set-proxy-v2-tlv-fmt(0x20) abc", "set-proxy-v2-tlv-fmt abc"),
+    R::new(
+        "socks4",
+        S,
+        "<addr>:<port>",
+        "goes through a SOCKS4 proxy",
+        |_, args, context| {
+            let text = args.text("<addr>:<port>")?;
+            let wants = Wants {
+                port: true,
+                ..Wants::default()
+            };
+            address::parse(text, wants, &context.environment)
+                .map(|_| ())
+                .map_err(|error| args.wrong(format!("'socks4' : {error}")))
+        },
+    )
+    .examples("socks4 192.0.2.1:1080", "socks4 192.0.2.1")
+    .later("SOCKS4"),
+    R::new(
+        "source",
+        S,
+        "<addr>[:<pl>[-<ph>]] [usesrc ...] [interface <name>]",
+        "address the connection leaves from",
+        |one, args, context| {
+            one.server.source = Some(source(args, context)?);
+            Ok(())
+        },
+    )
+    .examples("source 192.0.2.1 interface lo", "source"),
+    R::new(
+        "tcp-md5sig",
+        S,
+        "<password>",
+        "signs TCP segments",
+        check::word,
+    )
+    .examples("tcp-md5sig secret", "tcp-md5sig")
+    .later("TCP signatures"),
+    R::new(
+        "tcp-ut",
+        S,
+        "<delay>",
+        "how long data may stay unacknowledged",
+        |one, args, _| {
+            one.server.user_timeout = Some(args.time("a delay")?).filter(|time| !time.is_zero());
+            Ok(())
+        },
+    )
+    .examples("tcp-ut 30s", "tcp-ut soon"),
+    R::new("tfo", S, "", "TCP fast open", |one, _, _| {
+        one.server.fast_open = true;
+        Ok(())
+    }),
+    R::new(
+        "usesrc",
+        S,
+        "<addr> | client | clientip | hdr_ip(...)",
+        "stands behind source only",
+        |_, args, _| Err(args.wrong("'usesrc' only allowed after a 'source' statement.")),
+    )
+    .examples("source 192.0.2.1 usesrc clientip", "usesrc client"),
+    R::new(
+        "ws",
+        S,
+        "auto | h1 | h2",
+        "protocol that carries WebSocket",
+        |_, args, context| {
+            if args.choice(&[("auto", "auto"), ("h1", "h1"), ("h2", "h2")])? == "h2" {
+                context.unserved("ws h2", "HTTP/2", args.keyword_span());
+            }
+            Ok(())
+        },
+    )
+    .examples("ws h1", "ws h9"),
+];
+
+fn no_proxy(
+    one: &mut ServerDraft,
+    _: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    one.server.send_proxy = None;
+    Ok(())
+}
+
+fn proxy(version: u8, ssl: bool) -> ProxyProtocol {
+    ProxyProtocol {
+        version,
+        crc32c: false,
+        unique_id: false,
+        authority: false,
+        ssl,
+        tlvs: Vec::new(),
+    }
+}
+
+fn proxy_options(
+    one: &mut ServerDraft,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let text = args.text("a list of options")?;
+    let header = one.server.send_proxy.get_or_insert_with(|| proxy(2, false));
+    for option in text.split(',') {
+        match option {
+            "ssl" | "cert-cn" | "ssl-cipher" | "cert-sig" | "cert-key" => header.ssl = true,
+            "authority" => header.authority = true,
+            "crc32c" => header.crc32c = true,
+            "unique-id" => header.unique_id = true,
+            _ => {
+                return Err(args.wrong(format!("'proxy-v2-options' : unknown option '{option}'")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `set-proxy-v2-tlv-fmt(<id>) <format>`; the cursor stands after the word with its parentheses.
+fn tlv(
+    one: &mut ServerDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let word = args.line().text(args.position().max(1) - 1);
+    let id = word
+        .split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'))
+        .and_then(|text| match text.strip_prefix("0x") {
+            Some(digits) => u8::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        })
+        .ok_or_else(|| args.wrong("'set-proxy-v2-tlv-fmt' expects (<id>) from 0 to 255"))?;
+    let format: LogFormat = args.format("a format", Usage::Text)?;
+    context.check_format(&format, args.keyword_span());
+    let header = one.server.send_proxy.get_or_insert_with(|| proxy(2, false));
+    header.tlvs.push((id, format));
+    Ok(())
+}
+
+/// What follows `source`, on a server line or in a section.
+///
+/// # Errors
+/// When a word is wrong.
+pub(crate) fn source(
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<SourceAddress, Diagnostic> {
+    let text = args
+        .text("<addr>[:<port>[-<port>]], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
+    let wants = Wants {
+        range: true,
+        ..Wants::default()
+    };
+    let wrong = |error: String| args.wrong(format!("'source' : {error}"));
+    let parsed = address::parse(text, wants, &context.environment).map_err(wrong)?;
+    let resolved = context.resolve_address(&parsed.address).map_err(wrong)?;
+    let Address::Inet(address) = resolved else {
+        return Err(args.wrong("'source' expects an IP address"));
+    };
+    let port_last = match parsed.port {
+        Port::Fixed(first, last) if last > first => Some(last),
+        _ => None,
+    };
+    let mut source = SourceAddress {
+        address: SocketAddr::new(address.ip(), address.port()),
+        port_last,
+        use_client: None,
+        interface: None,
+        except: None,
+    };
+    loop {
+        if args.take("usesrc") {
+            let text = args.text("an address, 'client', 'clientip' or 'hdr_ip(name,#)'")?;
+            match text {
+                "client" => source.use_client = Some(true),
+                "clientip" => source.use_client = Some(false),
+                _ if text.starts_with("hdr_ip(") => {
+                    context.unserved("usesrc hdr_ip", "the rule language", args.keyword_span());
+                }
+                _ => {
+                    address::parse(text, Wants::default(), &context.environment)
+                        .map_err(|error| args.wrong(format!("'usesrc' : {error}")))?;
+                    context.unserved("usesrc <addr>", "transparent sources", args.keyword_span());
+                }
+            }
+        } else if args.take("interface") {
+            source.interface = Some(args.text("an interface name")?.to_owned());
+        } else {
+            return Ok(source);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Words of server lines about the server's part in the backend.
+
+use std::time::Duration;
+
+use ballast_model::{HashKey, InitAddr, InitState, OnMarkedDown, OnMarkedUp};
+use ballast_syntax::Diagnostic;
+
+use crate::args::Args;
+use crate::check;
+use crate::context::Context;
+use crate::draft::ServerDraft;
+use crate::keyword::{Row, Sections};
+
+type R = Row<ServerDraft>;
+
+const S: Sections = Sections::SERVER;
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new("backup", S, "", "used only when no other server is usable", |one, _, _| {
+        one.server.backup = true;
+        Ok(())
+    }),
+    R::new("cookie", S, "<value>", "the cookie value that stands for the server", |one, args, _| {
+        one.server.cookie = Some(args.text("a value")?.to_owned());
+        Ok(())
+    })
+    .examples("cookie s1", "cookie"),
+    R::new("disabled", S, "", "begins in maintenance", |one, _, _| {
+        one.server.disabled = true;
+        Ok(())
+    }),
+    R::new("enabled", S, "", "does not begin in maintenance", |one, _, _| {
+        one.server.disabled = false;
+        Ok(())
+    }),
+    R::new("guid", S, "<string>", "the name that survives renames", |one, args, _| {
+        one.server.guid = Some(args.text("a name")?.to_owned());
+        Ok(())
+    })
+    .examples("guid web-1", "guid"),
+    R::new("hash-key", S, "id | addr | addr-port | guid", "what places the server on the hash ring", |one, args, context| {
+        let key = args.choice(&[
+            ("id", Some(HashKey::Id)),
+            ("addr", Some(HashKey::Addr)),
+            ("addr-port", Some(HashKey::AddrPort)),
+            ("guid", None),
+        ])?;
+        match key {
+            Some(key) => one.server.hash_key = key,
+            None => context.unserved("hash-key guid", "names that survive renames", args.keyword_span()),
+        }
+        Ok(())
+    })
+    .examples("hash-key addr", "hash-key name"),
+    R::new("id", S, "<value>", "number of the server in statistics and hashes", |one, args, _| {
+        let number = args.number("a positive integer", 1..=i64::from(i32::MAX))?;
+        one.server.id = u32::try_from(number).expect("the range was checked");
+        one.id_span = Some(args.keyword_span());
+        Ok(())
+    })
+    .examples("id 7", "id 0"),
+    R::new("init-addr", S, "{last | libc | none | <ip>},[...]*", "how the address is found at start", |one, args, _| {
+        let text = args.text("a list of methods")?;
+        let mut methods = Vec::new();
+        for method in text.split(',') {
+            methods.push(match method {
+                "last" => InitAddr::Last,
+                "libc" => InitAddr::Libc,
+                "none" => InitAddr::None,
+                _ => InitAddr::Address(method.parse().map_err(|_| {
+                    args.wrong(format!("'init-addr' : unknown init-addr method '{method}', supported methods are 'libc', 'last', 'none'"))
+                })?),
+            });
+        }
+        one.server.init_addr = methods;
+        Ok(())
+    })
+    .examples("init-addr last,libc,none", "init-addr maybe"),
+    R::new("init-state", S, "fully-up | up | down | fully-down", "what is believed of the server at start", |one, args, _| {
+        one.server.init_state = args.choice(&[
+            ("fully-up", InitState::FullyUp),
+            ("up", InitState::Up),
+            ("down", InitState::Down),
+            ("fully-down", InitState::FullyDown),
+        ])?;
+        Ok(())
+    })
+    .examples("init-state down", "init-state well"),
+    R::new("max-reuse", S, "<count>", "exchanges one connection may carry", |one, args, _| {
+        let number = args.number("a number", -1..=i64::from(i32::MAX))?;
+        one.server.reuse_count_max = u32::try_from(number).ok();
+        Ok(())
+    })
+    .examples("max-reuse 100", "max-reuse x"),
+    R::new("maxconn", S, "<maxconn>", "concurrent connections the server takes", |one, args, _| {
+        one.server.connection_count_max = args.count("a number")?;
+        Ok(())
+    })
+    .examples("maxconn 100", "maxconn x"),
+    R::new("maxqueue", S, "<maxqueue>", "requests that may wait for the server", |one, args, _| {
+        one.server.queue_count_max = args.count("a number")?;
+        Ok(())
+    })
+    .examples("maxqueue 10", "maxqueue x"),
+    R::new("minconn", S, "<minconn>", "lower end of a limit that follows the backend's load", |one, args, _| {
+        one.server.connection_count_min = args.count("a number")?;
+        Ok(())
+    })
+    .examples("minconn 10", "minconn x"),
+    R::new("no-backup", S, "", "undoes backup", |one, _, _| {
+        one.server.backup = false;
+        Ok(())
+    }),
+    R::new("non-stick", S, "", "sessions with the server are not remembered", |one, _, _| {
+        one.server.non_stick = true;
+        Ok(())
+    }),
+    R::new("on-marked-down", S, "shutdown-sessions", "what happens to sessions when the server goes down", |one, args, _| {
+        one.server.on_marked_down = args.choice(&[("shutdown-sessions", OnMarkedDown::ShutdownSessions)])?;
+        Ok(())
+    })
+    .examples("on-marked-down shutdown-sessions", "on-marked-down nothing"),
+    R::new("on-marked-up", S, "shutdown-backup-sessions", "what happens to sessions of backups when the server comes back", |one, args, _| {
+        one.server.on_marked_up = args.choice(&[("shutdown-backup-sessions", OnMarkedUp::ShutdownBackupSessions)])?;
+        Ok(())
+    })
+    .examples("on-marked-up shutdown-backup-sessions", "on-marked-up nothing"),
+    R::new("pool-conn-name", S, "<sample>", "names kept connections so that only like requests take them", |_, args, context| {
+        let expr = args.expr("a sample expression")?;
+        context.check_expr(&expr, args.keyword_span());
+        Ok(())
+    })
+    .examples("pool-conn-name req.hdr(host)", "pool-conn-name nosuch")
+    .later("TLS"),
+    R::new("pool-low-conn", S, "<max>", "kept connections below which threads take from each other", |one, args, _| {
+        one.server.idle_count_low = args.count("a number")?;
+        Ok(())
+    })
+    .examples("pool-low-conn 4", "pool-low-conn x"),
+    R::new("pool-max-conn", S, "<max>", "connections kept without use; -1 is no limit", |one, args, _| {
+        let number = args.number("a number", -1..=i64::from(i32::MAX))?;
+        one.server.idle_count_max = u32::try_from(number).ok();
+        Ok(())
+    })
+    .examples("pool-max-conn 10", "pool-max-conn -2"),
+    R::new("pool-purge-delay", S, "<delay>", "how often half of the unused connections are closed", |one, args, _| {
+        one.server.idle_purge = args.time("a delay")?;
+        Ok(())
+    })
+    .examples("pool-purge-delay 10s", "pool-purge-delay x"),
+    R::new("redir", S, "<prefix>", "GET and HEAD requests are redirected there", |one, args, _| {
+        one.server.redirect_prefix = Some(args.text("a prefix")?.to_owned());
+        Ok(())
+    })
+    .examples("redir http://other", "redir"),
+    R::new("shard", S, "<number>", "which part of the tables a peer receives", check::count)
+        .examples("shard 1", "shard x")
+        .later("peers"),
+    R::new("slowstart", S, "<start_time_in_ms>", "time to full weight after coming back", |one, args, _| {
+        one.server.slow_start = args.time("a time")?;
+        Ok(())
+    })
+    .examples("slowstart 30s", "slowstart slow"),
+    R::new("stick", S, "", "undoes non-stick", |one, _, _| {
+        one.server.non_stick = false;
+        Ok(())
+    }),
+    R::new("strict-maxconn", S, "", "kept connections count towards maxconn too", check::nothing).later("limits on idle connections"),
+    R::new("track", S, "[<backend>/]<server>", "takes the state of another server", |one, args, _| {
+        let text = args.text("[<backend>/]<server>")?;
+        let (backend, name) = text.split_once('/').unwrap_or(("", text));
+        one.server.track = Some((backend.to_owned(), name.to_owned()));
+        one.track_span = Some(args.keyword_span());
+        Ok(())
+    })
+    .examples("track other", "track"),
+    R::new("weight", S, "<weight>", "share of the traffic, 0 to 256", |one, args, _| {
+        let text = args.peek().unwrap_or_default();
+        let number = args.number("a weight", 0..=256).map_err(|mut error| {
+            if error.code == "bad-value" {
+                error.message = format!("weight is not within 0 and 256 ({text}).");
+            }
+            error
+        })?;
+        one.server.weight = u16::try_from(number).expect("the range was checked");
+        Ok(())
+    })
+    .examples("weight 10", "weight 257"),
+    R::new("healthcheck", S, "<name>", "uses the check of a healthcheck section", healthcheck)
+        .examples("healthcheck hc", "healthcheck")
+        .later("shared health checks"),
+];
+
+fn healthcheck(
+    _: &mut ServerDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let word = args.word("the name of a healthcheck section")?;
+    let kind = ballast_syntax::SectionKind::Healthcheck;
+    context
+        .names
+        .names(kind, word.text(), "healthcheck", word.span());
+    Ok(())
+}
+
+/// A time that is not zero.
+///
+/// # Errors
+/// When it is.
+pub(super) fn positive(args: &mut Args<'_>) -> Result<Duration, Diagnostic> {
+    let time = args.time("a delay as argument")?;
+    if time.is_zero() {
+        return Err(args.wrong(format!("invalid value 0 for argument '{}'", args.keyword())));
+    }
+    Ok(time)
+}
