@@ -44,7 +44,7 @@ pub use logformat::{
 };
 pub use pattern::{Entry, Handle, Method, PatternError, PatternRef, Store};
 pub use phase::{Phase, Phases};
-pub use regex::Regex;
+pub use regex::{Groups, Regex};
 pub use scratch::Scratch;
 pub use value::{Kind, Value};
 pub use vars::{Scope, VarName};

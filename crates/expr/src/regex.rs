@@ -14,7 +14,7 @@ const BACKTRACK_STEPS_MAX: usize = 100_000;
 /// Bytes one compiled pattern may take.
 const COMPILED_BYTES_MAX: usize = 16 << 20;
 /// Sub-expressions whose positions are reported (PCRE's `\0` to `\9`).
-pub(crate) const GROUPS_MAX: usize = 10;
+const GROUPS_MAX: usize = 10;
 
 /// A compiled regular expression; equal when source and flags are.
 #[derive(Clone)]
@@ -33,8 +33,9 @@ enum Engine {
     Backtracking(fancy_regex::Regex),
 }
 
-/// Positions of the groups of one match.
-pub(crate) type Groups = [Option<(usize, usize)>; GROUPS_MAX];
+/// Positions of the groups of one match: where the whole and each of the first nine groups
+/// begin and end, for those that took part.
+pub type Groups = [Option<(usize, usize)>; GROUPS_MAX];
 
 impl Regex {
     /// Compiles `source`; `fold` ignores the case (`-i`).
@@ -86,8 +87,8 @@ impl Regex {
         }
     }
 
-    /// The first match from `at` on, with its groups.
-    pub(crate) fn groups(&self, subject: &[u8], at: usize) -> Option<Groups> {
+    /// The first match from byte `at` on, with its groups.
+    pub fn groups(&self, subject: &[u8], at: usize) -> Option<Groups> {
         let mut groups = [None; GROUPS_MAX];
         match &*self.engine {
             Engine::Linear(regex, spare) => {

@@ -1,46 +1,30 @@
-//! Acting: one action per file, run on a trait `Transaction`.
+//! Acting: one action per file, run on a trait [`Transaction`].
 //!
-//! `tcp-request`, `tcp-response`, `http-request`, `http-response` and `http-after-response`
-//! lines are lowered into [`RuleSets`]; the words and the rulesets that accept them are rows
-//! of one table.
+//! `quic-initial`, `tcp-request`, `tcp-response`, `http-request`, `http-response` and
+//! `http-after-response` lines are lowered into [`RuleSets`] by [`parse_rule`]; the words, the
+//! places that accept them, their help, their parsing and their deeds are rows of one table
+//! ([`rows`]). [`run`] walks the rules of one place over one transaction and says what they
+//! decided. No clock, no chance, no file is touched from here.
 
-use ballast_expr::Condition;
+mod action;
+mod args;
+mod parse;
+mod reference;
+mod row;
+mod rule;
+mod ruleset;
+mod run;
+#[cfg(test)]
+mod tests;
+mod transaction;
+mod units;
 
-/// The rule sets of one proxy, each in file order.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct RuleSets {
-    /// `tcp-request connection`.
-    pub tcp_connection: Vec<Rule>,
-    /// `tcp-request session`.
-    pub tcp_session: Vec<Rule>,
-    /// `tcp-request content`.
-    pub tcp_content: Vec<Rule>,
-    /// `tcp-response content`.
-    pub tcp_response: Vec<Rule>,
-    /// `http-request`.
-    pub http_request: Vec<Rule>,
-    /// `http-response`.
-    pub http_response: Vec<Rule>,
-    /// `http-after-response`.
-    pub http_after_response: Vec<Rule>,
-}
-
-/// One action and when it runs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
-    /// What is done.
-    pub action: Action,
-    /// When; always if `None`.
-    pub condition: Option<Condition>,
-}
-
-/// What a rule does.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// A word of the table that is checked and not carried out yet: the configuration that
-    /// holds it is not started.
-    Unserved {
-        /// The word.
-        word: &'static str,
-    },
-}
+pub use action::{Action, Part};
+pub use parse::{ParseEnv, parse_rule};
+pub use reference::Reference;
+pub use row::{Row, row, rows};
+pub use rule::{Rule, RuleSets};
+pub use ruleset::{Capability, Places, RuleSet};
+pub use run::{Answer, Cause, Page, Verdict, run};
+pub use transaction::{LogLevel, Transaction, Workspace};
+pub use units::parse_delay;

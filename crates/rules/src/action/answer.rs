@@ -1,0 +1,107 @@
+//! `deny`, `return`, `tarpit`: answers made by rules.
+
+use ballast_expr::Error;
+
+use super::{Action, Reply, Unserved};
+use crate::args::Args;
+use crate::row::Row;
+use crate::run::{Cause, Stage, Step};
+
+const REPLY: &str = "[ status <code> ] [ content-type <type> ] [ default-errorfiles | errorfile \
+     <file> | errorfiles <name> | file <file> | lf-file <file> | string <str> | lf-string <fmt> ] \
+     [ hdr <name> <fmt> ]*";
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "deny",
+        ".....XX.",
+        "[ deny_status <code> ] ...",
+        "refuse the request, or the response, with an error",
+        deny,
+    )
+    .examples(
+        &[
+            "deny",
+            "deny deny_status 429 if { src 10.0.0.1 }",
+            "deny status 404 content-type text/plain string gone hdr x-why %[src]",
+        ],
+        &[
+            "deny deny_status 1000",
+            "deny deny_status",
+            "deny deny_status 418",
+            "deny string gone",
+            "deny now",
+        ],
+    ),
+    Row::new(
+        "return",
+        ".....XX.",
+        REPLY,
+        "answer in place of a server",
+        |args| {
+            let reply = Reply::parse(args, 200)?;
+            Ok(Action::Answer(Box::new(Answer {
+                cause: Cause::Return,
+                reply,
+            })))
+        },
+    )
+    .examples(
+        &[
+            "return",
+            "return status 200 content-type text/plain lf-string \"hello %[src]\"",
+            "return status 503 default-errorfiles",
+        ],
+        &[
+            "return status 600",
+            "return status 200 string hello",
+            "return hdr x-one",
+            "return content-type a string b string c",
+        ],
+    ),
+    Row::new(
+        "tarpit",
+        ".....X..",
+        "[ deny_status <code> ] ...",
+        "keep the client waiting, then refuse its request",
+        |args| {
+            let reply = refusal(args, 500)?;
+            let mut unserved = Unserved::of("tarpit");
+            unserved.reply = Some(reply);
+            unserved.done()
+        },
+    )
+    .examples(
+        &["tarpit", "tarpit deny_status 429"],
+        &["tarpit status 600", "tarpit 500"],
+    ),
+];
+
+/// A deny or a return.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    pub(super) cause: Cause,
+    pub(super) reply: Reply,
+}
+
+fn deny(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    let status = if args.place.is_response() { 502 } else { 403 };
+    Ok(Action::Answer(Box::new(Answer {
+        cause: Cause::Deny,
+        reply: refusal(args, status)?,
+    })))
+}
+
+/// Without arguments, or with `deny_status` alone, the proxy's page is meant.
+fn refusal(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
+    if args.ends() {
+        return Ok(Reply::page(status));
+    }
+    Reply::parse(args, status)
+}
+
+impl Answer {
+    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        self.reply.make(stage, self.cause)
+    }
+}

@@ -1,0 +1,107 @@
+//! `capture`: a sample kept for the log.
+
+use ballast_expr::{Error, Expr};
+
+use super::{Action, Side};
+use crate::args::Args;
+use crate::reference::Reference;
+use crate::row::Row;
+use crate::ruleset::RuleSet;
+use crate::run::{Stage, Step};
+
+pub(crate) const ROWS: &[Row] = &[Row::new(
+    "capture",
+    "...X.XXX",
+    "<sample> { len <length> | id <id> }",
+    "keep a sample for the log",
+    parse,
+)
+.examples(
+    &[
+        "capture src len 10",
+        "capture req.payload(0,4),hex len 8 if TRUE",
+    ],
+    &[
+        "capture",
+        "capture src",
+        "capture src len",
+        "capture src len 0",
+        "capture src for 10",
+    ],
+)];
+
+/// A capture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capture {
+    pub(super) expr: Expr,
+    /// The number of the frontend's capture.
+    slot: usize,
+    side: Side,
+    /// The slot is this rule's own: it exists.
+    own: bool,
+}
+
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    const USAGE: &str = "expects <expression> [ 'len' <length> | id <idx> ]";
+    if args.ends() {
+        return Err(args.error(USAGE));
+    }
+    let expr = args.expr()?;
+    let side = Side::of(args);
+    let (slot, own) = match args.text(USAGE)? {
+        "len" if side == Side::Response => {
+            return Err(args.error_before("expects 'id', found 'len'"));
+        }
+        "len" => {
+            const POSITIVE: &str = "length must be > 0";
+            if !args.env.capability.frontend {
+                let title = args.env.title;
+                return Err(args.error_before(format!("{title} has no frontend capability")));
+            }
+            let length = super::integer(args, 1..=u32::MAX >> 1, POSITIVE)?;
+            args.env.new_captures.push(length);
+            args.env.request_captures += 1;
+            (args.env.request_captures - 1, true)
+        }
+        "id" if args.place != RuleSet::TcpContent => {
+            let id = args.text(USAGE)?;
+            let id = id
+                .parse::<u16>()
+                .map_err(|_| args.error_before(format!("cannot parse id '{id}'")))?;
+            (usize::from(id), false)
+        }
+        other => {
+            return Err(args.error_before(format!("expects 'len' or 'id', found '{other}'")));
+        }
+    };
+    Ok(Action::Capture(Box::new(Capture {
+        expr,
+        slot,
+        side,
+        own,
+    })))
+}
+
+impl Capture {
+    pub(super) fn reference(&self) -> Option<Reference> {
+        match (self.own, self.side) {
+            (true, _) => None,
+            (false, Side::Request) => Some(Reference::RequestCapture(self.slot)),
+            (false, Side::Response) => Some(Reference::ResponseCapture(self.slot)),
+        }
+    }
+
+    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        let Some(held) = stage.evaluate(&self.expr) else {
+            return Step::Next;
+        };
+        let crate::transaction::Workspace { text, out, .. } = &mut *stage.space;
+        out.clear();
+        held.value(text).append_to(out);
+        match self.side {
+            Side::Request => stage.transaction.capture_request(self.slot, out),
+            Side::Response => stage.transaction.capture_response(self.slot, out),
+        }
+        Step::Next
+    }
+}

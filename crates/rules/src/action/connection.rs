@@ -1,0 +1,113 @@
+//! What is done to a connection itself: `expect-proxy`, `switch-mode`, `attach-srv`, `close`
+//! and the answers to a first QUIC datagram.
+
+use ballast_expr::Error;
+
+use super::{Action, Unserved};
+use crate::args::Args;
+use crate::reference::Reference;
+use crate::row::Row;
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "expect-proxy",
+        ".X......",
+        "layer4",
+        "read a PROXY header first",
+        |args| layer4(args, "expect-proxy"),
+    )
+    .examples(
+        &["expect-proxy layer4"],
+        &["expect-proxy", "expect-proxy layer5"],
+    ),
+    Row::new(
+        "expect-netscaler-cip",
+        ".X......",
+        "layer4",
+        "read a NetScaler header first",
+        |args| layer4(args, "expect-netscaler-cip"),
+    )
+    .examples(&["expect-netscaler-cip layer4"], &["expect-netscaler-cip"]),
+    Row::new(
+        "switch-mode",
+        "...X....",
+        "http [ proto <name> ]",
+        "go on in HTTP mode",
+        switch_mode,
+    )
+    .examples(
+        &["switch-mode http", "switch-mode http proto h1 if TRUE"],
+        &["switch-mode", "switch-mode tcp", "switch-mode http proto"],
+    ),
+    Row::new(
+        "attach-srv",
+        "..X.....",
+        "<server> [ name <expr> ]",
+        "lend the connection to a server",
+        attach_server,
+    )
+    .examples(
+        &["attach-srv be/s1"],
+        &["attach-srv", "attach-srv s1", "attach-srv be/s1 name"],
+    ),
+    Row::new(
+        "close",
+        "....X...",
+        "",
+        "close the connection to the server",
+        |_| super::alone("close"),
+    )
+    .examples(&["close if TRUE"], &["close now"]),
+    Row::new("dgram-drop", "X.......", "", "ignore the datagram", |_| {
+        super::alone("dgram-drop")
+    })
+    .examples(&["dgram-drop"], &["dgram-drop now"]),
+    Row::new(
+        "send-retry",
+        "X.......",
+        "",
+        "make the client prove its address",
+        |_| super::alone("send-retry"),
+    )
+    .examples(&["send-retry unless FALSE"], &["send-retry now"]),
+];
+
+fn layer4(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<Action, Error> {
+    if args.take("layer4") {
+        return super::alone(word);
+    }
+    let got = args.peek().unwrap_or_default();
+    Err(args.error(format!("'{word}' only supports 'layer4' (got '{got}')")))
+}
+
+fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    if !args.env.capability.frontend {
+        let title = args.env.title;
+        return Err(args.error(format!(
+            "not allowed because {title} has no frontend capability"
+        )));
+    }
+    let mode = args.text("'tcp-request switch-mode' expects a mode as argument")?;
+    if mode != "http" {
+        return Err(args.error_before(format!("expects a valid mode (got '{mode}')")));
+    }
+    if args.take("proto") {
+        let proto = args.text("'proto' expects a protocol as argument")?;
+        if !matches!(proto, "h1" | "h2") {
+            return Err(args.error_before(format!("'{proto}' is not a protocol: use 'h1' or 'h2'")));
+        }
+    }
+    super::alone("switch-mode")
+}
+
+fn attach_server(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    let server = args.text("expects a server name (backend/server)")?;
+    if !server.contains('/') {
+        return Err(args.error_before(format!("'{server}' is not of the form 'backend/server'")));
+    }
+    let mut unserved = Unserved::of("attach-srv").names(Reference::Server(server.to_owned()));
+    if args.take("name") {
+        unserved = unserved.expr(args.expr()?);
+    }
+    unserved.done()
+}

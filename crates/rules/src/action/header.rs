@@ -1,0 +1,257 @@
+//! `set-header`, `add-header`, `del-header`, and the forms that take a whole block.
+
+use ballast_expr::{Error, LogFormat, Regex, Usage};
+use ballast_message::{Field, Fields, is_field_name};
+
+use super::{Action, Side, Unserved, header_value};
+use crate::args::Args;
+use crate::row::Row;
+use crate::run::{Stage, Step};
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "add-header",
+        ".....XXX",
+        "<name> <fmt>",
+        "append a header",
+        |args| change(args, How::Add),
+    )
+    .examples(
+        &["add-header x-client %[src]", "add-header x-a b if TRUE"],
+        &["add-header x-client", "add-header x-a b c"],
+    ),
+    Row::new(
+        "set-header",
+        ".....XXX",
+        "<name> <fmt>",
+        "replace all headers of a name by one",
+        |args| change(args, How::Set),
+    )
+    .examples(
+        &[
+            "set-header x-client %[src]",
+            "set-header x-proto https unless FALSE",
+        ],
+        &[
+            "set-header",
+            "set-header x-client",
+            "set-header x %[nothing]",
+            "set-header x %bad",
+        ],
+    ),
+    Row::new(
+        "del-header",
+        ".....XXX",
+        "<name> [ -m { str | beg | end | sub | reg } ]",
+        "remove all headers of a name",
+        remove,
+    )
+    .examples(
+        &[
+            "del-header server",
+            "del-header ^x- -m reg",
+            "del-header x- -m beg if TRUE",
+        ],
+        &[
+            "del-header",
+            "del-header a -m",
+            "del-header a -m int",
+            "del-header ( -m reg",
+        ],
+    ),
+    Row::new(
+        "add-headers-bin",
+        ".....XXX",
+        "<expr> [ prefix <str> ]",
+        "append the headers that a binary sample lists",
+        |args| block(args, "add-headers-bin", false),
+    )
+    .examples(
+        &["add-headers-bin var(txn.h)"],
+        &["add-headers-bin", "add-headers-bin src prefix"],
+    ),
+    Row::new(
+        "set-headers-bin",
+        ".....XXX",
+        "<expr> [ prefix <str> ]",
+        "set the headers that a binary sample lists",
+        |args| block(args, "set-headers-bin", false),
+    )
+    .examples(
+        &["set-headers-bin var(txn.h) prefix x-"],
+        &["set-headers-bin"],
+    ),
+    Row::new(
+        "del-headers-bin",
+        ".....XXX",
+        "<expr> [ prefix <str> ] [ -m { str | beg | end | sub } ]",
+        "remove the headers that a binary sample lists",
+        |args| block(args, "del-headers-bin", true),
+    )
+    .examples(
+        &["del-headers-bin var(txn.h) -m beg"],
+        &["del-headers-bin", "del-headers-bin src -m reg"],
+    ),
+    Row::new(
+        "early-hint",
+        ".....X..",
+        "<name> <fmt>",
+        "add a header to a 103 response sent at once",
+        |args| {
+            args.text(TWO)?;
+            let value = args.format(Usage::Http, TWO)?;
+            Unserved::of("early-hint").format(value).done()
+        },
+    )
+    .examples(&["early-hint link </a.css>"], &["early-hint link"]),
+];
+
+const TWO: &str = "expects exactly 2 arguments";
+
+/// A header that is set, added or removed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Header {
+    /// The name in lower case, or what is looked for in names.
+    name: Vec<u8>,
+    how: How,
+    side: Side,
+    /// Its new value.
+    pub(super) value: Option<LogFormat>,
+}
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq)]
+enum How {
+    Add,
+    /// Nothing: the name cannot be sent, which the parser said.
+    Nothing,
+    Remove(Matching),
+    Set,
+}
+
+/// How names are looked for.
+#[derive(Clone, Debug, PartialEq)]
+enum Matching {
+    Begin,
+    End,
+    Regex(Regex),
+    Whole,
+    Within,
+}
+
+fn change(args: &mut Args<'_, '_, '_>, how: How) -> Result<Action, Error> {
+    let name = args.text(TWO)?;
+    let known = is_field_name(name.as_bytes());
+    if !known {
+        args.warn(format!("'{name}' is not a header name: it is not sent"));
+    }
+    Ok(Action::Header(Box::new(Header {
+        name: name.to_ascii_lowercase().into_bytes(),
+        how: if known { how } else { How::Nothing },
+        side: Side::of(args),
+        value: Some(args.format(Usage::Http, TWO)?),
+    })))
+}
+
+fn remove(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    let name = args.text("expects at least 1 argument")?;
+    let name_at = args.at() - 1;
+    let mut matching = Matching::Whole;
+    if args.take("-m") {
+        matching = match args.text("-m flag expects exactly 1 argument")? {
+            "str" => Matching::Whole,
+            "beg" => Matching::Begin,
+            "end" => Matching::End,
+            "sub" => Matching::Within,
+            "reg" => {
+                Matching::Regex(Regex::new(name, true).map_err(|error| error.in_word(name_at))?)
+            }
+            other => {
+                return Err(
+                    args.error_before(format!("-m with unsupported matching method '{other}'"))
+                );
+            }
+        };
+    }
+    Ok(Action::Header(Box::new(Header {
+        name: name.to_ascii_lowercase().into_bytes(),
+        how: How::Remove(matching),
+        side: Side::of(args),
+        value: None,
+    })))
+}
+
+fn block(args: &mut Args<'_, '_, '_>, word: &'static str, matches: bool) -> Result<Action, Error> {
+    let expr = args.expr()?;
+    while !args.ends() {
+        if args.take("prefix") {
+            args.text("'prefix' expects a string")?;
+        } else if matches && args.take("-m") {
+            let method = args.text("-m flag expects exactly 1 argument")?;
+            if !matches!(method, "str" | "beg" | "end" | "sub") {
+                return Err(
+                    args.error_before(format!("-m with unsupported matching method '{method}'"))
+                );
+            }
+        } else {
+            break;
+        }
+    }
+    Unserved::of(word).expr(expr).done()
+}
+
+impl Header {
+    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        if let Some(format) = &self.value {
+            stage.render(format);
+        }
+        let Some(fields) = fields(stage, self.side) else {
+            return Step::Next;
+        };
+        let (fields, text) = fields;
+        match &self.how {
+            How::Nothing => Step::Next,
+            How::Remove(matching) => {
+                match matching {
+                    Matching::Whole => fields.remove(&self.name),
+                    _ => fields.remove_matching(|field| matching.holds(field, &self.name)),
+                };
+                Step::Next
+            }
+            How::Add => match header_value(text) {
+                Some(value) => fields.add(&self.name, value).into(),
+                None => Step::Failed,
+            },
+            How::Set => match header_value(text) {
+                Some(value) => fields.set(&self.name, value).into(),
+                None => Step::Failed,
+            },
+        }
+    }
+}
+
+impl Matching {
+    fn holds(&self, field: Field<'_>, wanted: &[u8]) -> bool {
+        match self {
+            Matching::Begin => field.name.starts_with(wanted),
+            Matching::End => field.name.ends_with(wanted),
+            Matching::Regex(regex) => regex.is_match(field.name),
+            Matching::Whole => field.name == wanted,
+            Matching::Within => {
+                wanted.is_empty() || field.name.windows(wanted.len()).any(|part| part == wanted)
+            }
+        }
+    }
+}
+
+/// The fields that a rule changes, and the text rendered before.
+pub(super) fn fields<'s>(
+    stage: &'s mut Stage<'_>,
+    side: Side,
+) -> Option<(&'s mut Fields, &'s [u8])> {
+    let fields = match side {
+        Side::Request => stage.transaction.request_mut()?.fields_mut(),
+        Side::Response => stage.transaction.response_mut()?.fields_mut(),
+    };
+    Some((fields, &stage.space.text))
+}

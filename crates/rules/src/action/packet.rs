@@ -1,0 +1,160 @@
+//! `set-mark`, `set-tos` and their kin, `set-nice`, `silent-drop`, `set-bandwidth-limit`: what
+//! happens to packets and tasks.
+
+use ballast_expr::Error;
+
+use super::{Action, Unserved, integer};
+use crate::args::Args;
+use crate::reference::Reference;
+use crate::row::Row;
+use crate::units::{parse_delay, parse_mark, parse_size};
+
+const MARK: &str = "{ <number> | <expr> }";
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "set-mark",
+        ".XXXXXX.",
+        "<mark>",
+        "mark the packets to the client",
+        |args| mark(args, "set-mark", false),
+    )
+    .examples(&["set-mark 0x10"], &["set-mark", "set-mark high"]),
+    Row::new(
+        "set-tos",
+        ".XXXXXX.",
+        "<tos>",
+        "set the DSCP of the packets to the client",
+        |args| mark(args, "set-tos", false),
+    )
+    .examples(&["set-tos 46"], &["set-tos", "set-tos high"]),
+    Row::new(
+        "set-fc-mark",
+        ".XXXXXX.",
+        MARK,
+        "mark the packets to the client",
+        |args| mark(args, "set-fc-mark", true),
+    )
+    .examples(
+        &["set-fc-mark 0x10", "set-fc-mark rand"],
+        &["set-fc-mark", "set-fc-mark high"],
+    ),
+    Row::new(
+        "set-fc-tos",
+        ".XXXXXX.",
+        MARK,
+        "set the DSCP of the packets to the client",
+        |args| mark(args, "set-fc-tos", true),
+    )
+    .examples(&["set-fc-tos 46"], &["set-fc-tos"]),
+    Row::new(
+        "set-bc-mark",
+        "...X.X..",
+        MARK,
+        "mark the packets to the server",
+        |args| mark(args, "set-bc-mark", true),
+    )
+    .examples(&["set-bc-mark 5"], &["set-bc-mark"]),
+    Row::new(
+        "set-bc-tos",
+        "...X.X..",
+        MARK,
+        "set the DSCP of the packets to the server",
+        |args| mark(args, "set-bc-tos", true),
+    )
+    .examples(&["set-bc-tos 5"], &["set-bc-tos"]),
+    Row::new(
+        "set-nice",
+        "...XXXX.",
+        "<nice>",
+        "set the priority of the task",
+        |args| {
+            // HAProxy takes what is no number for 0 and cuts to -1024..1024.
+            args.text("expects exactly 1 argument (integer value)")?;
+            super::alone("set-nice")
+        },
+    )
+    .examples(&["set-nice 5", "set-nice -100"], &["set-nice"]),
+    Row::new(
+        "silent-drop",
+        ".XXXXXX.",
+        "[ rst-ttl <ttl> ]",
+        "forget the connection without telling the client",
+        |args| {
+            if args.take("rst-ttl") {
+                let message = "'rst-ttl' expects an integer between 0 and 255";
+                integer(args, 0_u16..=255, message)?;
+            }
+            super::alone("silent-drop")
+        },
+    )
+    .examples(
+        &["silent-drop", "silent-drop rst-ttl 1 if TRUE"],
+        &[
+            "silent-drop now",
+            "silent-drop rst-ttl",
+            "silent-drop rst-ttl 300",
+        ],
+    ),
+    Row::new(
+        "set-bandwidth-limit",
+        "...XXXX.",
+        "<name> [ limit { <expr> | <size> } ] [ period { <expr> | <time> } ]",
+        "limit the bandwidth of the stream",
+        bandwidth,
+    )
+    .examples(
+        &[
+            "set-bandwidth-limit slow",
+            "set-bandwidth-limit slow limit 10k period 1s",
+        ],
+        &["set-bandwidth-limit", "set-bandwidth-limit slow limit"],
+    ),
+];
+
+fn mark(args: &mut Args<'_, '_, '_>, word: &'static str, asks: bool) -> Result<Action, Error> {
+    let text = args.text("expects exactly 1 argument (integer/hex value)")?;
+    let number = parse_mark(text).map_err(|error| error.in_word(args.at() - 1));
+    match number {
+        Ok(_) => super::alone(word),
+        Err(error) if !asks || text.starts_with(|c: char| c.is_ascii_digit()) => Err(error),
+        Err(_) => {
+            let at = args.at() - 1;
+            let expr = ballast_expr::Expr::parse(text).map_err(|error| error.in_word(at))?;
+            Unserved::of(word).expr(expr).done()
+        }
+    }
+}
+
+fn bandwidth(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    let name = args.text("missing filter name")?;
+    let mut unserved =
+        Unserved::of("set-bandwidth-limit").names(Reference::BandwidthLimit(name.to_owned()));
+    loop {
+        let size = match args.peek() {
+            Some("limit") => true,
+            Some("period") => false,
+            _ => return unserved.done(),
+        };
+        args.next();
+        let missing = if size {
+            "'limit' expects an expression or a size"
+        } else {
+            "'period' expects an expression or a time"
+        };
+        if args.ends() {
+            return Err(args.error(missing));
+        }
+        let text = args.peek().unwrap_or_default();
+        let number = if size {
+            parse_size(text).is_ok()
+        } else {
+            parse_delay(text).is_ok()
+        };
+        if number {
+            args.next();
+        } else {
+            unserved = unserved.expr(args.expr()?);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What changes how long is waited and how often is tried: `set-timeout`, `pause`,
+//! `wait-for-*`, `set-retries`, `disable-l7-retry`, `set-priority-*`.
+
+use ballast_expr::Error;
+
+use super::{Action, Unserved};
+use crate::args::Args;
+use crate::row::Row;
+use crate::units::{parse_delay, parse_size};
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "set-timeout",
+        ".....XX.",
+        "{ client | connect | queue | server | tarpit | tunnel } { <timeout> | <expr> }",
+        "set a timeout of this exchange",
+        set_timeout,
+    )
+    .examples(
+        &["set-timeout server 5s", "set-timeout tunnel rand"],
+        &[
+            "set-timeout server",
+            "set-timeout server 0",
+            "set-timeout check 5s",
+            "set-timeout",
+        ],
+    ),
+    Row::new(
+        "pause",
+        ".....XX.",
+        "{ <timeout> | <expr> }",
+        "wait before the next rule",
+        |args| delay_or_expr(args, "pause"),
+    )
+    .examples(
+        &["pause 10ms", "pause rand(100)"],
+        &["pause", "pause never"],
+    ),
+    Row::new(
+        "wait-for-body",
+        ".....XX.",
+        "time <time> [ at-least <bytes> ]",
+        "wait for the body before the next rule",
+        wait_for_body,
+    )
+    .examples(
+        &["wait-for-body time 1s at-least 1k if TRUE"],
+        &[
+            "wait-for-body",
+            "wait-for-body time",
+            "wait-for-body at-least 1k",
+            "wait-for-body time x",
+        ],
+    ),
+    Row::new(
+        "wait-for-handshake",
+        ".....X..",
+        "",
+        "wait for the end of the handshake before the next rule",
+        |_| super::alone("wait-for-handshake"),
+    )
+    .examples(&["wait-for-handshake"], &["wait-for-handshake now"]),
+    Row::new(
+        "disable-l7-retry",
+        ".....X..",
+        "",
+        "never send this request twice",
+        |_| super::alone("disable-l7-retry"),
+    )
+    .examples(
+        &["disable-l7-retry unless METH_GET"],
+        &["disable-l7-retry now"],
+    ),
+    Row::new(
+        "set-retries",
+        "...X.X..",
+        "{ <int> | <expr> }",
+        "set how often a connection is tried again",
+        |args| {
+            if args.peek().is_some_and(|word| word.parse::<u8>().is_ok()) {
+                args.next();
+                return super::alone("set-retries");
+            }
+            let expr = args.expr()?;
+            Unserved::of("set-retries").expr(expr).done()
+        },
+    )
+    .examples(
+        &["set-retries 3", "set-retries var(txn.n)"],
+        &["set-retries"],
+    ),
+    Row::new(
+        "set-priority-class",
+        "...X.X..",
+        "<expr>",
+        "set the class in the queue",
+        |args| {
+            let expr = args.expr()?;
+            Unserved::of("set-priority-class").expr(expr).done()
+        },
+    )
+    .examples(&["set-priority-class int(5)"], &["set-priority-class"]),
+    Row::new(
+        "set-priority-offset",
+        "...X.X..",
+        "<expr>",
+        "set the place in the queue, in milliseconds",
+        |args| {
+            let expr = args.expr()?;
+            Unserved::of("set-priority-offset").expr(expr).done()
+        },
+    )
+    .examples(&["set-priority-offset int(5)"], &["set-priority-offset"]),
+];
+
+fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    const TWO: &str = "expects exactly 2 arguments";
+    let which = args.text(TWO)?;
+    if !matches!(
+        which,
+        "client" | "connect" | "queue" | "server" | "tarpit" | "tunnel"
+    ) {
+        let hint = ballast_expr::nearest(which, ["client", "server", "tunnel"]);
+        return Err(args
+            .error_before(format!(
+                "'set-timeout' rule supports 'client'/'connect'/'queue'/'server'/'tarpit'/'tunnel' \
+                 (got '{which}')"
+            ))
+            .with_hint(hint));
+    }
+    let capability = args.env.capability;
+    let lacking = match which {
+        "client" if !capability.frontend => Some("frontend"),
+        "connect" | "queue" | "server" | "tunnel" if !capability.backend => Some("backend"),
+        _ => None,
+    };
+    if let Some(lacking) = lacking {
+        let title = args.env.title;
+        return Err(args.error_before(format!("{title} has no {lacking} capability")));
+    }
+    if args.ends() {
+        return Err(args.error(TWO));
+    }
+    if args
+        .peek()
+        .is_some_and(|text| parse_delay(text).is_ok_and(|time| time.is_zero()))
+    {
+        return Err(args.error(format!(
+            "null value is not valid for a 'set-timeout {which}' rule"
+        )));
+    }
+    delay_or_expr(args, "set-timeout")
+}
+
+fn delay_or_expr(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<Action, Error> {
+    let text = args.peek().unwrap_or_default();
+    match parse_delay(text) {
+        Ok(_) => {
+            args.next();
+            super::alone(word)
+        }
+        Err(error) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            Err(error.in_word(args.at()))
+        }
+        Err(_) => {
+            let expr = args.expr()?;
+            Unserved::of(word).expr(expr).done()
+        }
+    }
+}
+
+fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    let mut timed = false;
+    loop {
+        let word = args.peek().unwrap_or_default();
+        if !matches!(word, "time" | "at-least") {
+            break;
+        }
+        args.next();
+        let text = args.text(&format!("missing argument for '{word}'"))?;
+        let at = args.at() - 1;
+        if word == "time" {
+            timed = true;
+            parse_delay(text).map(|_| ())
+        } else {
+            parse_size(text).map(|_| ())
+        }
+        .map_err(|error| error.in_word(at))?;
+    }
+    if timed {
+        super::alone("wait-for-body")
+    } else {
+        Err(args.error("expects time <time> [ at-least <bytes> ]"))
+    }
+}

@@ -1,0 +1,230 @@
+//! `redirect`: an answer that sends the client elsewhere.
+
+use ballast_expr::{Error, Item, LogFormat, Usage};
+use ballast_message::{NoRoom, Request};
+
+use super::{Action, header_value, reply};
+use crate::args::Args;
+use crate::row::Row;
+use crate::ruleset::RuleSet;
+use crate::run::{Answer, Cause, Page, Stage, Step, Verdict};
+
+pub(crate) const ROWS: &[Row] = &[Row::new(
+    "redirect",
+    ".....XX.",
+    "{ location | prefix | scheme } <to> [ code <code> ] [ drop-query ] [ keep-query ] \
+     [ append-slash ] [ ignore-empty ] [ set-cookie <name[=value]> ] [ clear-cookie <name[=]> ]",
+    "send the client elsewhere",
+    parse,
+)
+.and_redirect()
+.examples(
+    &[
+        "redirect scheme https code 301 if { ssl_fc 0 }",
+        "redirect prefix https://www.example.com drop-query append-slash",
+        "redirect location / clear-cookie USERID= if TRUE",
+        "redirect code 301 location %[path,lower] ignore-empty",
+    ],
+    &[
+        "redirect",
+        "redirect location",
+        "redirect code 301",
+        "redirect location / code 304",
+        "redirect location / now",
+        "redirect location %[nothing]",
+    ],
+)];
+
+/// A redirection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Redirect {
+    kind: Kind,
+    /// The location, the prefix or the scheme.
+    pub(super) target: LogFormat,
+    code: u16,
+    drop_query: bool,
+    keep_query: bool,
+    append_slash: bool,
+    ignore_empty: bool,
+    /// The whole value of `Set-Cookie`.
+    cookie: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Location,
+    Prefix,
+    Scheme,
+}
+
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    let mut to = None;
+    let mut redirect = Redirect {
+        kind: Kind::Location,
+        target: literal(""),
+        code: 302,
+        drop_query: false,
+        keep_query: false,
+        append_slash: false,
+        ignore_empty: false,
+        cookie: None,
+    };
+    while !args.ends() {
+        let word = args.next().unwrap_or_default();
+        let missing = format!("missing argument for '{word}'");
+        match word {
+            "location" => to = Some((Kind::Location, target(args, &missing)?)),
+            "prefix" => to = Some((Kind::Prefix, target(args, &missing)?)),
+            "scheme" => to = Some((Kind::Scheme, target(args, &missing)?)),
+            "set-cookie" => {
+                redirect.cookie = Some(format!("{}; path=/;", args.text(&missing)?));
+            }
+            "clear-cookie" => {
+                redirect.cookie = Some(format!("{}; path=/; Max-Age=0;", args.text(&missing)?));
+            }
+            "code" => redirect.code = code(args, &missing)?,
+            "drop-query" => redirect.drop_query = true,
+            "keep-query" => redirect.keep_query = true,
+            "append-slash" => redirect.append_slash = true,
+            "ignore-empty" => redirect.ignore_empty = true,
+            _ => {
+                let known = [
+                    "code",
+                    "prefix",
+                    "location",
+                    "scheme",
+                    "set-cookie",
+                    "clear-cookie",
+                    "drop-query",
+                    "keep-query",
+                    "ignore-empty",
+                    "append-slash",
+                ];
+                let hint = ballast_expr::nearest(word, known);
+                let known: Vec<String> = known.iter().map(|word| format!("'{word}'")).collect();
+                return Err(args
+                    .error_before(format!("expects {} (was '{word}')", known.join(", ")))
+                    .with_hint(hint));
+            }
+        }
+    }
+    let Some((kind, target)) = to else {
+        return Err(
+            args.error_before("redirection type expected ('prefix', 'location', or 'scheme')")
+        );
+    };
+    if args.place.is_response() && kind != Kind::Location {
+        return Err(args.error_before("response only supports redirect type 'location'"));
+    }
+    if let Some(cookie) = &redirect.cookie
+        && header_value(cookie.as_bytes()).is_none()
+    {
+        return Err(args.error_before("a cookie cannot hold line ends"));
+    }
+    (redirect.kind, redirect.target) = (kind, target);
+    Ok(Action::Redirect(Box::new(redirect)))
+}
+
+/// A format, or in a `redirect` line the text as it stands.
+fn target(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<LogFormat, Error> {
+    if args.place == RuleSet::Redirect {
+        return Ok(literal(args.text(missing)?));
+    }
+    args.format(Usage::Http, missing)
+}
+
+fn literal(text: &str) -> LogFormat {
+    LogFormat {
+        source: text.to_owned(),
+        usage: Usage::Http,
+        items: vec![Item::Literal(text.to_owned())],
+        global: ballast_expr::Flags::default(),
+    }
+}
+
+fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, Error> {
+    let text = args.text(missing)?;
+    match text.parse() {
+        Ok(code @ (301 | 302 | 303 | 307 | 308)) => Ok(code),
+        _ => Err(args.error_before(format!(
+            "'code': unsupported HTTP code '{text}' (must be one of 301, 302, 303, 307 or 308)"
+        ))),
+    }
+}
+
+impl Redirect {
+    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        stage.render(&self.target);
+        if self.ignore_empty && stage.space.text.is_empty() {
+            return Step::Next;
+        }
+        match self.write(stage) {
+            Ok(()) => Step::Stop(Verdict::Answer(Answer {
+                cause: Cause::Redirect,
+                status: self.code,
+                page: Page::Made,
+            })),
+            Err(NoRoom) => Step::Stop(Verdict::Answer(Answer::fault())),
+        }
+    }
+
+    fn write(&self, stage: &mut Stage<'_>) -> Result<(), NoRoom> {
+        let crate::transaction::Workspace { text, out, .. } = &mut *stage.space;
+        out.clear();
+        if let Some(request) = stage.transaction.request_mut() {
+            self.locate(request, text, out);
+        } else {
+            out.extend_from_slice(text);
+        }
+        let location = header_value(out).ok_or(NoRoom)?;
+        let (response, body) = stage.transaction.answer_mut();
+        body.clear();
+        reply::begin(response, self.code)?;
+        reply::add_length(response, 0, text)?;
+        let fields = response.fields_mut();
+        fields.add(b"location", location)?;
+        if matches!(self.code, 302 | 303 | 307) {
+            fields.add(b"cache-control", b"no-cache")?;
+        }
+        if let Some(cookie) = &self.cookie {
+            fields.add(b"set-cookie", cookie.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Appends the location to `out`; `text` is what the rule says.
+    fn locate(&self, request: &Request, text: &[u8], out: &mut Vec<u8>) {
+        match self.kind {
+            Kind::Location => {
+                out.extend_from_slice(text);
+                if let (true, Some(query)) = (self.keep_query, request.query()) {
+                    out.push(if text.contains(&b'?') { b'&' } else { b'?' });
+                    out.extend_from_slice(query);
+                }
+                return;
+            }
+            // A prefix of a single slash stands for none.
+            Kind::Prefix if text == b"/" => {}
+            Kind::Prefix => out.extend_from_slice(text),
+            Kind::Scheme => {
+                out.extend_from_slice(text);
+                out.extend_from_slice(b"://");
+                out.extend_from_slice(request.host().unwrap_or_default());
+            }
+        }
+        let path = if self.drop_query {
+            request.path()
+        } else {
+            request.path_and_query()
+        };
+        match path {
+            b"" | b"*" => out.push(b'/'),
+            path => {
+                out.extend_from_slice(path);
+                if self.append_slash && !path.ends_with(b"/") {
+                    out.push(b'/');
+                }
+            }
+        }
+    }
+}

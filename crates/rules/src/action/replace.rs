@@ -1,0 +1,265 @@
+//! `replace-header`, `replace-value`, `replace-path`, `replace-pathq`, `replace-uri`: regular
+//! expressions over parts of a message.
+
+use ballast_expr::{Error, LogFormat, Regex, Usage};
+use ballast_message::{Fields, NoRoom, comma_values, is_target_lenient};
+
+use super::{Action, Side, header_value};
+use crate::args::Args;
+use crate::row::Row;
+use crate::run::{Stage, Step};
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "replace-header",
+        ".....XXX",
+        "<name> <match-regex> <replace-fmt>",
+        "replace the values of a header that match, line by line",
+        |args| header(args, true),
+    )
+    .examples(
+        &["replace-header cookie foo=([^;]*);(.*) foo=\\1;\\2"],
+        &[
+            "replace-header a b",
+            "replace-header a ( c",
+            "replace-header a b c d",
+        ],
+    ),
+    Row::new(
+        "replace-value",
+        ".....XXX",
+        "<name> <match-regex> <replace-fmt>",
+        "replace the members of a header's list that match",
+        |args| header(args, false),
+    )
+    .examples(
+        &["replace-value x-forwarded-for ^192\\.168\\.(.*)$ 172.16.\\1"],
+        &["replace-value a b", "replace-value a [ c"],
+    ),
+    Row::new(
+        "replace-path",
+        ".....X..",
+        PARTS,
+        "replace the path if it matches",
+        |args| uri(args, What::Path),
+    )
+    .examples(
+        &["replace-path /foo/(.*) /\\1"],
+        &["replace-path a", "replace-path a b c"],
+    ),
+    Row::new(
+        "replace-pathq",
+        ".....X..",
+        PARTS,
+        "replace path and query if they match",
+        |args| uri(args, What::PathAndQuery),
+    )
+    .examples(
+        &["replace-pathq ([^?]*)(\\?(.*))? \\1/foo\\2"],
+        &["replace-pathq"],
+    ),
+    Row::new(
+        "replace-uri",
+        ".....X..",
+        PARTS,
+        "replace the whole target if it matches",
+        |args| uri(args, What::Target),
+    )
+    .examples(
+        &["replace-uri ^http://(.*) https://\\1"],
+        &["replace-uri ( b"],
+    ),
+];
+
+const PARTS: &str = "<match-regex> <replace-fmt>";
+const THREE: &str = "expects exactly 3 arguments";
+const TWO: &str = "expects exactly 2 arguments <match-regex> and <replace-format>";
+
+/// A replacement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replace {
+    what: What,
+    side: Side,
+    /// The header's name in lower case.
+    name: Vec<u8>,
+    regex: Regex,
+    /// What comes in its place; `\1` to `\9` stand for groups once rendered.
+    pub(super) template: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum What {
+    /// Whole lines of a header.
+    Lines,
+    /// Members of a header's list.
+    Members,
+    Path,
+    PathAndQuery,
+    Target,
+}
+
+fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Action, Error> {
+    Ok(Action::Replace(Box::new(Replace {
+        what: if lines { What::Lines } else { What::Members },
+        side: Side::of(args),
+        name: args.text(THREE)?.to_ascii_lowercase().into_bytes(),
+        regex: args.regex(THREE)?,
+        template: args.format(Usage::Http, THREE)?,
+    })))
+}
+
+fn uri(args: &mut Args<'_, '_, '_>, what: What) -> Result<Action, Error> {
+    let replace = Replace {
+        what,
+        side: Side::Request,
+        name: Vec::new(),
+        regex: args.regex(TWO)?,
+        template: args.format(Usage::Http, TWO)?,
+    };
+    if args.ends() {
+        Ok(Action::Replace(Box::new(replace)))
+    } else {
+        Err(args.error(TWO))
+    }
+}
+
+impl Replace {
+    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        stage.render(&self.template);
+        let crate::transaction::Workspace { text, out, .. } = &mut *stage.space;
+        match self.what {
+            What::Lines | What::Members => {
+                let fields = match self.side {
+                    Side::Request => stage.transaction.request_mut().map(|one| one.fields_mut()),
+                    Side::Response => stage.transaction.response_mut().map(|one| one.fields_mut()),
+                };
+                match fields {
+                    Some(fields) => self.in_fields(fields, text, out),
+                    None => Step::Next,
+                }
+            }
+            What::Path | What::PathAndQuery | What::Target => {
+                let Some(request) = stage.transaction.request_mut() else {
+                    return Step::Next;
+                };
+                let subject = match self.what {
+                    What::Path => request.path(),
+                    What::PathAndQuery => request.path_and_query(),
+                    _ => request.target(),
+                };
+                if subject.is_empty() {
+                    return Step::Next;
+                }
+                out.clear();
+                match self.replace(subject, text, out) {
+                    None => return Step::Next,
+                    Some(Err(NoRoom)) => return Step::Failed,
+                    Some(Ok(())) if !is_target_lenient(out) => return Step::Failed,
+                    Some(Ok(())) => {}
+                }
+                match self.what {
+                    What::Path => request.set_path(out),
+                    What::PathAndQuery => request.set_path_and_query(out),
+                    _ => request.set_target(out),
+                }
+                .into()
+            }
+        }
+    }
+
+    /// Appends what comes in the place of `subject`; None when it does not match.
+    fn replace(
+        &self,
+        subject: &[u8],
+        template: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Result<(), NoRoom>> {
+        let groups = self.regex.groups(subject, 0)?;
+        Some(expand(template, subject, &groups, out))
+    }
+
+    fn in_fields(&self, fields: &mut Fields, template: &[u8], out: &mut Vec<u8>) -> Step {
+        for at in 0..fields.len() {
+            let Some(field) = fields.field(at).filter(|field| field.name == self.name) else {
+                continue;
+            };
+            out.clear();
+            let done = match self.what {
+                What::Lines => self.replace(field.value, template, out),
+                _ => self.in_list(field.value, template, out),
+            };
+            let value = match done {
+                None => continue,
+                Some(Ok(())) => header_value(out),
+                Some(Err(NoRoom)) => None,
+            };
+            let Some(Ok(())) = value.map(|value| fields.replace_value(at, value)) else {
+                return Step::Failed;
+            };
+        }
+        Step::Next
+    }
+
+    /// The same for each member of a list; what stands between them stays.
+    fn in_list(
+        &self,
+        line: &[u8],
+        template: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<Result<(), NoRoom>> {
+        let mut changed = None;
+        let mut copied = 0;
+        for member in comma_values(line) {
+            let start = member.as_ptr().addr() - line.as_ptr().addr();
+            let before = out.len();
+            out.extend_from_slice(&line[copied..start]);
+            match self.replace(member, template, out) {
+                None => out.truncate(before),
+                Some(Ok(())) => {
+                    copied = start + member.len();
+                    changed = Some(Ok(()));
+                }
+                Some(Err(NoRoom)) => return Some(Err(NoRoom)),
+            }
+        }
+        out.extend_from_slice(&line[copied..]);
+        changed
+    }
+}
+
+/// Appends `template` with `\0` to `\9` replaced by the groups and `\xHH` by a byte; any other
+/// byte after a backslash stands for itself.
+fn expand(
+    template: &[u8],
+    subject: &[u8],
+    groups: &[Option<(usize, usize)>],
+    out: &mut Vec<u8>,
+) -> Result<(), NoRoom> {
+    let mut rest = template;
+    while let Some((byte, after)) = rest.split_first() {
+        if *byte != b'\\' {
+            out.push(*byte);
+            rest = after;
+            continue;
+        }
+        let (escaped, after) = after.split_first().ok_or(NoRoom)?;
+        rest = after;
+        match escaped {
+            b'0'..=b'9' => {
+                if let Some((start, end)) =
+                    groups.get(usize::from(escaped - b'0')).copied().flatten()
+                {
+                    out.extend_from_slice(subject.get(start..end).unwrap_or_default());
+                }
+            }
+            b'x' => {
+                let digits = rest.get(..2).ok_or(NoRoom)?;
+                let digits = std::str::from_utf8(digits).map_err(|_| NoRoom)?;
+                out.push(u8::from_str_radix(digits, 16).map_err(|_| NoRoom)?);
+                rest = &rest[2..];
+            }
+            other => out.push(*other),
+        }
+    }
+    Ok(())
+}

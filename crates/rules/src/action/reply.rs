@@ -1,0 +1,305 @@
+//! The answer that `deny`, `return` and `tarpit` share: how it is written and how it is made.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use ballast_expr::{Error, LogFormat, Usage};
+use ballast_message::{NoRoom, Version, is_field_name};
+
+use super::header_value;
+use crate::args::Args;
+use crate::reference::Reference;
+use crate::run::{Answer, Cause, Page, Stage, Step, Verdict};
+
+/// Statuses that have a page of their own in every proxy (manual, `errorfile`).
+const PAGES: [u16; 21] = [
+    200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502,
+    503, 504,
+];
+
+/// Headers that an answer always makes itself.
+const OWN_HEADERS: [&str; 1] = ["content-length"];
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reply {
+    status: u16,
+    content_type: Option<String>,
+    pub(super) body: Body,
+    /// Name in lower case, value.
+    pub(super) headers: Vec<(Vec<u8>, LogFormat)>,
+}
+
+/// What the answer carries.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Body {
+    /// `errorfile`: a whole response.
+    ErrorFile(Arc<[u8]>),
+    /// `errorfiles`: the page of an `http-errors` section, once linked.
+    ErrorFiles(String, Option<Arc<[u8]>>),
+    /// `lf-string`, `lf-file`.
+    Format(LogFormat),
+    /// Nothing.
+    Nothing,
+    /// `default-errorfiles`: the proxy's page.
+    Page,
+    /// `string`, `file`.
+    Text(Arc<[u8]>),
+}
+
+impl Reply {
+    /// The proxy's page for this status.
+    pub(super) fn page(status: u16) -> Reply {
+        Reply {
+            status,
+            content_type: None,
+            body: Body::Page,
+            headers: Vec::new(),
+        }
+    }
+
+    /// Parses the arguments up to the first word that is none.
+    pub(super) fn parse(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
+        let mut reply = Reply {
+            body: Body::Nothing,
+            ..Reply::page(status)
+        };
+        let first = args.at();
+        let mut payload: Option<&str> = None;
+        let mut old_form = false;
+        while let Some(word) = args.peek() {
+            let denies = args.head() != "return";
+            match word {
+                "status" => reply.parse_status(args)?,
+                "deny_status" if denies && args.at() == first => {
+                    reply.parse_status(args)?;
+                    old_form = args.ends();
+                }
+                "content-type" => {
+                    args.take(word);
+                    let kind = args.text("'content-type' expects <ctype> as argument")?;
+                    reply.content_type = Some(kind.to_owned());
+                }
+                "hdr" => reply.parse_header(args)?,
+                "default-errorfiles" | "errorfile" | "errorfiles" | "file" | "lf-file"
+                | "lf-string" | "string" => {
+                    if let Some(before) = payload.replace(word) {
+                        let message =
+                            format!("unexpected '{word}' argument, '{before}' already defined");
+                        return Err(args.error(message));
+                    }
+                    args.take(word);
+                    reply.body = Body::parse(word, args)?;
+                }
+                _ => break,
+            }
+        }
+        if old_form {
+            reply.body = Body::Page;
+        }
+        reply.check(args)?;
+        Ok(reply)
+    }
+
+    fn parse_status(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+        args.next();
+        let text = args.text("'status' expects <status_code> as argument")?;
+        match text.parse::<u16>() {
+            Ok(status @ 200..=599) => {
+                self.status = status;
+                Ok(())
+            }
+            _ => Err(args.error_before(format!(
+                "Unexpected status code '{text}': it must be between 200 and 599"
+            ))),
+        }
+    }
+
+    fn parse_header(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+        const MISSING: &str = "'hdr' expects <name> and <value> as arguments";
+        args.take("hdr");
+        let name = args.text(MISSING)?;
+        if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            args.warn(format!("header '{name}' always ignored by the http reply"));
+            args.format(Usage::Http, MISSING)?;
+            return Ok(());
+        }
+        let known = is_field_name(name.as_bytes());
+        if !known {
+            args.warn(format!("'{name}' is not a header name: it is not sent"));
+        }
+        let value = args.format(Usage::Http, MISSING)?;
+        if known {
+            self.headers
+                .push((name.to_ascii_lowercase().into_bytes(), value));
+        }
+        Ok(())
+    }
+
+    /// What goes together.
+    fn check(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
+        let is_page = matches!(
+            self.body,
+            Body::Page | Body::ErrorFile(_) | Body::ErrorFiles(..)
+        );
+        if matches!(self.body, Body::Page | Body::ErrorFiles(..)) && !PAGES.contains(&self.status) {
+            let word = if self.body == Body::Page {
+                "default-errorfiles"
+            } else {
+                "errorfiles"
+            };
+            return Err(args.error_before(format!(
+                "status code '{}' not handled by default with '{word}' argument",
+                self.status
+            )));
+        }
+        if is_page && !self.headers.is_empty() {
+            args.warn("hdr parameters ignored by the http reply when used with an errorfile");
+            self.headers.clear();
+        }
+        let why = match &self.body {
+            Body::Text(text) if !text.is_empty() && self.content_type.is_none() => {
+                return Err(args.error_before(
+                    "a content type must be defined when non-empty payload is configured",
+                ));
+            }
+            Body::Format(_) if self.content_type.is_none() => {
+                return Err(
+                    args.error_before("a content type must be defined with a log-format payload")
+                );
+            }
+            Body::Nothing => "because neither errorfile nor payload defined",
+            Body::Text(text) if text.is_empty() => "when used with an empty payload",
+            _ if is_page => "when used with an errorfile",
+            _ => return Ok(()),
+        };
+        if let Some(kind) = self.content_type.take() {
+            args.warn(format!(
+                "content-type '{kind}' ignored by the http reply {why}"
+            ));
+        }
+        Ok(())
+    }
+
+    pub(super) fn reference(&self) -> Option<Reference> {
+        match &self.body {
+            Body::ErrorFiles(section, _) => Some(Reference::ErrorFiles(section.clone())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn link_page(&mut self, page: &mut dyn FnMut(&str, u16) -> Option<Arc<[u8]>>) {
+        if let Body::ErrorFiles(section, slot) = &mut self.body {
+            *slot = page(section, self.status);
+        }
+    }
+
+    /// Makes the answer.
+    pub(super) fn make(&self, stage: &mut Stage<'_>, cause: Cause) -> Step {
+        let page = match &self.body {
+            Body::Page | Body::ErrorFiles(_, None) => Page::Proxy,
+            Body::ErrorFile(bytes) | Body::ErrorFiles(_, Some(bytes)) => {
+                Page::Raw(Arc::clone(bytes))
+            }
+            Body::Format(_) | Body::Nothing | Body::Text(_) => match self.write(stage) {
+                Ok(()) => Page::Made,
+                Err(NoRoom) => {
+                    return Step::Stop(Verdict::Answer(Answer::fault()));
+                }
+            },
+        };
+        Step::Stop(Verdict::Answer(Answer {
+            cause,
+            status: self.status,
+            page,
+        }))
+    }
+
+    fn write(&self, stage: &mut Stage<'_>) -> Result<(), NoRoom> {
+        if let Body::Format(format) = &self.body {
+            stage.render(format);
+        }
+        let (response, body) = stage.transaction.answer_mut();
+        begin(response, self.status)?;
+        body.clear();
+        match &self.body {
+            Body::Format(_) => body.extend_from_slice(&stage.space.text),
+            Body::Text(text) => body.extend_from_slice(text),
+            _ => {}
+        }
+        let length = body.len();
+        for (name, format) in &self.headers {
+            stage.render(format);
+            let value = header_value(&stage.space.text).ok_or(NoRoom)?;
+            let (response, _) = stage.transaction.answer_mut();
+            response.fields_mut().add(name, value)?;
+        }
+        let (response, _) = stage.transaction.answer_mut();
+        if !matches!(self.status, 204 | 304) {
+            add_length(response, length, &mut stage.space.text)?;
+        }
+        if let (Some(kind), true) = (&self.content_type, length > 0) {
+            response
+                .fields_mut()
+                .add(b"content-type", kind.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// An empty response of this status.
+pub(super) fn begin(response: &mut ballast_message::Response, status: u16) -> Result<(), NoRoom> {
+    response.clear();
+    response.set_version(Version::Http11);
+    response.set_status(status)
+}
+
+/// Adds `content-length`; `text` is overwritten.
+pub(super) fn add_length(
+    response: &mut ballast_message::Response,
+    length: usize,
+    text: &mut Vec<u8>,
+) -> Result<(), NoRoom> {
+    text.clear();
+    // Writing to a Vec cannot fail.
+    let _ = write!(text, "{length}");
+    response.fields_mut().add(b"content-length", text)
+}
+
+impl Body {
+    /// Parses what follows the word.
+    fn parse(word: &str, args: &mut Args<'_, '_, '_>) -> Result<Body, Error> {
+        let expects = |what: &str| format!("'{word}' expects <{what}> as argument");
+        Ok(match word {
+            "default-errorfiles" => Body::Page,
+            "errorfiles" => Body::ErrorFiles(args.text(&expects("name"))?.to_owned(), None),
+            "string" => Body::Text(args.text(&expects("str"))?.as_bytes().into()),
+            "lf-string" => Body::Format(args.format(Usage::Http, &expects("fmt"))?),
+            "errorfile" => {
+                let path = args.text(&expects("file"))?;
+                Body::ErrorFile(read(path, args)?.into())
+            }
+            "file" => {
+                let path = args.text(&expects("file"))?;
+                Body::Text(read(path, args)?.into())
+            }
+            _ => {
+                let path = args.text(&expects("file"))?;
+                let bytes = read(path, args)?;
+                let text = String::from_utf8(bytes)
+                    .map_err(|_| args.error_before(format!("file '{path}' is not text")))?;
+                let format = args.format_of(&text, Usage::Http).map_err(|error| {
+                    args.error_before(format!("in file '{path}': {}", error.message))
+                })?;
+                Body::Format(format)
+            }
+        })
+    }
+}
+
+fn read(path: &str, args: &mut Args<'_, '_, '_>) -> Result<Vec<u8>, Error> {
+    args.env
+        .files
+        .read(path)
+        .map_err(|why| args.error_before(format!("error opening file '{path}': {why}")))
+}

@@ -1,0 +1,163 @@
+//! Work handed to something else: services, caches, agents, name servers, scripts, credentials.
+
+use ballast_expr::{Error, Reference as Asked};
+
+use super::{Action, Unserved};
+use crate::args::Args;
+use crate::reference::Reference;
+use crate::row::Row;
+use crate::ruleset::RuleSet;
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "use-service",
+        "...X.X..",
+        "<service-name>",
+        "let a service answer",
+        use_service,
+    )
+    .examples(
+        &["use-service lua.hello"],
+        &["use-service", "use-service nothing"],
+    ),
+    Row::new(
+        "cache-use",
+        ".....X..",
+        "<name>",
+        "answer from a cache",
+        |args| cache(args, "cache-use"),
+    )
+    .examples(&["cache-use c if TRUE"], &["cache-use"]),
+    Row::new(
+        "cache-store",
+        "......X.",
+        "<name>",
+        "keep the response in a cache",
+        |args| cache(args, "cache-store"),
+    )
+    .examples(&["cache-store c"], &["cache-store"]),
+    Row::new(
+        "send-spoe-group",
+        "...XXXX.",
+        "<engine-name> <group-name>",
+        "send a group of messages to an agent",
+        |args| {
+            const TWO: &str = "expects 2 arguments: <engine-id> <group-id>";
+            let engine = args.text(TWO)?.to_owned();
+            if args.ends() {
+                return Err(args.error(TWO));
+            }
+            let group = args.text(TWO)?.to_owned();
+            Unserved::of("send-spoe-group")
+                .names(Reference::SpoeGroup { engine, group })
+                .done()
+        },
+    )
+    .examples(
+        &["send-spoe-group e g"],
+        &["send-spoe-group e", "send-spoe-group e if TRUE"],
+    ),
+    Row::new(
+        "do-resolve",
+        "...X.X..",
+        "(<var>,<resolvers>[,{ ipv4 | ipv6 }]) <expr>",
+        "resolve a name into a variable",
+        do_resolve,
+    )
+    .parens()
+    .examples(
+        &["do-resolve(txn.ip,dns,ipv4) src"],
+        &[
+            "do-resolve(txn.ip) src",
+            "do-resolve(txn.ip,dns,ipv5) src",
+            "do-resolve(txn.ip,dns)",
+        ],
+    ),
+    Row::new(
+        "lua.",
+        "...XXXX.",
+        "<args>",
+        "run a script's action",
+        |args| {
+            while !args.ends() {
+                args.next();
+            }
+            super::alone("lua.")
+        },
+    )
+    .prefix()
+    .examples(&["lua.check a b if TRUE"], &[]),
+    Row::new(
+        "auth",
+        ".....X..",
+        "[ realm <realm> ]",
+        "ask for a name and a password",
+        |args| {
+            if args.take("realm") {
+                args.text("missing realm value")?;
+            }
+            super::alone("auth")
+        },
+    )
+    .examples(
+        &["auth", "auth realm private unless FALSE"],
+        &["auth realm", "auth private"],
+    ),
+];
+
+fn use_service(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    let name = args.text("'use-service' expects a service name")?;
+    match name {
+        "prometheus-exporter" if args.place != RuleSet::HttpRequest => Err(args
+            .error_before("Prometheus exporter service only available on 'http-request' rulesets")),
+        "prometheus-exporter" => super::alone("use-service"),
+        _ if name.starts_with("lua.") => super::alone("use-service"),
+        _ => {
+            let hint = ballast_expr::nearest(name, ["prometheus-exporter"]);
+            Err(args
+                .error_before(format!("'{name}' unknown service name"))
+                .with_hint(hint))
+        }
+    }
+}
+
+fn cache(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<Action, Error> {
+    if args.ends() {
+        return Err(args.error("expects a cache name"));
+    }
+    let name = args.text("expects a cache name")?.to_owned();
+    Unserved::of(word).names(Reference::Cache(name)).done()
+}
+
+fn do_resolve(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    const EXPECTS: &str = "do-resolve(<varname>,<resolvers>[,<options>]) <expr>";
+    let all = args.paren_args(EXPECTS)?;
+    let wrong = |at: usize, len: usize| {
+        Error::new(
+            format!("Expects '{EXPECTS}'. Available options are 'ipv4' and 'ipv6'"),
+            at..at + len,
+        )
+    };
+    let [(variable, at), (resolvers, resolvers_at), options @ ..] = all.as_slice() else {
+        return Err(wrong(0, args.head().len()));
+    };
+    if resolvers.is_empty() {
+        return Err(wrong(*resolvers_at, 0));
+    }
+    if let Some((option, at)) = options
+        .iter()
+        .find(|(one, _)| !matches!(*one, "ipv4" | "ipv6"))
+    {
+        return Err(wrong(*at, option.len()));
+    }
+    let name = args.variable(variable, *at)?;
+    if args.ends() {
+        return Err(args.error(format!("Expects '{EXPECTS}'")));
+    }
+    let expr = args.expr()?;
+    Unserved::of("do-resolve")
+        .expr(expr)
+        .names(Reference::Resolvers((*resolvers).to_owned()))
+        .names(Reference::Asked(Asked::Variable(name)))
+        .done()
+}

@@ -1,0 +1,69 @@
+//! `set-status`.
+
+use ballast_expr::Error;
+
+use super::{Action, integer};
+use crate::args::Args;
+use crate::row::Row;
+use crate::run::{Stage, Step};
+
+pub(crate) const ROWS: &[Row] = &[Row::new(
+    "set-status",
+    "......XX",
+    "<status> [ reason <str> ]",
+    "set the status of the response",
+    parse,
+)
+.examples(
+    &["set-status 431", "set-status 503 reason \"Slow Down\""],
+    &[
+        "set-status",
+        "set-status 99",
+        "set-status 200 reason",
+        "set-status 200 OK",
+    ],
+)];
+
+/// A status and its reason phrase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status {
+    status: u16,
+    /// The usual one if `None`.
+    reason: Option<String>,
+}
+
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    if args.ends() {
+        return Err(
+            args.error("expects 1 argument: <status>; or 3 arguments: <status> reason <fmt>")
+        );
+    }
+    let status = integer(
+        args,
+        100..=999,
+        "expects an integer status code between 100 and 999",
+    )?;
+    let mut reason = None;
+    if args.peek() == Some("reason") && args.rest().get(1).is_some_and(|word| !word.is_empty()) {
+        args.take("reason");
+        let text = args.text("expects a reason")?;
+        if !ballast_message::is_field_value_lenient(text.as_bytes()) {
+            return Err(args.error_before("a reason cannot hold line ends"));
+        }
+        reason = Some(text.to_owned());
+    }
+    Ok(Action::Status(Box::new(Status { status, reason })))
+}
+
+impl Status {
+    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        let Some(response) = stage.transaction.response_mut() else {
+            return Step::Next;
+        };
+        match &self.reason {
+            Some(reason) => response.set_status_and_reason(self.status, reason.as_bytes()),
+            None => response.set_status(self.status),
+        }
+        .into()
+    }
+}

@@ -1,0 +1,147 @@
+//! `set-path`, `set-pathq`, `set-query`, `set-uri`, `set-method`, `normalize-uri`: the request
+//! line.
+
+use ballast_expr::{Error, LogFormat, Usage};
+use ballast_message::{is_target_lenient, is_token};
+
+use super::{Action, Unserved};
+use crate::args::Args;
+use crate::row::Row;
+use crate::run::{Stage, Step};
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "set-method",
+        ".....X..",
+        "<fmt>",
+        "set the method",
+        |args| parse(args, What::Method),
+    )
+    .examples(&["set-method GET"], &["set-method", "set-method GET POST"]),
+    Row::new(
+        "set-path",
+        ".....X..",
+        "<fmt>",
+        "set the path, keep the query",
+        |args| parse(args, What::Path),
+    )
+    .examples(
+        &["set-path /%[hdr(host)]%[path]"],
+        &["set-path", "set-path /a /b"],
+    ),
+    Row::new(
+        "set-pathq",
+        ".....X..",
+        "<fmt>",
+        "set path and query",
+        |args| parse(args, What::PathAndQuery),
+    )
+    .examples(&["set-pathq /a?b=c"], &["set-pathq"]),
+    Row::new(
+        "set-query",
+        ".....X..",
+        "<fmt>",
+        "set the query, without its question mark",
+        |args| parse(args, What::Query),
+    )
+    .examples(&["set-query %[query,regsub(%3D,=,g)]"], &["set-query"]),
+    Row::new(
+        "set-uri",
+        ".....X..",
+        "<fmt>",
+        "set the whole target",
+        |args| parse(args, What::Target),
+    )
+    .examples(&["set-uri %[url] if TRUE"], &["set-uri", "set-uri a b"]),
+    Row::new(
+        "normalize-uri",
+        ".....X..",
+        "<normalizer> [ full | strict ]",
+        "rewrite the target into a canonical form",
+        normalize,
+    )
+    .examples(&[], &["normalize-uri path-merge-slashes", "normalize-uri"]),
+];
+
+const ONE: &str = "expects exactly 1 argument <format>";
+
+/// A part of the request line that is set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Uri {
+    what: What,
+    pub(super) value: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum What {
+    Method,
+    Path,
+    PathAndQuery,
+    Query,
+    Target,
+}
+
+fn parse(args: &mut Args<'_, '_, '_>, what: What) -> Result<Action, Error> {
+    let value = args.format(Usage::Http, ONE)?;
+    if args.ends() {
+        Ok(Action::Uri(Box::new(Uri { what, value })))
+    } else {
+        Err(args.error(ONE))
+    }
+}
+
+fn normalize(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+    if !args.env.experimental {
+        return Err(Error::new(
+            "'normalize-uri' action is experimental, must be allowed via a global \
+             'expose-experimental-directives'",
+            0..args.head().len(),
+        ));
+    }
+    let kind = args.text("missing argument <normalizer>")?;
+    match kind {
+        "path-strip-dotdot" => {
+            args.take("full");
+        }
+        "percent-decode-unreserved" | "percent-to-uppercase" => {
+            args.take("strict");
+        }
+        "fragment-encode" | "fragment-strip" | "path-merge-slashes" | "path-strip-dot"
+        | "query-sort-by-name" => {}
+        _ => {
+            return Err(args.error_before(format!(
+                "unknown normalizer '{kind}'; the known ones are: 'fragment-encode', \
+                 'fragment-strip', 'path-merge-slashes', 'path-strip-dot', 'path-strip-dotdot', \
+                 'percent-decode-unreserved', 'percent-to-uppercase', 'query-sort-by-name'"
+            )));
+        }
+    }
+    Unserved::of("normalize-uri").done()
+}
+
+impl Uri {
+    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        stage.render(&self.value);
+        let text = stage.space.text.as_slice();
+        let Some(request) = stage.transaction.request_mut() else {
+            return Step::Next;
+        };
+        let sound = match self.what {
+            What::Method => is_token(text),
+            What::Target => !text.is_empty() && is_target_lenient(text),
+            // An empty path or query takes the part away.
+            _ => text.is_empty() || is_target_lenient(text),
+        };
+        if !sound {
+            return Step::Failed;
+        }
+        match self.what {
+            What::Method => request.set_method(text),
+            What::Path => request.set_path(text),
+            What::PathAndQuery => request.set_path_and_query(text),
+            What::Query => request.set_query(text),
+            What::Target => request.set_target(text),
+        }
+        .into()
+    }
+}

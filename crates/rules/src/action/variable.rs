@@ -1,0 +1,215 @@
+//! `set-var`, `set-var-fmt`, `unset-var`.
+
+use ballast_expr::{Error, Expr, LogFormat, Scope, Usage, Value, VarName};
+
+use super::Action;
+use crate::args::Args;
+use crate::row::Row;
+use crate::run::{Held, Stage, Step};
+
+pub(crate) const ROWS: &[Row] = &[
+    Row::new(
+        "set-var",
+        ".XXXXXXX",
+        "(<var-name>[,<cond>...]) <expr>",
+        "set a variable to a sample",
+        |args| {
+            let (name, conditions) = target(args)?;
+            let value = Source::Expr(args.expr()?);
+            done(name, conditions, value)
+        },
+    )
+    .parens()
+    .examples(
+        &[
+            "set-var(txn.a) src",
+            "set-var(txn.a,ifnotexists) str(x),upper if TRUE",
+        ],
+        &[
+            "set-var",
+            "set-var(txn.a)",
+            "set-var(a) src",
+            "set-var(txn.a,never) src",
+            "set-var(txn.a src",
+        ],
+    ),
+    Row::new(
+        "set-var-fmt",
+        ".XXXXXXX",
+        "(<var-name>[,<cond>...]) <fmt>",
+        "set a variable to a format",
+        |args| {
+            let (name, conditions) = target(args)?;
+            // HAProxy takes a missing format for an empty one.
+            let value = match args.next() {
+                Some(text) => args.format_of(text, Usage::Text)?,
+                None => LogFormat::parse("", Usage::Text)?,
+            };
+            done(name, conditions, Source::Format(value))
+        },
+    )
+    .parens()
+    .examples(
+        &["set-var-fmt(txn.a) %[src]:%[src_port]"],
+        &["set-var-fmt(a) b", "set-var-fmt(txn.a) a b"],
+    ),
+    Row::new(
+        "unset-var",
+        ".XXXXXXX",
+        "(<var-name>)",
+        "forget a variable",
+        |args| {
+            let (name, at) = args.parens(EXPECTS)?;
+            let name = args.variable(name, at)?;
+            done(name, Vec::new(), Source::Nothing)
+        },
+    )
+    .parens()
+    .examples(
+        &["unset-var(txn.a)"],
+        &["unset-var(a)", "unset-var(txn.a) src", "unset-var"],
+    ),
+];
+
+const EXPECTS: &str = "set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset-var(<var-name>)";
+
+/// A variable that is set or forgotten.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable {
+    name: VarName,
+    /// All must hold for the variable to be set.
+    conditions: Vec<When>,
+    pub(super) value: Source,
+}
+
+/// Where the value comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Source {
+    Expr(Expr),
+    Format(LogFormat),
+    /// The variable is forgotten.
+    Nothing,
+}
+
+/// What must hold for a variable to be set (manual, converter `set-var`).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum When {
+    Empty,
+    Exists,
+    Greater,
+    Less,
+    NotEmpty,
+    NotExists,
+    NotSet,
+    Set,
+}
+
+const CONDITIONS: [(&str, When); 8] = [
+    ("ifempty", When::Empty),
+    ("ifexists", When::Exists),
+    ("ifgt", When::Greater),
+    ("iflt", When::Less),
+    ("ifnotempty", When::NotEmpty),
+    ("ifnotexists", When::NotExists),
+    ("ifnotset", When::NotSet),
+    ("ifset", When::Set),
+];
+
+fn done(name: VarName, conditions: Vec<When>, value: Source) -> Result<Action, Error> {
+    Ok(Action::Variable(Box::new(Variable {
+        name,
+        conditions,
+        value,
+    })))
+}
+
+fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<When>), Error> {
+    let all = args.paren_args(EXPECTS)?;
+    let (name, at) = all.first().copied().unwrap_or_default();
+    let name = args.variable(name, at)?;
+    let mut conditions = Vec::new();
+    for (word, at) in &all[1..] {
+        match CONDITIONS.iter().find(|(known, _)| known == word) {
+            Some((_, when)) => conditions.push(*when),
+            None => {
+                let hint = ballast_expr::nearest(word, CONDITIONS.iter().map(|(known, _)| *known));
+                return Err(Error::new(
+                    format!("unknown condition \"{word}\""),
+                    *at..at + word.len(),
+                )
+                .with_hint(hint));
+            }
+        }
+    }
+    Ok((name, conditions))
+}
+
+impl Variable {
+    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        let held = match &self.value {
+            Source::Expr(expr) => match stage.evaluate(expr) {
+                Some(held) => held,
+                // What has no value changes nothing.
+                None => return Step::Next,
+            },
+            Source::Format(format) => {
+                stage.render(format);
+                Held::Str
+            }
+            Source::Nothing => {
+                stage.transaction.set_var(&self.name, None);
+                return Step::Next;
+            }
+        };
+        let value = held.value(&stage.space.text);
+        if self.may_set(&*stage.transaction, value) {
+            stage.transaction.set_var(&self.name, Some(value));
+        }
+        Step::Next
+    }
+
+    fn may_set(&self, transaction: &dyn crate::transaction::Transaction, value: Value<'_>) -> bool {
+        if self.conditions.is_empty() {
+            return true;
+        }
+        let mut may = true;
+        transaction.ask(&mut |facts| {
+            let now = facts.var(&self.name);
+            may = self
+                .conditions
+                .iter()
+                .all(|when| when.holds(&self.name, now, value));
+        });
+        may
+    }
+}
+
+impl When {
+    fn holds(self, name: &VarName, now: Option<Value<'_>>, input: Value<'_>) -> bool {
+        // Variables of the process exist from the start.
+        let exists = now.is_some() || name.scope == Scope::Proc;
+        let empty = match input {
+            Value::Str(bytes) | Value::Bin(bytes) | Value::Meth(bytes) => bytes.is_empty(),
+            _ => false,
+        };
+        match self {
+            When::Empty => empty,
+            When::NotEmpty => !empty,
+            When::Exists => exists,
+            When::NotExists => !exists,
+            When::Set => now.is_some(),
+            When::NotSet => now.is_none(),
+            When::Greater | When::Less => match (now, input) {
+                (Some(Value::Int(now)), Value::Int(input)) => {
+                    if self == When::Greater {
+                        now > input
+                    } else {
+                        now < input
+                    }
+                }
+                // Said of integers only.
+                _ => true,
+            },
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Reading the words of a rule: a cursor that knows where it stands and what is allowed there.
+
+use ballast_expr::{Error, Expr, LogFormat, Phases, Regex, Usage, VarName};
+
+use crate::parse::ParseEnv;
+use crate::ruleset::RuleSet;
+
+/// The words of one rule, being read.
+pub(crate) struct Args<'w, 'e, 'v> {
+    words: &'w [&'w str],
+    at: usize,
+    /// The place of the rule.
+    pub(crate) place: RuleSet,
+    /// Where its expressions are evaluated.
+    pub(crate) phases: Phases,
+    /// What surrounds it.
+    pub(crate) env: &'v mut ParseEnv<'e>,
+}
+
+impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
+    pub(crate) fn new(
+        words: &'w [&'w str],
+        place: RuleSet,
+        env: &'v mut ParseEnv<'e>,
+    ) -> Args<'w, 'e, 'v> {
+        let phases = place.phases(env.capability);
+        // The action's own word comes first, but for `redirect`, where it belongs to the line.
+        let at = usize::from(place != RuleSet::Redirect);
+        Args {
+            words,
+            at,
+            place,
+            phases,
+            env,
+        }
+    }
+
+    /// The word of the action.
+    pub(crate) fn head(&self) -> &'w str {
+        self.words.first().copied().unwrap_or_default()
+    }
+
+    /// Where the cursor stands.
+    pub(crate) const fn at(&self) -> usize {
+        self.at
+    }
+
+    /// The words not read yet.
+    pub(crate) fn rest(&self) -> &'w [&'w str] {
+        self.words.get(self.at..).unwrap_or_default()
+    }
+
+    /// Whether the arguments end here: a condition or nothing follows.
+    pub(crate) fn ends(&self) -> bool {
+        matches!(self.peek(), None | Some("if" | "unless"))
+    }
+
+    pub(crate) fn peek(&self) -> Option<&'w str> {
+        self.words.get(self.at).copied()
+    }
+
+    pub(crate) fn next(&mut self) -> Option<&'w str> {
+        let word = self.peek()?;
+        self.at += 1;
+        Some(word)
+    }
+
+    /// Whether the next word is `word`, which is then passed.
+    pub(crate) fn take(&mut self, word: &str) -> bool {
+        let taken = self.peek() == Some(word);
+        self.at += usize::from(taken);
+        taken
+    }
+
+    /// The next word; it must be there and not be empty.
+    pub(crate) fn text(&mut self, missing: &str) -> Result<&'w str, Error> {
+        match self.peek() {
+            Some(word) if !word.is_empty() => {
+                self.at += 1;
+                Ok(word)
+            }
+            _ => Err(self.error(missing)),
+        }
+    }
+
+    /// The next word as a format.
+    pub(crate) fn format(&mut self, usage: Usage, missing: &str) -> Result<LogFormat, Error> {
+        let text = self.text(missing)?;
+        self.format_of(text, usage)
+    }
+
+    /// `text`, which was read last, as a format whose samples must be available here.
+    pub(crate) fn format_of(&self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
+        let at = self.at.saturating_sub(1);
+        let format = LogFormat::parse(text, usage).map_err(|error| error.in_word(at))?;
+        let late = format
+            .exprs()
+            .find(|expr| !expr.phases().meets(self.phases));
+        match late {
+            None => Ok(format),
+            Some(expr) => Err(Error::new(
+                format!(
+                    "sample fetch <{expr}> may not be reliably used here because it is not \
+                     available in '{}'; it may be used in: {}",
+                    self.phases,
+                    expr.phases()
+                ),
+                0..text.len(),
+            )
+            .in_word(at)),
+        }
+    }
+
+    /// The next words as an expression; converters may be words of their own.
+    pub(crate) fn expr(&mut self) -> Result<Expr, Error> {
+        let at = self.at;
+        if self.peek().is_none_or(str::is_empty) {
+            return Err(self.error("missing fetch method"));
+        }
+        let (expr, used) = Expr::parse_words(self.rest()).map_err(|error| Error {
+            word: error.word + at,
+            ..error
+        })?;
+        self.at += used;
+        self.check(&expr, at)?;
+        Ok(expr)
+    }
+
+    /// Whether `expr`, which begins at word `at`, may be evaluated here.
+    fn check(&self, expr: &Expr, at: usize) -> Result<(), Error> {
+        if expr.phases().meets(self.phases) {
+            return Ok(());
+        }
+        let range = 0..self.words.get(at).map_or(0, |word| word.len());
+        Err(Error::new(
+            format!(
+                "fetch method '{}' extracts information that is not available here ({}); it may \
+                 be used in: {}",
+                expr.fetch.word,
+                self.phases,
+                expr.phases()
+            ),
+            range,
+        )
+        .in_word(at))
+    }
+
+    /// The next word as a regular expression.
+    pub(crate) fn regex(&mut self, missing: &str) -> Result<Regex, Error> {
+        let text = self.text(missing)?;
+        let at = self.at - 1;
+        Regex::new(text, false).map_err(|error| error.in_word(at))
+    }
+
+    /// What stands between the parentheses of the action's word, and where it begins.
+    pub(crate) fn parens(&self, expects: &str) -> Result<(&'w str, usize), Error> {
+        let head = self.head();
+        let inside = head
+            .find('(')
+            .and_then(|open| Some((head[open + 1..].strip_suffix(')')?, open + 1)));
+        inside
+            .filter(|(inside, _)| !inside.is_empty())
+            .ok_or_else(|| {
+                Error::new(
+                    format!("invalid or incomplete action '{head}'. Expects '{expects}'"),
+                    0..head.len(),
+                )
+            })
+    }
+
+    /// The arguments between the parentheses of the action's word, each with where it begins.
+    pub(crate) fn paren_args(&self, expects: &str) -> Result<Vec<(&'w str, usize)>, Error> {
+        let (inside, mut at) = self.parens(expects)?;
+        Ok(inside
+            .split(',')
+            .map(|one| {
+                let start = at;
+                at += one.len() + 1;
+                (one, start)
+            })
+            .collect())
+    }
+
+    /// A variable whose name begins at byte `at` of the action's word.
+    pub(crate) fn variable(&self, name: &str, at: usize) -> Result<VarName, Error> {
+        VarName::parse(name).map_err(|error| error.shifted(at))
+    }
+
+    /// An error at the next word, or at the last one when there is none.
+    pub(crate) fn error(&self, message: impl Into<String>) -> Error {
+        self.error_at(self.at, message)
+    }
+
+    /// An error at the word read last.
+    pub(crate) fn error_before(&self, message: impl Into<String>) -> Error {
+        self.error_at(self.at.saturating_sub(1), message)
+    }
+
+    fn error_at(&self, at: usize, message: impl Into<String>) -> Error {
+        let at = at.min(self.words.len().saturating_sub(1));
+        let range = 0..self.words.get(at).map_or(0, |word| word.len());
+        Error::new(message, range).in_word(at)
+    }
+
+    /// A warning at the word read last.
+    pub(crate) fn warn(&mut self, message: impl Into<String>) {
+        let warning = self.error_before(message);
+        self.env.warnings.push(warning);
+    }
+}

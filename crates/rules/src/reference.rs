@@ -1,0 +1,33 @@
+//! What rules name that must exist elsewhere in the configuration.
+
+/// Something a rule names.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Reference {
+    /// Named by an expression, a format or a condition.
+    Asked(ballast_expr::Reference),
+    /// A bandwidth limitation filter of the proxy.
+    BandwidthLimit(String),
+    /// A `cache` section.
+    Cache(String),
+    /// An `http-errors` section.
+    ErrorFiles(String),
+    /// A `log-profile` section.
+    LogProfile(String),
+    /// A request capture of the frontend, by number.
+    RequestCapture(usize),
+    /// A `resolvers` section.
+    Resolvers(String),
+    /// A response capture of the frontend, by number.
+    ResponseCapture(usize),
+    /// `backend/server`.
+    Server(String),
+    /// A group of a SPOE engine.
+    SpoeGroup {
+        /// The engine.
+        engine: String,
+        /// The group.
+        group: String,
+    },
+    /// A stick table by the name of its proxy; none means the proxy's own.
+    Table(Option<String>),
+}

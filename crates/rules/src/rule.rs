@@ -1,0 +1,264 @@
+//! Rules and the sets they stand in.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballast_expr::{AclSet, Condition, Error, Linker, Target, predefined};
+
+use crate::action::{Action, Part};
+use crate::reference::Reference;
+use crate::ruleset::RuleSet;
+
+/// The rule sets of one proxy, each in file order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RuleSets {
+    /// `quic-initial`.
+    pub quic_initial: Vec<Rule>,
+    /// `tcp-request connection`.
+    pub tcp_connection: Vec<Rule>,
+    /// `tcp-request session`.
+    pub tcp_session: Vec<Rule>,
+    /// `tcp-request content`.
+    pub tcp_content: Vec<Rule>,
+    /// `tcp-request inspect-delay`: how long the content rules may wait for data.
+    pub request_inspect_delay: Option<Duration>,
+    /// `tcp-response content`.
+    pub tcp_response: Vec<Rule>,
+    /// `tcp-response inspect-delay`.
+    pub response_inspect_delay: Option<Duration>,
+    /// `http-request`.
+    pub http_request: Vec<Rule>,
+    /// `redirect` lines: they run after the `http-request` rules.
+    pub redirects: Vec<Rule>,
+    /// `http-response`.
+    pub http_response: Vec<Rule>,
+    /// `http-after-response`.
+    pub http_after_response: Vec<Rule>,
+}
+
+impl RuleSets {
+    /// The rules of one place.
+    pub fn of(&self, place: RuleSet) -> &Vec<Rule> {
+        match place {
+            RuleSet::QuicInitial => &self.quic_initial,
+            RuleSet::TcpConnection => &self.tcp_connection,
+            RuleSet::TcpSession => &self.tcp_session,
+            RuleSet::TcpContent => &self.tcp_content,
+            RuleSet::TcpResponse => &self.tcp_response,
+            RuleSet::HttpRequest => &self.http_request,
+            RuleSet::HttpResponse => &self.http_response,
+            RuleSet::HttpAfterResponse => &self.http_after_response,
+            RuleSet::Redirect => &self.redirects,
+        }
+    }
+
+    /// The rules of one place, to be added to.
+    pub fn of_mut(&mut self, place: RuleSet) -> &mut Vec<Rule> {
+        match place {
+            RuleSet::QuicInitial => &mut self.quic_initial,
+            RuleSet::TcpConnection => &mut self.tcp_connection,
+            RuleSet::TcpSession => &mut self.tcp_session,
+            RuleSet::TcpContent => &mut self.tcp_content,
+            RuleSet::TcpResponse => &mut self.tcp_response,
+            RuleSet::HttpRequest => &mut self.http_request,
+            RuleSet::HttpResponse => &mut self.http_response,
+            RuleSet::HttpAfterResponse => &mut self.http_after_response,
+            RuleSet::Redirect => &mut self.redirects,
+        }
+    }
+
+    /// Every rule with its place.
+    pub fn iter(&self) -> impl Iterator<Item = (RuleSet, &Rule)> {
+        RuleSet::ALL
+            .into_iter()
+            .flat_map(|place| self.of(place).iter().map(move |rule| (place, rule)))
+    }
+
+    /// Every rule, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Rule> {
+        self.quic_initial
+            .iter_mut()
+            .chain(&mut self.tcp_connection)
+            .chain(&mut self.tcp_session)
+            .chain(&mut self.tcp_content)
+            .chain(&mut self.tcp_response)
+            .chain(&mut self.http_request)
+            .chain(&mut self.redirects)
+            .chain(&mut self.http_response)
+            .chain(&mut self.http_after_response)
+    }
+
+    /// Whether there is no rule at all.
+    pub fn is_empty(&self) -> bool {
+        RuleSet::ALL.iter().all(|place| self.of(*place).is_empty())
+    }
+
+    /// Puts the rules of `more` behind these; its delays win where it has some.
+    pub fn append(&mut self, mut more: RuleSets) {
+        for place in RuleSet::ALL {
+            self.of_mut(place).append(more.of_mut(place));
+        }
+        self.request_inspect_delay = more.request_inspect_delay.or(self.request_inspect_delay);
+        self.response_inspect_delay = more.response_inspect_delay.or(self.response_inspect_delay);
+    }
+
+    /// What is checked and not carried out yet, in order: actions, places, samples and
+    /// converters by their words. A configuration that holds one is not started.
+    pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
+        let mut all = Vec::new();
+        for place in RuleSet::ALL {
+            let rules = self.of(place);
+            if !rules.is_empty() && !place.is_served() {
+                all.push(place.words());
+            }
+            all.extend(rules.iter().flat_map(|rule| rule.unserved(acls)));
+        }
+        if self.request_inspect_delay.is_some()
+            && self.tcp_content.iter().any(|rule| rule.waits(acls))
+        {
+            all.push("tcp-request inspect-delay");
+        }
+        all
+    }
+
+    /// Joins every rule to the ACLs, lists and maps it names.
+    ///
+    /// # Errors
+    /// One for each rule that could not be joined.
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Vec<Error>> {
+        let errors: Vec<Error> = self
+            .iter_mut()
+            .filter_map(|rule| rule.link(linker).err())
+            .collect();
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Brings the pages that `errorfiles` arguments name. `page` gives the bytes of the page of
+    /// a section for a status, whole response; a section without a page for the status leaves
+    /// the proxy's page in force.
+    pub fn link_pages(&mut self, mut page: impl FnMut(&str, u16) -> Option<Arc<[u8]>>) {
+        for rule in self.iter_mut() {
+            rule.action.link_pages(&mut page);
+        }
+    }
+}
+
+/// One action and when it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// What is done.
+    pub action: Action,
+    /// When; always if `None`.
+    pub condition: Option<Condition>,
+    /// The words as written, action first.
+    pub words: Vec<String>,
+}
+
+impl Rule {
+    /// What is checked and not carried out yet: the action's word, samples, converters.
+    pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
+        let mut all: Vec<&'static str> = self.action.unserved().into_iter().collect();
+        self.action.parts(&mut |part| match part {
+            Part::Expr(expr) => all.extend(expr.unserved()),
+            Part::Format(format) => all.extend(format.unserved()),
+        });
+        if let Some(condition) = &self.condition {
+            all.extend(condition.unserved(acls));
+        }
+        all
+    }
+
+    /// What the rule names elsewhere in the configuration.
+    pub fn references(&self) -> Vec<Reference> {
+        let mut all = Vec::new();
+        self.action.references(&mut all);
+        self.action.parts(&mut |part| {
+            let named = match part {
+                Part::Expr(expr) => expr.references(),
+                Part::Format(format) => format.references(),
+            };
+            all.extend(named.into_iter().map(Reference::Asked));
+        });
+        if let Some(condition) = &self.condition {
+            all.extend(condition.references().into_iter().map(Reference::Asked));
+        }
+        all
+    }
+
+    /// Joins the rule to the ACLs, lists and maps it names.
+    ///
+    /// # Errors
+    /// When an ACL does not exist or a file cannot be used.
+    pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        let mut result = Ok(());
+        self.action.parts_mut(&mut |part| {
+            let joined = match part {
+                crate::action::PartMut::Expr(expr) => expr.link(linker),
+                crate::action::PartMut::Format(format) => format.link(linker),
+            };
+            if result.is_ok() {
+                result = joined;
+            }
+        });
+        result?;
+        match &mut self.condition {
+            Some(condition) => condition.link(linker),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the rule may have to wait for data that the connection alone does not bring.
+    fn waits(&self, acls: &AclSet) -> bool {
+        let early = ballast_expr::Phase::FrontendSession;
+        let mut waits = false;
+        self.action.parts(&mut |part| {
+            waits |= match part {
+                Part::Expr(expr) => !expr.phases().has(early),
+                Part::Format(format) => !format.phases().has(early),
+            };
+        });
+        let Some(condition) = &self.condition else {
+            return waits;
+        };
+        let late = |criterion: &ballast_expr::Criterion| {
+            !criterion.expr.phases().has(early) || criterion.expr.fetch.word == "wait_end"
+        };
+        waits
+            || condition
+                .rows
+                .iter()
+                .flatten()
+                .any(|term| match &term.target {
+                    Target::Inline(criterion) => late(criterion),
+                    Target::Named(name, _) => acls
+                        .get(name)
+                        .or_else(|| predefined(name))
+                        .is_some_and(|acl| acl.criteria.iter().any(late)),
+                })
+    }
+}
+
+impl fmt::Display for Rule {
+    /// The words as written, between quotes where a configuration needs them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, word) in self.words.iter().enumerate() {
+            if at > 0 {
+                f.write_str(" ")?;
+            }
+            if !word.is_empty()
+                && !word.contains([' ', '\t', '\n', '\r', '"', '\'', '\\', '#', '$'])
+            {
+                f.write_str(word)?;
+            } else {
+                // Nothing is special between single quotes but the quote itself.
+                write!(f, "'{}'", word.replace('\'', "'\\''"))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! The places that hold rules, and sets of them.
+
+use std::fmt;
+
+use ballast_expr::{Phase, Phases};
+
+/// A place that holds rules.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[repr(u8)]
+pub enum RuleSet {
+    /// `quic-initial`: the first datagram of a QUIC connection.
+    QuicInitial,
+    /// `tcp-request connection`: right after the accept.
+    TcpConnection,
+    /// `tcp-request session`: after the handshakes.
+    TcpSession,
+    /// `tcp-request content`: while the request is being buffered.
+    TcpContent,
+    /// `tcp-response content`: while the response is being buffered.
+    TcpResponse,
+    /// `http-request`.
+    HttpRequest,
+    /// `http-response`: what servers answer.
+    HttpResponse,
+    /// `http-after-response`: every response, those made here included.
+    HttpAfterResponse,
+    /// The `redirect` keyword: redirections run after the `http-request` rules, whose strings
+    /// are taken as they stand.
+    Redirect,
+}
+
+impl RuleSet {
+    /// Every place.
+    pub const ALL: [RuleSet; 9] = [
+        RuleSet::QuicInitial,
+        RuleSet::TcpConnection,
+        RuleSet::TcpSession,
+        RuleSet::TcpContent,
+        RuleSet::TcpResponse,
+        RuleSet::HttpRequest,
+        RuleSet::HttpResponse,
+        RuleSet::HttpAfterResponse,
+        RuleSet::Redirect,
+    ];
+
+    /// The words that begin its lines.
+    pub const fn words(self) -> &'static str {
+        match self {
+            RuleSet::QuicInitial => "quic-initial",
+            RuleSet::TcpConnection => "tcp-request connection",
+            RuleSet::TcpSession => "tcp-request session",
+            RuleSet::TcpContent => "tcp-request content",
+            RuleSet::TcpResponse => "tcp-response content",
+            RuleSet::HttpRequest => "http-request",
+            RuleSet::HttpResponse => "http-response",
+            RuleSet::HttpAfterResponse => "http-after-response",
+            RuleSet::Redirect => "redirect",
+        }
+    }
+
+    /// Whether its rules see HTTP messages.
+    pub const fn is_http(self) -> bool {
+        matches!(
+            self,
+            RuleSet::HttpRequest
+                | RuleSet::HttpResponse
+                | RuleSet::HttpAfterResponse
+                | RuleSet::Redirect
+        )
+    }
+
+    /// Whether its rules run while a response is on its way.
+    pub const fn is_response(self) -> bool {
+        matches!(
+            self,
+            RuleSet::TcpResponse | RuleSet::HttpResponse | RuleSet::HttpAfterResponse
+        )
+    }
+
+    /// Whether something runs its rules already. Rules of the others are checked and
+    /// [`crate::RuleSets::unserved`] names the place.
+    pub const fn is_served(self) -> bool {
+        !matches!(self, RuleSet::QuicInitial | RuleSet::TcpResponse)
+    }
+
+    /// Where its expressions are evaluated, in a proxy of these capabilities.
+    pub fn phases(self, capability: Capability) -> Phases {
+        let (front, back) = match self {
+            RuleSet::QuicInitial | RuleSet::TcpConnection => (Phase::FrontendConnection, None),
+            RuleSet::TcpSession => (Phase::FrontendSession, None),
+            RuleSet::TcpContent => (Phase::FrontendContent, Some(Phase::BackendContent)),
+            RuleSet::TcpResponse => (
+                Phase::FrontendResponseContent,
+                Some(Phase::BackendResponseContent),
+            ),
+            RuleSet::HttpRequest | RuleSet::Redirect => {
+                (Phase::FrontendRequest, Some(Phase::BackendRequest))
+            }
+            RuleSet::HttpResponse | RuleSet::HttpAfterResponse => {
+                (Phase::FrontendResponse, Some(Phase::BackendResponse))
+            }
+        };
+        let mut phases = Phases::NONE;
+        if capability.frontend || back.is_none() {
+            phases = phases | Phases::only(front);
+        }
+        if let (true, Some(back)) = (capability.backend, back) {
+            phases = phases | Phases::only(back);
+        }
+        phases
+    }
+}
+
+impl fmt::Display for RuleSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
+/// What the proxy around a rule faces. A `defaults` section faces both.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Capability {
+    /// Clients: `frontend` and `listen`.
+    pub frontend: bool,
+    /// Servers: `backend` and `listen`.
+    pub backend: bool,
+}
+
+/// A set of places.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Places(u16);
+
+impl Places {
+    /// The places whose column in HAProxy's matrix holds an `X`: quic-initial, tcp-request
+    /// connection, session, content, tcp-response content, http-request, http-response,
+    /// http-after-response.
+    ///
+    /// A column of another length does not compile when evaluated in a constant.
+    pub(crate) const fn of(columns: &str) -> Places {
+        let columns = columns.as_bytes();
+        assert!(columns.len() == 8, "the matrix has eight columns");
+        let mut bits = 0;
+        let mut at = 0;
+        while at < 8 {
+            if columns[at] == b'X' {
+                bits |= 1 << at;
+            }
+            at += 1;
+        }
+        Places(bits)
+    }
+
+    /// The same places and the `redirect` keyword.
+    pub(crate) const fn and_redirect(self) -> Places {
+        Places(self.0 | 1 << RuleSet::Redirect as u8)
+    }
+
+    /// Whether the place is in the set.
+    pub const fn has(self, place: RuleSet) -> bool {
+        self.0 & (1 << place as u8) != 0
+    }
+
+    /// The places in the set.
+    pub fn iter(self) -> impl Iterator<Item = RuleSet> {
+        RuleSet::ALL
+            .into_iter()
+            .filter(move |place| self.has(*place))
+    }
+}
+
+impl fmt::Display for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, place) in self.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            write!(f, "'{place}'")?;
+        }
+        Ok(())
+    }
+}

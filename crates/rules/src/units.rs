@@ -1,0 +1,109 @@
+//! Times and sizes as configuration lines write them (manual, section 2.4 and 2.5).
+
+use std::time::Duration;
+
+use ballast_expr::Error;
+
+/// Milliseconds a timer may hold: HAProxy's are 31 bits.
+const DELAY_MS_MAX: u64 = (1 << 31) - 1;
+
+/// A time: a number and one of `us`, `ms` (the default), `s`, `m`, `h`, `d`.
+///
+/// # Errors
+/// With the byte range at fault.
+pub fn parse_delay(text: &str) -> Result<Duration, Error> {
+    let (number, unit, at) = split(text)?;
+    let micros: u64 = match unit {
+        "us" => 1,
+        "" | "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return Err(unexpected(text, at)),
+    };
+    let micros = number
+        .checked_mul(micros)
+        .filter(|all| *all <= DELAY_MS_MAX * 1_000);
+    match micros {
+        // A time above zero and below the timer's step waits one step.
+        Some(micros @ 1..1_000) => Ok(Duration::from_millis(micros.div_ceil(1_000))),
+        Some(micros) => Ok(Duration::from_micros(micros)),
+        None => Err(Error::new(
+            format!("timer overflow in '{text}' (maximum value is 2147483647 ms or ~24.8 days)"),
+            0..text.len(),
+        )),
+    }
+}
+
+/// A size: a number and `k`, `m` or `g`.
+pub(crate) fn parse_size(text: &str) -> Result<u64, Error> {
+    let (number, unit, at) = split(text)?;
+    let shift = match unit {
+        "" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        _ => return Err(unexpected(text, at)),
+    };
+    number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| Error::new(format!("size '{text}' is too large"), 0..text.len()))
+}
+
+/// A number in decimal or, after `0x`, hexadecimal.
+pub(crate) fn parse_mark(text: &str) -> Result<u32, Error> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| {
+        Error::new(
+            format!("invalid character starting at '{text}' (integer/hex value expected)"),
+            0..text.len(),
+        )
+    })
+}
+
+/// The number, its unit, and where the unit begins.
+fn split(text: &str) -> Result<(u64, &str, usize), Error> {
+    let at = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    if at == 0 {
+        return Err(unexpected(text, 0));
+    }
+    let number = text[..at]
+        .parse()
+        .map_err(|_| Error::new(format!("number too large in '{text}'"), 0..at))?;
+    Ok((number, &text[at..], at))
+}
+
+fn unexpected(text: &str, at: usize) -> Error {
+    match text[at..].chars().next() {
+        Some(c) => Error::new(format!("unexpected character '{c}'"), at..at + c.len_utf8()),
+        None => Error::new("a number is missing", 0..0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_read() {
+        let ms = |text| parse_delay(text).map(|time| time.as_millis());
+        assert_eq!(ms("10"), Ok(10));
+        assert_eq!(ms("2s"), Ok(2_000));
+        assert_eq!(ms("1us"), Ok(1));
+        assert_eq!(ms("0"), Ok(0));
+        assert!(ms("30d").is_err() && ms("").is_err() && ms("5x").is_err() && ms("-1").is_err());
+        assert_eq!(parse_size("16k"), Ok(16_384));
+        assert!(
+            parse_size("99999999999999999999").is_err()
+                && parse_size("18446744073709551615g").is_err()
+        );
+        assert_eq!(parse_mark("0xff"), Ok(255));
+        assert!(parse_mark("-1").is_err());
+    }
+}
