@@ -11,17 +11,20 @@ use crate::draft::{LogLine, ProxyDraft, append_rules};
 pub(crate) struct Drafts {
     /// `global`.
     pub(crate) global: Global,
+    /// What other sections gave.
+    pub(crate) config: Config,
     /// Frontends, backends and listens, in order.
     pub(crate) proxies: Vec<ProxyDraft>,
 }
 
 /// The model of what was read.
 pub(crate) fn build(drafts: Drafts, context: &mut Context<'_>) -> Config {
-    let Drafts { global, proxies } = drafts;
-    let mut config = Config {
+    let Drafts {
         global,
-        ..Config::default()
-    };
+        mut config,
+        proxies,
+    } = drafts;
+    config.global = global;
     for draft in proxies {
         proxy(draft, &mut config, context);
     }
@@ -43,7 +46,8 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
     for used in draft.error_groups {
         if let Some(group) = context.names.error_groups.get(&used.group) {
             for (status, page) in group.iter() {
-                if used.statuses.is_empty() || used.statuses.contains(&status) {
+                let is_taken = used.statuses.is_empty() || used.statuses.contains(&status);
+                if is_taken && !used.except.contains(&status) {
                     common.error_pages.set(status, page.clone());
                 }
             }

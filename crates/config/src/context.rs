@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ballast_expr::{Condition, Expr, LogFormat, Store, nearest};
 use ballast_model::{Address, ErrorPages, Host};
-use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, SourceMap, Span};
+use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, Severity, SourceMap, Span};
 
 use crate::surroundings::Surroundings;
 
@@ -21,6 +21,25 @@ pub struct Unserved {
     pub span: Option<Span>,
     /// The area it belongs to (`TLS`, `stick tables` ...).
     pub area: String,
+}
+
+impl Unserved {
+    /// What is said of it where the configuration is not started.
+    #[must_use]
+    pub fn message(&self) -> String {
+        format!(
+            "'{}' is understood and not served yet: it comes with {}",
+            self.word, self.area
+        )
+    }
+
+    /// The same as a diagnostic of a severity.
+    #[must_use]
+    pub fn diagnostic(&self, severity: Severity) -> Diagnostic {
+        let mut diagnostic = Diagnostic::new(severity, "not-served-yet", self.message());
+        diagnostic.span = self.span;
+        diagnostic
+    }
 }
 
 /// Shared by all sections of one load.

@@ -55,6 +55,8 @@ pub(crate) struct ProxyDraft {
     pub log_word: Option<(&'static str, Option<Span>)>,
     /// Where `balance` stands.
     pub balance_span: Option<Span>,
+    /// What proxy words need to remember while the section is read.
+    pub words: crate::proxy::Words,
     /// `option splice-*` and other switches that are noted and have no field: nothing to keep.
     pub defaults_name: Option<String>,
 }
@@ -75,6 +77,8 @@ pub(crate) struct ErrorGroupUse {
     pub group: String,
     /// The statuses taken from it; all of them when empty.
     pub statuses: Vec<u16>,
+    /// Statuses that later lines set themselves.
+    pub except: Vec<u16>,
     /// Where.
     pub span: Span,
 }
@@ -165,6 +169,7 @@ impl ProxyDraft {
             http_words: Vec::new(),
             log_word: None,
             balance_span: None,
+            words: crate::proxy::Words::default(),
             defaults_name: None,
         }
     }
@@ -186,6 +191,7 @@ impl ProxyDraft {
         draft.http_words.clear();
         draft.log_word = draft.log_word.map(|(word, _)| (word, None));
         draft.balance_span = None;
+        draft.words.begin();
         draft.common.listen = kind == SectionKind::Listen;
         draft.common.origin = Origin::default();
         draft

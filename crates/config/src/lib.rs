@@ -20,6 +20,7 @@ mod keyword;
 mod load;
 mod log_line;
 mod proxy;
+mod render;
 mod section;
 mod server;
 mod surroundings;
@@ -29,6 +30,10 @@ mod tls_words;
 pub use context::Unserved;
 pub use keyword::{Keyword, Prefixes, Sections, State};
 pub use load::{Loaded, Options, load};
+pub use render::{
+    TextOptions, closing_lines, json_lines, keyword_json, keyword_markdown, keyword_text, text,
+    text_of,
+};
 pub use surroundings::{Nothing, Stub, Surroundings};
 
 #[cfg(test)]
@@ -39,6 +44,7 @@ mod tests;
 pub fn keywords() -> Vec<Keyword> {
     let mut all = global::keywords();
     all.extend(proxy::keywords());
+    all.extend(section::keywords());
     all.extend(bind::keywords());
     all.extend(server::keywords());
     all

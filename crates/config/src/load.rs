@@ -144,7 +144,7 @@ fn lower(document: &Document, context: &mut Context<'_>) -> Config {
                 proxy_section(section, &mut draft, context);
                 drafts.proxies.push(draft);
             }
-            _ => section::lower(section, context),
+            _ => section::lower(section, context, &mut drafts.config),
         }
     }
     defaults.finish(context);
@@ -162,6 +162,7 @@ fn proxy_section(section: &Section, draft: &mut ProxyDraft, context: &mut Contex
         let result = proxy::line(draft, line, context);
         said(result, context);
     }
+    proxy::finish(draft, context);
     link(draft, context);
 }
 

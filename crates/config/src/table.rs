@@ -54,7 +54,16 @@ impl<C: 'static> Table<C> {
         let words = words.get(at..)?;
         (1..=words.len().min(3)).rev().find_map(|count| {
             let texts: Vec<_> = words[..count].iter().map(Word::text).collect();
-            self.row(&texts.join(" ")).map(|row| (row, count))
+            let joined = texts.join(" ");
+            let row = self.row(&joined).or_else(|| {
+                // Some words take what stands between parentheses with them: `set-var(txn.a)`.
+                let (head, _) = joined.split_once('(')?;
+                let row = self
+                    .row(head)
+                    .filter(|_| head.split(' ').count() == count)?;
+                row.keyword.args.starts_with('(').then_some(row)
+            });
+            row.map(|row| (row, count))
         })
     }
 

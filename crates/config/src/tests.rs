@@ -21,6 +21,26 @@ pub(crate) fn messages(loaded: &Loaded, severity: Severity) -> Vec<String> {
         .collect()
 }
 
+/// What examples of frontends name.
+const OTHERS: &str = "backend b\n timeout server 1s\n timeout connect 1s\n \
+                      server s1 192.0.2.1:80\nhttp-errors site\n errorfile 503 /dev/null\n";
+
+/// What examples of backends name.
+const GROUPS: &str = "http-errors site\n errorfile 503 /dev/null\nmailers m\n \
+                      mailer a 192.0.2.1:25\nfcgi-app app\n docroot /srv\n";
+
+/// Lines without which a keyword says nothing.
+fn companions(word: &str) -> &'static str {
+    match word.split(' ').next() {
+        Some("http-check") => " option httpchk\n",
+        Some("tcp-check") => " option tcp-check\n",
+        Some("external-check") => " option external-check\n external-check command /bin/true\n",
+        _ if word == "option external-check" => " external-check command /bin/true\n",
+        _ if word.contains("log") => " log 192.0.2.1 local0\n",
+        _ => "",
+    }
+}
+
 /// A whole configuration around one line, in the first place where the keyword may stand, and the
 /// number of that line.
 fn around(keyword: &Keyword, line: &str) -> (String, u32) {
@@ -45,12 +65,18 @@ fn around(keyword: &Keyword, line: &str) -> (String, u32) {
         (format!("crt-store x\n load crt a.pem {line}\n"), 2)
     } else if has(Sections::BACKEND) {
         (
-            format!("backend b\n{mode}{timeouts} {line}\n"),
+            format!(
+                "backend b\n{mode}{timeouts} {line}\n{} server s1 192.0.2.1:80\n{GROUPS}",
+                companions(keyword.word)
+            ),
             if keyword.http { 6 } else { 5 },
         )
     } else if has(Sections::FRONTEND) {
         (
-            format!("frontend f\n{mode}{timeouts} bind :80\n {line}\n"),
+            format!(
+                "frontend f\n{mode}{timeouts} bind :80\n {line}\n{}{OTHERS}",
+                companions(keyword.word)
+            ),
             if keyword.http { 7 } else { 6 },
         )
     } else if has(Sections::DEFAULTS) {

@@ -192,7 +192,10 @@ pub(super) fn keep(draft: &mut ProxyDraft, named: Vec<ballast_expr::Reference>, 
 pub(super) fn ignore_rest(args: &mut Args<'_>, context: &mut Context<'_>) {
     let keyword = args.keyword();
     if let [first, ..] = args.rest() {
-        let message = format!("'{keyword}' ignores what follows from '{}' on", first.text());
+        let message = format!(
+            "'{keyword}' ignores what follows from '{}' on",
+            first.text()
+        );
         context.warn("ignored-words", message, first.span());
     }
 }
@@ -220,7 +223,10 @@ pub(super) fn loose_count(
         )));
     };
     if sign < 0 && number > 0 {
-        let message = format!("'{}' : negative value '{text}' is read as 0", args.keyword());
+        let message = format!(
+            "'{}' : negative value '{text}' is read as 0",
+            args.keyword()
+        );
         context.warn("bad-value", message, word.span());
         return Ok(0);
     }

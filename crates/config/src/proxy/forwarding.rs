@@ -42,7 +42,10 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     )
-    .examples("option originalto except 10.0.0.0/8", "option originalto if-none")
+    .examples(
+        "option originalto except 10.0.0.0/8",
+        "option originalto if-none",
+    )
     .http(),
     R::new(
         "option forwarded",
@@ -52,7 +55,10 @@ pub(super) const ROWS: &[R] = &[
         "add a Forwarded header (RFC 7239) to requests",
         forwarded,
     )
-    .examples("option forwarded proto host by for", "option forwarded nosuch")
+    .examples(
+        "option forwarded proto host by for",
+        "option forwarded nosuch",
+    )
     .with_no()
     .http(),
     R::new(
@@ -86,7 +92,9 @@ pub(super) const ROWS: &[R] = &[
                 .any(|reserved| name.eq_ignore_ascii_case(reserved));
             if is_reserved && !name.eq_ignore_ascii_case("host") {
                 let message = format!("'http-send-name-header' cannot be '{name}'");
-                return Err(args.wrong(message).help("choose a header of your own, such as X-Server"));
+                return Err(args
+                    .wrong(message)
+                    .help("choose a header of your own, such as X-Server"));
             }
             args.end()
         },

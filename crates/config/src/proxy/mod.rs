@@ -1,10 +1,26 @@
 //! Lines of `defaults`, `frontend`, `listen` and `backend`, less `bind` and `server`.
 
+mod ask;
+mod balance;
+mod capture;
+mod check;
+mod errors;
+mod forwarding;
+mod general;
+mod later;
+mod logs;
+mod options;
+mod persistence;
+mod removed;
+mod route;
+mod rules;
 mod timeouts;
+mod words;
 
 use std::sync::LazyLock;
 
-use ballast_expr::{Condition, Linker};
+use ballast_expr::{Condition, Linker, LogFormat};
+use ballast_model::{Balance, ForwardedNode, RouteTarget, UseServerTarget};
 use ballast_syntax::{Diagnostic, Line};
 
 use crate::context::Context;
@@ -12,8 +28,30 @@ use crate::draft::ProxyDraft;
 use crate::keyword::{Keyword, Row, Sections};
 use crate::table::Table;
 
+pub(crate) use errors::errorfile;
+pub(crate) use words::Words;
+
 /// All families of proxy keywords.
-const FAMILIES: &[&[Row<ProxyDraft>]] = &[crate::bind::LINES, crate::server::LINES, timeouts::ROWS];
+const FAMILIES: &[&[Row<ProxyDraft>]] = &[
+    crate::bind::LINES,
+    crate::server::LINES,
+    general::ROWS,
+    route::ROWS,
+    balance::ROWS,
+    persistence::ROWS,
+    timeouts::ROWS,
+    options::ROWS,
+    forwarding::ROWS,
+    check::OPTIONS,
+    check::HTTP,
+    check::TCP,
+    logs::ROWS,
+    capture::ROWS,
+    errors::ROWS,
+    rules::ROWS,
+    later::ROWS,
+    removed::ROWS,
+];
 
 static TABLE: LazyLock<Table<ProxyDraft>> = LazyLock::new(|| Table::new(FAMILIES));
 
@@ -66,6 +104,12 @@ fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &Line, first: usize) -
         let message = format!("'{word}' not allowed because {title} has no {lacking} capability.");
         return Diagnostic::alert("misplaced-keyword", message).at(span);
     }
+    if REFUSED_ELSEWHERE.contains(&word) {
+        let message = format!("'{word}' is not allowed because {title} is not a {lacking}");
+        return Diagnostic::alert("misplaced-keyword", message)
+            .at(span)
+            .help(format!("it belongs to: {}", keyword.sections));
+    }
     let mut message = format!("'{word}' ignored because {title} has no {lacking} capability.");
     match (word, place) {
         ("maxconn", Sections::BACKEND) => message.push_str(" Maybe you want 'fullconn' instead ?"),
@@ -77,23 +121,74 @@ fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &Line, first: usize) -
         .help(format!("it belongs to: {}", keyword.sections))
 }
 
+/// What would change where requests go if it were ignored.
+const REFUSED_ELSEWHERE: &[&str] = &[
+    "declare capture",
+    "default_backend",
+    "retry-on",
+    "tcp-request connection",
+    "tcp-request session",
+    "tcp-response content",
+    "tcp-response inspect-delay",
+    "use-fcgi-app",
+    "use_backend",
+];
+
+/// What only the whole section can tell; called when all its lines are read.
+pub(crate) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    check::finish(draft, context);
+    logs::finish(draft, context);
+    rules::finish(draft, context);
+}
+
 /// Joins every expression of the draft to its ACLs, lists and maps. Whoever adds a place for
 /// expressions to the draft adds it here.
 pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<ballast_expr::Error> {
-    let routes = draft.front.routes.iter_mut();
-    let mut conditions: Vec<&mut Condition> = routes
-        .filter_map(|route| route.condition.as_mut())
-        .collect();
-    conditions.extend(draft.front.monitor.fail.iter_mut());
-    conditions.extend(
-        draft
-            .back
-            .use_servers
-            .iter_mut()
-            .filter_map(|one| one.condition.as_mut()),
-    );
-    conditions
-        .into_iter()
-        .filter_map(|condition| condition.link(linker).err())
-        .collect()
+    let mut errors = draft.common.rules.link(linker).err().unwrap_or_default();
+    let (front, back) = (&mut draft.front, &mut draft.back);
+    let mut conditions: Vec<&mut Condition> = Vec::new();
+    let mut formats: Vec<&mut LogFormat> = Vec::new();
+    for route in &mut front.routes {
+        conditions.extend(route.condition.as_mut());
+        if let RouteTarget::Dynamic(format) = &mut route.target {
+            formats.push(format);
+        }
+    }
+    conditions.extend(front.monitor.fail.iter_mut());
+    for rule in &mut back.use_servers {
+        conditions.extend(rule.condition.as_mut());
+        if let UseServerTarget::Dynamic(format) = &mut rule.target {
+            formats.push(format);
+        }
+    }
+    let log = &mut front.log;
+    formats.extend(log.format.as_mut());
+    formats.extend(log.error_format.as_mut());
+    formats.extend(log.structured_data.as_mut());
+    formats.extend(draft.common.unique_id_format.as_mut());
+    formats.extend(check::formats(&mut back.check));
+    for condition in conditions {
+        errors.extend(condition.link(linker).err());
+    }
+    for format in formats {
+        errors.extend(format.link(linker).err());
+    }
+    if let Balance::Hash(expr) = &mut back.balance {
+        errors.extend(expr.link(linker).err());
+    }
+    if let Some(header) = &mut back.forwarded {
+        let nodes = [
+            &mut header.host,
+            &mut header.by,
+            &mut header.by_port,
+            &mut header.for_,
+            &mut header.for_port,
+        ];
+        for node in nodes.into_iter().flatten() {
+            if let ForwardedNode::Expression(expr) = node {
+                errors.extend(expr.link(linker).err());
+            }
+        }
+    }
+    errors
 }

@@ -1,10 +1,10 @@
-//! `timeout ...`: how long each side may be silent.
+//! `timeout ...`: how long each side may be silent. TCP keep-alive numbers stand here too.
 //!
-//! Source: HAProxy configuration manual, section 4.2, "timeout".
+//! Source: HAProxy configuration manual, section 4.2, "timeout" and "clitcpka-cnt" and siblings.
 
 use std::time::Duration;
 
-use ballast_syntax::Diagnostic;
+use ballast_syntax::{Diagnostic, TimeUnit};
 
 use crate::args::Args;
 use crate::context::Context;
@@ -13,49 +13,138 @@ use crate::keyword::{Row, Sections};
 
 type R = Row<ProxyDraft>;
 
+/// A timeout kept in one or two fields.
+macro_rules! timeout {
+    ($word:literal, $sections:ident, $help:literal, $draft:ident => $($place:expr),+) => {
+        R::new(
+            concat!("timeout ", $word),
+            Sections::$sections,
+            "<time>",
+            $help,
+            |$draft, args, context| {
+                let time = limit(args, context)?;
+                $($place = time;)+
+                Ok(())
+            },
+        )
+        .examples(
+            concat!("timeout ", $word, " 30s"),
+            concat!("timeout ", $word, " 30x"),
+        )
+    };
+}
+
 /// The rows.
 pub(super) const ROWS: &[R] = &[
+    timeout!("client", FRONT, "longest silence of a client",
+        draft => draft.front.timeouts.client),
+    timeout!("client-fin", FRONT, "longest silence of a client that has finished sending",
+        draft => draft.front.timeouts.client_fin),
     R::new(
-        "timeout client",
+        "timeout client-hs",
         Sections::FRONT,
         "<time>",
-        "longest silence of a client",
-        |draft, args, context| {
-            let time = limit(args, context)?;
-            draft.front.timeouts.client = time;
-            Ok(())
+        "longest TLS handshake of a client",
+        crate::check::time,
+    )
+    .examples("timeout client-hs 5s", "timeout client-hs")
+    .later("TLS"),
+    timeout!("http-request", PROXIES, "longest wait for a whole request head",
+        draft => draft.front.timeouts.http_request, draft.back.timeouts.http_request),
+    timeout!("http-keep-alive", PROXIES, "longest wait for the next request",
+        draft => draft.front.timeouts.http_keep_alive, draft.back.timeouts.http_keep_alive),
+    timeout!("tarpit", PROXIES, "how long tarpitted requests wait for their refusal",
+        draft => draft.front.timeouts.tarpit, draft.back.timeouts.tarpit),
+    timeout!("server", BACK, "longest silence of a server",
+        draft => draft.back.timeouts.server),
+    timeout!("server-fin", BACK, "longest silence of a server that has finished sending",
+        draft => draft.back.timeouts.server_fin),
+    timeout!("connect", BACK, "longest wait for a connection to a server",
+        draft => draft.back.timeouts.connect),
+    timeout!("queue", BACK, "longest wait for a server with room",
+        draft => draft.back.timeouts.queue),
+    timeout!("check", BACK, "longest wait for the answer of a check, once connected",
+        draft => draft.back.timeouts.check),
+    timeout!("tunnel", BACK, "longest silence of both sides of a tunnel",
+        draft => draft.back.timeouts.tunnel),
+    R::new(
+        "clitcpka-cnt",
+        Sections::FRONT,
+        "<count>",
+        "unanswered TCP probes before a client is dropped",
+        |draft, args, _| {
+            let count = args.count("an integer value")?;
+            draft.front.keepalive.probe_count = Some(count);
+            args.end()
         },
     )
-    .examples("timeout client 30s", "timeout client 30x"),
+    .examples("clitcpka-cnt 3", "clitcpka-cnt x"),
     R::new(
-        "timeout server",
+        "clitcpka-idle",
+        Sections::FRONT,
+        "<time>",
+        "silence before the first TCP probe to a client",
+        |draft, args, _| {
+            draft.front.keepalive.idle = Some(seconds(args)?);
+            args.end()
+        },
+    )
+    .examples("clitcpka-idle 60s", "clitcpka-idle"),
+    R::new(
+        "clitcpka-intvl",
+        Sections::FRONT,
+        "<time>",
+        "time between TCP probes to a client",
+        |draft, args, _| {
+            draft.front.keepalive.interval = Some(seconds(args)?);
+            args.end()
+        },
+    )
+    .examples("clitcpka-intvl 10s", "clitcpka-intvl x"),
+    R::new(
+        "srvtcpka-cnt",
+        Sections::BACK,
+        "<count>",
+        "unanswered TCP probes before a server's connection is dropped",
+        |draft, args, _| {
+            let count = args.count("an integer value")?;
+            draft.back.keepalive.probe_count = Some(count);
+            args.end()
+        },
+    )
+    .examples("srvtcpka-cnt 3", "srvtcpka-cnt x"),
+    R::new(
+        "srvtcpka-idle",
         Sections::BACK,
         "<time>",
-        "longest silence of a server",
-        |draft, args, context| {
-            let time = limit(args, context)?;
-            draft.back.timeouts.server = time;
-            Ok(())
+        "silence before the first TCP probe to a server",
+        |draft, args, _| {
+            draft.back.keepalive.idle = Some(seconds(args)?);
+            args.end()
         },
     )
-    .examples("timeout server 30s", "timeout server"),
+    .examples("srvtcpka-idle 60s", "srvtcpka-idle"),
     R::new(
-        "timeout connect",
+        "srvtcpka-intvl",
         Sections::BACK,
         "<time>",
-        "longest wait for a connection to a server",
-        |draft, args, context| {
-            let time = limit(args, context)?;
-            draft.back.timeouts.connect = time;
-            Ok(())
+        "time between TCP probes to a server",
+        |draft, args, _| {
+            draft.back.keepalive.interval = Some(seconds(args)?);
+            args.end()
         },
     )
-    .examples("timeout connect 5s", "timeout connect 5s 6s"),
+    .examples("srvtcpka-intvl 10s", "srvtcpka-intvl x"),
 ];
 
 /// A time; zero is none.
 fn limit(args: &mut Args<'_>, _: &mut Context<'_>) -> Result<Option<Duration>, Diagnostic> {
-    let time = args.time("a time")?;
+    let time = args.time("an integer value (in milliseconds)")?;
     args.end()?;
     Ok((!time.is_zero()).then_some(time))
+}
+
+/// A time counted in seconds, as the kernel counts its probes.
+fn seconds(args: &mut Args<'_>) -> Result<Duration, Diagnostic> {
+    args.time_in("a time, in seconds without a unit", TimeUnit::Second)
 }

@@ -12,14 +12,12 @@ pub(crate) struct Words {
     pub check: CheckWords,
     /// What expressions name elsewhere in the configuration, and where.
     pub references: Vec<(Reference, Span)>,
-    /// Rules of this section that end their ruleset: the ruleset's word and whether it was told.
+    /// Rulesets of this section that a rule always ends, and whether it was said.
     pub final_rules: Vec<(&'static str, bool)>,
-    /// Where `log-format` or what stands for it was last written, in this section.
+    /// Where the `log-format` in force stands.
     pub format_span: Option<Span>,
-    /// Where `error-log-format` was last written, in this section.
+    /// Where the `error-log-format` in force stands.
     pub error_format_span: Option<Span>,
-    /// `cookie ... dynamic` was written, there.
-    pub rule_order: u8,
 }
 
 impl Words {
@@ -27,7 +25,6 @@ impl Words {
     pub(crate) fn begin(&mut self) {
         self.references.clear();
         self.final_rules.clear();
-        self.rule_order = 0;
         self.check.begin();
     }
 }

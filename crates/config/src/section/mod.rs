@@ -1,13 +1,148 @@
 //! Sections other than `global` and the proxies, and what sections have in common.
+//!
+//! Most of these sections do nothing until a keyword elsewhere names them; they are checked here,
+//! and the keyword that names them is honoured or served later.
 
+mod acme;
 pub(crate) mod defaults;
+mod draft;
+mod fcgi_app;
 pub(crate) mod header;
+mod http_errors;
+mod logs;
+mod net;
+mod peers;
+mod program;
+mod userlist;
 
-use ballast_syntax::Section;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use ballast_syntax::{Diagnostic, Naming, Section, SectionKind};
 
 use crate::context::Context;
+use crate::keyword::{Keyword, Row, Sections};
+use crate::load::said;
+use crate::table::Table;
+
+pub(crate) use draft::OtherDraft;
+
+/// The rows of each section.
+const SECTIONS: &[(SectionKind, &[Row<OtherDraft>])] = &[
+    (SectionKind::Acme, acme::ACME),
+    (SectionKind::Cache, net::CACHE),
+    (SectionKind::CrtStore, acme::CRT_STORE),
+    (SectionKind::FcgiApp, fcgi_app::ROWS),
+    (SectionKind::Healthcheck, net::HEALTHCHECK),
+    (SectionKind::HttpErrors, http_errors::ROWS),
+    (SectionKind::LogForward, logs::LOG_FORWARD),
+    (SectionKind::LogProfile, logs::LOG_PROFILE),
+    (SectionKind::Mailers, net::MAILERS),
+    (SectionKind::NamespaceList, net::NAMESPACE_LIST),
+    (SectionKind::Peers, peers::ROWS),
+    (SectionKind::Program, program::ROWS),
+    (SectionKind::Resolvers, net::RESOLVERS),
+    (SectionKind::Ring, logs::RING),
+    (SectionKind::Traces, logs::TRACES),
+    (SectionKind::Userlist, userlist::ROWS),
+];
+
+/// Sections that act by themselves: a configuration that holds one is not started yet.
+const UNSERVED: &[(SectionKind, &str)] = &[
+    (SectionKind::LogForward, "log forwarding"),
+    (SectionKind::Peers, "peers"),
+];
+
+static TABLES: LazyLock<BTreeMap<SectionKind, Table<OtherDraft>>> = LazyLock::new(|| {
+    SECTIONS
+        .iter()
+        .map(|(kind, rows)| (*kind, Table::new(&[rows])))
+        .collect()
+});
+
+/// The rows, for the keyword table.
+pub(crate) fn keywords() -> Vec<Keyword> {
+    let mut all: Vec<_> = TABLES.values().flat_map(Table::keywords).collect();
+    all.extend(acme::load_keywords());
+    all
+}
 
 /// Lowers a section that is neither `global` nor a proxy.
-pub(crate) fn lower(section: &Section, context: &mut Context<'_>) {
-    let _ = (section, context);
+pub(crate) fn lower(
+    section: &Section,
+    context: &mut Context<'_>,
+    config: &mut ballast_model::Config,
+) {
+    let (Some(table), Some(header)) = (TABLES.get(&section.kind), &section.header) else {
+        return;
+    };
+    let kind = section.kind.word();
+    let span = header.words_span();
+    if section.kind == SectionKind::Program {
+        context.report(program::refusal(span));
+        return;
+    }
+    let name = section.name();
+    let naming = section.kind.row().map(|row| row.naming);
+    if name.is_none() && naming == Some(Naming::Required) {
+        let message = format!("'{kind}' expects a name as its argument");
+        context.report(Diagnostic::alert("missing-argument", message).at(span));
+    }
+    let text = name.map_or("", |name| name.text());
+    let after = usize::from(name.is_some()) + 1;
+    if let Some(extra) = header.words.get(after) {
+        let message = format!(
+            "'{kind}' cannot handle unexpected argument '{}'.",
+            extra.text()
+        );
+        context.report(Diagnostic::alert("unexpected-word", message).at(extra.span()));
+    }
+    declare(section, context);
+    if let Some((_, area)) = UNSERVED.iter().find(|(known, _)| *known == section.kind) {
+        context.unserved(kind, area, header.words[0].span());
+    }
+    let mut draft = OtherDraft::new(section.kind, text);
+    let place = Sections::of(section.kind);
+    for line in section.statements() {
+        let result = table.line(&mut draft, line, place, context);
+        said(result, context);
+    }
+    draft.finish(span, context, config);
+}
+
+/// Names are unique among sections of a kind, and made of the usual characters.
+fn declare(section: &Section, context: &mut Context<'_>) {
+    let Some(name) = section.name() else {
+        return;
+    };
+    let kind = section.kind.word();
+    if let Some(bad) = header::invalid_char(name.text()) {
+        let message = format!(
+            "character '{bad}' is not permitted in '{kind}' name '{}'.",
+            name.text()
+        );
+        context.report(Diagnostic::alert("bad-name", message).at(name.span()));
+    }
+    let known = context.names.sections.iter();
+    let twin = known
+        .clone()
+        .find(|(known, text, _)| *known == section.kind && text == name.text())
+        .map(|(_, _, span)| *span);
+    if let Some(span) = twin {
+        let message = format!(
+            "{kind} '{}' has the same name as another declared at {}.",
+            name.text(),
+            context.place(span)
+        );
+        let is_list = section.kind == SectionKind::Userlist;
+        let diagnostic = if is_list {
+            // HAProxy ignores the second list.
+            Diagnostic::warning("duplicate-name", message)
+        } else {
+            Diagnostic::alert("duplicate-name", message)
+        };
+        context.report(diagnostic.at(name.span()));
+    }
+    let declared = (section.kind, name.text().to_owned(), name.span());
+    context.names.sections.push(declared);
 }

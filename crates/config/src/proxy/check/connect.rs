@@ -1,0 +1,121 @@
+//! `http-check connect` and `tcp-check connect`.
+
+use ballast_expr::Phase;
+use ballast_model::CheckConnect;
+use ballast_syntax::Diagnostic;
+
+use crate::address::{self, Wants};
+use crate::args::Args;
+use crate::context::{Context, suggestion};
+use crate::draft::ProxyDraft;
+use crate::proxy::ask;
+
+const WORDS: &[&str] = &[
+    "comment",
+    "port",
+    "addr",
+    "send-proxy",
+    "ssl",
+    "sni",
+    "alpn",
+    "proto",
+    "via-socks4",
+    "linger",
+    "default",
+];
+
+/// Reads what follows `connect`.
+pub(super) fn connect(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<CheckConnect, Diagnostic> {
+    let mut connect = CheckConnect::default();
+    let keyword = args.keyword();
+    while let Some(word) = args.next() {
+        match word {
+            "comment" => connect.comment = Some(argument(args, word, "a string")?.to_owned()),
+            "port" => port(&mut connect, draft, args, context)?,
+            "addr" => {
+                let text = argument(args, word, "an address")?;
+                let environment = context.surroundings.environment();
+                let parsed = address::parse(text, Wants::default(), &environment)
+                    .map_err(|error| args.wrong(format!("'{keyword}' : {error}")))?;
+                connect.address = Some(parsed.address);
+            }
+            "send-proxy" => connect.send_proxy = true,
+            "linger" => connect.linger = true,
+            "default" => connect.default = true,
+            "ssl" => context.unserved(&format!("{keyword} ssl"), "TLS", args.span()),
+            "sni" | "alpn" => {
+                argument(args, word, "a string")?;
+                context.unserved(&format!("{keyword} {word}"), "TLS", args.span());
+            }
+            "via-socks4" => {
+                context.unserved(&format!("{keyword} via-socks4"), "SOCKS4", args.span());
+            }
+            "proto" => match argument(args, word, "a protocol")? {
+                "h1" => {}
+                "h2" | "fcgi" => {
+                    context.unserved(&format!("{keyword} proto"), "HTTP/2", args.span());
+                }
+                other => {
+                    let message = format!("'{keyword}' : unknown MUX protocol '{other}'");
+                    return Err(suggestion(args.wrong(message), other, ["h1", "h2", "fcgi"]));
+                }
+            },
+            other => {
+                let words: Vec<_> = WORDS.iter().map(|word| format!("'{word}'")).collect();
+                let message = format!(
+                    "'{keyword}' : expects {} but got '{other}' as argument",
+                    words.join(", ")
+                );
+                let known = WORDS.iter().copied();
+                return Err(suggestion(args.wrong(message), other, known));
+            }
+        }
+    }
+    Ok(connect)
+}
+
+/// The argument of a word of a check rule.
+pub(super) fn argument<'a>(
+    args: &mut Args<'a>,
+    word: &str,
+    what: &str,
+) -> Result<&'a str, Diagnostic> {
+    match args.next() {
+        Some(text) if !text.is_empty() => Ok(text),
+        _ => {
+            let message = format!("'{}' : '{word}' expects {what} as argument", args.keyword());
+            Err(args.wrong(message))
+        }
+    }
+}
+
+/// A number, or an expression that gives one.
+fn port(
+    connect: &mut CheckConnect,
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let keyword = args.keyword();
+    let text = argument(args, "port", "a port number or a sample expression")?;
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return match text.parse::<u16>() {
+            Ok(port) if port > 0 => {
+                connect.port = Some(port);
+                Ok(())
+            }
+            _ => Err(args.wrong(format!(
+                "'{keyword}' : expects a valid TCP port (from range 1 to 65535) or a sample \
+                 expression, got {text}"
+            ))),
+        };
+    }
+    args.seek(args.position() - 1);
+    ask::expr(draft, args, context, "a port", &[Phase::Check])?;
+    context.unserved(&format!("{keyword} port"), "the rule language", args.span());
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! `http-check` rules.
+
+use ballast_expr::{Phase, Usage, VarName};
+use ballast_model::{CheckRule, HttpCheckSend};
+use ballast_syntax::Diagnostic;
+
+use super::connect::argument;
+use super::{Rules, Step, connect, expect};
+use crate::args::Args;
+use crate::context::{Context, suggestion};
+use crate::draft::ProxyDraft;
+use crate::keyword::{Row, Sections};
+use crate::proxy::ask;
+
+type R = Row<ProxyDraft>;
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new(
+        "http-check send",
+        Sections::BACK,
+        "[ meth <m> ] [ { uri <u> | uri-lf <fmt> } ] [ ver <v> ] [ hdr <name> <fmt> ]* \
+         [ { body <b> | body-lf <fmt> } ] [ comment <text> ]",
+        "the request of a check",
+        |draft, args, context| {
+            let send = send(draft, args, context)?;
+            push(draft, args, CheckRule::HttpSend(send));
+            Ok(())
+        },
+    )
+    .examples(
+        "http-check send meth GET uri /health",
+        "http-check send meth",
+    ),
+    R::new(
+        "http-check expect",
+        Sections::BACK,
+        "[ <options> ] [!] <match> <pattern>",
+        "what the answer to a check must hold",
+        |draft, args, context| {
+            let rule = expect::expect(draft, args, context, true)?;
+            push(draft, args, CheckRule::Expect(rule));
+            Ok(())
+        },
+    )
+    .examples(
+        "http-check expect status 200-299",
+        "http-check expect nosuch",
+    ),
+    R::new(
+        "http-check connect",
+        Sections::BACK,
+        "[ default ] [ port <p> ] [ addr <a> ] [ send-proxy ] [ via-socks4 ] [ ssl ] \
+         [ sni <s> ] [ alpn <a> ] [ linger ] [ proto <name> ] [ comment <text> ]",
+        "a connection of a check",
+        |draft, args, context| {
+            let rule = connect::connect(draft, args, context)?;
+            may_connect(&draft.words.check.http, args)?;
+            push(draft, args, CheckRule::Connect(rule));
+            Ok(())
+        },
+    )
+    .examples("http-check connect port 8080", "http-check connect nosuch"),
+    R::new(
+        "http-check comment",
+        Sections::BACK,
+        "<text>",
+        "what the next rule is reported as",
+        |draft, args, _| {
+            let text = args.text("a string")?.to_owned();
+            args.end()?;
+            push(draft, args, CheckRule::Comment(text));
+            Ok(())
+        },
+    )
+    .examples("http-check comment 'the login page'", "http-check comment"),
+    R::new(
+        "http-check disable-on-404",
+        Sections::BACK,
+        "",
+        "a server that answers 404 takes no new clients",
+        |draft, args, _| {
+            args.end()?;
+            draft.words.check.disable_on_404 = true;
+            Ok(())
+        },
+    )
+    .examples("http-check disable-on-404", "http-check disable-on-404 x"),
+    R::new(
+        "http-check send-state",
+        Sections::BACK,
+        "",
+        "tell the server its state in a header",
+        |draft, args, _| {
+            args.end()?;
+            draft.words.check.send_state = true;
+            Ok(())
+        },
+    )
+    .examples("http-check send-state", "http-check send-state x"),
+    R::new(
+        "http-check set-var",
+        Sections::BACK,
+        "(<var>) <expression>",
+        "set a variable of the check",
+        |draft, args, context| {
+            set_var(draft, args, context, false)?;
+            let span = args.span();
+            draft.words.check.http.push(Step::Variable, span);
+            Ok(())
+        },
+    )
+    .examples(
+        "http-check set-var(check.x) int(1)",
+        "http-check set-var(x) int(1)",
+    )
+    .later("the rule language"),
+    R::new(
+        "http-check set-var-fmt",
+        Sections::BACK,
+        "(<var>) <format>",
+        "set a variable of the check to a text",
+        |draft, args, context| {
+            set_var(draft, args, context, true)?;
+            let span = args.span();
+            draft.words.check.http.push(Step::Variable, span);
+            Ok(())
+        },
+    )
+    .examples(
+        "http-check set-var-fmt(check.x) a",
+        "http-check set-var-fmt(x) a",
+    )
+    .later("the rule language"),
+    R::new(
+        "http-check unset-var",
+        Sections::BACK,
+        "(<var>)",
+        "forget a variable of the check",
+        |draft, args, _| {
+            variable(args)?;
+            args.end()?;
+            let span = args.span();
+            draft.words.check.http.push(Step::Variable, span);
+            Ok(())
+        },
+    )
+    .examples("http-check unset-var(check.x)", "http-check unset-var(x)")
+    .later("the rule language"),
+];
+
+fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
+    let span = args.span();
+    draft.words.check.http.push(Step::Rule(rule), span);
+}
+
+/// A check that connects must begin with it.
+pub(super) fn may_connect(rules: &Rules, args: &Args<'_>) -> Result<(), Diagnostic> {
+    if rules.may_connect() {
+        return Ok(());
+    }
+    let family = args.keyword().split(' ').next().unwrap_or_default();
+    let message = format!(
+        "'{family} connect' : first step MUST also be a 'connect', optionally preceded by a \
+         'set-var', an 'unset-var' or a 'comment', when there is a 'connect' step in the \
+         {family} ruleset"
+    );
+    Err(Diagnostic::alert("misplaced-rule", message).at(args.span()))
+}
+
+const SEND_WORDS: &[&str] = &[
+    "comment", "meth", "uri", "uri-lf", "ver", "hdr", "body", "body-lf",
+];
+
+fn send(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<HttpCheckSend, Diagnostic> {
+    let mut send = HttpCheckSend::default();
+    let keyword = args.keyword();
+    while let Some(word) = args.next() {
+        match word {
+            "comment" => send.comment = Some(argument(args, word, "a string")?.to_owned()),
+            "meth" => send.method = Some(argument(args, word, "a string")?.to_owned()),
+            "uri" => {
+                send.uri = Some(argument(args, word, "a string")?.to_owned());
+                send.uri_format = None;
+            }
+            "uri-lf" => {
+                let phases = [Phase::Check];
+                let what = "a log-format string after 'uri-lf'";
+                let format = ask::format(draft, args, context, what, Usage::Http, &phases)?;
+                send.uri_format = Some(format);
+                send.uri = None;
+            }
+            "ver" => send.version = Some(argument(args, word, "a string")?.to_owned()),
+            "hdr" => {
+                let name = args.next().filter(|name| !name.is_empty());
+                let (Some(name), false) = (name, args.is_empty()) else {
+                    let message =
+                        format!("'{keyword}' : 'hdr' expects <name> and <value> as arguments");
+                    return Err(args.wrong(message));
+                };
+                let phases = [Phase::Check];
+                let value = ask::format(draft, args, context, "a value", Usage::Http, &phases)?;
+                let is_framing = ["connection", "content-length", "transfer-encoding"]
+                    .iter()
+                    .any(|framing| name.eq_ignore_ascii_case(framing));
+                if is_framing {
+                    let message =
+                        format!("'{keyword}' : header '{name}' is set by the check itself");
+                    context.warn("ignored-words", message, args.span());
+                } else {
+                    send.headers.push((name.to_owned(), value));
+                }
+            }
+            "body" => {
+                send.body = Some(argument(args, word, "a string")?.as_bytes().to_vec());
+                send.body_format = None;
+            }
+            "body-lf" => {
+                let phases = [Phase::Check];
+                let what = "a log-format string after 'body-lf'";
+                let format = ask::format(draft, args, context, what, Usage::Http, &phases)?;
+                send.body_format = Some(format);
+                send.body = None;
+            }
+            other => {
+                let words: Vec<_> = SEND_WORDS.iter().map(|word| format!("'{word}'")).collect();
+                let message = format!(
+                    "'{keyword}' : expects {} but got '{other}' as argument",
+                    words.join(", ")
+                );
+                let known = SEND_WORDS.iter().copied();
+                return Err(suggestion(args.wrong(message), other, known));
+            }
+        }
+    }
+    Ok(send)
+}
+
+/// The variable between parentheses of the word last taken.
+fn variable(args: &Args<'_>) -> Result<(), Diagnostic> {
+    let words = &args.line().words;
+    let word = words
+        .get(args.position().max(1) - 1)
+        .map_or("", |word| word.text());
+    let name = word
+        .split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'))
+        .unwrap_or_default();
+    match VarName::parse(name) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(args.wrong(format!("'{word}' : {}", error.message))),
+    }
+}
+
+/// `set-var(<name>) <expression>` of both families.
+pub(super) fn set_var(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    is_format: bool,
+) -> Result<(), Diagnostic> {
+    variable(args)?;
+    let phases = [Phase::Check];
+    if is_format {
+        ask::format(
+            draft,
+            args,
+            context,
+            "a log-format string",
+            Usage::Text,
+            &phases,
+        )?;
+    } else {
+        ask::expr(draft, args, context, "a fetch method", &phases)?;
+    }
+    args.end()
+}
+
+/// `unset-var(<name>)` of both families.
+pub(super) fn unset_var(args: &mut Args<'_>) -> Result<(), Diagnostic> {
+    variable(args)?;
+    args.end()
+}

@@ -1,0 +1,293 @@
+//! How the servers of a backend are probed: `option httpchk` and its siblings, `http-check`,
+//! `tcp-check`, `external-check`.
+//!
+//! A section collects what its lines say in [`CheckWords`]; [`finish`] makes the model's
+//! [`Check`] of them, because the option that chooses the kind may come after the rules.
+//!
+//! Source: HAProxy configuration manual, section 4.2.
+
+mod connect;
+mod expect;
+mod http;
+mod option;
+mod tcp;
+
+use ballast_expr::LogFormat;
+use ballast_model::{
+    Check, CheckExpect, CheckPayload, CheckRule, ExpectSubject, HttpCheckSend, ProtocolCheck,
+};
+use ballast_syntax::{Diagnostic, Span};
+
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+use crate::keyword::Row;
+
+pub(super) const HTTP: &[Row<ProxyDraft>] = http::ROWS;
+pub(super) const OPTIONS: &[Row<ProxyDraft>] = option::ROWS;
+pub(super) const TCP: &[Row<ProxyDraft>] = tcp::ROWS;
+
+/// What `option ...-check` chose.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Kind {
+    /// Nothing: a connection that opens is enough.
+    #[default]
+    Connect,
+    /// `option httpchk`, with the request its words describe.
+    Http(HttpCheckSend),
+    /// `option tcp-check`: the `tcp-check` rules.
+    Tcp,
+    /// A check that speaks a little of a protocol.
+    Protocol(ProtocolCheck),
+    /// `option external-check`.
+    External,
+}
+
+/// A rule as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// A rule the model knows.
+    Rule(CheckRule),
+    /// `set-var`, `unset-var`: parsed, not carried out yet.
+    Variable,
+}
+
+/// Rules of one family.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rules {
+    steps: Vec<Step>,
+    /// Of the defaults: the first own rule replaces them all.
+    inherited: bool,
+    /// Where the first own rule stands.
+    first: Option<Span>,
+}
+
+impl Rules {
+    pub(super) fn push(&mut self, step: Step, span: Span) {
+        if self.inherited {
+            *self = Self::default();
+        }
+        self.first.get_or_insert(span);
+        self.steps.push(step);
+    }
+
+    /// Whether a connection may be opened by the next rule: as the first step, or after others
+    /// when the first one was a connection too.
+    pub(super) fn may_connect(&self) -> bool {
+        if self.inherited {
+            return true;
+        }
+        let mut acting = self.steps.iter().filter_map(|step| match step {
+            Step::Rule(CheckRule::Comment(_)) | Step::Variable => None,
+            Step::Rule(rule) => Some(rule),
+        });
+        acting
+            .next()
+            .is_none_or(|rule| matches!(rule, CheckRule::Connect(_)))
+    }
+
+    fn rules(&self) -> Vec<CheckRule> {
+        let rules = self.steps.iter().filter_map(|step| match step {
+            Step::Rule(rule) => Some(rule.clone()),
+            Step::Variable => None,
+        });
+        rules.collect()
+    }
+}
+
+/// What the lines of a section said about checks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CheckWords {
+    pub(super) kind: Kind,
+    pub(super) kind_span: Option<Span>,
+    pub(super) http: Rules,
+    pub(super) tcp: Rules,
+    pub(super) disable_on_404: bool,
+    pub(super) send_state: bool,
+    pub(super) command: Option<(String, Option<Span>)>,
+    pub(super) path: Option<(String, Option<Span>)>,
+}
+
+impl CheckWords {
+    /// The same as another section begins with it.
+    pub(crate) fn begin(&mut self) {
+        self.http.inherited = true;
+        self.tcp.inherited = true;
+        self.http.first = None;
+        self.tcp.first = None;
+        self.kind_span = None;
+        for given in [&mut self.command, &mut self.path].into_iter().flatten() {
+            given.1 = None;
+        }
+    }
+}
+
+/// Makes the check of what was said, and warns of what was said in vain.
+pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    if !draft.is_back() {
+        return;
+    }
+    let title = draft.title();
+    let words = &draft.words.check;
+    let is_http = matches!(words.kind, Kind::Http(_));
+    for (rules, is_used, family, option) in [
+        (&words.http, is_http, "http-check", "option httpchk"),
+        (
+            &words.tcp,
+            words.kind == Kind::Tcp,
+            "tcp-check",
+            "option tcp-check",
+        ),
+    ] {
+        if let (false, Some(span)) = (is_used, rules.first) {
+            let message =
+                format!("{title} uses {family} rules without '{option}', so the rules are ignored");
+            context.report(
+                Diagnostic::warning("ignored-check", message)
+                    .at(span)
+                    .help(format!("add: {option}")),
+            );
+        }
+    }
+    let is_external = words.kind == Kind::External;
+    for (given, word) in [(&words.command, "command"), (&words.path, "path")] {
+        if let (false, Some((_, Some(span)))) = (is_external, given) {
+            let message = format!(
+                "'external-check {word}' will be ignored for {title} (requires 'option \
+                 external-check')"
+            );
+            context.warn("ignored-check", message, *span);
+        }
+    }
+    if is_external && words.command.is_none() {
+        let message = format!(
+            "{title} : 'option external-check' unable to find required 'external-check command'"
+        );
+        let alert = Diagnostic::alert("missing-argument", message);
+        context.report(match words.kind_span.or(draft.span) {
+            Some(span) => alert.at(span),
+            None => alert,
+        });
+    }
+    draft.back.check = check(words);
+}
+
+fn check(words: &CheckWords) -> Check {
+    match &words.kind {
+        Kind::Connect => Check::Connect,
+        Kind::Tcp => Check::Tcp {
+            rules: words.tcp.rules(),
+            word: "tcp-check",
+        },
+        Kind::Protocol(check) => Check::Protocol(check.clone()),
+        Kind::External => Check::External {
+            command: words
+                .command
+                .clone()
+                .map(|(text, _)| text)
+                .unwrap_or_default(),
+            path: words.path.clone().map(|(text, _)| text),
+        },
+        Kind::Http(send) => Check::Http {
+            rules: http_rules(send, words.http.rules()),
+            disable_on_404: words.disable_on_404,
+            send_state: words.send_state,
+        },
+    }
+}
+
+/// The rules of an HTTP check: the first `send` is completed by what the option said, or the
+/// option's request is sent; without `expect` a status of 2xx or 3xx is good.
+fn http_rules(option: &HttpCheckSend, written: Vec<CheckRule>) -> Vec<CheckRule> {
+    let mut rules = written;
+    let first_send = rules.iter_mut().find_map(|rule| match rule {
+        CheckRule::HttpSend(send) => Some(send),
+        _ => None,
+    });
+    match first_send {
+        Some(send) => complete(send, option),
+        None => {
+            let connects = rules
+                .iter()
+                .take_while(|rule| matches!(rule, CheckRule::Connect(_) | CheckRule::Comment(_)))
+                .count();
+            rules.insert(connects, CheckRule::HttpSend(option.clone()));
+        }
+    }
+    let expects = rules
+        .iter()
+        .any(|rule| matches!(rule, CheckRule::Expect(_)));
+    if !expects {
+        rules.push(CheckRule::Expect(expectation(ExpectSubject::Status(vec![
+            (200, 399),
+        ]))));
+    }
+    rules
+}
+
+fn complete(send: &mut HttpCheckSend, option: &HttpCheckSend) {
+    if send.method.is_none() {
+        send.method.clone_from(&option.method);
+    }
+    if send.uri.is_none() && send.uri_format.is_none() {
+        send.uri.clone_from(&option.uri);
+    }
+    if send.version.is_none() {
+        send.version.clone_from(&option.version);
+    }
+    if send.headers.is_empty() {
+        send.headers.clone_from(&option.headers);
+    }
+    if send.body.is_none() && send.body_format.is_none() {
+        send.body.clone_from(&option.body);
+    }
+}
+
+/// Every format of a check.
+pub(super) fn formats(check: &mut Check) -> Vec<&mut LogFormat> {
+    let rules = match check {
+        Check::Http { rules, .. } | Check::Tcp { rules, .. } => rules,
+        Check::Connect | Check::External { .. } | Check::Protocol(_) => return Vec::new(),
+    };
+    let mut all = Vec::new();
+    for rule in rules {
+        match rule {
+            CheckRule::Comment(_) | CheckRule::Connect(_) => {}
+            CheckRule::Send(send) => match &mut send.payload {
+                CheckPayload::Bytes(_) => {}
+                CheckPayload::Format(format) | CheckPayload::HexFormat(format) => all.push(format),
+            },
+            CheckRule::HttpSend(send) => {
+                all.extend(send.uri_format.as_mut());
+                all.extend(send.body_format.as_mut());
+                all.extend(send.headers.iter_mut().map(|(_, format)| format));
+            }
+            CheckRule::Expect(expect) => {
+                all.extend(expect.on_success.as_mut());
+                all.extend(expect.on_error.as_mut());
+                match &mut expect.subject {
+                    ExpectSubject::TextFormat(format) | ExpectSubject::BinaryFormat(format) => {
+                        all.push(format);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    all
+}
+
+/// An `expect` with nothing but its subject.
+pub(super) fn expectation(subject: ExpectSubject) -> CheckExpect {
+    CheckExpect {
+        negated: false,
+        subject,
+        receive_bytes_min: -1,
+        ok: None,
+        error: None,
+        timeout: None,
+        on_success: None,
+        on_error: None,
+        status_code: None,
+        comment: None,
+    }
+}

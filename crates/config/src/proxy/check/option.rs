@@ -1,0 +1,300 @@
+//! The options that choose how servers are probed, and `external-check`.
+
+use ballast_expr::{LogFormat, Usage};
+use ballast_model::{HttpCheckSend, ProtocolCheck};
+use ballast_syntax::Diagnostic;
+
+use super::Kind;
+use crate::args::Args;
+use crate::context::{Context, suggestion};
+use crate::draft::ProxyDraft;
+use crate::keyword::{Row, Sections};
+
+type R = Row<ProxyDraft>;
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new(
+        "option httpchk",
+        Sections::BACK,
+        "[ <uri> | <method> <uri> [<version> [<host>]] ]",
+        "probe servers with an HTTP request",
+        httpchk,
+    )
+    .examples(
+        "option httpchk GET /health HTTP/1.1",
+        "option httpchk GET / HTTP/1.1 a b",
+    ),
+    R::new(
+        "option tcp-check",
+        Sections::BACK,
+        "",
+        "probe servers with 'tcp-check' rules",
+        |draft, args, _| {
+            args.end()?;
+            choose(draft, args, Kind::Tcp);
+            Ok(())
+        },
+    )
+    .examples("option tcp-check", "option tcp-check extra"),
+    R::new(
+        "option smtpchk",
+        Sections::BACK,
+        "[ { HELO | EHLO } <domain> ]",
+        "probe mail servers",
+        |draft, args, _| {
+            let words = args.texts();
+            let hello = match words.as_slice() {
+                [word, domain, ..] if !word.is_empty() && !domain.is_empty() => {
+                    // Any other word is taken for the older greeting.
+                    let word = if *word == "EHLO" { "EHLO" } else { "HELO" };
+                    Some((word.to_owned(), (*domain).to_owned()))
+                }
+                _ => None,
+            };
+            args.next();
+            args.next();
+            args.end()?;
+            choose_protocol(draft, args, ProtocolCheck::Smtp { hello });
+            Ok(())
+        },
+    )
+    .examples(
+        "option smtpchk EHLO mail.example.net",
+        "option smtpchk EHLO a b",
+    ),
+    R::new(
+        "option mysql-check",
+        Sections::BACK,
+        "[ user <name> [ { post-41 | pre-41 } ] ]",
+        "probe MySQL servers",
+        mysql,
+    )
+    .examples(
+        "option mysql-check user probe post-41",
+        "option mysql-check user",
+    ),
+    R::new(
+        "option pgsql-check",
+        Sections::BACK,
+        "user <name>",
+        "probe PostgreSQL servers",
+        |draft, args, _| {
+            let expects = "'user <username>' as argument";
+            match args.next() {
+                Some("user") => {}
+                None => return Err(args.missing(expects)),
+                Some(other) => {
+                    let message = format!(
+                        "'option pgsql-check' only supports optional values: 'user' (got \
+                         '{other}')"
+                    );
+                    return Err(suggestion(args.wrong(message), other, ["user"]));
+                }
+            }
+            let user = args.text(expects)?.to_owned();
+            args.end()?;
+            choose_protocol(draft, args, ProtocolCheck::Pgsql { user });
+            Ok(())
+        },
+    )
+    .examples("option pgsql-check user probe", "option pgsql-check"),
+    R::new(
+        "option redis-check",
+        Sections::BACK,
+        "",
+        "probe Redis servers",
+        |draft, args, _| {
+            args.end()?;
+            choose_protocol(draft, args, ProtocolCheck::Redis);
+            Ok(())
+        },
+    )
+    .examples("option redis-check", "option redis-check extra"),
+    R::new(
+        "option ldap-check",
+        Sections::BACK,
+        "",
+        "probe LDAP servers",
+        |draft, args, _| {
+            args.end()?;
+            choose_protocol(draft, args, ProtocolCheck::Ldap);
+            Ok(())
+        },
+    )
+    .examples("option ldap-check", "option ldap-check extra"),
+    R::new(
+        "option ssl-hello-chk",
+        Sections::BACK,
+        "",
+        "probe servers with the beginning of a TLS handshake",
+        |draft, args, _| {
+            args.end()?;
+            choose_protocol(draft, args, ProtocolCheck::SslHello);
+            Ok(())
+        },
+    )
+    .examples("option ssl-hello-chk", "option ssl-hello-chk extra"),
+    R::new(
+        "option spop-check",
+        Sections::BACK,
+        "",
+        "probe SPOP agents",
+        |draft, args, _| {
+            args.end()?;
+            choose(draft, args, Kind::Connect);
+            Ok(())
+        },
+    )
+    .examples("option spop-check", "option spop-check extra")
+    .later("filters"),
+    R::new(
+        "option external-check",
+        Sections::BACK,
+        "",
+        "probe servers with a program",
+        |draft, args, _| {
+            args.end()?;
+            let kind = if args.prefix == crate::args::Prefix::None {
+                Kind::External
+            } else {
+                Kind::Connect
+            };
+            choose(draft, args, kind);
+            Ok(())
+        },
+    )
+    .examples("option external-check", "option external-check extra")
+    .later("external checks"),
+    R::new(
+        "external-check command",
+        Sections::BACK,
+        "<command>",
+        "the program that probes servers",
+        |draft, args, _| {
+            let command = args.text("a command")?.to_owned();
+            draft.words.check.command = Some((command, Some(args.span())));
+            args.end()
+        },
+    )
+    .examples("external-check command /bin/true", "external-check command"),
+    R::new(
+        "external-check path",
+        Sections::BACK,
+        "<path>",
+        "where the probing program finds its own programs",
+        |draft, args, _| {
+            let path = args.text("a path")?.to_owned();
+            draft.words.check.path = Some((path, Some(args.span())));
+            args.end()
+        },
+    )
+    .examples("external-check path /bin", "external-check path"),
+];
+
+fn choose(draft: &mut ProxyDraft, args: &Args<'_>, kind: Kind) {
+    draft.words.check.kind = kind;
+    draft.words.check.kind_span = Some(args.keyword_span());
+}
+
+fn choose_protocol(draft: &mut ProxyDraft, args: &Args<'_>, check: ProtocolCheck) {
+    choose(draft, args, Kind::Protocol(check));
+}
+
+fn mysql(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let (user, before_41) = match args.next() {
+        None => (None, false),
+        Some("user") => {
+            let Some(user) = args.next().filter(|user| !user.is_empty()) else {
+                let message = "'option mysql-check user' expects <username> as argument";
+                return Err(args.wrong(message));
+            };
+            let before_41 = match args.next() {
+                None | Some("post-41") => false,
+                Some("pre-41") => true,
+                Some(other) => {
+                    let message = format!(
+                        "keyword 'user' only supports 'post-41' and 'pre-41' (got '{other}')"
+                    );
+                    return Err(suggestion(
+                        args.wrong(message),
+                        other,
+                        ["post-41", "pre-41"],
+                    ));
+                }
+            };
+            (Some(user.to_owned()), before_41)
+        }
+        Some(other) => {
+            let message = format!(
+                "'option mysql-check' only supports optional values: 'user' (got '{other}')"
+            );
+            return Err(suggestion(args.wrong(message), other, ["user"]));
+        }
+    };
+    args.end()?;
+    choose_protocol(draft, args, ProtocolCheck::Mysql { user, before_41 });
+    Ok(())
+}
+
+fn httpchk(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let mut send = HttpCheckSend::default();
+    let words = args.texts();
+    match words.as_slice() {
+        [] => {}
+        [uri] => send.uri = Some((*uri).to_owned()),
+        [method, uri, ..] => {
+            send.method = Some((*method).to_owned());
+            send.uri = Some((*uri).to_owned());
+        }
+    }
+    args.next();
+    args.next();
+    if let Some(version) = args.next() {
+        let (version, rest) = version.split_once("\r\n").unwrap_or((version, ""));
+        send.version = Some(version.to_owned());
+        if !rest.is_empty() {
+            let message = "'option httpchk' : hiding headers or body at the end of the version \
+                           string is deprecated. Please, consider to use 'http-check send' \
+                           directive instead";
+            let span = args.wrong("").span.unwrap_or(args.span());
+            context.warn("deprecated", message, span);
+            hidden(rest, &mut send);
+        }
+    }
+    if let Some(host) = args.next() {
+        let format = LogFormat::parse(host, Usage::Http)
+            .map_err(|error| args.wrong(format!("'option httpchk' : {}", error.message)))?;
+        send.headers.push(("host".to_owned(), format));
+    }
+    args.end()?;
+    choose(draft, args, Kind::Http(send));
+    Ok(())
+}
+
+/// Headers and a body written behind the version, as old configurations do.
+fn hidden(text: &str, send: &mut HttpCheckSend) {
+    let (head, body) = match text.split_once("\r\n\r\n") {
+        Some((head, body)) => (head, Some(body)),
+        None => (text, None),
+    };
+    for line in head.split("\r\n").filter(|line| !line.is_empty()) {
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        // A percent sign had no meaning there.
+        let value = value.trim().replace('%', "%%");
+        if let Ok(format) = LogFormat::parse(&value, Usage::Http) {
+            send.headers.push((name.trim().to_owned(), format));
+        }
+    }
+    if let Some(body) = body.filter(|body| !body.is_empty()) {
+        send.body = Some(body.as_bytes().to_vec());
+    }
+}

@@ -1,0 +1,630 @@
+//! Words that are checked here and served with other parts of the program: statistics, stick
+//! tables, compression, filters, caches, mail alerts, FastCGI.
+//!
+//! Source: HAProxy configuration manual, section 4.2.
+
+use ballast_expr::Phase;
+use ballast_syntax::{Diagnostic, SectionKind, TimeUnit};
+
+use super::ask;
+use crate::args::Args;
+use crate::check;
+use crate::context::{Context, suggestion};
+use crate::draft::ProxyDraft;
+use crate::keyword::{Row, Sections};
+
+type R = Row<ProxyDraft>;
+
+const fn stats(
+    word: &'static str,
+    args: &'static str,
+    help: &'static str,
+    deed: crate::keyword::Deed<ProxyDraft>,
+) -> R {
+    R::new(word, Sections::PROXIES, args, help, deed)
+        .http()
+        .later("statistics")
+}
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    stats("stats enable", "", "the statistics page", check::any),
+    stats(
+        "stats uri",
+        "<prefix>",
+        "where the statistics page is",
+        check::one,
+    )
+    .examples("stats uri /stats", "stats uri"),
+    stats(
+        "stats realm",
+        "<realm>",
+        "what the statistics page calls itself",
+        check::one,
+    )
+    .examples("stats realm Shop", "stats realm"),
+    stats(
+        "stats refresh",
+        "<delay>",
+        "how often the page loads itself again",
+        |_, args, _| {
+            args.time_in("a time", TimeUnit::Second)?;
+            args.end()
+        },
+    )
+    .examples("stats refresh 5s", "stats refresh x"),
+    stats(
+        "stats auth",
+        "<user>:<password>",
+        "who may see the page",
+        check::some,
+    )
+    .examples("stats auth admin:secret", "stats auth"),
+    stats(
+        "stats scope",
+        "{ <proxy> | . }",
+        "which proxies the page shows",
+        check::one,
+    )
+    .examples("stats scope .", "stats scope"),
+    stats(
+        "stats hide-version",
+        "",
+        "do not show the version",
+        check::any,
+    ),
+    stats("stats show-version", "", "show the version", check::any),
+    stats(
+        "stats show-legends",
+        "",
+        "show more about proxies",
+        check::any,
+    ),
+    stats(
+        "stats show-modules",
+        "",
+        "show counters of parts",
+        check::any,
+    ),
+    stats(
+        "stats show-node",
+        "[ <name> ]",
+        "show the machine's name",
+        check::any,
+    )
+    .examples("stats show-node", ""),
+    stats(
+        "stats show-desc",
+        "[ <text> ]",
+        "show a description",
+        check::any,
+    )
+    .examples("stats show-desc shop", ""),
+    R::new(
+        "stats admin",
+        Sections::NAMED,
+        "{ if | unless } <condition>",
+        "who may change servers on the page",
+        |draft, args, context| {
+            let phases = ask::sides(draft, Phase::FrontendRequest, Phase::BackendRequest);
+            ask::required_condition(draft, args, context, &phases).map(drop)
+        },
+    )
+    .examples("stats admin if { src 192.0.2.0/24 }", "stats admin")
+    .http()
+    .later("statistics"),
+    R::new(
+        "stats http-request",
+        Sections::NAMED,
+        "{ allow | deny | auth [realm <realm>] } [ { if | unless } <condition> ]",
+        "who may see the page",
+        |draft, args, context| {
+            let is_auth = args.choice(&[("allow", false), ("deny", false), ("auth", true)])?;
+            if is_auth && args.take("realm") {
+                args.text("a realm")?;
+            }
+            let phases = ask::sides(draft, Phase::FrontendRequest, Phase::BackendRequest);
+            ask::condition(draft, args, context, &phases).map(drop)
+        },
+    )
+    .examples(
+        "stats http-request auth realm Shop",
+        "stats http-request nosuch",
+    )
+    .http()
+    .later("statistics"),
+    R::new(
+        "stick-table",
+        Sections::NAMED,
+        "type { ip | ipv6 | integer | string [len <n>] | binary [len <n>] } size <size> \
+         [ expire <time> ] [ nopurge ] [ recv-only ] [ peers <name> ] [ srvkey <key> ] \
+         [ write-to <table> ] [ brates-factor <n> ] [ store <type>[,...] ]*",
+        "a table of what is remembered of clients",
+        stick_table,
+    )
+    .examples(
+        "stick-table type ip size 1m expire 30m store gpc0,conn_rate(10s)",
+        "stick-table type ip size 1m store nosuch",
+    )
+    .later("stick tables"),
+    stick(
+        "stick on",
+        "stick on src table t",
+        "stick on nosuch",
+        Phase::SelectServer,
+    ),
+    stick(
+        "stick match",
+        "stick match src",
+        "stick match",
+        Phase::SelectServer,
+    ),
+    stick(
+        "stick store-request",
+        "stick store-request src",
+        "stick store-request",
+        Phase::SelectServer,
+    ),
+    R::new(
+        "stick store-response",
+        Sections::BACK_ONLY,
+        "<expression> [ table <name> ] [ { if | unless } <condition> ]",
+        "remember the server by something in its response",
+        |draft, args, context| stick_rule(draft, args, context, Phase::StickStore),
+    )
+    .examples("stick store-response res.cook(SID)", "stick store-response")
+    .later("stick tables"),
+    R::new(
+        "compression algo",
+        Sections::PROXIES,
+        "<algorithm> ...",
+        "how responses are compressed",
+        |_, args, _| algorithms(args),
+    )
+    .examples("compression algo gzip", "compression algo nosuch")
+    .later("compression"),
+    R::new(
+        "compression algo-res",
+        Sections::PROXIES,
+        "<algorithm> ...",
+        "how responses are compressed",
+        |_, args, _| algorithms(args),
+    )
+    .examples("compression algo-res gzip", "compression algo-res nosuch")
+    .later("compression"),
+    R::new(
+        "compression algo-req",
+        Sections::PROXIES,
+        "<algorithm>",
+        "how requests are compressed",
+        |_, args, _| algorithms(args),
+    )
+    .examples("compression algo-req gzip", "compression algo-req nosuch")
+    .later("compression"),
+    compression("compression type", "compression type text/html"),
+    compression("compression type-res", "compression type-res text/html"),
+    compression("compression type-req", "compression type-req text/html"),
+    R::new(
+        "compression minsize-req",
+        Sections::PROXIES,
+        "<size>",
+        "smallest request body that is compressed",
+        check::size,
+    )
+    .examples("compression minsize-req 1k", "compression minsize-req x")
+    .later("compression"),
+    R::new(
+        "compression minsize-res",
+        Sections::PROXIES,
+        "<size>",
+        "smallest response body that is compressed",
+        check::size,
+    )
+    .examples("compression minsize-res 1k", "compression minsize-res x")
+    .later("compression"),
+    R::new(
+        "compression offload",
+        Sections::PROXIES,
+        "",
+        "do not let servers compress",
+        |draft, args, context| {
+            if draft.place() == Sections::DEFAULTS {
+                let message = "'compression' : 'offload' ignored in 'defaults' section";
+                context.warn("misplaced-keyword", message, args.span());
+            }
+            args.end()
+        },
+    )
+    .examples("compression offload", "compression offload extra")
+    .later("compression"),
+    R::new(
+        "compression direction",
+        Sections::PROXIES,
+        "{ request | response | both }",
+        "which bodies are compressed",
+        |_, args, _| {
+            args.choice(&[("request", ()), ("response", ()), ("both", ())])?;
+            args.end()
+        },
+    )
+    .examples("compression direction both", "compression direction nosuch")
+    .later("compression"),
+    R::new(
+        "filter",
+        Sections::NAMED,
+        "<name> [ <arguments> ]",
+        "something bytes pass through",
+        filter,
+    )
+    .examples("filter compression", "filter nosuch")
+    .later("filters"),
+    R::new(
+        "filter-sequence",
+        Sections::NAMED,
+        "{ request | response } <filter>,...",
+        "the order bytes pass through filters",
+        check::two,
+    )
+    .examples(
+        "filter-sequence request compression",
+        "filter-sequence request",
+    )
+    .later("filters"),
+    R::new(
+        "email-alert from",
+        Sections::PROXIES,
+        "<address>",
+        "who mail alerts come from",
+        check::one,
+    )
+    .examples("email-alert from a@example.net", "email-alert from")
+    .later("mail alerts"),
+    R::new(
+        "email-alert to",
+        Sections::PROXIES,
+        "<address>",
+        "who gets mail alerts",
+        check::one,
+    )
+    .examples("email-alert to a@example.net", "email-alert to")
+    .later("mail alerts"),
+    R::new(
+        "email-alert level",
+        Sections::PROXIES,
+        "<level>",
+        "how bad it must be for a mail",
+        |_, args, _| {
+            args.choice(&[
+                ("emerg", ()),
+                ("alert", ()),
+                ("crit", ()),
+                ("err", ()),
+                ("warning", ()),
+                ("notice", ()),
+                ("info", ()),
+                ("debug", ()),
+            ])?;
+            args.end()
+        },
+    )
+    .examples("email-alert level info", "email-alert level nosuch")
+    .later("mail alerts"),
+    R::new(
+        "email-alert mailers",
+        Sections::PROXIES,
+        "<section>",
+        "which mail servers are used",
+        |_, args, context| {
+            let name = args.word("a mailers section")?;
+            let (kind, keyword) = (SectionKind::Mailers, "email-alert mailers");
+            context.names.names(kind, name.text(), keyword, name.span());
+            args.end()
+        },
+    )
+    .examples("email-alert mailers m", "email-alert mailers")
+    .later("mail alerts"),
+    R::new(
+        "email-alert myhostname",
+        Sections::PROXIES,
+        "<name>",
+        "how the machine greets mail servers",
+        check::one,
+    )
+    .examples("email-alert myhostname lb", "email-alert myhostname")
+    .later("mail alerts"),
+    R::new(
+        "use-fcgi-app",
+        Sections::BACK_ONLY,
+        "<name>",
+        "the FastCGI application servers run",
+        |_, args, context| {
+            let name = args.word("<name> as argument")?;
+            let kind = SectionKind::FcgiApp;
+            context
+                .names
+                .names(kind, name.text(), "use-fcgi-app", name.span());
+            args.end()
+        },
+    )
+    .examples("use-fcgi-app app", "use-fcgi-app")
+    .later("FastCGI"),
+    R::new(
+        "be-unpublished",
+        Sections::BACK_ONLY,
+        "",
+        "the backend takes nothing until it is published",
+        check::none,
+    )
+    .examples("be-unpublished", "be-unpublished x")
+    .later("the Runtime API"),
+    R::new(
+        "force-be-switch",
+        Sections::FRONT_ONLY,
+        "{ if | unless } <condition>",
+        "go to backends that are not published too",
+        |draft, args, context| {
+            ask::required_condition(draft, args, context, &[Phase::UseBackend]).map(drop)
+        },
+    )
+    .examples("force-be-switch if { src 192.0.2.1 }", "force-be-switch")
+    .later("the Runtime API"),
+    R::new(
+        "crt",
+        Sections::FRONT_ONLY,
+        "<file> ...",
+        "a certificate of the frontend",
+        check::some,
+    )
+    .examples("crt a.pem", "crt")
+    .later("TLS"),
+    R::new(
+        "ssl-f-use",
+        Sections::FRONT_ONLY,
+        "<arguments>",
+        "a certificate of the frontend and its settings",
+        check::some,
+    )
+    .examples("ssl-f-use crt a.pem", "ssl-f-use")
+    .later("TLS"),
+];
+
+const fn stick(word: &'static str, good: &'static str, bad: &'static str, _: Phase) -> R {
+    R::new(
+        word,
+        Sections::BACK_ONLY,
+        "<expression> [ table <name> ] [ { if | unless } <condition> ]",
+        "remember the server by something in the request",
+        |draft, args, context| stick_rule(draft, args, context, Phase::SelectServer),
+    )
+    .examples(good, bad)
+    .later("stick tables")
+}
+
+const fn compression(word: &'static str, good: &'static str) -> R {
+    R::new(
+        word,
+        Sections::PROXIES,
+        "<type> ...",
+        "which content types are compressed",
+        check::some,
+    )
+    .examples(good, "")
+    .later("compression")
+}
+
+fn algorithms(args: &mut Args<'_>) -> Result<(), Diagnostic> {
+    args.text("<algorithm>")?;
+    args.seek(args.position() - 1);
+    while let Some(word) = args.next() {
+        let known = ["identity", "gzip", "deflate", "raw-deflate"];
+        if !known.contains(&word) {
+            let message = format!("'compression' : '{word}' is not a supported algorithm");
+            return Err(suggestion(args.wrong(message), word, known));
+        }
+    }
+    Ok(())
+}
+
+/// The filters of HAProxy 3.5.
+const FILTERS: &[&str] = &[
+    "bwlim-in",
+    "bwlim-out",
+    "cache",
+    "comp-req",
+    "comp-res",
+    "compression",
+    "fcgi-app",
+    "opentracing",
+    "spoe",
+    "trace",
+];
+
+fn filter(
+    _: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let word = args.text("the name of a filter")?;
+    if !FILTERS.contains(&word) {
+        let message = format!("'filter' : unknown keyword '{word}'");
+        return Err(suggestion(
+            args.wrong(message),
+            word,
+            FILTERS.iter().copied(),
+        ));
+    }
+    match word {
+        "cache" => {
+            let name = args.word("the name of a cache")?;
+            context
+                .names
+                .names(SectionKind::Cache, name.text(), "filter cache", name.span());
+        }
+        "fcgi-app" => {
+            let name = args.word("the name of an application")?;
+            let kind = SectionKind::FcgiApp;
+            context
+                .names
+                .names(kind, name.text(), "filter fcgi-app", name.span());
+        }
+        "compression" | "comp-req" | "comp-res" => return args.end(),
+        _ => {}
+    }
+    args.rest();
+    Ok(())
+}
+
+fn stick_rule(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    phase: Phase,
+) -> Result<(), Diagnostic> {
+    ask::expr(draft, args, context, "a fetch method", &[phase])?;
+    if args.take("table") {
+        let name = args.word("a table after 'table'")?;
+        let named = vec![ballast_expr::Reference::Table(name.text().to_owned())];
+        ask::keep(draft, named, name.span());
+    }
+    ask::condition(draft, args, context, &[phase]).map(drop)
+}
+
+/// Data types of a table's entries: the name, and whether a period or a number follows it.
+const STORED: &[(&str, bool)] = &[
+    ("server_id", false),
+    ("server_key", false),
+    ("gpt", true),
+    ("gpt0", false),
+    ("gpc", true),
+    ("gpc_rate", true),
+    ("gpc0", false),
+    ("gpc0_rate", true),
+    ("gpc1", false),
+    ("gpc1_rate", true),
+    ("conn_cnt", false),
+    ("conn_cur", false),
+    ("conn_rate", true),
+    ("sess_cnt", false),
+    ("sess_rate", true),
+    ("http_req_cnt", false),
+    ("http_req_rate", true),
+    ("http_err_cnt", false),
+    ("http_err_rate", true),
+    ("http_fail_cnt", false),
+    ("http_fail_rate", true),
+    ("bytes_in_cnt", false),
+    ("bytes_in_rate", true),
+    ("bytes_out_cnt", false),
+    ("bytes_out_rate", true),
+    ("glitch_cnt", false),
+    ("glitch_rate", true),
+];
+
+fn stick_table(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let (mut has_type, mut has_size) = (false, false);
+    while let Some(word) = args.next() {
+        match word {
+            "type" => {
+                let types = [
+                    ("ip", false),
+                    ("ipv4", false),
+                    ("ipv6", false),
+                    ("integer", false),
+                    ("string", true),
+                    ("binary", true),
+                ];
+                let has_length = args.choice(&types)?;
+                if has_length && args.take("len") {
+                    args.number("a length in bytes", 1..=65_535)?;
+                }
+                has_type = true;
+            }
+            "size" => {
+                args.size("a size", u64::from(u32::MAX))?;
+                has_size = true;
+            }
+            "expire" => drop(args.time("a time after 'expire'")?),
+            "nopurge" | "recv-only" => {}
+            "peers" => {
+                let name = args.word("a peers section")?;
+                let kind = SectionKind::Peers;
+                context
+                    .names
+                    .names(kind, name.text(), "stick-table", name.span());
+            }
+            "srvkey" => drop(args.choice(&[("name", ()), ("addr", ())])?),
+            "write-to" => {
+                let name = args.word("a table")?;
+                let named = vec![ballast_expr::Reference::Table(name.text().to_owned())];
+                ask::keep(draft, named, name.span());
+            }
+            "brates-factor" => drop(args.number("a factor", 1..=1024)?),
+            "store" => {
+                let list = args.text("a list of data types")?;
+                stored(list, args)?;
+            }
+            other => {
+                let known = [
+                    "type",
+                    "size",
+                    "expire",
+                    "nopurge",
+                    "recv-only",
+                    "peers",
+                    "srvkey",
+                    "write-to",
+                    "brates-factor",
+                    "store",
+                ];
+                let message = format!("stick-table: unknown argument '{other}'");
+                return Err(suggestion(args.wrong(message), other, known));
+            }
+        }
+    }
+    let missing = match (has_type, has_size) {
+        (_, false) => "size",
+        (false, _) => "type",
+        _ => return Ok(()),
+    };
+    let message = format!("stick-table: missing {missing}");
+    Err(Diagnostic::alert("missing-argument", message).at(args.span()))
+}
+
+/// `type[(period)],...`.
+fn stored(list: &str, args: &Args<'_>) -> Result<(), Diagnostic> {
+    for item in list.split(',').filter(|item| !item.is_empty()) {
+        let (name, argument) = match item.split_once('(') {
+            Some((name, rest)) => (name, Some(rest.trim_end_matches(')'))),
+            None => (item, None),
+        };
+        let Some((_, needs_argument)) = STORED.iter().find(|(known, _)| *known == name) else {
+            let message = format!("stick-table: unknown store option '{name}'");
+            let known = STORED.iter().map(|(known, _)| *known);
+            return Err(suggestion(args.wrong(message), name, known));
+        };
+        match argument {
+            None | Some("") if *needs_argument => {
+                let message = format!("stick-table: missing argument to store option '{name}'");
+                return Err(args.wrong(message));
+            }
+            Some(argument) if *needs_argument => {
+                // Either a time or, for arrays, their length and a time.
+                let last = argument.rsplit(',').next().unwrap_or(argument);
+                if ballast_syntax::parse_time(last, TimeUnit::Millisecond).is_err() {
+                    let message = format!("stick-table: wrong argument '{argument}' of '{name}'");
+                    return Err(args.wrong(message));
+                }
+            }
+            Some(_) => {
+                let message = format!("stick-table: unexpected argument to store option '{name}'");
+                return Err(args.wrong(message));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! ACLs, and the rules that choose a backend or a server.
+//!
+//! Source: HAProxy configuration manual, section 4.2, "acl", "use_backend", "default_backend",
+//! "use-server", "monitor-uri", "monitor fail".
+
+use ballast_expr::{Phase, Usage};
+use ballast_model::{Route, RouteTarget, UseServer, UseServerTarget};
+use ballast_syntax::Diagnostic;
+
+use super::ask;
+use crate::args::Args;
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+use crate::keyword::{Row, Sections};
+
+type R = Row<ProxyDraft>;
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new(
+        "acl",
+        Sections::PROXIES,
+        "<name> <criterion> [flags] [operator] [<value>] ...",
+        "a named test that conditions refer to",
+        acl,
+    )
+    .examples(
+        "acl is_static path_beg -i /static /images",
+        "acl a/b path /a",
+    ),
+    R::new(
+        "use_backend",
+        Sections::FRONT_ONLY,
+        "<backend> [ { if | unless } <condition> ]",
+        "send what meets the condition to this backend",
+        use_backend,
+    )
+    .examples(
+        "use_backend %[req.hdr(host),lower] if { path /a }",
+        "use_backend b garbage",
+    ),
+    R::new(
+        "default_backend",
+        Sections::FRONT,
+        "<backend>",
+        "send what no 'use_backend' takes to this backend",
+        |draft, args, _| {
+            let name = args.word("a backend name")?;
+            draft.front.default_backend = Some(name.text().to_owned());
+            draft.default_backend_span = Some(name.span());
+            args.end()
+        },
+    )
+    .examples("default_backend b", "default_backend"),
+    R::new(
+        "use-server",
+        Sections::BACK_ONLY,
+        "<server> { if | unless } <condition>",
+        "send what meets the condition to this server",
+        use_server,
+    )
+    .examples("use-server s1 if { src 192.0.2.1 }", "use-server s1"),
+    R::new(
+        "monitor-uri",
+        Sections::FRONT,
+        "<uri>",
+        "answer requests for exactly this URI here",
+        |draft, args, _| {
+            let uri = args.text("an URI")?;
+            draft.front.monitor.uri = Some(uri.to_owned());
+            args.end()
+        },
+    )
+    .examples("monitor-uri /alive", "monitor-uri")
+    .http(),
+    R::new(
+        "monitor fail",
+        Sections::FRONT_ONLY,
+        "{ if | unless } <condition>",
+        "when 'monitor-uri' answers 503",
+        |draft, args, context| {
+            let phases = [Phase::FrontendRequest];
+            let condition = ask::required_condition(draft, args, context, &phases)?;
+            draft.front.monitor.fail.push(condition);
+            Ok(())
+        },
+    )
+    .examples("monitor fail if { nbsrv(b) lt 1 }", "monitor fail")
+    .http(),
+];
+
+fn acl(draft: &mut ProxyDraft, args: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {
+    let base = args.position();
+    let texts = args.texts();
+    let Some(name) = texts.first().copied() else {
+        return Err(args.missing("a name and a criterion"));
+    };
+    if matches!(name, "or") {
+        args.next();
+        let message = "acl name 'or' will never match. 'or' is used to express a logical \
+                       disjunction within a condition";
+        return Err(args.wrong(message));
+    }
+    draft.acls.declare(&texts).map_err(|error| {
+        let what = format!("error detected while parsing ACL '{name}'");
+        args.expr_error(base, &error, &what)
+    })?;
+    let span = args.span();
+    let named = draft
+        .acls
+        .get(name)
+        .and_then(|acl| acl.criteria.last())
+        .map(|criterion| criterion.expr.references())
+        .unwrap_or_default();
+    ask::keep(draft, named, span);
+    Ok(())
+}
+
+/// A name, or a format when anything in it varies.
+fn target<T>(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    what: &str,
+    phase: Phase,
+    make: (fn(String) -> T, fn(ballast_expr::LogFormat) -> T),
+) -> Result<T, Diagnostic> {
+    let is_dynamic = args.peek().is_some_and(|text| text.contains('%'));
+    if !is_dynamic {
+        return Ok(make.0(args.text(what)?.to_owned()));
+    }
+    let format = ask::format(draft, args, context, what, Usage::Text, &[phase])?;
+    Ok(match format.as_literal() {
+        Some(name) => make.0(name.to_owned()),
+        None => make.1(format),
+    })
+}
+
+fn use_backend(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let span = args
+        .peek_word()
+        .map_or(args.keyword_span(), |word| word.span());
+    let make: (fn(String) -> RouteTarget, fn(_) -> RouteTarget) =
+        (RouteTarget::Static, RouteTarget::Dynamic);
+    let what = "a backend name";
+    let target = target(draft, args, context, what, Phase::UseBackend, make)?;
+    if let Some(word) = args.peek_word()
+        && !matches!(word.text(), "if" | "unless")
+    {
+        let message = format!(
+            "unexpected keyword '{}' after switching rule, only 'if' and 'unless' are allowed",
+            word.text()
+        );
+        return Err(Diagnostic::alert("unexpected-word", message).at(word.span()));
+    }
+    let condition = ask::condition(draft, args, context, &[Phase::UseBackend])?;
+    draft.front.routes.push(Route { target, condition });
+    draft.route_spans.push(span);
+    Ok(())
+}
+
+fn use_server(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let span = args
+        .peek_word()
+        .map_or(args.keyword_span(), |word| word.span());
+    let make: (fn(String) -> UseServerTarget, fn(_) -> UseServerTarget) =
+        (UseServerTarget::Static, UseServerTarget::Dynamic);
+    let phase = Phase::SelectServer;
+    let target = target(draft, args, context, "a server name", phase, make)?;
+    let condition = ask::required_condition(draft, args, context, &[phase])?;
+    draft.back.use_servers.push(UseServer {
+        target,
+        condition: Some(condition),
+    });
+    draft.use_server_spans.push(span);
+    Ok(())
+}

@@ -1,0 +1,317 @@
+//! Rules: `tcp-request`, `tcp-response`, `http-request`, `http-response`, `http-after-response`
+//! and `redirect`. The actions themselves are rows of `ballast_rules`.
+//!
+//! Source: HAProxy configuration manual, section 4.3.
+
+use ballast_rules::{Capability, ParseEnv, Reference, RuleSet, parse_rule};
+use ballast_syntax::{Diagnostic, SectionKind};
+
+use super::ask;
+use crate::args::Args;
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+use crate::keyword::{Row, Sections};
+
+type R = Row<ProxyDraft>;
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new(
+        "http-request",
+        Sections::PROXIES,
+        "<action> [ { if | unless } <condition> ]",
+        "what is done with requests",
+        |draft, args, context| rule(draft, args, context, RuleSet::HttpRequest),
+    )
+    .examples("http-request deny if { path /a }", "http-request nosuch")
+    .http(),
+    R::new(
+        "http-response",
+        Sections::PROXIES,
+        "<action> [ { if | unless } <condition> ]",
+        "what is done with responses",
+        |draft, args, context| rule(draft, args, context, RuleSet::HttpResponse),
+    )
+    .examples("http-response set-header X y", "http-response nosuch")
+    .http(),
+    R::new(
+        "http-after-response",
+        Sections::PROXIES,
+        "<action> [ { if | unless } <condition> ]",
+        "what is done with all responses, own ones too",
+        |draft, args, context| rule(draft, args, context, RuleSet::HttpAfterResponse),
+    )
+    .examples(
+        "http-after-response set-header X y",
+        "http-after-response deny",
+    )
+    .http(),
+    R::new(
+        "tcp-request connection",
+        Sections::FRONT,
+        "<action> [ { if | unless } <condition> ]",
+        "what is done with new connections, before anything is read",
+        |draft, args, context| rule(draft, args, context, RuleSet::TcpConnection),
+    )
+    .examples(
+        "tcp-request connection reject if { src 192.0.2.0/24 }",
+        "tcp-request connection nosuch",
+    ),
+    R::new(
+        "tcp-request session",
+        Sections::FRONT,
+        "<action> [ { if | unless } <condition> ]",
+        "what is done with new sessions, after PROXY header and TLS handshake",
+        |draft, args, context| rule(draft, args, context, RuleSet::TcpSession),
+    )
+    .examples("tcp-request session accept", "tcp-request session nosuch"),
+    R::new(
+        "tcp-request content",
+        Sections::PROXIES,
+        "<action> [ { if | unless } <condition> ]",
+        "what is done once there is something to look at",
+        |draft, args, context| rule(draft, args, context, RuleSet::TcpContent),
+    )
+    .examples("tcp-request content accept", "tcp-request content nosuch"),
+    R::new(
+        "tcp-request inspect-delay",
+        Sections::PROXIES,
+        "<time>",
+        "longest wait for what 'tcp-request content' rules look at",
+        |draft, args, _| {
+            named_defaults(draft, args)?;
+            let delay = args.time("a positive delay in milliseconds")?;
+            draft.common.rules.request_inspect_delay = Some(delay);
+            args.end()
+        },
+    )
+    .examples(
+        "tcp-request inspect-delay 5s",
+        "tcp-request inspect-delay x",
+    ),
+    R::new(
+        "tcp-response content",
+        Sections::BACK,
+        "<action> [ { if | unless } <condition> ]",
+        "what is done with what servers send",
+        |draft, args, context| rule(draft, args, context, RuleSet::TcpResponse),
+    )
+    .examples("tcp-response content accept", "tcp-response content nosuch"),
+    R::new(
+        "tcp-response inspect-delay",
+        Sections::BACK,
+        "<time>",
+        "longest wait for what 'tcp-response content' rules look at",
+        |draft, args, _| {
+            named_defaults(draft, args)?;
+            let delay = args.time("a positive delay in milliseconds")?;
+            draft.common.rules.response_inspect_delay = Some(delay);
+            args.end()
+        },
+    )
+    .examples(
+        "tcp-response inspect-delay 5s",
+        "tcp-response inspect-delay",
+    ),
+    R::new(
+        "quic-initial",
+        Sections::FRONT,
+        "<action> [ { if | unless } <condition> ]",
+        "what is done with the first packet of a QUIC connection",
+        |draft, args, context| rule(draft, args, context, RuleSet::QuicInitial),
+    )
+    .examples("quic-initial accept", "quic-initial nosuch"),
+    R::new(
+        "redirect",
+        Sections::NAMED,
+        "{ location | prefix | scheme } <to> [ code <code> ] [ <option> ]* \
+         [ { if | unless } <condition> ]",
+        "send clients elsewhere, after 'http-request' rules",
+        |draft, args, context| rule(draft, args, context, RuleSet::Redirect),
+    )
+    .examples(
+        "redirect scheme https code 301 if { path /a }",
+        "redirect location /x code 999",
+    )
+    .http(),
+];
+
+/// Whether defaults may hold rules: only those with a name.
+fn named_defaults(draft: &ProxyDraft, args: &Args<'_>) -> Result<(), Diagnostic> {
+    if draft.place() != Sections::DEFAULTS || !draft.name.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "'{}' not allowed in anonymous 'defaults' section",
+        args.keyword()
+    );
+    Err(Diagnostic::alert("misplaced-keyword", message)
+        .at(args.keyword_span())
+        .help("give the section a name: defaults <name>"))
+}
+
+/// Lowers one rule.
+fn rule(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    place: RuleSet,
+) -> Result<(), Diagnostic> {
+    named_defaults(draft, args)?;
+    let span = args.span();
+    let base = args.position();
+    let texts = args.texts();
+    let is_defaults = draft.place() == Sections::DEFAULTS;
+    let capability = Capability {
+        frontend: draft.is_front() || is_defaults,
+        backend: draft.is_back() || is_defaults,
+    };
+    let title = draft.title();
+    let surroundings = context.surroundings;
+    let mut stubs = Vec::new();
+    let mut files = |path: &str| match surroundings.read(path) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) => match surroundings.stand_in(&format!("file '{path}'")) {
+            Some(text) => {
+                stubs.push(text);
+                Ok(Vec::new())
+            }
+            None => Err(error),
+        },
+    };
+    let mut env = ParseEnv::new(&draft.acls, &mut files, capability, &title);
+    env.request_captures =
+        draft.front.request_captures.len() + draft.front.declared_captures.0.len();
+    let parsed = parse_rule(place, &texts, &mut env);
+    let (warnings, captures) = (env.warnings, env.new_captures);
+    for text in stubs {
+        context.stubbed(text);
+    }
+    let rule = parsed.map_err(|error| diagnostic(args, base, &error))?;
+    args.rest();
+    for warning in warnings {
+        let mut said = diagnostic(args, base, &warning);
+        said.severity = ballast_syntax::Severity::Warning;
+        context.report(said);
+    }
+    draft.front.declared_captures.0.extend(captures);
+    for word in rule.unserved(&draft.acls) {
+        context.unserved(word, "the rule language", span);
+    }
+    if !place.is_served() {
+        context.unserved(place.words(), "the rule language", span);
+    }
+    refer(draft, context, rule.references(), span);
+    warn_unreachable(draft, args, context, place, &rule);
+    draft.common.rules.of_mut(place).push(rule);
+    Ok(())
+}
+
+/// The error of a rule as a diagnostic; its sentence names the rule already.
+fn diagnostic(args: &Args<'_>, base: usize, error: &ballast_expr::Error) -> Diagnostic {
+    let mut said = args.expr_error(base, error, "");
+    if let Some(message) = said.message.strip_prefix(" : ") {
+        said.message = message.to_owned();
+    }
+    said.code = "bad-rule";
+    said
+}
+
+/// Keeps what a rule names.
+fn refer(
+    draft: &mut ProxyDraft,
+    context: &mut Context<'_>,
+    references: Vec<Reference>,
+    span: ballast_syntax::Span,
+) {
+    let names = &mut context.names;
+    for reference in references {
+        match reference {
+            Reference::Asked(asked) => draft.words.references.push((asked, span)),
+            Reference::Cache(name) => names.names(SectionKind::Cache, &name, "cache", span),
+            Reference::ErrorFiles(name) => {
+                names.names(SectionKind::HttpErrors, &name, "errorfiles", span);
+            }
+            Reference::LogProfile(name) => {
+                names.names(SectionKind::LogProfile, &name, "profile", span);
+            }
+            Reference::Resolvers(name) => {
+                names.names(SectionKind::Resolvers, &name, "do-resolve", span);
+            }
+            Reference::Table(name) => {
+                let table = name.unwrap_or_default();
+                let reference = ballast_expr::Reference::Table(table);
+                ask::keep(draft, vec![reference], span);
+            }
+            Reference::Server(path) => {
+                let (backend, server) = match path.split_once('/') {
+                    Some((backend, server)) => (Some(backend.to_owned()), server),
+                    None => (None, path.as_str()),
+                };
+                let server = server.to_owned();
+                let reference = ballast_expr::Reference::Server { backend, server };
+                ask::keep(draft, vec![reference], span);
+            }
+            Reference::BandwidthLimit(_)
+            | Reference::RequestCapture(_)
+            | Reference::ResponseCapture(_)
+            | Reference::SpoeGroup { .. } => {}
+        }
+    }
+}
+
+/// Actions after which no rule of the set runs.
+const FINAL: &[&str] = &[
+    "allow", "auth", "deny", "redirect", "reject", "return", "tarpit",
+];
+
+/// Warns once about rules behind one that always ends its set.
+fn warn_unreachable(
+    draft: &mut ProxyDraft,
+    args: &Args<'_>,
+    context: &mut Context<'_>,
+    place: RuleSet,
+    rule: &ballast_rules::Rule,
+) {
+    if !place.is_http() || place == RuleSet::Redirect {
+        return;
+    }
+    let word = place.words();
+    let known = draft
+        .words
+        .final_rules
+        .iter_mut()
+        .find(|(of, _)| *of == word);
+    match known {
+        Some((_, true)) => {}
+        Some((_, told)) => {
+            *told = true;
+            let message = format!(
+                "previous '{word}' action is final and has no condition attached, further \
+                 entries are NOOP"
+            );
+            context.warn("unreachable-rule", message, args.span());
+        }
+        None => {
+            let action = rule.words.first().map_or("", String::as_str);
+            if rule.condition.is_none() && FINAL.contains(&action) {
+                draft.words.final_rules.push((word, false));
+            }
+        }
+    }
+}
+
+/// What only the whole section can tell about its rules.
+pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let rules = &draft.common.rules;
+    if rules.request_inspect_delay.is_none() {
+        return;
+    }
+    for word in rules.unserved(&draft.acls) {
+        if word == "tcp-request inspect-delay"
+            && let Some(span) = draft.span
+        {
+            context.unserved(word, "the rule language", span);
+        }
+    }
+}

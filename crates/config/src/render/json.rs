@@ -1,0 +1,104 @@
+//! Diagnostics as JSON, one object a line, for programs.
+
+use ballast_syntax::{Diagnostic, SourceMap, Span};
+use serde_json::{Map, Value, json};
+
+use crate::{Loaded, Unserved};
+
+/// Everything there is to say, one object a line: `severity` (`alert`, `warning`, `notice`,
+/// `diag`), `lint` (true when it is a remark and no error), `code`, `message`, and where known
+/// `file`, `line`, `column`, `end` (line and column after the last byte), `notes`, `help`,
+/// `replacement` (`line`, `column`, `end`, `text`). Lines and columns count from 1, columns in
+/// bytes. Words not served yet come last, with severity `unserved` and their `area`; stand-ins
+/// with severity `stub`.
+#[must_use]
+pub fn json_lines(loaded: &Loaded) -> String {
+    let said = loaded
+        .diagnostics
+        .iter()
+        .map(|diagnostic| diagnostic_json(diagnostic, &loaded.sources));
+    let unserved = loaded
+        .unserved
+        .iter()
+        .map(|word| unserved_json(word, &loaded.sources));
+    let stubs = loaded
+        .stubs
+        .iter()
+        .map(|what| json!({"severity": "stub", "lint": true, "code": "stub", "message": what}));
+    said.chain(unserved)
+        .chain(stubs)
+        .map(|object| format!("{object}\n"))
+        .collect()
+}
+
+fn diagnostic_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
+    let severity = diagnostic.severity.word().to_ascii_lowercase();
+    let mut object = Map::new();
+    object.insert("severity".into(), json!(severity));
+    object.insert("lint".into(), json!(severity == "diag"));
+    object.insert("code".into(), json!(diagnostic.code));
+    place(&mut object, diagnostic.span, sources);
+    object.insert("message".into(), json!(diagnostic.message));
+    if !diagnostic.notes.is_empty() {
+        object.insert("notes".into(), json!(diagnostic.notes));
+    }
+    if let Some(help) = &diagnostic.help {
+        object.insert("help".into(), json!(help));
+    }
+    if let Some(edit) = &diagnostic.replacement {
+        let mut replacement = Map::new();
+        place(&mut replacement, Some(edit.span), sources);
+        replacement.insert("text".into(), json!(edit.text));
+        object.insert("replacement".into(), Value::Object(replacement));
+    }
+    Value::Object(object)
+}
+
+fn unserved_json(word: &Unserved, sources: &SourceMap) -> Value {
+    let mut object = Map::new();
+    object.insert("severity".into(), json!("unserved"));
+    object.insert("lint".into(), json!(false));
+    object.insert("code".into(), json!("not-served-yet"));
+    place(&mut object, word.span, sources);
+    object.insert("message".into(), json!(word.message()));
+    object.insert("word".into(), json!(word.word));
+    object.insert("area".into(), json!(word.area));
+    Value::Object(object)
+}
+
+fn place(object: &mut Map<String, Value>, span: Option<Span>, sources: &SourceMap) {
+    let Some(span) = span else {
+        return;
+    };
+    let start = sources.locate(span);
+    let end = sources.locate(Span::new(span.file, span.end, span.end));
+    object.insert("file".into(), json!(start.file));
+    object.insert("line".into(), json!(start.line));
+    object.insert("column".into(), json!(start.column));
+    object.insert(
+        "end".into(),
+        json!({"line": end.line, "column": end.column}),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::stubbed;
+
+    #[test]
+    fn each_line_is_an_object() {
+        let loaded = stubbed("global\n maxcon 5\n lua-load /a.lua\n nopoll\n");
+        let lines: Vec<Value> = json_lines(&loaded)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        assert_eq!(lines[0]["severity"], "alert");
+        assert_eq!(lines[0]["line"], 2);
+        assert_eq!(lines[0]["column"], 2);
+        assert_eq!(lines[0]["end"]["column"], 8);
+        assert_eq!(lines[0]["replacement"]["text"], "maxconn");
+        assert_eq!(lines[1]["lint"], true);
+        assert_eq!(lines[2]["area"], "Lua");
+    }
+}

@@ -1,0 +1,9 @@
+//! What people and programs read: diagnostics as lines and as JSON, the keyword table.
+
+mod json;
+mod table;
+mod text;
+
+pub use json::json_lines;
+pub use table::{keyword_json, keyword_markdown, keyword_text};
+pub use text::{TextOptions, closing_lines, text, text_of};

@@ -1,0 +1,99 @@
+//! What the lines of these sections build.
+
+use ballast_model::{Config, ErrorPages, ListedUser, Userlist};
+use ballast_syntax::{Diagnostic, SectionKind, Span};
+
+use crate::context::Context;
+
+/// A section being read.
+#[derive(Debug)]
+pub(crate) struct OtherDraft {
+    /// Which one.
+    pub(crate) kind: SectionKind,
+    /// Its name; empty when it has none.
+    pub(crate) name: String,
+    /// Pages of an `http-errors` section.
+    pub(crate) pages: ErrorPages,
+    /// Users of a `userlist` section, and where they stand.
+    pub(crate) users: Vec<(ListedUser, Span)>,
+    /// Groups of a `userlist` section, the users each names, and where.
+    pub(crate) groups: Vec<(String, Vec<String>, Span)>,
+    /// ACLs of an `fcgi-app` section.
+    pub(crate) acls: ballast_expr::AclSet,
+    /// Names of servers or nameservers that must be unique.
+    pub(crate) members: Vec<String>,
+    /// Words that were given, for sections that must have some.
+    pub(crate) given: Vec<&'static str>,
+}
+
+impl OtherDraft {
+    /// An empty section.
+    pub(crate) fn new(kind: SectionKind, name: &str) -> Self {
+        Self {
+            kind,
+            name: name.to_owned(),
+            pages: ErrorPages::default(),
+            users: Vec::new(),
+            groups: Vec::new(),
+            acls: ballast_expr::AclSet::new(),
+            members: Vec::new(),
+            given: Vec::new(),
+        }
+    }
+
+    /// Hands over what other sections or the model need.
+    pub(crate) fn finish(self, span: Span, context: &mut Context<'_>, config: &mut Config) {
+        match self.kind {
+            SectionKind::HttpErrors => {
+                let groups = &mut context.names.error_groups;
+                groups.insert(self.name, self.pages);
+            }
+            SectionKind::Userlist => self.userlist(context, config),
+            SectionKind::FcgiApp if !self.given.contains(&"docroot") => {
+                let message = format!("FCGI application '{}' has no docroot", self.name);
+                context.report(Diagnostic::alert("missing-argument", message).at(span));
+            }
+            SectionKind::Cache if !self.given.contains(&"total-max-size") => {
+                let message = format!("the size of cache '{}' is not set", self.name);
+                context.report(Diagnostic::alert("missing-argument", message).at(span));
+            }
+            _ => {}
+        }
+    }
+
+    /// Users know their groups, whichever line said it.
+    fn userlist(self, context: &mut Context<'_>, config: &mut Config) {
+        let mut list = Userlist {
+            name: self.name,
+            ..Userlist::default()
+        };
+        let names: Vec<String> = self.groups.iter().map(|(name, ..)| name.clone()).collect();
+        for (mut user, span) in self.users {
+            for group in &user.groups {
+                if !names.contains(group) {
+                    let message = format!("userlist '{}': no such group '{group}'", list.name);
+                    context.report(Diagnostic::alert("unknown-group", message).at(span));
+                }
+            }
+            for (group, users, _) in &self.groups {
+                if users.contains(&user.name) && !user.groups.contains(group) {
+                    user.groups.push(group.clone());
+                }
+            }
+            list.users.push(user);
+        }
+        for (group, users, span) in &self.groups {
+            for user in users {
+                if !list.users.iter().any(|known| known.name == *user) {
+                    let message = format!(
+                        "userlist '{}': no such user '{user}' of '{group}'",
+                        list.name
+                    );
+                    context.report(Diagnostic::alert("unknown-user", message).at(*span));
+                }
+            }
+        }
+        list.groups = names;
+        config.userlists.push(list);
+    }
+}

@@ -1,0 +1,251 @@
+//! Small sections: `resolvers`, `mailers`, `cache`, `healthcheck`, `namespace_list`.
+//!
+//! Source: HAProxy configuration manual, sections 3.6, 5.3.2 and 6.2.
+
+use ballast_syntax::Diagnostic;
+
+use super::OtherDraft;
+use crate::address::{self, Wants};
+use crate::args::Args;
+use crate::check;
+use crate::context::Context;
+use crate::keyword::{Row, Sections};
+
+type R = Row<OtherDraft>;
+
+const D: Sections = Sections::RESOLVERS;
+const M: Sections = Sections::MAILERS;
+const C: Sections = Sections::CACHE;
+const H: Sections = Sections::HEALTHCHECK;
+const RESOLVER: &str = "acts where a server names the section";
+const MAILER: &str = "acts where an e-mail alert names the section";
+const CACHED: &str = "acts where a filter names the section";
+const CHECKED: &str = "acts where a server names the section";
+
+/// `resolvers`.
+pub(super) const RESOLVERS: &[R] = &[
+    R::new(
+        "accepted_payload_size",
+        D,
+        "<nb>",
+        "largest answer that is announced",
+        |_, args, _| {
+            args.number("a size", 512..=65535)?;
+            args.end()
+        },
+    )
+    .examples("accepted_payload_size 8192", "accepted_payload_size 10")
+    .noted(RESOLVER),
+    R::new(
+        "hold",
+        D,
+        "<status> <period>",
+        "how long an answer holds",
+        |_, args, _| {
+            args.choice(&[
+                ("nx", ()),
+                ("refused", ()),
+                ("timeout", ()),
+                ("valid", ()),
+                ("obsolete", ()),
+                ("other", ()),
+            ])?;
+            args.time("a period")?;
+            args.end()
+        },
+    )
+    .examples("hold valid 10s", "hold good 10s")
+    .noted(RESOLVER),
+    R::new(
+        "nameserver",
+        D,
+        "<name> <address>[:port] [param*]",
+        "a server that is asked",
+        |draft, args, context| {
+            let name = args.text("a name and an address")?;
+            if draft.members.iter().any(|known| known == name) {
+                return Err(args.wrong(format!("nameserver '{name}' is declared twice")));
+            }
+            draft.members.push(name.to_owned());
+            address(args, context)?;
+            args.rest();
+            Ok(())
+        },
+    )
+    .examples(
+        "nameserver dns1 192.0.2.53:53",
+        "nameserver dns1 192.0.2.53:x",
+    )
+    .noted(RESOLVER),
+    R::new(
+        "parse-resolv-conf",
+        D,
+        "",
+        "asks the servers of /etc/resolv.conf",
+        check::none,
+    )
+    .noted(RESOLVER),
+    R::new(
+        "resolve_retries",
+        D,
+        "<nb>",
+        "questions until a name is given up",
+        check::number,
+    )
+    .examples("resolve_retries 3", "resolve_retries x")
+    .noted(RESOLVER),
+    R::new(
+        "timeout",
+        D,
+        "resolve | retry <time>",
+        "time between questions",
+        |_, args, _| {
+            args.choice(&[("resolve", ()), ("retry", ())])?;
+            args.time("a time")?;
+            args.end()
+        },
+    )
+    .examples("timeout retry 1s", "timeout client 1s")
+    .noted(RESOLVER),
+];
+
+/// `mailers`.
+pub(super) const MAILERS: &[R] = &[
+    R::new(
+        "mailer",
+        M,
+        "<mailername> <ip>:<port>",
+        "a mail server",
+        |_, args, context| {
+            args.text("a name and an address")?;
+            address(args, context)?;
+            args.end()
+        },
+    )
+    .examples("mailer a 192.0.2.1:25", "mailer a")
+    .noted(MAILER),
+    R::new(
+        "timeout",
+        M,
+        "mail <time>",
+        "longest time a mail may take",
+        |_, args, _| {
+            args.choice(&[("mail", ())])?;
+            args.time("a time")?;
+            args.end()
+        },
+    )
+    .examples("timeout mail 10s", "timeout mail x")
+    .noted(MAILER),
+];
+
+/// `cache`.
+pub(super) const CACHE: &[R] = &[
+    R::new(
+        "max-age",
+        C,
+        "<seconds>",
+        "longest time a response is kept",
+        check::number,
+    )
+    .examples("max-age 60", "max-age x")
+    .noted(CACHED),
+    R::new(
+        "max-object-size",
+        C,
+        "<bytes>",
+        "largest response that is kept",
+        check::number,
+    )
+    .examples("max-object-size 10000", "max-object-size x")
+    .noted(CACHED),
+    R::new(
+        "max-secondary-entries",
+        C,
+        "<number>",
+        "variants kept of one response",
+        check::number,
+    )
+    .examples("max-secondary-entries 10", "max-secondary-entries x")
+    .noted(CACHED),
+    R::new(
+        "process-vary",
+        C,
+        "on | off",
+        "keeps variants of a response",
+        check::on_off,
+    )
+    .examples("process-vary on", "process-vary x")
+    .noted(CACHED),
+    R::new(
+        "total-max-size",
+        C,
+        "<megabytes>",
+        "size of the cache",
+        |draft, args, _| {
+            args.number("a size in megabytes", 1..=4095)?;
+            draft.given.push("total-max-size");
+            args.end()
+        },
+    )
+    .examples("total-max-size 4", "total-max-size 5000")
+    .noted(CACHED),
+];
+
+/// `healthcheck`: the words of checks, in a section of their own.
+pub(super) const HEALTHCHECK: &[R] = &[
+    R::new(
+        "http-check",
+        H,
+        "<word> [param*]",
+        "a step of an HTTP check",
+        check::some,
+    )
+    .examples("http-check send meth GET", "http-check")
+    .noted(CHECKED),
+    R::new(
+        "option",
+        H,
+        "<word> [param*]",
+        "the kind of check",
+        check::some,
+    )
+    .examples("option httpchk", "option")
+    .noted(CHECKED),
+    R::new(
+        "tcp-check",
+        H,
+        "<word> [param*]",
+        "a step of a TCP check",
+        check::some,
+    )
+    .examples("tcp-check connect", "tcp-check")
+    .noted(CHECKED),
+    R::new(
+        "type",
+        H,
+        "<type> [param*]",
+        "the kind of check",
+        check::some,
+    )
+    .examples("type httpchk", "type")
+    .noted(CHECKED),
+];
+
+/// `namespace_list`.
+pub(super) const NAMESPACE_LIST: &[R] = &[R::new(
+    "namespace",
+    Sections::NAMESPACE_LIST,
+    "<name>",
+    "a network namespace",
+    check::one,
+)
+.examples("namespace blue", "namespace")
+.noted("namespaces are opened where binds and servers name them")];
+
+fn address(args: &mut Args<'_>, context: &Context<'_>) -> Result<(), Diagnostic> {
+    let text = args.text("an address")?;
+    address::parse(text, Wants::default(), &context.environment)
+        .map(|_| ())
+        .map_err(|error| args.wrong(format!("'{}' : {error}", args.keyword())))
+}

@@ -1,0 +1,123 @@
+//! `peers`: who stick tables are shared with.
+//!
+//! Source: HAProxy configuration manual, section 3.5.
+
+use ballast_syntax::Diagnostic;
+
+use super::OtherDraft;
+use crate::address::{self, Wants};
+use crate::args::Args;
+use crate::check;
+use crate::context::Context;
+use crate::keyword::{Row, Sections};
+
+type R = Row<OtherDraft>;
+
+const P: Sections = Sections::PEERS;
+const AREA: &str = "peers";
+
+/// The rows.
+pub(super) const ROWS: &[R] = &[
+    R::new(
+        "bind",
+        P,
+        "[<address>]:port [param*]",
+        "where the local peer listens",
+        check::some,
+    )
+    .examples("bind :10000", "bind")
+    .later(AREA),
+    R::new(
+        "default-bind",
+        P,
+        "[param*]",
+        "words of the local peer's bind",
+        check::any,
+    )
+    .examples("default-bind ssl", "")
+    .later(AREA),
+    R::new(
+        "default-server",
+        P,
+        "[param*]",
+        "words of all peers",
+        check::any,
+    )
+    .examples("default-server ssl", "")
+    .later(AREA),
+    R::new("disabled", P, "", "the section does nothing", check::none).later(AREA),
+    R::new("enabled", P, "", "undoes disabled", check::none).later(AREA),
+    R::new(
+        "log",
+        P,
+        "<target> <facility>",
+        "where events of peers are logged",
+        |_, args, context| {
+            if args.take("global") {
+                return args.end();
+            }
+            crate::log_line::target(args, context).map(|_| ())
+        },
+    )
+    .with_no()
+    .examples("log 127.0.0.1 local0", "log 127.0.0.1")
+    .later(AREA),
+    R::new(
+        "peer",
+        P,
+        "<peername> [<address>]:port [param*]",
+        "a peer",
+        peer,
+    )
+    .examples("peer a 192.0.2.1:10000", "peer a 192.0.2.1")
+    .later(AREA),
+    R::new(
+        "server",
+        P,
+        "<peername> [<address>:<port>] [param*]",
+        "a peer, in the words of servers",
+        peer,
+    )
+    .examples("server a 192.0.2.1:10000", "server")
+    .later(AREA),
+    R::new(
+        "shards",
+        P,
+        "<number>",
+        "parts the tables are split into",
+        check::number,
+    )
+    .examples("shards 2", "shards x")
+    .later(AREA),
+    R::new(
+        "table",
+        P,
+        "<tablename> type <type> size <size> [param*]",
+        "a table of the section",
+        check::some,
+    )
+    .examples("table t type ip size 1k", "table")
+    .later(AREA),
+];
+
+fn peer(
+    draft: &mut OtherDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let name = args.text("<name> and <addr>:<port>")?;
+    if draft.members.iter().any(|known| known == name) {
+        return Err(args.wrong(format!("peer '{name}' is declared twice")));
+    }
+    draft.members.push(name.to_owned());
+    if let Some(text) = args.next() {
+        let wants = Wants {
+            port: true,
+            ..Wants::default()
+        };
+        address::parse(text, wants, &context.environment)
+            .map_err(|error| args.wrong(format!("'{}' : {error}", args.keyword())))?;
+    }
+    args.rest();
+    Ok(())
+}
