@@ -1,7 +1,7 @@
 //! A frontend that runs: its configuration compiled, and its state.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ballast_expr::{Condition, LogFormat};
 use ballast_model as model;
@@ -68,6 +68,7 @@ pub struct FrontendState {
     /// HTTP requests per second (`req_rate`).
     pub request_rate: Rate,
     connection_count_max: AtomicU32,
+    log_lines: AtomicU64,
 }
 
 impl FrontendState {
@@ -80,12 +81,18 @@ impl FrontendState {
             connection_rate: Rate::default(),
             request_rate: Rate::default(),
             connection_count_max: AtomicU32::new(u32::MAX),
+            log_lines: AtomicU64::new(0),
         }
     }
 
     /// The largest number of connections at once.
     pub fn connection_count_max(&self) -> u32 {
         self.connection_count_max.load(Ordering::Relaxed)
+    }
+
+    /// The number of the next line in the access log (`%lc`), from 1.
+    pub fn next_log_number(&self) -> u64 {
+        self.log_lines.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Changes the limit (a new generation, or `set maxconn frontend`).

@@ -11,11 +11,13 @@ use std::sync::{Arc, RwLock};
 use ballast_balance::{
     Algorithm, Balancer, Candidate, Function, HashKey, HashType, Method, Setup, dynamic_cookie,
 };
+use ballast_health::Health;
 use ballast_model as model;
 
 use crate::backend::Sharing;
 use crate::{
-    Backend, Frontend, Registry, Route, RouteTarget, Server, UseServer, UseServerTarget, limits,
+    Backend, Belief, Frontend, Registry, Route, RouteTarget, Server, UseServer, UseServerTarget,
+    health_settings, limits,
 };
 
 /// Everything that runs, of one configuration.
@@ -188,8 +190,12 @@ fn compile_server(
             model::Address::Name { .. } => None,
             known => Some(known.clone()),
         });
-        state.weigh(u32::from(server.weight), 100);
-        state.believe(!server.disabled, false);
+        let now_ms = registry.process().age_ms();
+        let health = Health::new(health_settings(server), server.disabled, now_ms);
+        let belief = Belief::of(&health);
+        *state.health() = health;
+        state.weigh(belief.weight, belief.throttle_percent);
+        state.believe(belief.usable, belief.draining);
     }
     let dynamic = backend.cookie.as_ref().is_some_and(|cookie| cookie.dynamic);
     let cookie = server.cookie.clone().or_else(|| {

@@ -54,11 +54,28 @@ impl Process {
             .store(count_max, Ordering::Relaxed);
     }
 
+    /// Milliseconds since the process began: the clock of every
+    /// [`Health`](ballast_health::Health).
+    pub fn age_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Milliseconds since the process began, wrapping: the clock of every [`Rate`].
     pub fn now_ms(&self) -> u32 {
         #[expect(clippy::cast_possible_truncation, reason = "the clock of a rate wraps")]
         {
             self.started.elapsed().as_millis() as u32
+        }
+    }
+
+    /// As [`Self::now_ms`], of a moment that is at hand; now when it is `None`.
+    pub fn ms_at(&self, moment: Option<Instant>) -> u32 {
+        let Some(moment) = moment else {
+            return self.now_ms();
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "the clock of a rate wraps")]
+        {
+            moment.saturating_duration_since(self.started).as_millis() as u32
         }
     }
 

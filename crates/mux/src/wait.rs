@@ -1,5 +1,6 @@
 //! How long one wait may last.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use ballast_worker::{Deadline, Expired, Stream};
@@ -15,6 +16,8 @@ pub struct Wait<'a> {
     pub until: Option<Instant>,
     /// No wait lasts longer than this.
     pub each: Option<Duration>,
+    /// A moment just past, from which the first wait is counted, to save a look at the clock.
+    beginning: Cell<Option<Instant>>,
 }
 
 impl<'a> Wait<'a> {
@@ -24,6 +27,7 @@ impl<'a> Wait<'a> {
             deadline,
             until: None,
             each,
+            beginning: Cell::new(None),
         }
     }
 
@@ -33,11 +37,21 @@ impl<'a> Wait<'a> {
             deadline,
             until,
             each: None,
+            beginning: Cell::new(None),
         }
     }
 
+    /// Counts the first wait from a moment just past that the caller has at hand.
+    #[must_use]
+    pub fn beginning(self, moment: Option<Instant>) -> Self {
+        self.beginning.set(moment);
+        self
+    }
+
     fn limit(&self) -> Option<Instant> {
-        let each = self.each.map(|each| ballast_worker::now() + each);
+        let each = self
+            .each
+            .map(|each| self.beginning.take().unwrap_or_else(ballast_worker::now) + each);
         match (self.until, each) {
             (Some(until), Some(each)) => Some(until.min(each)),
             (until, each) => until.or(each),

@@ -8,8 +8,11 @@ use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response};
 
+use ballast_rules::LogLevel;
+
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
+use crate::variables::Variables;
 
 /// One request and its response, or one TCP session. Its memory serves one exchange of a
 /// connection after the other.
@@ -59,12 +62,33 @@ pub(crate) struct Exchange {
     pub cookie_first_given: Option<u64>,
     /// Whether the client's persistence cookie has dates to refresh.
     pub cookie_needs_refresh: bool,
+    /// The answer that a rule gives, when it is not a page of the proxy.
+    pub(crate) given: Option<Given>,
+    /// The first bytes of a TCP session, while rules look at them.
+    pub(crate) peeked: Vec<u8>,
+    /// Whether `inspect-delay` still runs.
+    pub(crate) inspecting: bool,
+    /// The body of an answer that a rule gives.
+    pub(crate) answer_body: Vec<u8>,
+    /// Variables of the scopes `txn`, `req` and `res`.
+    pub(crate) variables: Variables,
+    /// `set-log-level`.
+    pub(crate) log_level: Option<LogLevel>,
     /// When things happened.
     pub times: Times,
     /// How much there was.
     pub tally: Tally,
     /// Whether the access log has its line already.
     pub logged: bool,
+}
+
+/// An answer that a rule gives.
+#[derive(Debug)]
+pub(crate) enum Given {
+    /// Head in [`Exchange::response`], body in [`Exchange::answer_body`].
+    Made,
+    /// A whole response, as a file holds it.
+    Raw(Arc<[u8]>),
 }
 
 /// When things happened; `None` for what never did.
@@ -89,9 +113,10 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    fn new() -> Self {
+    /// Nothing has happened yet; the wait began when the last exchange ended, or now.
+    fn from(last_ended: Option<Instant>) -> Self {
         Self {
-            idle_from: ballast_worker::now(),
+            idle_from: last_ended.unwrap_or_else(ballast_worker::now),
             begun: None,
             begun_at: None,
             received: None,
@@ -173,9 +198,15 @@ impl Exchange {
             ending: Ending::default(),
             client_cookie: ClientCookie::None,
             server_cookie: ServerCookie::None,
+            given: None,
+            peeked: Vec::new(),
+            inspecting: false,
+            answer_body: Vec::new(),
+            variables: Variables::default(),
+            log_level: None,
             cookie_first_given: None,
             cookie_needs_refresh: false,
-            times: Times::new(),
+            times: Times::from(None),
             tally: Tally {
                 status: -1,
                 ..Tally::default()
@@ -206,9 +237,13 @@ impl Exchange {
         self.ending = Ending::default();
         self.client_cookie = ClientCookie::None;
         self.server_cookie = ServerCookie::None;
+        self.given = None;
+        self.answer_body.clear();
+        self.variables.clear();
+        self.log_level = None;
         self.cookie_first_given = None;
         self.cookie_needs_refresh = false;
-        self.times = Times::new();
+        self.times = Times::from(self.times.ended);
         self.tally = Tally {
             status: -1,
             ..Tally::default()

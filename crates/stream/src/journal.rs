@@ -2,6 +2,7 @@
 
 use ballast_expr::LogFormat;
 use ballast_log::{Level, LineText};
+use ballast_rules::LogLevel;
 
 use crate::exchange::Exchange;
 use crate::session::Session;
@@ -55,10 +56,13 @@ fn write(session: &Session, exchange: &mut Exchange, asap: bool) {
     };
     let wanted = &session.frontend.model.log;
     let error = !is_normal(session, exchange);
-    let level = if wanted.separate_errors && error {
-        Level::Err
-    } else {
-        Level::Info
+    let level = match exchange.log_level {
+        Some(LogLevel::Silent) => return,
+        Some(LogLevel::Severity(number)) => {
+            Level::ALL[usize::from(number).min(Level::ALL.len() - 1)]
+        }
+        None if wanted.separate_errors && error => Level::Err,
+        None => Level::Info,
     };
     if !set.wants(level) {
         return;

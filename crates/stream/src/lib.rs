@@ -6,27 +6,69 @@
 mod ending;
 mod exchange;
 mod http;
+mod inspect;
 mod journal;
 mod local;
 mod pages;
 mod persistence;
+mod rulebook;
 mod session;
 mod tcp;
 mod tunnel;
+mod variables;
 mod view;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use ballast_listen::Arrival;
+use ballast_mux::ClientConnection;
+use ballast_rules::Verdict;
+
+use crate::exchange::Exchange;
+use crate::rulebook::{Stage, apply};
+use crate::session::Session;
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    if arrival.frontend.is_http() {
-        http::serve(local, arrival).await;
-    } else {
-        tcp::serve(local, arrival).await;
+    let (session, stream, read_ahead) = Session::begin(local, arrival);
+    let limits = session.running.limits(&session.frontend.model.common);
+    let mut client = ClientConnection::new(stream, limits);
+    client.inbound.prepend(&read_ahead);
+    drop(read_ahead);
+    let mut exchange = Exchange::new(session.running.head_limits);
+    exchange.times.idle_from = session.accepted;
+    if !is_let_in(&session, &mut exchange) {
+        return;
     }
+    if session.frontend.is_http() {
+        http::serve(&session, client, exchange).await;
+    } else {
+        tcp::serve(&session, client, exchange).await;
+    }
+}
+
+/// `tcp-request connection` and `tcp-request session`: who is refused here is counted, and
+/// not logged.
+fn is_let_in(session: &Session, exchange: &mut Exchange) -> bool {
+    let front = Arc::clone(&session.frontend);
+    let rules = &front.model.common.rules;
+    let refuses = |verdict| matches!(verdict, Verdict::Close | Verdict::Answer(_));
+    if refuses(apply(
+        session,
+        exchange,
+        Stage::Request,
+        &rules.tcp_connection,
+    )) {
+        session.counters().denied_connections.increment();
+        return false;
+    }
+    if refuses(apply(session, exchange, Stage::Request, &rules.tcp_session)) {
+        session.counters().denied_sessions.increment();
+        return false;
+    }
+    true
 }

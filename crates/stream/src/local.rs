@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ballast_engine::{Generation, Process};
 use ballast_expr::{
@@ -13,6 +13,7 @@ use ballast_log::{LogSet, WorkerLog};
 use ballast_message::HeadLimits;
 use ballast_model as model;
 use ballast_mux::Limits;
+use ballast_rules::Workspace;
 
 /// A generation as a worker runs it, with the log targets of its proxies opened.
 #[derive(Debug)]
@@ -87,10 +88,16 @@ pub struct Local {
     pub pid: u32,
     running: RefCell<Rc<Running>>,
     memory: RefCell<Memory>,
+    workspace: RefCell<Option<Box<Workspace>>>,
     random: Cell<u64>,
     /// The quarter of an hour that the offset from UTC was asked for, and the offset.
     utc_offset: Cell<(i64, i32)>,
+    /// A moment on both clocks.
+    moment: Cell<(Instant, SystemTime)>,
 }
+
+/// How long the two clocks are taken to run alike.
+const CLOCK_TRUSTED: Duration = Duration::from_secs(1);
 
 /// Memory lent to one evaluation after the other.
 #[derive(Debug, Default)]
@@ -119,8 +126,10 @@ impl Local {
             pid: std::process::id(),
             running: RefCell::new(running),
             memory: RefCell::default(),
+            workspace: RefCell::new(None),
             random: Cell::new(seed | 1),
             utc_offset: Cell::new((i64::MIN, 0)),
+            moment: Cell::new((Instant::now(), SystemTime::now())),
         }
     }
 
@@ -134,6 +143,16 @@ impl Local {
         *self.running.borrow_mut() = running;
     }
 
+    /// Lends the memory that rules work in; to be given back.
+    pub(crate) fn take_workspace(&self) -> Box<Workspace> {
+        self.workspace.borrow_mut().take().unwrap_or_default()
+    }
+
+    /// Takes it back.
+    pub(crate) fn give_workspace(&self, workspace: Box<Workspace>) {
+        *self.workspace.borrow_mut() = Some(workspace);
+    }
+
     /// Lends the worker's memory, cleared. Not to be held across a wait.
     pub fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
         match self.memory.try_borrow_mut() {
@@ -144,6 +163,20 @@ impl Local {
             }
             // An evaluation within an evaluation: rare, and better slow than wrong.
             Err(_) => work(&mut Memory::default()),
+        }
+    }
+
+    /// What the wall clock showed at a moment. It is looked at once a second, so a step of the
+    /// clock is noticed that late.
+    pub(crate) fn wall(&self, moment: Instant) -> SystemTime {
+        let (mut steady, mut wall) = self.moment.get();
+        if moment.saturating_duration_since(steady) > CLOCK_TRUSTED {
+            (steady, wall) = (Instant::now(), SystemTime::now());
+            self.moment.set((steady, wall));
+        }
+        match moment.checked_duration_since(steady) {
+            Some(later) => wall + later,
+            None => wall - steady.saturating_duration_since(moment),
         }
     }
 

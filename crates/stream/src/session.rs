@@ -1,5 +1,6 @@
 //! A client's connection as the exchanges on it know it.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use ballast_upstream::Path;
 use ballast_worker::{Deadline, Stream};
 
 use crate::local::{Local, Running};
+use crate::variables::Variables;
 
 /// A client's connection: who it is, and the timers it waits on.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(crate) struct Session {
     pub handshake: Duration,
     /// What counts it.
     pub admission: Admission,
+    /// Variables of the scope `sess`.
+    pub(crate) variables: RefCell<Variables>,
     /// The timer of what goes from the client to the server.
     pub upward: Deadline,
     /// The timer of what goes from the server to the client.
@@ -62,6 +66,7 @@ impl Session {
             accepted_at: arrival.accepted_at,
             handshake: arrival.handshake,
             admission: arrival.admission,
+            variables: RefCell::default(),
             upward: Deadline::new(),
             downward: Deadline::new(),
         };

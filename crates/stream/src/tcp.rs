@@ -1,31 +1,24 @@
 //! A TCP client's connection: one session, bytes both ways.
 
 use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 
-use ballast_listen::Arrival;
 use ballast_mux::ClientConnection;
+use ballast_rules::{RuleSets, Verdict};
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
 use crate::http::{InBackend, Kept, reach, route};
+use crate::inspect::content;
 use crate::journal;
-use crate::local::Local;
 use crate::session::Session;
 use crate::tunnel::{Side, Way, carry};
 
 /// Carries a client's connection to its end.
-pub(crate) async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    let (session, stream, read_ahead) = Session::begin(local, arrival);
-    let limits = session.running.limits(&session.frontend.model.common);
-    let mut client = ClientConnection::new(stream, limits);
-    client.inbound.prepend(&read_ahead);
-    let mut exchange = Exchange::new(session.running.head_limits);
-    exchange.times.idle_from = session.accepted;
+pub(crate) async fn serve(session: &Session, mut client: ClientConnection, mut exchange: Exchange) {
     exchange.times.received = Some(ballast_worker::now());
     exchange.tally.request_number = session.local.process.next_request_number();
-    let ending = match connect_and_carry(&session, &mut client, &mut exchange).await {
+    let ending = match connect_and_carry(session, &mut client, &mut exchange).await {
         Ok(ending) => ending,
         Err(ending) => {
             // Nothing more can be done for it when this fails.
@@ -35,7 +28,7 @@ pub(crate) async fn serve(local: &Rc<Local>, arrival: Arrival) {
     };
     exchange.ending.note(ending.cause, ending.phase);
     session.counters().responses_other.increment();
-    journal::exchange_ended(&session, &mut exchange);
+    journal::exchange_ended(session, &mut exchange);
     if session.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
         let _ = client.stream.reset_on_close();
@@ -53,6 +46,10 @@ async fn connect_and_carry(
     })?;
     exchange.backend = Some(Arc::clone(&session.running.generation.backends[place]));
     let _in_backend = InBackend::enter(session, exchange);
+    if let Some(backend) = exchange.backend.clone() {
+        inspect(session, client, exchange, &backend.model.common.rules).await?;
+    }
+    exchange.times.received = Some(ballast_worker::now());
     let mut plan = reach::Plan::new(session, client, exchange);
     let mut kept = Kept::None;
     let reached = reach::server(session, client, exchange, &mut kept, &mut plan).await;
@@ -115,4 +112,25 @@ async fn connect_and_carry(
     seat.server().state.connections.leave();
     drop(seat);
     Ok(ending)
+}
+
+/// `tcp-request content` of one proxy.
+async fn inspect(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    rules: &RuleSets,
+) -> Result<(), Ending> {
+    let delay = rules.request_inspect_delay;
+    let verdict = content(session, client, exchange, &rules.tcp_content, delay).await;
+    match verdict {
+        Verdict::Continue | Verdict::Allow => Ok(()),
+        Verdict::Close | Verdict::Answer(_) => {
+            session.counters().denied_requests.increment();
+            Err(Ending {
+                cause: Cause::Proxy,
+                phase: Phase::Request,
+            })
+        }
+    }
 }

@@ -1,22 +1,28 @@
 //! What expressions and log lines may ask of an exchange.
 
+use std::cell::Ref;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::{Backend, Gauge};
-use ballast_expr::{BackendCount, Facts, FrontendCount, Record, ServerCount, Time};
+use ballast_expr::{
+    BackendCount, Facts, FrontendCount, Record, Scope, ServerCount, Time, Value, VarName,
+};
 use ballast_message::{Request, Response};
 
 use crate::exchange::Exchange;
 use crate::local::time_of;
 use crate::session::Session;
+use crate::variables::Variables;
 
 /// An exchange, looked at by an expression.
 pub(crate) struct View<'a> {
     session: &'a Session,
+    variables: Ref<'a, Variables>,
     exchange: &'a Exchange,
     /// Made for log lines only: rules have no use for it.
     record: Option<Record>,
+    response_side: bool,
 }
 
 impl<'a> View<'a> {
@@ -24,8 +30,18 @@ impl<'a> View<'a> {
     pub(crate) fn new(session: &'a Session, exchange: &'a Exchange) -> Self {
         Self {
             session,
+            variables: session.variables.borrow(),
             exchange,
             record: None,
+            response_side: false,
+        }
+    }
+
+    /// For rules about the response: `hdr` and `cookie` mean the response's.
+    pub(crate) fn of_response(self) -> Self {
+        Self {
+            response_side: true,
+            ..self
         }
     }
 
@@ -33,8 +49,10 @@ impl<'a> View<'a> {
     pub(crate) fn for_log(session: &'a Session, exchange: &'a Exchange, asap: bool) -> Self {
         Self {
             session,
+            variables: session.variables.borrow(),
             exchange,
             record: Some(record(session, exchange, asap)),
+            response_side: false,
         }
     }
 
@@ -160,6 +178,26 @@ impl Facts for View<'_> {
         self.exchange
             .has_response
             .then_some(&self.exchange.response)
+    }
+
+    fn request_data(&self) -> Option<&[u8]> {
+        Some(self.exchange.peeked.as_slice()).filter(|_| !self.session.frontend.is_http())
+    }
+
+    fn inspection_over(&self) -> bool {
+        !self.exchange.inspecting
+    }
+
+    fn is_response_side(&self) -> bool {
+        self.response_side
+    }
+
+    fn var(&self, name: &VarName) -> Option<Value<'_>> {
+        match name.scope {
+            Scope::Sess => self.variables.value(name),
+            Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.value(name),
+            Scope::Proc | Scope::Check => None,
+        }
     }
 
     fn is_first_request(&self) -> bool {

@@ -275,6 +275,7 @@ fn new_runtime() -> Result<LocalRuntime, Error> {
         .enable_io()
         .enable_time()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .event_interval(1024)
         .build_local(Default::default())
         .map_err(|e| Error::new("epoll_create1", "executor", e))
 }

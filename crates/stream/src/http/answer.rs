@@ -7,9 +7,9 @@ use ballast_message::{Response, remove_connection_options};
 use ballast_model::{ConnectionMode, ErrorPage};
 use ballast_mux::{ClientConnection, Wait, read_page};
 
-use super::{Next, Stop};
+use super::{Next, Stop, rules};
 use crate::ending::{Cause, Ending, Phase};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Given};
 use crate::journal;
 use crate::pages::default_page;
 use crate::session::Session;
@@ -70,27 +70,16 @@ async fn page(
         || !exchange.keep_client
         || !client.inbound.body_is_done()
         || common.connection_mode == ConnectionMode::Close;
-    let configured = exchange
-        .backend
-        .as_ref()
-        .and_then(|backend| backend.model.common.error_pages.page(status))
-        .or_else(|| common.error_pages.page(status));
+    let mut body = std::mem::take(&mut exchange.answer_body);
+    let composed = compose(session, exchange, status, &mut body);
+    if matches!(composed, Ok(Composed::Nothing)) {
+        return Next::Close;
+    }
+    rules::after_response(session, exchange);
     let before = client.outbound.total_bytes();
-    let mut body = Vec::new();
+    let version = exchange.request.version();
     let response = &mut exchange.response;
-    let composed = match configured {
-        Some(ErrorPage::Raw { bytes, .. }) if bytes.is_empty() => {
-            exchange.has_response = false;
-            return Next::Close;
-        }
-        Some(ErrorPage::Raw { bytes, .. }) => raw(bytes, response, &mut body),
-        Some(ErrorPage::Location { status, location }) => {
-            location_page(*status, location, response)
-        }
-        None => built_in(status, response, &mut body),
-    };
-    let ready =
-        composed.and_then(|()| connection_field(response, exchange.request.version(), closes));
+    let ready = composed.and_then(|_| connection_field(response, version, closes));
     if ready.is_err() {
         return Next::Close;
     }
@@ -120,6 +109,44 @@ async fn page(
         Err(_) => Next::Drop,
         Ok(()) if closes => Next::Close,
         Ok(()) => Next::Keep,
+    }
+}
+
+/// What an answer became.
+enum Composed {
+    /// A head in the exchange's response, and a body.
+    Response,
+    /// An empty `errorfile`: nothing is sent and the connection closes.
+    Nothing,
+}
+
+/// Makes the answer: the one a rule gave, the page the configuration has, or the default one.
+fn compose(
+    session: &Session,
+    exchange: &mut Exchange,
+    status: u16,
+    body: &mut Vec<u8>,
+) -> Result<Composed, NoRoom> {
+    let made = |()| Composed::Response;
+    match exchange.given.take() {
+        Some(Given::Made) => return Ok(Composed::Response),
+        Some(Given::Raw(bytes)) if bytes.is_empty() => return Ok(Composed::Nothing),
+        Some(Given::Raw(bytes)) => return raw(&bytes, &mut exchange.response, body).map(made),
+        None => body.clear(),
+    }
+    let backend = exchange.backend.clone();
+    let configured = backend
+        .as_ref()
+        .and_then(|backend| backend.model.common.error_pages.page(status))
+        .or_else(|| session.frontend.model.common.error_pages.page(status));
+    let response = &mut exchange.response;
+    match configured {
+        Some(ErrorPage::Raw { bytes, .. }) if bytes.is_empty() => Ok(Composed::Nothing),
+        Some(ErrorPage::Raw { bytes, .. }) => raw(bytes, response, body).map(made),
+        Some(ErrorPage::Location { status, location }) => {
+            location_page(*status, location, response).map(made)
+        }
+        None => built_in(status, response, body).map(made),
     }
 }
 

@@ -19,16 +19,15 @@ mod receive;
 mod relay;
 mod respond;
 pub(crate) mod route;
+mod rules;
 
-use std::rc::Rc;
+use std::sync::Arc;
 
-use ballast_listen::Arrival;
 use ballast_mux::ClientConnection;
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
 use crate::journal;
-use crate::local::Local;
 use crate::session::Session;
 
 /// An exchange cannot go on.
@@ -74,22 +73,15 @@ pub(crate) enum Next {
 pub(crate) type Kept = Option<reach::KeptConnection>;
 
 /// Carries a client's connection to its end.
-pub(crate) async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    let (session, stream, read_ahead) = Session::begin(local, arrival);
-    let limits = session.running.limits(&session.frontend.model.common);
-    let mut client = ClientConnection::new(stream, limits);
-    client.inbound.prepend(&read_ahead);
-    drop(read_ahead);
-    let mut exchange = Exchange::new(session.running.head_limits);
-    exchange.times.idle_from = session.accepted;
+pub(crate) async fn serve(session: &Session, mut client: ClientConnection, mut exchange: Exchange) {
     let mut kept = Kept::None;
     loop {
-        let next = one(&session, &mut client, &mut exchange, &mut kept).await;
+        let next = one(session, &mut client, &mut exchange, &mut kept).await;
         match next {
             Next::Keep => exchange.begin_next(),
             Next::Close => {
                 drop(kept);
-                answer::close(&session, &mut client).await;
+                answer::close(session, &mut client).await;
                 return;
             }
             Next::Drop => return,
@@ -114,7 +106,7 @@ async fn one(
     if let Some(status) = monitor::asked(session, exchange) {
         return answer::monitor(session, client, exchange, status).await;
     }
-    count_request(session);
+    count_request(session, exchange);
     match carry(session, client, exchange, kept).await {
         Ok(next) => {
             journal::exchange_ended(session, exchange);
@@ -131,8 +123,13 @@ async fn carry(
     exchange: &mut Exchange,
     kept: &mut Kept,
 ) -> Result<Next, Stop> {
+    let front = Arc::clone(&session.frontend);
+    rules::request(session, exchange, &front.model.common.rules)?;
     route::choose(session, exchange)?;
     let _in_backend = InBackend::enter(session, exchange);
+    if let Some(backend) = exchange.backend.clone() {
+        rules::request(session, exchange, &backend.model.common.rules)?;
+    }
     receive::buffer_body(session, client, exchange).await?;
     prepare::request(session, exchange)?;
     let mut plan = reach::Plan::new(session, client, exchange);
@@ -154,7 +151,7 @@ async fn carry(
 }
 
 /// Counts a request in its frontend and in the process.
-fn count_request(session: &Session) {
+fn count_request(session: &Session, exchange: &Exchange) {
     session.counters().requests.increment();
     let process = &session.local.process;
     process
@@ -162,16 +159,13 @@ fn count_request(session: &Session) {
         .of(session.local.worker)
         .requests
         .increment();
-    session
-        .frontend
-        .state
-        .request_rate
-        .count(process.now_ms(), 1);
+    let now = process.ms_at(exchange.times.received);
+    session.frontend.state.request_rate.count(now, 1);
 }
 
 /// An exchange that counts in its backend while it lives.
 pub(crate) struct InBackend {
-    backend: Option<std::sync::Arc<ballast_engine::Backend>>,
+    backend: Option<Arc<ballast_engine::Backend>>,
 }
 
 impl InBackend {
@@ -180,7 +174,7 @@ impl InBackend {
         let backend = exchange.backend.clone();
         if let Some(backend) = &backend {
             let state = &backend.state;
-            let now = session.local.process.now_ms();
+            let now = session.local.process.ms_at(exchange.times.received);
             state.sessions.enter();
             state.session_rate.count(now, 1);
             state

@@ -125,10 +125,12 @@ fn unique_id(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
     };
     if exchange.unique_id.is_empty() {
         let mut id = std::mem::take(&mut exchange.unique_id);
-        let view = View::new(session, exchange);
-        session.local.with_memory(|memory| {
-            format.render(&view, &mut memory.scratch, &mut id);
-        });
+        {
+            let view = View::new(session, exchange);
+            session.local.with_memory(|memory| {
+                format.render(&view, &mut memory.scratch, &mut id);
+            });
+        }
         exchange.unique_id = id;
     }
     if let Some(name) = &common.unique_id_header {

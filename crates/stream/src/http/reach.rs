@@ -22,13 +22,13 @@ use crate::view::View;
 /// A server's connection that waits for its client's next request.
 pub(crate) struct KeptConnection {
     server: Arc<Server>,
-    connection: ServerConnection,
+    connection: Box<ServerConnection>,
 }
 
 /// A connection to carry an exchange on.
 pub(crate) struct Reached {
     /// The connection.
-    pub(crate) connection: ServerConnection,
+    pub(crate) connection: Box<ServerConnection>,
     /// Whether it had carried an exchange before, and may have been closed behind our back.
     pub(crate) reused: bool,
 }
@@ -361,11 +361,12 @@ pub(crate) async fn server(
             .ok_or(Stop::page(500, Cause::Internal, Phase::Connect))?;
     loop {
         let seat = seat(session, client, exchange, &backend, plan).await?;
-        exchange.times.seated = Some(ballast_worker::now());
         exchange.server = Some(Arc::clone(seat.server()));
-        count_session(session, &backend, &seat, plan);
+        count_session(session, exchange, &backend, &seat, plan);
         if let Some(reached) = rested(session, exchange, &backend, &seat, kept, plan) {
-            note_connected(exchange, &reached);
+            // It stood already: no time has passed.
+            exchange.times.connected = exchange.times.seated;
+            exchange.reused = true;
             return Ok((seat, reached));
         }
         match open(session, exchange, &backend, &seat).await {
@@ -376,7 +377,8 @@ pub(crate) async fn server(
                     connection,
                     reused: false,
                 };
-                note_connected(exchange, &reached);
+                exchange.times.connected = Some(ballast_worker::now());
+                exchange.reused = false;
                 return Ok((seat, reached));
             }
             Err(failure) => {
@@ -417,6 +419,14 @@ async fn seat(
             random: session.local.random(),
         },
     };
+    if let Some(taken) = Seat::take_at_once(backend, &order) {
+        // The first look, and no wait: no time has passed.
+        exchange.times.seated = exchange.times.seated.or(exchange.times.received);
+        if exchange.tally.retries > 0 {
+            exchange.times.seated = Some(ballast_worker::now());
+        }
+        return taken.map_err(|refusal| refused(session, exchange, refusal));
+    }
     let mut line = Line::default();
     let timeouts = &backend.model.timeouts;
     let patience = timeouts.queue.or(timeouts.connect);
@@ -429,28 +439,38 @@ async fn seat(
         .await;
     exchange.tally.server_queue = line.server;
     exchange.tally.backend_queue = line.backend;
-    let failed = |stop: Stop| {
-        exchange.count(session.local.worker, |counters| {
-            counters.failed_connections.increment()
-        });
-        stop
-    };
+    exchange.times.seated = Some(ballast_worker::now());
     match outcome {
         Ok(Some(Ok(seat))) => Ok(seat),
-        Ok(Some(Err(Refusal::NoServer))) => {
-            Err(failed(Stop::page(503, Cause::Server, Phase::Connect)))
-        }
-        Ok(Some(Err(Refusal::QueueFull))) => {
-            Err(failed(Stop::page(503, Cause::Server, Phase::Queue)))
-        }
+        Ok(Some(Err(refusal))) => Err(refused(session, exchange, refusal)),
         Ok(None) => {
             exchange.count(session.local.worker, |counters| {
                 counters.client_aborts.increment()
             });
+            exchange.times.seated = None;
             Err(Stop::silent(Cause::Client, Phase::Queue))
         }
-        Err(_) => Err(failed(Stop::page(503, Cause::ServerTimeout, Phase::Queue))),
+        Err(_) => {
+            exchange.count(session.local.worker, |counters| {
+                counters.failed_connections.increment()
+            });
+            exchange.times.seated = None;
+            Err(Stop::page(503, Cause::ServerTimeout, Phase::Queue))
+        }
     }
+}
+
+/// There is no place, and none to wait for.
+fn refused(session: &Session, exchange: &mut Exchange, refusal: Refusal) -> Stop {
+    exchange.count(session.local.worker, |counters| {
+        counters.failed_connections.increment()
+    });
+    exchange.times.seated = None;
+    let phase = match refusal {
+        Refusal::NoServer => Phase::Connect,
+        Refusal::QueueFull => Phase::Queue,
+    };
+    Stop::page(503, Cause::Server, phase)
 }
 
 /// Whether a client that closes gives up its request (`option abortonclose`).
@@ -480,9 +500,15 @@ pub(crate) async fn unless_gone<T>(
     .await
 }
 
-fn count_session(session: &Session, backend: &Backend, seat: &Seat, plan: &Plan) {
+fn count_session(
+    session: &Session,
+    exchange: &Exchange,
+    backend: &Backend,
+    seat: &Seat,
+    plan: &Plan,
+) {
     let state = &seat.server().state;
-    let now = session.local.process.now_ms();
+    let now = session.local.process.ms_at(exchange.times.seated);
     state.session_rate.count(now, 1);
     state
         .last_session_ms
@@ -550,7 +576,7 @@ async fn open(
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     seat: &Seat,
-) -> Result<ServerConnection, Failure> {
+) -> Result<Box<ServerConnection>, Failure> {
     let limits = session.running.limits(&backend.model.common);
     let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
     session.downward.set_after(backend.model.timeouts.connect);
@@ -576,16 +602,11 @@ async fn open(
     }
 }
 
-fn note_connected(exchange: &mut Exchange, reached: &Reached) {
-    exchange.times.connected = Some(ballast_worker::now());
-    exchange.reused = reached.reused;
-}
-
 /// Puts a connection that is still good where the next exchange will find it.
 pub(crate) fn put_back(
     exchange: &Exchange,
     seat: &Seat,
-    connection: Option<ServerConnection>,
+    connection: Option<Box<ServerConnection>>,
     kept: &mut Kept,
 ) {
     let server = seat.server();
@@ -597,7 +618,8 @@ pub(crate) fn put_back(
         return;
     };
     if pool::shares(backend, server) {
-        pool::give(server, connection, ballast_worker::now());
+        let now = exchange.times.answered.unwrap_or_else(ballast_worker::now);
+        pool::give(server, connection, now);
     } else {
         *kept = Some(KeptConnection {
             server: Arc::clone(server),

@@ -1,6 +1,6 @@
 //! The request: waiting for it, receiving its head, and its body where that has to come first.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use ballast_message::{BodyLength, Version};
 use ballast_mux::{ClientConnection, ReadError, Wait};
@@ -31,7 +31,8 @@ pub(crate) async fn request(
     }
     let begun = ballast_worker::now();
     exchange.times.begun = Some(begun);
-    exchange.times.begun_at = Some(SystemTime::now());
+    exchange.times.begun_at = Some(session.local.wall(begun));
+    let at_first = client.inbound.total_bytes();
     let wait = Wait::until(&session.upward, head_until(session, exchange, begun));
     let received = match client.request(&wait, &mut exchange.request).await {
         Ok(received) => received,
@@ -39,7 +40,9 @@ pub(crate) async fn request(
             return Err(Nothing::Stopped(broken(session, &error)));
         }
     };
-    exchange.times.received = Some(ballast_worker::now());
+    // Mostly the head came whole, and the clock need not be asked again.
+    let whole = client.inbound.total_bytes() == at_first;
+    exchange.times.received = Some(if whole { begun } else { ballast_worker::now() });
     exchange.tally.bytes_in =
         client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
     session.counters().bytes_in.add(exchange.tally.bytes_in);

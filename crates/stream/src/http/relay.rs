@@ -31,7 +31,7 @@ pub(crate) enum End {
         /// What becomes of the client's connection.
         next: Next,
         /// The server's connection, when it may carry another exchange.
-        connection: Option<ServerConnection>,
+        connection: Option<Box<ServerConnection>>,
     },
     /// Nothing of a response went to the client, and it is worth another try.
     Again(Again),
@@ -58,7 +58,7 @@ pub(crate) async fn exchange(
     );
     connection.begin_request(&exchange.request, exchange.request_body);
     let outcome = {
-        let uploading = Cell::new(Some(ballast_worker::now()));
+        let uploading = Cell::new(exchange.times.connected);
         let (server_stream, responses, server_out) = connection.split();
         let upload = upload(
             session,

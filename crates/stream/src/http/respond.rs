@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::time::{Instant, SystemTime};
 
+use ballast_expr::Scope;
 use ballast_message::{BodyLength, Method, NoRoom, Version};
 use ballast_model::ConnectionMode;
 use ballast_mux::{Answer, Outbound, ReadError, RelayError, Responses, Wait, WriteError, relay};
@@ -10,7 +11,7 @@ use ballast_worker::Stream;
 
 use super::answer::connection_field;
 use super::reach::{Again, Plan};
-use super::{Stop, capture};
+use super::{Stop, capture, rules};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::journal;
@@ -71,6 +72,9 @@ pub(crate) async fn respond(
         return Outcome::Again(Again::Response);
     }
     note(session, exchange);
+    if let Err(stop) = rules::response(session, exchange) {
+        return Outcome::Stopped(stop);
+    }
     let length = match shape(session, exchange, &answer) {
         Ok(length) => length,
         Err(NoRoom) => {
@@ -102,7 +106,8 @@ fn server_wait<'s>(session: &'s Session, exchange: &Exchange) -> Wait<'s> {
         .backend
         .as_ref()
         .and_then(|backend| backend.model.timeouts.server);
-    Wait::each(&session.downward, patience)
+    // The clock was read when the connection stood; what passed since is microseconds.
+    Wait::each(&session.downward, patience).beginning(exchange.times.connected)
 }
 
 /// Waits for the final head; interim ones are passed on.
@@ -215,6 +220,7 @@ fn failed(
 fn note(session: &Session, exchange: &mut Exchange) {
     exchange.times.answered = Some(ballast_worker::now());
     exchange.has_response = true;
+    exchange.variables.forget(Scope::Req);
     let status = exchange.response.status();
     exchange.tally.status = i32::from(status);
     session.counters().count_status(status);
@@ -234,6 +240,7 @@ fn shape(
     if answer.body == BodyLength::Tunnel {
         return Ok(BodyLength::Tunnel);
     }
+    rules::after_response(session, exchange);
     let common = &session.frontend.model.common;
     let mut length = answer.body;
     if length == BodyLength::Chunked && exchange.request.version() < Version::Http11 {

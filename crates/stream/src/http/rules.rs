@@ -1,0 +1,126 @@
+//! The rules of a frontend and of a backend, at the moments they run.
+
+use ballast_rules::{Answer, Cause as Why, Page, Rule, RuleSets, Verdict};
+
+use super::Stop;
+use crate::ending::{Cause, Ending, Phase};
+use crate::exchange::{Exchange, Given};
+use crate::rulebook::{Stage, apply};
+use crate::session::Session;
+
+/// `http-request` and then `redirect`, of one proxy.
+pub(crate) fn request(
+    session: &Session,
+    exchange: &mut Exchange,
+    rules: &RuleSets,
+) -> Result<(), Stop> {
+    for set in [&rules.tcp_content, &rules.http_request, &rules.redirects] {
+        let verdict = apply(session, exchange, Stage::Request, set);
+        judge(session, exchange, verdict, Stage::Request)?;
+    }
+    Ok(())
+}
+
+/// `http-response`, of the backend and then of the frontend.
+pub(crate) fn response(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
+    let backend = exchange.backend.clone();
+    let backend = backend.as_ref().map(|backend| &backend.model.common.rules);
+    let frontend = &session.frontend.model.common.rules;
+    for rules in backend.into_iter().chain([frontend]) {
+        let verdict = apply(session, exchange, Stage::Response, &rules.http_response);
+        judge(session, exchange, verdict, Stage::Response)?;
+    }
+    Ok(())
+}
+
+/// `http-after-response`, of the backend and then of the frontend. They cannot refuse.
+pub(crate) fn after_response(session: &Session, exchange: &mut Exchange) {
+    let backend = exchange.backend.clone();
+    let backend = backend.as_ref().map(|backend| &backend.model.common.rules);
+    let frontend = &session.frontend.model.common.rules;
+    let run = |exchange: &mut Exchange, rules: &[Rule]| {
+        if !rules.is_empty() {
+            let had = std::mem::replace(&mut exchange.has_response, true);
+            let _: Verdict = apply(session, exchange, Stage::Response, rules);
+            exchange.has_response = had;
+        }
+    };
+    for rules in backend.into_iter().chain([frontend]) {
+        run(exchange, &rules.http_after_response);
+    }
+}
+
+/// What a verdict means for the exchange.
+fn judge(
+    session: &Session,
+    exchange: &mut Exchange,
+    verdict: Verdict,
+    stage: Stage,
+) -> Result<(), Stop> {
+    match verdict {
+        Verdict::Continue | Verdict::Allow => Ok(()),
+        Verdict::Close => {
+            deny(session, exchange, stage);
+            Err(Stop::silent(Cause::Proxy, phase(stage)))
+        }
+        Verdict::Answer(answer) => Err(given(session, exchange, answer, stage)),
+    }
+}
+
+fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: Stage) -> Stop {
+    let cause = match answer.cause {
+        Why::Deny => {
+            deny(session, exchange, stage);
+            Cause::Proxy
+        }
+        Why::Fault => {
+            session.counters().internal_errors.increment();
+            Cause::Internal
+        }
+        Why::Redirect | Why::Return => {
+            session.counters().intercepted.increment();
+            Cause::Local
+        }
+    };
+    let status = match answer.page {
+        Page::Proxy => answer.status,
+        Page::Made => {
+            exchange.given = Some(Given::Made);
+            exchange.response.status()
+        }
+        Page::Raw(bytes) => {
+            exchange.given = Some(Given::Raw(bytes));
+            answer.status
+        }
+    };
+    Stop {
+        status: Some(status),
+        ending: Ending {
+            cause,
+            phase: phase(stage),
+        },
+    }
+}
+
+fn phase(stage: Stage) -> Phase {
+    match stage {
+        Stage::Request => Phase::Request,
+        Stage::Response => Phase::Headers,
+    }
+}
+
+fn deny(session: &Session, exchange: &Exchange, stage: Stage) {
+    let worker = session.local.worker;
+    match stage {
+        Stage::Request => {
+            session.counters().denied_requests.increment();
+            if let Some(counters) = exchange.backend_counters(worker) {
+                counters.denied_requests.increment();
+            }
+        }
+        Stage::Response => {
+            session.counters().denied_responses.increment();
+            exchange.count(worker, |counters| counters.denied_responses.increment());
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Running rules over an exchange.
+
+use ballast_expr::{Facts, Scope, Value, VarName};
+use ballast_message::{Request, Response};
+use ballast_rules::{LogLevel, Rule, Transaction, Verdict, run};
+
+use crate::exchange::Exchange;
+use crate::session::Session;
+use crate::view::View;
+
+/// Which messages the rules may see and change.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Stage {
+    /// Before or with the request.
+    Request,
+    /// With the response.
+    Response,
+}
+
+/// Runs the rules of one place over an exchange.
+pub(crate) fn apply(
+    session: &Session,
+    exchange: &mut Exchange,
+    stage: Stage,
+    rules: &[Rule],
+) -> Verdict {
+    if rules.is_empty() {
+        return Verdict::Continue;
+    }
+    let mut space = session.local.take_workspace();
+    let mut hand = Hand {
+        session,
+        exchange,
+        stage,
+    };
+    let verdict = run(rules, &mut hand, &mut space);
+    session.local.give_workspace(space);
+    verdict
+}
+
+/// An exchange in the hand of a rule.
+struct Hand<'a> {
+    session: &'a Session,
+    exchange: &'a mut Exchange,
+    stage: Stage,
+}
+
+impl Transaction for Hand<'_> {
+    fn ask(&self, question: &mut dyn FnMut(&dyn Facts)) {
+        let view = View::new(self.session, self.exchange);
+        match self.stage {
+            Stage::Request => question(&view),
+            Stage::Response => question(&view.of_response()),
+        }
+    }
+
+    fn request_mut(&mut self) -> Option<&mut Request> {
+        self.exchange
+            .has_request
+            .then_some(&mut self.exchange.request)
+    }
+
+    fn response_mut(&mut self) -> Option<&mut Response> {
+        self.exchange
+            .has_response
+            .then_some(&mut self.exchange.response)
+    }
+
+    fn answer_mut(&mut self) -> (&mut Response, &mut Vec<u8>) {
+        (&mut self.exchange.response, &mut self.exchange.answer_body)
+    }
+
+    fn set_var(&mut self, name: &VarName, value: Option<Value<'_>>) {
+        match name.scope {
+            Scope::Sess => self.session.variables.borrow_mut().set(name, value),
+            Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.set(name, value),
+            // The process's variables are set by the configuration and the Runtime API alone.
+            Scope::Proc | Scope::Check => {}
+        }
+    }
+
+    fn capture_request(&mut self, slot: usize, value: &[u8]) {
+        let wanted = &self.session.frontend.model.request_captures;
+        let Some(capture) = wanted.get(slot) else {
+            return;
+        };
+        let kept = value.len().min(capture.value_bytes_max as usize);
+        let slots = &mut self.exchange.captures.request;
+        if slots.len() <= slot {
+            slots.resize_with(wanted.len(), Vec::new);
+        }
+        slots[slot].clear();
+        slots[slot].extend_from_slice(&value[..kept]);
+    }
+
+    fn capture_response(&mut self, slot: usize, value: &[u8]) {
+        let wanted = &self.session.frontend.model.response_captures;
+        let Some(capture) = wanted.get(slot) else {
+            return;
+        };
+        let kept = value.len().min(capture.value_bytes_max as usize);
+        let slots = &mut self.exchange.captures.response;
+        if slots.len() <= slot {
+            slots.resize_with(wanted.len(), Vec::new);
+        }
+        slots[slot].clear();
+        slots[slot].extend_from_slice(&value[..kept]);
+    }
+
+    fn set_log_level(&mut self, level: LogLevel) {
+        self.exchange.log_level = Some(level);
+    }
+
+    fn rewrite_failed(&mut self) {
+        self.session.counters().failed_rewrites.increment();
+        let worker = self.session.local.worker;
+        self.exchange
+            .count(worker, |counters| counters.failed_rewrites.increment());
+    }
+}

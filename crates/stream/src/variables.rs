@@ -1,0 +1,153 @@
+//! Variables that rules set (`set-var`): a few per scope, kept in the memory they grew to.
+
+use ballast_expr::{Scope, Value, VarName};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The variables of one holder: a session, or an exchange.
+#[derive(Debug, Default)]
+pub(crate) struct Variables {
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    name: VarName,
+    content: Content,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    Unset,
+    Bool(bool),
+    Int(i64),
+    Ipv4(Ipv4Addr),
+    Ipv6(Ipv6Addr),
+    Str,
+    Bin,
+    Meth,
+}
+
+/// Bytes that the variables of one holder may take together, names included
+/// (`tune.vars.*-max-size`, unlimited in HAProxy): beyond it a variable is not set.
+const BYTES_MAX: usize = 1 << 20;
+
+impl Variables {
+    /// The value of a variable.
+    pub(crate) fn value(&self, name: &VarName) -> Option<Value<'_>> {
+        let slot = self.slots.iter().find(|slot| slot.name == *name)?;
+        Some(match slot.content {
+            Content::Unset => return None,
+            Content::Bool(flag) => Value::Bool(flag),
+            Content::Int(number) => Value::Int(number),
+            Content::Ipv4(address) => Value::Ipv4(address),
+            Content::Ipv6(address) => Value::Ipv6(address),
+            Content::Str => Value::Str(&slot.bytes),
+            Content::Bin => Value::Bin(&slot.bytes),
+            Content::Meth => Value::Meth(&slot.bytes),
+        })
+    }
+
+    /// Sets a variable, or forgets it. One that would pass the bound is forgotten.
+    pub(crate) fn set(&mut self, name: &VarName, value: Option<Value<'_>>) {
+        let taken: usize = self
+            .slots
+            .iter()
+            .map(|slot| slot.bytes.len() + slot.name.name.len())
+            .sum();
+        let at = match self.slots.iter().position(|slot| slot.name == *name) {
+            Some(at) => at,
+            None => {
+                if value.is_none() {
+                    return;
+                }
+                let slot = Slot {
+                    name: name.clone(),
+                    content: Content::Unset,
+                    bytes: Vec::new(),
+                };
+                self.slots.push(slot);
+                self.slots.len() - 1
+            }
+        };
+        let slot = &mut self.slots[at];
+        slot.bytes.clear();
+        let mut keep = |bytes: &[u8], content| {
+            if taken + bytes.len() > BYTES_MAX {
+                return Content::Unset;
+            }
+            slot.bytes.extend_from_slice(bytes);
+            content
+        };
+        slot.content = match value {
+            None => Content::Unset,
+            Some(Value::Bool(flag)) => Content::Bool(flag),
+            Some(Value::Int(number)) => Content::Int(number),
+            Some(Value::Ipv4(address)) => Content::Ipv4(address),
+            Some(Value::Ipv6(address)) => Content::Ipv6(address),
+            Some(Value::Str(bytes)) => keep(bytes, Content::Str),
+            Some(Value::Bin(bytes)) => keep(bytes, Content::Bin),
+            Some(Value::Meth(bytes)) => keep(bytes, Content::Meth),
+        };
+    }
+
+    /// Forgets every value of a scope and keeps the memory.
+    pub(crate) fn forget(&mut self, scope: Scope) {
+        for slot in self
+            .slots
+            .iter_mut()
+            .filter(|slot| slot.name.scope == scope)
+        {
+            slot.content = Content::Unset;
+        }
+    }
+
+    /// Forgets every value and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        for slot in &mut self.slots {
+            slot.content = Content::Unset;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_set_changed_and_forgotten() {
+        let name = VarName::parse("txn.a").unwrap();
+        let mut variables = Variables::default();
+        assert_eq!(variables.value(&name), None);
+        variables.set(&name, Some(Value::Str(b"x")));
+        assert_eq!(variables.value(&name), Some(Value::Str(b"x")));
+        variables.set(&name, Some(Value::Int(3)));
+        assert_eq!(variables.value(&name), Some(Value::Int(3)));
+        variables.set(&name, None);
+        assert_eq!(variables.value(&name), None);
+    }
+
+    #[test]
+    fn what_passes_the_bound_is_not_kept() {
+        let name = VarName::parse("sess.big").unwrap();
+        let mut variables = Variables::default();
+        variables.set(&name, Some(Value::Bin(&vec![0; BYTES_MAX + 1])));
+        assert_eq!(variables.value(&name), None);
+    }
+
+    #[test]
+    fn scopes_are_forgotten_apart() {
+        let (req, txn) = (
+            VarName::parse("req.a").unwrap(),
+            VarName::parse("txn.a").unwrap(),
+        );
+        let mut variables = Variables::default();
+        variables.set(&req, Some(Value::Bool(true)));
+        variables.set(&txn, Some(Value::Bool(true)));
+        variables.forget(Scope::Req);
+        assert_eq!(
+            (variables.value(&req), variables.value(&txn)),
+            (None, Some(Value::Bool(true)))
+        );
+    }
+}
