@@ -66,6 +66,13 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
         let mut back = draft.back;
         back.common = common;
         back.servers = draft.servers.into_iter().map(|one| one.server).collect();
+        for server in &mut back.servers {
+            if let Some((backend, _)) = &mut server.track
+                && backend.is_empty()
+            {
+                backend.clone_from(&back.common.name);
+            }
+        }
         config.backends.push(back);
     }
 }

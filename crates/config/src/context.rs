@@ -75,6 +75,8 @@ pub(crate) struct Names {
     pub unix_bind: UnixBind,
     /// `default-path`: the directory that relative file names start from.
     pub(crate) base: Option<String>,
+    /// `ssl-server-verify none`.
+    pub(crate) verify_none: bool,
     /// `ca-base` of the global section.
     pub(crate) ca_base: Option<String>,
     /// `crt-base` of the global section.

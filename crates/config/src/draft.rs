@@ -57,7 +57,7 @@ pub(crate) struct ProxyDraft {
     pub balance_span: Option<Span>,
     /// What proxy words need to remember while the section is read.
     pub words: crate::proxy::Words,
-    /// `option splice-*` and other switches that are noted and have no field: nothing to keep.
+    /// Name of the defaults it began with.
     pub defaults_name: Option<String>,
 }
 
@@ -104,8 +104,8 @@ pub(crate) struct ServerDraft {
     pub resolvers: Option<String>,
     /// `ssl` was asked for.
     pub ssl: bool,
-    /// The address could not be resolved.
-    pub unresolved: Option<String>,
+    /// `verify` or `ca-file` was given, or `ssl-server-verify none`.
+    pub verifies: bool,
 }
 
 impl Default for ServerDraft {
@@ -120,7 +120,7 @@ impl Default for ServerDraft {
             track_span: None,
             resolvers: None,
             ssl: false,
-            unresolved: None,
+            verifies: false,
         }
     }
 }
@@ -136,6 +136,8 @@ pub(crate) struct BindDraft {
     pub id: Option<u32>,
     /// `ssl` was asked for.
     pub ssl: bool,
+    /// A certificate was named.
+    pub certificate: bool,
     /// `level` and its kin, which only a command socket honours.
     pub socket: ballast_model::StatsSocket,
 }

@@ -19,6 +19,7 @@ mod global;
 mod keyword;
 mod load;
 mod log_line;
+mod post;
 mod proxy;
 mod render;
 mod section;

@@ -12,7 +12,7 @@ use crate::build::{self, Drafts};
 use crate::context::{Context, Names, Unserved};
 use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
-use crate::{global, proxy, section};
+use crate::{global, post, proxy, section};
 
 /// How a configuration is read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -148,6 +148,7 @@ fn lower(document: &Document, context: &mut Context<'_>) -> Config {
         }
     }
     defaults.finish(context);
+    post::check(&mut drafts, context);
     build::build(drafts, context)
 }
 

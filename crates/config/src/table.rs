@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ballast_syntax::{Diagnostic, Line, Span, Word};
+use ballast_syntax::{Diagnostic, Line, Severity, Span, Word};
 
 use crate::args::{Args, Prefix};
 use crate::context::{Context, suggestion};
@@ -212,7 +212,12 @@ pub(crate) fn perform<C: 'static>(
 ) -> Result<(), Diagnostic> {
     let span = args.keyword_span();
     if let State::Refused { reason, instead } = row.keyword.state {
-        return Err(refusal(row.keyword.word, reason, instead, span));
+        let mut diagnostic = refusal(row.keyword.word, reason, instead, span);
+        if is_dialect(reason) {
+            diagnostic.severity = Severity::Warning;
+            context.unserved(row.keyword.word, "nothing: it was removed", span);
+        }
+        return Err(diagnostic);
     }
     (row.deed)(target, args, context)?;
     match row.keyword.state {
@@ -226,6 +231,12 @@ pub(crate) fn perform<C: 'static>(
         _ => {}
     }
     Ok(())
+}
+
+/// Whether a word was removed after the dialect that is spoken (3.2): older files may hold it, so it
+/// is warned of instead of refused, and only the start is.
+fn is_dialect(reason: &str) -> bool {
+    reason.contains("since HAProxy 3.") || reason.contains("since HAProxy 2.7")
 }
 
 /// The alert about a keyword that is refused.

@@ -22,11 +22,15 @@ pub enum Check {
     },
     /// `option tcp-check`, and the protocol checks that are told in its terms.
     Tcp {
-        /// The rules, in order. Empty: a connection that opens is enough.
+        /// The rules, in order and as written: a `connect` that is not written is not here, and
+        /// steps in messages are counted from the first. Empty: a connection that opens is
+        /// enough.
         rules: Vec<CheckRule>,
         /// The word that asked for it, as statistics and logs name it.
         word: &'static str,
     },
+    /// A check that speaks a little of a protocol.
+    Protocol(ProtocolCheck),
     /// `option external-check`: a program decides.
     External {
         /// `external-check command`.
@@ -36,9 +40,40 @@ pub enum Check {
     },
 }
 
+/// Checks whose question and answer are fixed by a protocol.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ProtocolCheck {
+    /// `option ldap-check`.
+    Ldap,
+    /// `option mysql-check`.
+    Mysql {
+        /// `user`: logs in as this one; only the greeting is read when `None`.
+        user: Option<String>,
+        /// `pre-41`.
+        before_41: bool,
+    },
+    /// `option pgsql-check user <name>`.
+    Pgsql {
+        /// Who is said to log in.
+        user: String,
+    },
+    /// `option redis-check`.
+    Redis,
+    /// `option smtpchk [<hello> <domain>]`.
+    Smtp {
+        /// `EHLO` or `HELO` and the domain; `HELO localhost` when `None`.
+        hello: Option<(String, String)>,
+    },
+    /// `option ssl-hello-chk`.
+    SslHello,
+}
+
 /// One step of a probe.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CheckRule {
+    /// `http-check comment` or `tcp-check comment`: said of a later step that fails and has no
+    /// comment of its own.
+    Comment(String),
     /// `http-check connect` or `tcp-check connect`.
     Connect(CheckConnect),
     /// `tcp-check send*`.

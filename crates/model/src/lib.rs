@@ -16,6 +16,7 @@ mod frontend;
 mod global;
 mod log;
 mod server;
+mod userlist;
 
 pub use address::{Address, Host, Network, PortSpec};
 pub use backend::{
@@ -24,7 +25,7 @@ pub use backend::{
 };
 pub use check::{
     Check, CheckConnect, CheckExpect, CheckPayload, CheckRule, CheckSend, ExpectOutcome,
-    ExpectSubject, HttpCheckSend,
+    ExpectSubject, HttpCheckSend, ProtocolCheck,
 };
 pub use common::{
     Common, ConnectionMode, ErrorPage, ErrorPages, ForwardFor, Forwarded, ForwardedNode, Keepalive,
@@ -40,6 +41,7 @@ pub use server::{
     HashKey, InitAddr, InitState, Observe, OnError, OnMarkedDown, OnMarkedUp, ProxyProtocol,
     Server, ServerChecks, SourceAddress,
 };
+pub use userlist::{ListedUser, Password, Userlist};
 
 /// A whole configuration, ready to be compiled and run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +52,8 @@ pub struct Config {
     pub frontends: Vec<Frontend>,
     /// Every `backend` and the back half of every `listen`, in file order.
     pub backends: Vec<Backend>,
+    /// `userlist` sections.
+    pub userlists: Vec<Userlist>,
 }
 
 impl Config {

@@ -18,8 +18,11 @@ pub struct Server {
     pub guid: Option<String>,
     /// Where the line stands.
     pub origin: Origin,
-    /// Where it is reached.
+    /// Where it is reached. A name that is left could not be resolved at start: the server has no
+    /// address yet and begins in maintenance.
     pub address: Address,
+    /// The host name that `address` was resolved from.
+    pub host_name: Option<String>,
     /// Whether the port follows the client's destination port.
     pub port: PortSpec,
     /// `weight`, 0 to 256; 1 by default.
@@ -89,6 +92,7 @@ impl Server {
             guid: None,
             origin: Origin::default(),
             address,
+            host_name: None,
             port: PortSpec::default(),
             weight: 1,
             backup: false,

@@ -54,6 +54,7 @@ fn line(
         span: args.span(),
         id: None,
         ssl: false,
+        certificate: false,
         socket: StatsSocket {
             bind: Bind::new(Address::Fd(0)),
             level: ballast_model::CliLevel::default(),

@@ -172,7 +172,10 @@ pub(super) const ROWS: &[R] = &[
         B,
         "",
         "makes certificates for unknown names",
-        tls::none,
+        |draft, _, _| {
+            draft.certificate = true;
+            Ok(())
+        },
     )
     .later(AREA),
     R::new(
@@ -240,6 +243,7 @@ pub(super) const ROWS: &[R] = &[
         draft.ssl = true;
         Ok(())
     })
+    .examples("ssl crt a.pem", "")
     .later(AREA),
     R::new(
         "ssl-max-ver",
@@ -293,19 +297,21 @@ fn ca(_: &mut BindDraft, args: &mut Args<'_>, context: &mut Context<'_>) -> Resu
 }
 
 fn crt(
-    _: &mut BindDraft,
+    draft: &mut BindDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
+    draft.certificate = true;
     tls::file(args, context, tls::Base::Crt)
 }
 
 /// A crt-list: its lines are `<certificate> [<words>] <names>...`.
 fn crt_list(
-    _: &mut BindDraft,
+    draft: &mut BindDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
+    draft.certificate = true;
     let word = args.word("a file name")?;
     let bytes = context.read(word.text(), "crt-list", word.span())?;
     for (number, line) in (1..).zip(String::from_utf8_lossy(&bytes).lines()) {

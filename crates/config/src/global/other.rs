@@ -55,7 +55,6 @@ pub(super) const TLS_ROWS: &[R] = rows! { noted(TLS);
     "ssl-provider", "<name>", "a provider of OpenSSL", one, "default";
     "ssl-provider-path", "<path>", "where OpenSSL's providers are", one, "/usr/lib";
     "ssl-security-level", "<number>", "OpenSSL's security level", amount, "2";
-    "ssl-server-verify", "none | required", "whether servers' certificates are verified", one, "required";
     "ssl-skip-self-issued-ca", "", "leaves self-signed authorities out of chains", none, "";
     "jwt.decrypt_alg_list", "<list>", "algorithms of encrypted tokens", one, "dir";
     "jwt.decrypt_enc_list", "<list>", "encodings of encrypted tokens", one, "A128GCM";
@@ -240,6 +239,12 @@ pub(super) const ROWS: &[R] = &[
     R::new("shm-stats-file-max-objects", G, "<number>", "objects in that file", check::amount)
         .examples("shm-stats-file-max-objects 100", "shm-stats-file-max-objects x")
         .later("statistics"),
+    R::new("ssl-server-verify", G, "none | required", "whether servers' certificates are verified", |_, args, context| {
+        context.names.verify_none = args.choice(&[("none", true), ("required", false)])?;
+        args.end()
+    })
+    .examples("ssl-server-verify required", "ssl-server-verify x")
+    .noted(TLS),
     R::new("unsetenv", G, "[<name> ...]", "removes variables", check::any).examples("unsetenv A", ""),
 ];
 

@@ -80,6 +80,7 @@ pub(crate) fn lower(
     let span = header.words_span();
     if section.kind == SectionKind::Program {
         context.report(program::refusal(span));
+        context.unserved(kind, "nothing: it was removed", span);
         return;
     }
     let name = section.name();

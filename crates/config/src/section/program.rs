@@ -37,7 +37,7 @@ pub(super) const ROWS: &[R] = &[
 
 /// What is said of the section; its lines are not looked at.
 pub(super) fn refusal(span: Span) -> Diagnostic {
-    Diagnostic::alert(
+    Diagnostic::warning(
         "refused-keyword",
         "the 'program' section is not supported any more since HAProxy 3.3",
     )

@@ -139,6 +139,7 @@ pub(super) const ROWS: &[R] = &[
         one.ssl = true;
         Ok(())
     })
+    .examples("ssl verify none", "")
     .later(AREA),
     R::new(
         "ssl-max-ver",
@@ -165,7 +166,10 @@ pub(super) const ROWS: &[R] = &[
         S,
         "none | required",
         "whether the server's certificate is verified",
-        |_, args, _| args.choice(&[("none", ()), ("required", ())]),
+        |one, args, _| {
+            one.verifies = true;
+            args.choice(&[("none", ()), ("required", ())])
+        },
     )
     .examples("verify none", "verify always")
     .later(AREA),
@@ -181,10 +185,11 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 fn ca(
-    _: &mut ServerDraft,
+    one: &mut ServerDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
+    one.verifies = true;
     tls::file(args, context, tls::Base::Ca)
 }
 

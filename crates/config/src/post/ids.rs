@@ -1,0 +1,105 @@
+//! Numbers of proxies, binds and servers: given ones are unique, the others are dealt out in order.
+//!
+//! Consistent hashing places servers by their numbers and statistics show all of them, so the
+//! dealing is HAProxy's: one counter that also moves past what has its own number.
+
+use ballast_syntax::{Diagnostic, Severity};
+
+use crate::build::Drafts;
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+
+/// Deals out all numbers.
+pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
+    // HAProxy's own frontend of the command sockets comes first when there is any.
+    let first = 1 + u32::from(!drafts.global.stats_sockets.is_empty());
+    let mut used: Vec<(u32, String)> = Vec::new();
+    for draft in &drafts.proxies {
+        let Some((id, span)) = draft.id else {
+            continue;
+        };
+        if let Some((_, other)) = used.iter().find(|(known, _)| *known == id) {
+            let message = format!(
+                "{} has the same numerical ID (uuid) {id} as {other}.",
+                draft.title()
+            );
+            context.report(Diagnostic::alert("duplicate-id", message).at(span));
+        }
+        used.push((id, draft.title()));
+    }
+    let taken: Vec<u32> = used.iter().map(|(id, _)| *id).collect();
+    let mut dealer = Dealer { next: first, taken };
+    for draft in &mut drafts.proxies {
+        draft.common.id = dealer.deal(draft.id.map(|(id, _)| id));
+        binds(draft, context);
+        servers(draft, context);
+    }
+}
+
+fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let title = draft.title();
+    let mut taken: Vec<u32> = Vec::new();
+    for bind in &draft.binds {
+        let Some(id) = bind.id else {
+            continue;
+        };
+        if taken.contains(&id) {
+            let message = format!("{title} : 'bind' : custom id {id} already used");
+            context.report(Diagnostic::alert("duplicate-id", message).at(bind.span));
+        }
+        taken.push(id);
+    }
+    let mut dealer = Dealer { next: 1, taken };
+    for bind in &mut draft.binds {
+        bind.bind.id = dealer.deal(bind.id);
+    }
+}
+
+fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let mut taken: Vec<(u32, usize)> = Vec::new();
+    for (at, one) in draft.servers.iter().enumerate() {
+        let id = one.server.id;
+        if id == 0 {
+            continue;
+        }
+        if let Some((_, other)) = taken.iter().find(|(known, _)| *known == id) {
+            let other = &draft.servers[*other];
+            let place = other
+                .span
+                .map_or_else(String::new, |span| context.place(span));
+            let message = format!(
+                "'server {}/{}' : 'id' : custom id {id} already used at {place} ('server {}').",
+                draft.name, one.server.name, other.server.name
+            );
+            let span = one.id_span.or(one.span);
+            super::say(context, Severity::Alert, "duplicate-id", message, span);
+        }
+        taken.push((id, at));
+    }
+    let taken = taken.into_iter().map(|(id, _)| id).collect();
+    let mut dealer = Dealer { next: 1, taken };
+    for one in &mut draft.servers {
+        let given = (one.server.id > 0).then_some(one.server.id);
+        one.server.id = dealer.deal(given);
+    }
+}
+
+/// Hands out the next free number.
+struct Dealer {
+    next: u32,
+    taken: Vec<u32>,
+}
+
+impl Dealer {
+    /// The given number, or the next one nobody has.
+    fn deal(&mut self, given: Option<u32>) -> u32 {
+        let id = given.unwrap_or_else(|| {
+            while self.taken.contains(&self.next) {
+                self.next = self.next.saturating_add(1);
+            }
+            self.next
+        });
+        self.next = self.next.saturating_add(1);
+        id
+    }
+}

@@ -1,0 +1,98 @@
+//! What only the whole configuration can tell: names that lead nowhere, modes that do not fit,
+//! what was forgotten. The wording is HAProxy's where it has one.
+
+mod ids;
+mod modes;
+mod names;
+mod servers;
+
+use ballast_syntax::{Diagnostic, Severity, Span};
+
+use crate::build::Drafts;
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+
+/// Checks everything and settles what depends on other sections: numbers, addresses of names, what
+/// falls back because of the mode.
+pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
+    for draft in &mut drafts.proxies {
+        servers::expand(draft);
+    }
+    ids::assign(drafts, context);
+    names::check(drafts, context);
+    for draft in &mut drafts.proxies {
+        modes::check(draft, context);
+        servers::check(draft, context);
+        forgotten(draft, context);
+    }
+    servers::tracks(drafts, context);
+}
+
+/// What a proxy cannot well do without.
+fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
+    if draft.common.disabled {
+        return;
+    }
+    let title = draft.title();
+    if draft.is_front() && draft.binds.is_empty() && draft.servers.is_empty() {
+        let message = format!(
+            "{title} has no 'bind' directive. Please declare it as a backend if this was intended."
+        );
+        say(context, Severity::Warning, "no-bind", message, draft.span);
+    }
+    let mut missing = Vec::new();
+    if draft.is_front() && !draft.binds.is_empty() && draft.front.timeouts.client.is_none() {
+        missing.push("'timeout client'");
+    }
+    if draft.is_back() && !draft.servers.is_empty() {
+        let timeouts = &draft.back.timeouts;
+        if timeouts.connect.is_none() {
+            missing.push("'timeout connect'");
+        }
+        if timeouts.server.is_none() {
+            missing.push("'timeout server'");
+        }
+    }
+    if !missing.is_empty() {
+        let message = format!("missing timeouts for {title}.");
+        let mut diagnostic = Diagnostic::warning("missing-timeouts", message)
+            .note("without them a silent peer holds its connection for ever")
+            .help(format!("set {}", missing.join(", ")));
+        diagnostic.span = draft.span;
+        context.report(diagnostic);
+    }
+    if draft.is_back() && draft.front.default_backend.is_some() && !draft.servers.is_empty() {
+        let message =
+            format!("'default_backend' of {title} takes all traffic away from its own servers");
+        say(
+            context,
+            Severity::Diag,
+            "unused-servers",
+            message,
+            draft.default_backend_span,
+        );
+    }
+    for bind in &draft.binds {
+        if bind.ssl && !bind.certificate {
+            let message = format!("{title} : no SSL certificate specified for a 'bind' with 'ssl'");
+            let mut diagnostic = Diagnostic::alert("missing-certificate", message)
+                .at(bind.span)
+                .help("add: crt <file>");
+            diagnostic.span = Some(bind.span);
+            context.report(diagnostic);
+        }
+    }
+}
+
+/// Reports a message at a place that may be unknown.
+pub(super) fn say(
+    context: &mut Context<'_>,
+    severity: Severity,
+    code: &'static str,
+    message: String,
+    span: Option<Span>,
+) {
+    let mut diagnostic = Diagnostic::new(severity, code, message);
+    diagnostic.span = span;
+    context.report(diagnostic);
+}

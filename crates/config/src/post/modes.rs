@@ -1,0 +1,105 @@
+//! What a proxy asks for and its mode cannot give.
+
+use ballast_expr::{LogFormat, TCP_LOG_FORMAT, Usage};
+use ballast_model::{Balance, Mode};
+use ballast_syntax::{Diagnostic, Severity};
+
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+
+/// Checks a proxy and takes away what its mode cannot give.
+pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    match draft.common.mode {
+        Mode::Http => return,
+        Mode::Tcp => {}
+        Mode::Log | Mode::Spop => {
+            if let Some(span) = draft.span {
+                let word = format!("mode {}", draft.common.mode.word());
+                context.unserved(&word, "log backends and SPOE", span);
+            }
+        }
+    }
+    log_format(draft, context);
+    balance(draft, context);
+    cookies(draft, context);
+    let title = draft.title();
+    let mut said: Vec<&str> = Vec::new();
+    for (word, span) in &draft.http_words {
+        // The format of logs, cookies and hashes have messages of their own.
+        let is_told = word.starts_with("option http") && word.ends_with("log");
+        if is_told || *word == "cookie" || said.contains(word) {
+            continue;
+        }
+        said.push(word);
+        let message = match *word {
+            "http-request" | "http-response" | "http-after-response" => {
+                format!("'{word}' rules ignored for {title} as they require HTTP mode.")
+            }
+            _ => format!("'{word}' ignored for {title} as it requires HTTP mode."),
+        };
+        let diagnostic = Diagnostic::warning("needs-http", message)
+            .at(*span)
+            .help("set 'mode http' in the section or in its defaults");
+        context.report(diagnostic);
+    }
+}
+
+fn log_format(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    let Some((word, span)) = draft.log_word else {
+        return;
+    };
+    if !draft.is_front() || !matches!(word, "option httplog" | "option httpslog") {
+        return;
+    }
+    draft.front.log.format = LogFormat::parse(TCP_LOG_FORMAT, Usage::Log).ok();
+    let message = format!(
+        "'{word}' not usable with {} (needs 'mode http'). Falling back to 'option tcplog'.",
+        draft.title()
+    );
+    let mut diagnostic = Diagnostic::warning("needs-http", message)
+        .help("write 'option tcplog', or set 'mode http'");
+    diagnostic.span = span.or(draft.span);
+    context.report(diagnostic);
+}
+
+fn balance(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    if !draft.is_back() {
+        return;
+    }
+    let word = match draft.back.balance {
+        Balance::Uri(_) | Balance::UrlParam { .. } | Balance::Header { .. } => {
+            draft.back.balance.word()
+        }
+        _ => return,
+    };
+    draft.back.balance = Balance::RoundRobin;
+    let message = format!(
+        "'balance {word}' : Layer 7 hash not possible for {} (needs 'mode http'). Falling back to \
+         round robin.",
+        draft.title()
+    );
+    let span = draft.balance_span.or(draft.span);
+    super::say(context, Severity::Warning, "needs-http", message, span);
+}
+
+fn cookies(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    if !draft.is_back() {
+        return;
+    }
+    let title = draft.title();
+    if draft.back.cookie.take().is_some() {
+        let message = format!("cookie will be ignored for {title} (needs 'mode http').");
+        let own = draft.http_words.iter().find(|(word, _)| *word == "cookie");
+        let span = own.map(|(_, span)| *span).or(draft.span);
+        super::say(context, Severity::Warning, "needs-http", message, span);
+    }
+    for one in &mut draft.servers {
+        if one.server.cookie.take().is_some() {
+            let message = format!(
+                "{title} : ignoring cookie for server '{}' as HTTP mode is disabled.",
+                one.server.name
+            );
+            super::say(context, Severity::Warning, "needs-http", message, one.span);
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Names that must lead somewhere: backends, servers, sections, user lists.
+
+use std::collections::BTreeSet;
+
+use ballast_expr::{Reference, nearest};
+use ballast_model::{Mode, RouteTarget, UseServerTarget};
+use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
+
+use crate::build::Drafts;
+use crate::context::Context;
+use crate::draft::ProxyDraft;
+
+/// Checks every name that was used.
+pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
+    let mut routed = BTreeSet::new();
+    for draft in &drafts.proxies {
+        routes(drafts, draft, &mut routed, context);
+        use_servers(draft, context);
+        references(drafts, draft, context);
+    }
+    unused(drafts, &routed, context);
+    sections(drafts, context);
+}
+
+fn back<'d>(drafts: &'d Drafts, name: &str) -> Option<&'d ProxyDraft> {
+    let mut all = drafts.proxies.iter();
+    all.find(|draft| draft.is_back() && draft.name == name)
+}
+
+fn back_names(drafts: &Drafts) -> impl Iterator<Item = &str> {
+    let backs = drafts.proxies.iter().filter(|draft| draft.is_back());
+    backs.map(|draft| draft.name.as_str())
+}
+
+fn routes(
+    drafts: &Drafts,
+    draft: &ProxyDraft,
+    routed: &mut BTreeSet<String>,
+    context: &mut Context<'_>,
+) {
+    if !draft.is_front() {
+        return;
+    }
+    let fixed = draft.front.routes.iter().enumerate();
+    let fixed = fixed.filter_map(|(at, route)| match &route.target {
+        RouteTarget::Static(name) => Some((
+            name.as_str(),
+            "use_backend",
+            draft.route_spans.get(at).copied(),
+        )),
+        RouteTarget::Dynamic(_) => None,
+    });
+    let is_dynamic = |route: &ballast_model::Route| matches!(route.target, RouteTarget::Dynamic(_));
+    if draft.front.routes.iter().any(is_dynamic) {
+        routed.insert("*".to_owned());
+    }
+    let default = draft.front.default_backend.as_deref();
+    let default = default.map(|name| (name, "default_backend", draft.default_backend_span));
+    for (name, word, span) in fixed.chain(default) {
+        routed.insert(name.to_owned());
+        let Some(target) = back(drafts, name) else {
+            let message = format!(
+                "Proxy '{}': unable to find required {word}: '{name}'.",
+                draft.name
+            );
+            unknown(
+                context,
+                "unknown-backend",
+                message,
+                span,
+                name,
+                back_names(drafts),
+            );
+            continue;
+        };
+        let (front_mode, back_mode) = (draft.common.mode, target.common.mode);
+        if front_mode == back_mode {
+            continue;
+        }
+        let rule = if word == "use_backend" {
+            "in a 'use_backend' rule"
+        } else {
+            "as the default backend"
+        };
+        if front_mode == Mode::Tcp && back_mode == Mode::Http {
+            if let Some(span) = span {
+                let word = "http backend behind a tcp frontend";
+                context.unserved(word, "changes of the protocol", span);
+            }
+            continue;
+        }
+        let message = format!(
+            "{} {} tries to use incompatible {} {} {rule} (see 'mode').",
+            front_mode.word(),
+            draft.title(),
+            back_mode.word(),
+            target.title(),
+        );
+        super::say(context, Severity::Alert, "mode-mismatch", message, span);
+    }
+}
+
+fn use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
+    if !draft.is_back() {
+        return;
+    }
+    for (at, rule) in draft.back.use_servers.iter().enumerate() {
+        let UseServerTarget::Static(name) = &rule.target else {
+            continue;
+        };
+        if draft.servers.iter().any(|one| one.server.name == *name) {
+            continue;
+        }
+        let message = format!(
+            "{} : unable to find server '{name}' referenced in a 'use-server' rule.",
+            draft.title()
+        );
+        let span = draft.use_server_spans.get(at).copied();
+        let names = draft.servers.iter().map(|one| one.server.name.as_str());
+        unknown(context, "unknown-server", message, span, name, names);
+    }
+}
+
+/// What expressions name.
+fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
+    let title = draft.title();
+    for (reference, span) in &draft.words.references {
+        let span = Some(*span);
+        match reference {
+            Reference::Backend(name) if !name.is_empty() && back(drafts, name).is_none() => {
+                let message = format!(
+                    "unable to find backend '{name}' referenced in an expression of {title}."
+                );
+                unknown(
+                    context,
+                    "unknown-backend",
+                    message,
+                    span,
+                    name,
+                    back_names(drafts),
+                );
+            }
+            Reference::Frontend(name) if !name.is_empty() => {
+                let fronts = drafts.proxies.iter().filter(|one| one.is_front());
+                let names: Vec<&str> = fronts.map(|one| one.name.as_str()).collect();
+                if !names.contains(&name.as_str()) {
+                    let message = format!(
+                        "unable to find frontend '{name}' referenced in an expression of {title}."
+                    );
+                    unknown(context, "unknown-frontend", message, span, name, names);
+                }
+            }
+            Reference::Server { backend, server } => {
+                let owner = match backend {
+                    Some(name) => back(drafts, name),
+                    None => draft.is_back().then_some(draft),
+                };
+                let known = owner.is_some_and(|owner| {
+                    owner.servers.iter().any(|one| one.server.name == *server)
+                });
+                if !known {
+                    let path = match backend {
+                        Some(backend) => format!("{backend}/{server}"),
+                        None => server.clone(),
+                    };
+                    let message = format!(
+                        "unable to find server '{path}' referenced in an expression of {title}."
+                    );
+                    super::say(context, Severity::Alert, "unknown-server", message, span);
+                }
+            }
+            Reference::Table(name) if !name.is_empty() => {
+                let is_proxy = drafts.proxies.iter().any(|one| one.name == *name);
+                let is_peer = name.split_once('/').is_some_and(|(section, _)| {
+                    context.names.declares(SectionKind::Peers, section)
+                });
+                if !is_proxy && !is_peer {
+                    let message = format!(
+                        "Proxy '{}': unable to find stick-table '{name}'.",
+                        draft.name
+                    );
+                    let names = drafts.proxies.iter().map(|one| one.name.as_str());
+                    unknown(context, "unknown-table", message, span, name, names);
+                }
+            }
+            Reference::Userlist(name) if !context.names.declares(SectionKind::Userlist, name) => {
+                let message = format!("unable to find userlist '{name}' referenced in {title}.");
+                let sections = context.names.sections.clone();
+                let lists = sections.iter().filter(|one| one.0 == SectionKind::Userlist);
+                let names = lists.map(|one| one.1.as_str());
+                unknown(context, "unknown-userlist", message, span, name, names);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Sections that keywords name.
+fn sections(drafts: &Drafts, context: &mut Context<'_>) {
+    let uses = std::mem::take(&mut context.names.uses);
+    let declared = context.names.sections.clone();
+    for (kind, name, keyword, span) in uses {
+        // HAProxy makes a resolvers section of this name by itself.
+        let is_builtin = kind == SectionKind::Resolvers && name == "default";
+        let is_known = is_builtin
+            || context.names.declares(kind, &name)
+            || (kind == SectionKind::Backend && back(drafts, &name).is_some());
+        if is_known {
+            continue;
+        }
+        let message = format!("'{keyword}' : unable to find {} '{name}'", kind.word());
+        let names = declared.iter().filter(|one| one.0 == kind);
+        let names = names.map(|one| one.1.as_str());
+        unknown(
+            context,
+            "unknown-section",
+            message,
+            Some(span),
+            &name,
+            names,
+        );
+    }
+}
+
+/// A remark about backends nobody routes to.
+fn unused(drafts: &Drafts, routed: &BTreeSet<String>, context: &mut Context<'_>) {
+    if routed.contains("*") {
+        return;
+    }
+    for draft in &drafts.proxies {
+        if draft.kind == SectionKind::Backend
+            && !draft.servers.is_empty()
+            && !routed.contains(&draft.name)
+        {
+            let message = format!("{} is named by no frontend", draft.title());
+            super::say(
+                context,
+                Severity::Diag,
+                "unused-backend",
+                message,
+                draft.span,
+            );
+        }
+    }
+}
+
+fn unknown<'a>(
+    context: &mut Context<'_>,
+    code: &'static str,
+    message: String,
+    span: Option<Span>,
+    name: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) {
+    let mut diagnostic = Diagnostic::alert(code, message);
+    diagnostic.span = span;
+    if let Some(hint) = nearest(name, names) {
+        diagnostic.help = Some(format!("did you mean '{hint}'?"));
+    }
+    context.report(diagnostic);
+}

@@ -1,0 +1,261 @@
+//! Servers: templates, names, addresses, checks, who follows whom.
+
+use std::collections::HashMap;
+
+use ballast_model::{Address, Check, CheckRule};
+use ballast_syntax::{Diagnostic, Severity};
+
+use crate::build::Drafts;
+use crate::context::Context;
+use crate::draft::{ProxyDraft, ServerDraft};
+
+/// Makes the servers of each template.
+pub(super) fn expand(draft: &mut ProxyDraft) {
+    if draft.servers.iter().all(|one| one.template.is_none()) {
+        return;
+    }
+    let mut servers = Vec::with_capacity(draft.servers.len());
+    for one in std::mem::take(&mut draft.servers) {
+        let Some((first, last)) = one.template else {
+            servers.push(one);
+            continue;
+        };
+        for number in first..=last {
+            let mut copy = one.clone();
+            copy.server.name = format!("{}{number}", one.server.name);
+            if one.server.id > 0 {
+                copy.server.id = one.server.id.saturating_add(number - first);
+            }
+            servers.push(copy);
+        }
+    }
+    draft.servers = servers;
+}
+
+/// Checks the servers of a proxy and resolves their names.
+pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    if !draft.is_back() {
+        return;
+    }
+    twins(draft, context);
+    let title = draft.title();
+    let check_port = connects_to_port(&draft.back.check);
+    let mut servers = std::mem::take(&mut draft.servers);
+    let mut failed: HashMap<String, String> = HashMap::new();
+    for one in &mut servers {
+        resolve(one, &title, &mut failed, context);
+        ports(one, &title, check_port, context);
+        checks(one, &title, context);
+        if one.server.source.is_none() {
+            one.server.source.clone_from(&draft.back.source);
+        }
+    }
+    draft.servers = servers;
+}
+
+/// Two servers of one name, or of one cookie.
+fn twins(draft: &ProxyDraft, context: &mut Context<'_>) {
+    let mut names: HashMap<&str, &ServerDraft> = HashMap::new();
+    let mut cookies: HashMap<&str, &ServerDraft> = HashMap::new();
+    for one in &draft.servers {
+        let name = one.server.name.as_str();
+        if let Some(other) = names.get(name) {
+            let line = other
+                .span
+                .map_or_else(String::new, |span| context.place(span));
+            let message = format!(
+                "{}, another server named '{name}' was already defined at {line}, please use \
+                 distinct names.",
+                draft.title()
+            );
+            super::say(
+                context,
+                Severity::Alert,
+                "duplicate-name",
+                message,
+                one.span,
+            );
+        } else {
+            names.insert(name, one);
+        }
+        let Some(cookie) = &one.server.cookie else {
+            continue;
+        };
+        if one.template.is_some() {
+            continue;
+        }
+        if let Some(other) = cookies.insert(cookie, one) {
+            let message = format!(
+                "{} : servers '{}' and '{name}' have the same cookie '{cookie}'",
+                draft.title(),
+                other.server.name
+            );
+            super::say(
+                context,
+                Severity::Warning,
+                "duplicate-cookie",
+                message,
+                one.span,
+            );
+        }
+    }
+}
+
+/// Replaces a host name by its address. A name that failed once is not asked for again.
+fn resolve(
+    one: &mut ServerDraft,
+    title: &str,
+    failed: &mut HashMap<String, String>,
+    context: &mut Context<'_>,
+) {
+    let Address::Name { host, .. } = &one.server.address else {
+        return;
+    };
+    let host = host.clone();
+    one.server.host_name = Some(host.clone());
+    let result = match failed.get(&host) {
+        Some(error) if one.server.init_addr.is_empty() => Err(error.clone()),
+        _ => crate::server::resolve(one, context),
+    };
+    match result {
+        Ok(Some(address)) => one.server.address = address,
+        // It starts without address, until somebody gives it one.
+        Ok(None) => {}
+        Err(error) => {
+            failed.insert(host, error.clone());
+            let message = format!("{title} : 'server {}' : {error}.", one.server.name);
+            let mut diagnostic = Diagnostic::alert("unresolved-name", message)
+                .help("'init-addr last,libc,none' lets the server start without an address");
+            diagnostic.span = one.address_span.or(one.span);
+            context.report(diagnostic);
+        }
+    }
+}
+
+/// Whether the checks of the backend bring their own port.
+fn connects_to_port(check: &Check) -> bool {
+    let (Check::Http { rules, .. } | Check::Tcp { rules, .. }) = check else {
+        return false;
+    };
+    let first = rules.iter().find_map(|rule| match rule {
+        CheckRule::Connect(connect) => Some(connect.port.is_some()),
+        _ => None,
+    });
+    first.unwrap_or(false)
+}
+
+/// A checked server must have a port to be checked on.
+fn ports(one: &ServerDraft, title: &str, check_port: bool, context: &mut Context<'_>) {
+    let checks = &one.server.checks;
+    let is_inet = matches!(one.server.address, Address::Inet(_) | Address::Name { .. });
+    if !checks.enabled || !is_inet || one.has_port || checks.port.is_some() || check_port {
+        return;
+    }
+    let message = format!(
+        "{title}: server '{}' has neither service port nor check port nor tcp_check rule 'connect' \
+         with port information.",
+        one.server.name
+    );
+    let mut diagnostic = Diagnostic::alert("missing-port", message)
+        .help("give the server a port, or the check one with 'port <port>'");
+    diagnostic.span = one.address_span.or(one.span);
+    context.report(diagnostic);
+}
+
+/// Words of checks that do not fit together.
+fn checks(one: &ServerDraft, title: &str, context: &mut Context<'_>) {
+    let checks = &one.server.checks;
+    let name = &one.server.name;
+    if checks.agent_enabled && checks.agent_port.is_none() {
+        let message = format!(
+            "{title} : 'server {name}' : 'agent-port' is missing. Agent check is disabled."
+        );
+        super::say(
+            context,
+            Severity::Warning,
+            "missing-port",
+            message,
+            one.span,
+        );
+    }
+    if checks.enabled && one.server.track.is_some() {
+        let message = format!(
+            "{title} : 'server {name}' : 'check' and 'track' are incompatible: a server follows \
+             another or is probed"
+        );
+        super::say(
+            context,
+            Severity::Alert,
+            "bad-value",
+            message,
+            one.track_span,
+        );
+    }
+    let (max, min) = (
+        one.server.connection_count_max,
+        one.server.connection_count_min,
+    );
+    if max > 0 && min > max {
+        let message =
+            format!("{title} : 'server {name}' : minconn {min} is higher than maxconn {max}");
+        super::say(context, Severity::Warning, "bad-value", message, one.span);
+    }
+    if one.ssl && !one.verifies && !context.names.verify_none {
+        let message = format!(
+            "{title} : 'server {name}' : verify is enabled by default but no CA file specified"
+        );
+        let mut diagnostic = Diagnostic::warning("missing-ca-file", message).help(
+            "add 'ca-file <file>' (or '@system-ca'), or 'verify none' where the network is trusted",
+        );
+        diagnostic.span = one.span;
+        context.report(diagnostic);
+    }
+}
+
+/// Servers that follow others: the others exist, are probed and do not follow in a circle.
+pub(super) fn tracks(drafts: &Drafts, context: &mut Context<'_>) {
+    for draft in drafts.proxies.iter().filter(|draft| draft.is_back()) {
+        for one in &draft.servers {
+            if let Err(message) = track(drafts, draft, one) {
+                let message = format!("'server {}/{}' : {message}", draft.name, one.server.name);
+                let span = one.track_span.or(one.span);
+                super::say(context, Severity::Alert, "bad-track", message, span);
+            }
+        }
+    }
+}
+
+fn track(drafts: &Drafts, draft: &ProxyDraft, one: &ServerDraft) -> Result<(), String> {
+    let mut path = vec![(draft.name.as_str(), one.server.name.as_str())];
+    let (mut owner, mut current) = (draft, one);
+    while let Some((backend, server)) = &current.server.track {
+        if !backend.is_empty() {
+            let mut all = drafts.proxies.iter();
+            owner = all
+                .find(|one| one.is_back() && one.name == *backend)
+                .ok_or_else(|| {
+                    format!("unable to find required proxy '{backend}' for tracking.")
+                })?;
+        }
+        let mut all = owner.servers.iter();
+        current = all
+            .find(|one| one.server.name == *server)
+            .ok_or_else(|| format!("unable to find required server '{server}' for tracking."))?;
+        let step = (owner.name.as_str(), current.server.name.as_str());
+        if path.contains(&step) {
+            return Err(format!(
+                "unable to track '{}/{}': it leads back here.",
+                step.0, step.1
+            ));
+        }
+        path.push(step);
+    }
+    let checks = &current.server.checks;
+    if path.len() > 1 && !checks.enabled && !checks.agent_enabled {
+        return Err(format!(
+            "unable to use {}/{} for tracking as it does not have any check nor agent enabled.",
+            owner.name, current.server.name
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! Real configurations, judged as HAProxy 2.6 judged them with stand-ins for what is missing.
+//!
+//! The files are not part of the project; without them the test says so and passes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ballast_config::{Loaded, Nothing, Options, Stub, load};
+use ballast_syntax::Severity;
+
+/// Where the files are when they are there, beside the checkout.
+fn corpus() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
+    if path.join("INDEX.tsv").is_file() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: no corpus at {}", path.display());
+    None
+}
+
+/// A row of the index: the file's number, whether HAProxy 2.6 accepted it, and its first error.
+struct Row {
+    number: String,
+    is_accepted: bool,
+    error: String,
+}
+
+fn rows(corpus: &Path) -> Vec<Row> {
+    let index = fs::read_to_string(corpus.join("INDEX.tsv")).unwrap();
+    let rows = index.lines().skip(1).map(|line| {
+        let columns: Vec<&str> = line.split('\t').collect();
+        Row {
+            number: columns[0].to_owned(),
+            is_accepted: columns[5] == "ok",
+            error: columns[7].to_owned(),
+        }
+    });
+    rows.collect()
+}
+
+fn judge(path: &Path) -> Loaded {
+    let bytes = fs::read(path).unwrap();
+    let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    load(vec![(name, bytes)], &Stub(Nothing), Options::default())
+}
+
+fn said(loaded: &Loaded, least: Severity) -> Vec<String> {
+    loaded
+        .diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.severity >= least)
+        .map(|diagnostic| {
+            let line = diagnostic
+                .span
+                .map_or(0, |span| loaded.sources.locate(span).line);
+            format!("{line}: {}", diagnostic.message)
+        })
+        .collect()
+}
+
+#[test]
+fn files_are_judged_as_haproxy_judges_them() {
+    let Some(corpus) = corpus() else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    let mut refused = Vec::new();
+    let rows = rows(&corpus);
+    for row in &rows {
+        let loaded = judge(&corpus.join(format!("{}.cfg", row.number)));
+        let alerts = said(&loaded, Severity::Alert);
+        let warnings = said(&loaded, Severity::Warning);
+        if row.is_accepted && !alerts.is_empty() {
+            wrong.push(format!("{} is accepted by HAProxy: {alerts:#?}", row.number));
+        }
+        if !row.is_accepted {
+            let first = warnings.first().map_or("", String::as_str);
+            refused.push(format!("{}\n   HAProxy: {}\n   here:    {first}", row.number, row.error));
+            // These two are fine in newer versions: a fetch that came later.
+            let is_cured = row.error.contains("unknown fetch method");
+            // And this one is about ciphers, which are judged when TLS is served.
+            let is_tls = row.error.contains("unable to set SSL cipher list");
+            if warnings.is_empty() && !is_cured && !is_tls {
+                wrong.push(format!("{} is refused by HAProxy: {}", row.number, row.error));
+            }
+        }
+    }
+    eprintln!("{} files, {} refused by HAProxy:\n{}", rows.len(), refused.len(), refused.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
