@@ -9,7 +9,7 @@ use ballast_expr::{Condition, LogFormat};
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
-use crate::{Gauge, Rate, Server, Waiting, limits};
+use crate::{Belief, Gauge, Rate, Server, Waiting, limits};
 
 /// A backend of one generation.
 #[derive(Debug)]
@@ -150,16 +150,52 @@ impl Backend {
         });
     }
 
-    /// How many servers may be chosen: active ones and backups.
+    /// Takes over what a server's health says now ([`ServerState::health`]
+    /// (crate::ServerState::health)): its use, its weight, its slow start. True when it went up
+    /// or down by this.
+    pub fn settle_health(&self, server: usize) -> bool {
+        let Some(known) = self.servers.get(server) else {
+            return false;
+        };
+        let belief = Belief::of(&known.state.health());
+        let weighed = known.state.weight() != belief.weight
+            || known.state.throttle_percent() != belief.throttle_percent;
+        if weighed {
+            self.weigh_server(server, belief.weight, belief.throttle_percent);
+        }
+        self.settle_server(server, belief.usable, belief.draining)
+    }
+
+    /// How many servers may be chosen: active ones and backups, those of weight 0 apart.
     pub fn usable_servers(&self) -> (usize, usize) {
         let usable = |backup| {
             self.servers
                 .iter()
                 .filter(|server| server.model.backup == backup)
-                .filter(|server| server.state.is_usable() && !server.state.is_draining())
+                .filter(|server| server.is_choosable())
                 .count()
         };
         (usable(false), usable(true))
+    }
+
+    /// Whether a server serves those who wait for any: it is one that the balancing could
+    /// choose now.
+    pub fn serves_any(&self, server: usize) -> bool {
+        let Some(known) = self
+            .servers
+            .get(server)
+            .filter(|known| known.is_choosable())
+        else {
+            return false;
+        };
+        if !known.model.backup {
+            return true;
+        }
+        if self.usable_servers().0 > 0 {
+            return false;
+        }
+        let is_first = |known: &Arc<Server>| known.model.backup && known.is_choosable();
+        self.model.options.all_backups || self.servers.iter().position(is_first) == Some(server)
     }
 
     /// How many exchanges a server may carry now; 0 is no limit.
@@ -167,8 +203,9 @@ impl Backend {
         let Some(known) = self.servers.get(server) else {
             return 0;
         };
-        limits::server_limit(
-            &known.model,
+        let max = known.state.connection_count_max(&known.model);
+        limits::limit_within(
+            (known.model.connection_count_min, max),
             self.state.sessions.now(),
             self.full_connections,
             known.state.throttle_percent(),
@@ -239,6 +276,18 @@ pub struct BackendState {
     pub times_down: AtomicU32,
     /// Who waits, in the order they came.
     pub waiting: Mutex<Waiting>,
+    standing: Mutex<Standing>,
+}
+
+/// Whether a backend has a server to choose, and since when.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Standing {
+    /// It lost its last server and has none yet.
+    pub is_down: bool,
+    /// When that last changed, in milliseconds since the process began (`lastchg`).
+    pub changed_ms: u64,
+    /// How long it was down, in milliseconds, without the current time down (`downtime`).
+    pub down_ms: u64,
 }
 
 impl BackendState {
@@ -254,7 +303,40 @@ impl BackendState {
             last_session_ms: AtomicU64::new(0),
             times_down: AtomicU32::new(0),
             waiting: Mutex::default(),
+            standing: Mutex::default(),
         }
+    }
+
+    /// Whether it has a server to choose, and since when.
+    pub fn standing(&self) -> Standing {
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes, before anything was served, that there is no server to choose. Not counted: none
+    /// was lost.
+    pub fn start_down(&self, now_ms: u64) {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !standing.is_down {
+            (standing.is_down, standing.changed_ms) = (true, now_ms);
+        }
+    }
+
+    /// Notes whether any server may be chosen; true when the last one was lost by this, which
+    /// is counted.
+    pub fn stand(&self, has_server: bool, now_ms: u64) -> bool {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        if standing.is_down != has_server {
+            return false;
+        }
+        if standing.is_down {
+            standing.down_ms += now_ms.saturating_sub(standing.changed_ms);
+        }
+        standing.is_down = !has_server;
+        standing.changed_ms = now_ms;
+        if standing.is_down {
+            self.count_down();
+        }
+        standing.is_down
     }
 
     /// Notes that the last server was lost.

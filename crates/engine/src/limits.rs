@@ -39,11 +39,20 @@ pub fn server_limit(
     full_connections: u32,
     throttle_percent: u32,
 ) -> u32 {
-    let max = server.connection_count_max;
+    let range = (server.connection_count_min, server.connection_count_max);
+    limit_within(range, backend_sessions, full_connections, throttle_percent)
+}
+
+/// As [`server_limit`], from `minconn` and a `maxconn` that may have been changed since.
+pub(crate) fn limit_within(
+    (min, max): (u32, u32),
+    backend_sessions: u32,
+    full_connections: u32,
+    throttle_percent: u32,
+) -> u32 {
     if max == 0 {
         return 0;
     }
-    let min = server.connection_count_min;
     let limit = if min >= max || min == 0 || backend_sessions >= full_connections {
         max
     } else {

@@ -1,13 +1,15 @@
 //! A server that runs: its configuration, and the state that outlives it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use ballast_health::{Health, Settings};
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
+use crate::kick::{Eviction, Kick, Kicked};
 use crate::{Gauge, Rate};
 
 /// A server of one generation.
@@ -25,6 +27,11 @@ impl Server {
     /// Name in its backend.
     pub fn name(&self) -> &str {
         &self.model.name
+    }
+
+    /// Whether the balancing may choose it.
+    pub fn is_choosable(&self) -> bool {
+        self.state.is_usable() && !self.state.is_draining() && self.state.weight() > 0
     }
 }
 
@@ -50,8 +57,15 @@ pub struct ServerState {
     draining: AtomicBool,
     weight: AtomicU32,
     throttle_percent: AtomicU32,
-    changed: std::sync::Mutex<Instant>,
+    changed: Mutex<Instant>,
+    health: Mutex<Health>,
+    kick: Kick,
+    /// [`AS_WRITTEN`] where nobody set another.
+    connection_count_max: AtomicU32,
 }
+
+/// No other limit than the configuration's was set.
+const AS_WRITTEN: u32 = u32::MAX;
 
 /// Where a server is reached now.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +90,10 @@ impl ServerState {
             draining: AtomicBool::new(false),
             weight: AtomicU32::new(1),
             throttle_percent: AtomicU32::new(100),
-            changed: std::sync::Mutex::new(Instant::now()),
+            changed: Mutex::new(Instant::now()),
+            health: Mutex::new(Health::new(Settings::default(), false, 0)),
+            kick: Kick::default(),
+            connection_count_max: AtomicU32::new(AS_WRITTEN),
         }
     }
 
@@ -112,10 +129,7 @@ impl ServerState {
 
     /// When it last went up or down.
     pub fn changed_at(&self) -> Instant {
-        *self
-            .changed
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes what is believed of it; true when it went up or down by this. The balancer of
@@ -125,10 +139,7 @@ impl ServerState {
         self.draining.store(draining, Ordering::Release);
         let changed = self.usable.swap(usable, Ordering::AcqRel) != usable;
         if changed {
-            *self
-                .changed
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
+            *self.changed.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         }
         changed
     }
@@ -138,5 +149,39 @@ impl ServerState {
         self.weight.store(weight, Ordering::Relaxed);
         self.throttle_percent
             .store(throttle_percent.clamp(1, 100), Ordering::Relaxed);
+    }
+
+    /// What is believed of it, in full. Whoever changes it has the effects carried out
+    /// (`ballast_upstream::probe::Keeper::tell` does both) and holds this for no longer than
+    /// that takes: it is locked for each traffic failure that is observed.
+    pub fn health(&self) -> MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many exchanges it may carry, as the configuration says or as was set since (`set
+    /// maxconn server`, agents); 0 is no limit.
+    pub fn connection_count_max(&self, model: &model::Server) -> u32 {
+        match self.connection_count_max.load(Ordering::Relaxed) {
+            AS_WRITTEN => model.connection_count_max,
+            set => set,
+        }
+    }
+
+    /// Sets how many exchanges it may carry; 0 is no limit, `None` what the configuration says.
+    pub fn limit_connections(&self, count_max: Option<u32>) {
+        let value = count_max.map_or(AS_WRITTEN, |count| count.min(AS_WRITTEN - 1));
+        self.connection_count_max.store(value, Ordering::Relaxed);
+    }
+
+    /// Ends the exchanges that are with it now: each one's [`Self::kicked`] is ready.
+    pub fn shutdown_sessions(&self, why: Eviction) {
+        self.kick.kick(why);
+    }
+
+    /// Waits until the exchanges that are with the server now are to end. To be asked for when
+    /// an exchange takes its place and polled beside whatever it waits for; costs a lock when it
+    /// is first polled and a load each time after.
+    pub fn kicked(&self) -> Kicked<'_> {
+        self.kick.kicked()
     }
 }

@@ -59,13 +59,14 @@ impl Waiting {
         }
     }
 
-    /// Whoever has waited longest among those that this server may take.
-    pub fn next_for(&mut self, server: &str) -> Option<Caller> {
+    /// Whoever has waited longest among those that this server may take: its own, and with
+    /// `takes_any` those whom any server may serve.
+    pub fn next_for(&mut self, server: &str, takes_any: bool) -> Option<Caller> {
         let own = self
             .one
             .get(server)
             .and_then(|queue| queue.keys().next().copied());
-        let any = self.any.keys().next().copied();
+        let any = self.any.keys().next().copied().filter(|_| takes_any);
         let own_first = match (own, any) {
             (None, None) => return None,
             (Some(own), Some(any)) => own < any,
@@ -91,8 +92,8 @@ impl Waiting {
     }
 
     /// Whether anybody waits whom this server may take.
-    pub fn waits_for(&self, server: &str) -> bool {
-        !self.any.is_empty() || self.one.contains_key(server)
+    pub fn waits_for(&self, server: &str, takes_any: bool) -> bool {
+        (takes_any && !self.any.is_empty()) || self.one.contains_key(server)
     }
 
     /// Whether nobody waits.
@@ -124,20 +125,27 @@ mod tests {
         let first = waiting.join(None, caller());
         let second = waiting.join(Some("a"), caller());
         let third = waiting.join(None, caller());
-        assert!(waiting.next_for("a").is_some());
+        assert!(waiting.next_for("a", true).is_some());
         assert!(!waiting.leave(None, first), "the first was called");
-        assert!(waiting.next_for("a").is_some());
+        assert!(waiting.next_for("a", true).is_some());
         assert!(!waiting.leave(Some("a"), second), "then the second");
-        assert!(waiting.next_for("b").is_some());
+        assert!(waiting.next_for("b", true).is_some());
         assert!(!waiting.leave(None, third) && waiting.is_empty());
-        assert!(waiting.next_for("a").is_none());
+        assert!(waiting.next_for("a", true).is_none());
     }
 
     #[test]
     fn a_server_does_not_serve_anothers_queue() {
         let mut waiting = Waiting::default();
         let ticket = waiting.join(Some("a"), caller());
-        assert!(waiting.next_for("b").is_none());
+        assert!(waiting.next_for("b", true).is_none());
+        let for_any = waiting.join(None, caller());
+        assert!(
+            waiting.next_for("b", false).is_none(),
+            "b takes none but its own"
+        );
+        assert!(waiting.waits_for("b", true) && !waiting.waits_for("b", false));
+        assert!(waiting.leave(None, for_any));
         assert!(waiting.leave(Some("a"), ticket) && waiting.is_empty());
         waiting.join(Some("a"), caller());
         assert_eq!(waiting.dismiss("a").len(), 1);

@@ -86,7 +86,7 @@ fn source<'a>(backend: &'a Backend, server: &'a Server) -> Option<&'a model::Sou
         .or(backend.model.source.as_ref())
 }
 
-fn options(backend: &Backend, server: &Server, path: &Path) -> ConnectOptions {
+pub(crate) fn options(backend: &Backend, server: &Server, path: &Path) -> ConnectOptions {
     let model = &server.model;
     let keepalive = backend.model.keepalive;
     let source = source(backend, server);

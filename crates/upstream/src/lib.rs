@@ -13,6 +13,7 @@
 mod connect;
 mod path;
 pub mod pool;
+pub mod probe;
 mod seat;
 
 pub use connect::{ConnectError, connect};

@@ -62,9 +62,32 @@ impl Seat {
         order: &Order<'_>,
         line: &mut Line,
     ) -> Result<Self, Refusal> {
-        match Self::try_take(backend, order)? {
-            Attempt::Seat(seat) => Ok(seat),
-            Attempt::Wait(place) => wait(backend, place, line).await.ok_or(Refusal::NoServer),
+        let mut order = *order;
+        loop {
+            let place = match Self::try_take(backend, &order)? {
+                Attempt::Seat(seat) => return Ok(seat),
+                Attempt::Wait(place) => place,
+            };
+            let evades = order.wanted.is_some() && !order.insists;
+            if let Some(seat) = wait(backend, place, evades, line).await {
+                return Ok(seat);
+            }
+            // Its server went down meanwhile: any other may do.
+            if !order.insists {
+                order.wanted = None;
+            }
+        }
+    }
+
+    /// Takes a place if that needs no waiting; `None` when it does.
+    pub fn take_at_once(
+        backend: &Arc<Backend>,
+        order: &Order<'_>,
+    ) -> Option<Result<Self, Refusal>> {
+        match Self::try_take(backend, order) {
+            Ok(Attempt::Seat(seat)) => Some(Ok(seat)),
+            Ok(Attempt::Wait(_)) => None,
+            Err(refusal) => Some(Err(refusal)),
         }
     }
 
@@ -108,7 +131,9 @@ impl Seat {
             server.state.sessions.enter();
             true
         } else {
-            server.state.queue.now() == 0 && server.state.sessions.enter_below(Some(limit))
+            server.state.queue.now() == 0
+                && backend.state.queue.now() == 0
+                && server.state.sessions.enter_below(Some(limit))
         };
         free.then(|| Self::seated(backend, server, place))
     }
@@ -167,20 +192,25 @@ enum Attempt {
     Wait(Option<usize>),
 }
 
-/// Gives the free places of a server to those who have waited longest. To be called when a
-/// place or the server itself became free.
-pub fn call_waiting(backend: &Arc<Backend>, place: usize) {
+/// Gives the free places of a server to those who have waited longest, and returns to how
+/// many. To be called when a place or the server itself became free.
+pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
+    let mut count = 0;
     let Some(server) = backend.servers.get(place) else {
-        return;
+        return count;
     };
     while backend.state.waiters.now() > 0 && server.state.is_usable() {
+        let takes_any = backend.serves_any(place);
+        if waits_no_more(backend, server, takes_any) {
+            return count;
+        }
         let limit = backend.server_limit(place);
         if !server
             .state
             .sessions
             .enter_below((limit > 0).then_some(limit))
         {
-            return;
+            return count;
         }
         let caller = {
             let mut waiting = backend
@@ -188,29 +218,46 @@ pub fn call_waiting(backend: &Arc<Backend>, place: usize) {
                 .waiting
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            waiting.next_for(server.name())
+            waiting.next_for(server.name(), takes_any)
         };
-        let called = caller.is_some_and(|caller| caller(server));
-        if !called {
+        if caller.is_some_and(|caller| caller(server)) {
+            count += 1;
+        } else {
             server.state.sessions.leave();
         }
-        if !called && waits_no_more(backend, server) {
-            return;
-        }
     }
+    count
 }
 
-fn waits_no_more(backend: &Backend, server: &Server) -> bool {
+/// Sends those who wait for this server alone back to choose again, and returns how many.
+pub(crate) fn dismiss_waiting(backend: &Backend, server: &Server) -> u32 {
+    let callers = backend
+        .state
+        .waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .dismiss(server.name());
+    // Dropped after the lock: each wakes the one who waits.
+    u32::try_from(callers.len()).unwrap_or(u32::MAX)
+}
+
+fn waits_no_more(backend: &Backend, server: &Server, takes_any: bool) -> bool {
     let waiting = backend
         .state
         .waiting
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    !waiting.waits_for(server.name())
+    !waiting.waits_for(server.name(), takes_any)
 }
 
-/// Waits in a queue until called. `None` when the queue was dissolved.
-async fn wait(backend: &Arc<Backend>, place: Option<usize>, line: &mut Line) -> Option<Seat> {
+/// Waits in a queue until called. `None` when the queue was dissolved, or with `evades` when
+/// its server is down.
+async fn wait(
+    backend: &Arc<Backend>,
+    place: Option<usize>,
+    evades: bool,
+    line: &mut Line,
+) -> Option<Seat> {
     let server = place.and_then(|place| backend.servers.get(place));
     let (caller, called) = oneshot::channel::<Seat>();
     let handed = Arc::clone(backend);
@@ -252,11 +299,16 @@ async fn wait(backend: &Arc<Backend>, place: Option<usize>, line: &mut Line) -> 
         name,
         ticket,
     };
-    // A place may have become free between the look and the joining.
+    // A place may have become free, or the server gone, between the look and the joining.
+    if evades && server.is_some_and(|server| !server.state.is_usable()) {
+        return None;
+    }
     match place {
         Some(place) => call_waiting(backend, place),
-        None => (0..backend.servers.len()).for_each(|place| call_waiting(backend, place)),
-    }
+        None => (0..backend.servers.len())
+            .map(|place| call_waiting(backend, place))
+            .sum(),
+    };
     called.await.ok()
 }
 

@@ -3,7 +3,7 @@
 use super::{Effect, Forced, Health, Operational};
 use crate::admin::Admin;
 use crate::agent::AgentAnswer;
-use crate::report::Cause;
+use crate::report::{Cause, CheckReport};
 use crate::settings::{Observe, Observed, OnError};
 use crate::status::{CheckStatus, Verdict};
 
@@ -41,6 +41,19 @@ impl Health {
         self.step_and_collect(now_ms, |health, effects| {
             health.hear_agent(now_ms, answer, duration_ms, effects);
         })
+    }
+
+    /// The agent could not be asked, or said nothing whole: shown, and no opinion of the server.
+    pub fn agent_unheard(&mut self, verdict: Verdict) -> Vec<Effect> {
+        self.agent.running = false;
+        let news = verdict.status != self.agent.last.status;
+        self.agent.last = verdict.clone();
+        if !news {
+            return Vec::new();
+        }
+        let weightless = self.weight_user == 0;
+        let report = CheckReport::new(true, &self.agent, &verdict, weightless);
+        vec![Effect::CheckReport(report)]
     }
 
     /// Traffic showed something (`observe`). Cheap when there is nothing to conclude: the caller

@@ -1,0 +1,287 @@
+//! `expect`: what an answer must hold, or must not (configuration manual, "http-check expect"
+//! and "tcp-check expect").
+
+use ballast_expr::{Expr, LogFormat, Regex};
+use ballast_health::CheckStatus;
+use ballast_message::{Response, comma_values};
+use ballast_model::{CheckExpect, ExpectOutcome, ExpectSubject};
+
+use super::facts::Seen;
+
+/// An `expect` made ready.
+pub(super) struct Expect {
+    model: CheckExpect,
+    regex: Option<Regex>,
+    name: Option<Regex>,
+    value: Option<Regex>,
+    code: Option<Expr>,
+}
+
+impl Expect {
+    /// Patterns and expressions that do not parse were refused with the configuration; if one
+    /// is here nevertheless it matches nothing.
+    pub(super) fn new(model: &CheckExpect) -> Self {
+        let pattern = |text: &String, fold| Regex::new(text, fold).ok();
+        let (mut regex, mut name_regex, mut value_regex) = (None, None, None);
+        match &model.subject {
+            ExpectSubject::StatusRegex(text) | ExpectSubject::Regex(text) => {
+                regex = pattern(text, false);
+            }
+            // Digits above 9 are as good in one case as in the other.
+            ExpectSubject::BinaryRegex(text) => regex = pattern(text, true),
+            ExpectSubject::Header {
+                name_match,
+                name,
+                value_match,
+                value,
+                ..
+            } => {
+                if name_match == "reg" {
+                    name_regex = pattern(name, true);
+                }
+                if value_match.as_deref() == Some("reg") {
+                    value_regex = value.as_ref().and_then(|value| pattern(value, false));
+                }
+            }
+            _ => {}
+        }
+        Self {
+            regex,
+            name: name_regex,
+            value: value_regex,
+            code: model
+                .status_code
+                .as_ref()
+                .and_then(|text| Expr::parse(text).ok()),
+            model: model.clone(),
+        }
+    }
+
+    /// A status from 200 to 399.
+    pub(super) fn good_status() -> Self {
+        Self::new(&CheckExpect {
+            negated: false,
+            subject: ExpectSubject::Status(vec![(200, 399)]),
+            receive_bytes_min: -1,
+            ok: None,
+            error: None,
+            timeout: None,
+            on_success: None,
+            on_error: None,
+            status_code: None,
+            comment: None,
+        })
+    }
+
+    pub(super) fn comment(&self) -> Option<&str> {
+        self.model.comment.as_deref()
+    }
+
+    pub(super) fn on_success(&self) -> Option<&LogFormat> {
+        self.model.on_success.as_ref()
+    }
+
+    pub(super) fn on_error(&self) -> Option<&LogFormat> {
+        self.model.on_error.as_ref()
+    }
+
+    pub(super) fn code(&self) -> Option<&Expr> {
+        self.code.as_ref()
+    }
+
+    pub(super) fn is_negated(&self) -> bool {
+        self.model.negated
+    }
+
+    /// `ok-status`, else `L7OK`.
+    pub(super) fn ok_status(&self) -> CheckStatus {
+        named(self.model.ok.as_ref()).unwrap_or(CheckStatus::L7Ok)
+    }
+
+    /// `error-status`.
+    pub(super) fn error_status(&self) -> Option<CheckStatus> {
+        named(self.model.error.as_ref())
+    }
+
+    /// `tout-status`, else `L7TOUT`.
+    pub(super) fn timeout_status(&self) -> CheckStatus {
+        named(self.model.timeout.as_ref()).unwrap_or(CheckStatus::L7Timeout)
+    }
+
+    /// What the head of a response says, where the head decides; `None` where the body does.
+    pub(super) fn judge_head(&self, response: &Response) -> Option<bool> {
+        let status = response.status();
+        let found = match &self.model.subject {
+            ExpectSubject::Status(ranges) => ranges
+                .iter()
+                .any(|(low, high)| (*low..=*high).contains(&status)),
+            ExpectSubject::StatusRegex(_) => self.matches(status.to_string().as_bytes()),
+            ExpectSubject::Header { .. } => self.has_header(response),
+            _ => return None,
+        };
+        Some(found != self.model.negated)
+    }
+
+    /// What the bytes received so far say; `None` while more are to be waited for.
+    pub(super) fn judge_data(&self, data: &[u8], ended: bool, seen: Seen<'_>) -> Option<bool> {
+        let least = usize::try_from(self.model.receive_bytes_min).unwrap_or(0);
+        let least = match &self.model.subject {
+            ExpectSubject::Text(text) | ExpectSubject::Binary(text) => least.min(text.len()),
+            _ => least,
+        };
+        if !ended && data.len() < least {
+            return None;
+        }
+        let found = self.finds(data, seen);
+        // Without `min-recv` only the end makes an absence conclusive.
+        if !found && !ended && self.model.receive_bytes_min < 0 {
+            return None;
+        }
+        Some(found != self.model.negated)
+    }
+
+    fn finds(&self, data: &[u8], seen: Seen<'_>) -> bool {
+        match &self.model.subject {
+            ExpectSubject::Text(text) | ExpectSubject::Binary(text) => holds(data, text),
+            ExpectSubject::Regex(_) => self.matches(data),
+            ExpectSubject::BinaryRegex(_) => self.matches(&hex(data)),
+            ExpectSubject::TextFormat(format) => holds(data, &seen.bytes(format)),
+            ExpectSubject::BinaryFormat(format) => {
+                unhex(&seen.bytes(format)).is_some_and(|bytes| holds(data, &bytes))
+            }
+            ExpectSubject::Status(_)
+            | ExpectSubject::StatusRegex(_)
+            | ExpectSubject::Header { .. } => false,
+        }
+    }
+
+    fn matches(&self, subject: &[u8]) -> bool {
+        self.regex
+            .as_ref()
+            .is_some_and(|regex| regex.is_match(subject))
+    }
+
+    fn has_header(&self, response: &Response) -> bool {
+        let ExpectSubject::Header {
+            full,
+            name_match,
+            name,
+            value_match,
+            value,
+        } = &self.model.subject
+        else {
+            return false;
+        };
+        let wanted = name.to_ascii_lowercase();
+        let value_match = value_match.as_deref().unwrap_or("str");
+        let value_is = |found: &[u8]| match value {
+            None => true,
+            Some(value) => like(value_match, value.as_bytes(), self.value.as_ref(), found),
+        };
+        response.fields().iter().any(|field| {
+            let named = like(
+                name_match,
+                wanted.as_bytes(),
+                self.name.as_ref(),
+                field.name,
+            );
+            named
+                && if *full {
+                    value_is(field.value)
+                } else {
+                    comma_values(field.value).any(value_is)
+                }
+        })
+    }
+
+    /// What is looked for, as messages about TCP checks name it: in `expect <this>`.
+    pub(super) fn subject_words(&self) -> String {
+        match &self.model.subject {
+            ExpectSubject::Text(text) => format!("string '{}'", String::from_utf8_lossy(text)),
+            ExpectSubject::Binary(bytes) => format!("binary '{}'", String::from_utf8_lossy(bytes)),
+            ExpectSubject::Regex(_) => "regex".to_owned(),
+            ExpectSubject::BinaryRegex(_) => "binary regex".to_owned(),
+            ExpectSubject::TextFormat(_) => "log-format string".to_owned(),
+            ExpectSubject::BinaryFormat(_) => "log-format binary".to_owned(),
+            ExpectSubject::Status(_) => "HTTP status codes".to_owned(),
+            ExpectSubject::StatusRegex(_) => "HTTP status regex".to_owned(),
+            ExpectSubject::Header { .. } => "HTTP header pattern".to_owned(),
+        }
+    }
+
+    /// The same, as `TCPCHK did not match content <this>` has it.
+    pub(super) fn content_words(&self) -> String {
+        match &self.model.subject {
+            ExpectSubject::Text(text) => format!("'{}'", String::from_utf8_lossy(text)),
+            ExpectSubject::Binary(_) => "(binary)".to_owned(),
+            _ => format!("({})", self.subject_words()),
+        }
+    }
+}
+
+fn named(outcome: Option<&ExpectOutcome>) -> Option<CheckStatus> {
+    let word = &outcome?.0;
+    CheckStatus::ALL
+        .iter()
+        .copied()
+        .find(|status| status.word().eq_ignore_ascii_case(word))
+}
+
+fn like(method: &str, pattern: &[u8], regex: Option<&Regex>, subject: &[u8]) -> bool {
+    match method {
+        "beg" => subject.starts_with(pattern),
+        "end" => subject.ends_with(pattern),
+        "sub" => holds(subject, pattern),
+        "reg" => regex.is_some_and(|regex| regex.is_match(subject)),
+        _ => subject == pattern,
+    }
+}
+
+fn holds(data: &[u8], wanted: &[u8]) -> bool {
+    wanted.is_empty() || data.windows(wanted.len()).any(|window| window == wanted)
+}
+
+fn hex(data: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    data.iter()
+        .flat_map(|byte| {
+            [
+                DIGITS[usize::from(byte >> 4)],
+                DIGITS[usize::from(byte & 15)],
+            ]
+        })
+        .collect()
+}
+
+/// The bytes of hexadecimal digits; `None` if they are none.
+pub(super) fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    digits
+        .chunks(2)
+        .map(|pair| u8::try_from(value(pair[0])? << 4 | value(pair[1])?).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_there_and_back() {
+        assert_eq!(hex(b"\x00\xffA"), b"00FF41");
+        assert_eq!(unhex(b"00fF41"), Some(b"\x00\xffA".to_vec()));
+        assert_eq!(unhex(b"0"), None);
+        assert_eq!(unhex(b"zz"), None);
+    }
+
+    #[test]
+    fn statuses_by_their_words() {
+        let status = |word: &str| named(Some(&ExpectOutcome(word.to_owned())));
+        assert_eq!(status("L7OKC"), Some(CheckStatus::L7Conditional));
+        assert_eq!(status("L6TOUT"), Some(CheckStatus::L6Timeout));
+        assert_eq!(status("L9"), None);
+    }
+}

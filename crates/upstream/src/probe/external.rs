@@ -1,0 +1,161 @@
+//! `option external-check`: a program decides (configuration manual, "external-check command").
+
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use ballast_health::{CheckStatus, Verdict};
+use ballast_model::Address;
+use ballast_worker::{now, run_blocking, sleep};
+
+use super::errand::Errand;
+
+/// A program and where it finds others.
+pub(super) struct External {
+    command: String,
+    path: Option<String>,
+}
+
+/// What stands where a proxy or server has no address or port.
+const NOT_USED: &str = "NOT_USED";
+
+/// What a program that could not be started is said to have answered.
+const NOT_STARTED: u16 = 255;
+
+/// How often a program is looked after.
+const LOOK: Duration = Duration::from_millis(5);
+
+impl External {
+    pub(super) fn new(command: &str, path: Option<&str>) -> Self {
+        Self {
+            command: command.to_owned(),
+            path: path.map(str::to_owned),
+        }
+    }
+
+    /// Runs it once: exit status 0 is good. It is killed when it takes longer than `inter`, or
+    /// `timeout check`.
+    pub(super) async fn run(&self, errand: &Errand<'_>) -> Verdict {
+        let failed = |code| errand.verdict(CheckStatus::ProcessError).with_code(code);
+        if !errand.keeper.generation().config.global.external_check {
+            return failed(NOT_STARTED).with_info("external-check is not allowed");
+        }
+        if let Some(time) = errand.backend.model.timeouts.check {
+            errand.limit(time);
+        }
+        let mut command = self.command(errand);
+        // Starting a program may wait for the disk.
+        let started = run_blocking(move || command.spawn()).await;
+        let mut child = match started {
+            Ok(Ok(child)) => Running(child),
+            Ok(Err(error)) => return failed(NOT_STARTED).with_info(error.kind().to_string()),
+            Err(_) => return failed(NOT_STARTED),
+        };
+        loop {
+            match child.0.try_wait() {
+                Ok(Some(status)) => {
+                    return match status.code() {
+                        Some(0) => errand.verdict(CheckStatus::ProcessOk).with_code(0),
+                        Some(code) => failed(u16::try_from(code).unwrap_or(NOT_STARTED)),
+                        None => failed(NOT_STARTED),
+                    };
+                }
+                Ok(None) if now() >= errand.until() => {
+                    return errand.verdict(CheckStatus::ProcessTimeout).with_code(0);
+                }
+                Ok(None) => sleep(LOOK).await,
+                Err(error) => return failed(NOT_STARTED).with_info(error.kind().to_string()),
+            }
+        }
+    }
+
+    fn command(&self, errand: &Errand<'_>) -> Command {
+        let (backend, server) = (errand.backend, errand.server);
+        let config = &errand.keeper.generation().config;
+        let bind = config
+            .frontend(backend.name())
+            .and_then(|frontend| frontend.binds.first())
+            .map(|bind| &bind.address);
+        let proxy = bind.map(ends);
+        let reach = server.state.reach();
+        let reached = reach.address.as_ref().map(ends);
+        let or_not_used = |end: &Option<(String, Option<u16>)>| match end {
+            Some((address, port)) => (
+                address.clone(),
+                port.map_or(NOT_USED.to_owned(), |port| port.to_string()),
+            ),
+            None => (NOT_USED.to_owned(), NOT_USED.to_owned()),
+        };
+        let (proxy_address, proxy_port) = or_not_used(&proxy);
+        let (mut server_address, mut server_port) = or_not_used(&reached);
+        if let Some(address) = &server.model.checks.address {
+            server_address = ends(address).0;
+        }
+        if let Some(port) = server.model.checks.port {
+            server_port = port.to_string();
+        }
+        let own = |text: &str| {
+            if text == NOT_USED {
+                String::new()
+            } else {
+                text.to_owned()
+            }
+        };
+        let mut command = Command::new(&self.command);
+        command
+            .args([&proxy_address, &proxy_port, &server_address, &server_port])
+            .env_clear()
+            .env("HAPROXY_PROXY_ADDR", own(&proxy_address))
+            .env("HAPROXY_PROXY_ID", backend.model.common.id.to_string())
+            .env("HAPROXY_PROXY_NAME", backend.name())
+            .env("HAPROXY_PROXY_PORT", own(&proxy_port))
+            .env("HAPROXY_SERVER_ADDR", own(&server_address))
+            .env(
+                "HAPROXY_SERVER_CURCONN",
+                server.state.sessions.now().to_string(),
+            )
+            .env("HAPROXY_SERVER_ID", server.model.id.to_string())
+            .env(
+                "HAPROXY_SERVER_MAXCONN",
+                server.state.connection_count_max(&server.model).to_string(),
+            )
+            .env("HAPROXY_SERVER_NAME", server.name())
+            .env("HAPROXY_SERVER_PORT", own(&server_port))
+            .env(
+                "HAPROXY_SERVER_PROTO",
+                if backend.is_http() { "http" } else { "tcp" },
+            )
+            .env("HAPROXY_SERVER_SSL", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if let Some(path) = &self.path {
+            command.env("PATH", path);
+        }
+        command
+    }
+}
+
+/// Address and port, as programs are told them.
+fn ends(address: &Address) -> (String, Option<u16>) {
+    match address {
+        Address::Inet(known) => (known.ip().to_string(), Some(known.port())),
+        Address::Name { host, port, .. } => (host.clone(), Some(*port)),
+        Address::Unix(path) => (path.clone(), None),
+        other => (other.to_string(), None),
+    }
+}
+
+/// A program that does not outlive its check.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let ended: io::Result<Option<_>> = self.0.try_wait();
+        if matches!(ended, Ok(None)) {
+            // It may end by itself meanwhile: then there is nothing to kill.
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! `option httpchk` and `http-check`: requests sent and responses judged, step by step.
+
+use ballast_health::{CheckStatus, Operational, Verdict};
+use ballast_message::{BodyLength, Method, NoRoom, Request, Response, Version};
+use ballast_model::{CheckConnect, CheckRule, HttpCheckSend};
+use ballast_mux::{Limits, Piece, ReadError, ServerConnection, Wait, WriteError};
+
+use super::errand::{Errand, Failure};
+use super::expect::Expect;
+use super::facts::Seen;
+use super::keeper::farm_weight;
+
+/// The rules of a backend, made ready.
+pub(super) struct Script {
+    rules: Vec<Rule>,
+    disable_on_404: bool,
+    send_state: bool,
+}
+
+enum Rule {
+    Comment(String),
+    Connect(CheckConnect),
+    Send(HttpCheckSend),
+    Expect(Box<Expect>),
+}
+
+impl Script {
+    /// What is not written is added: the request of a bare `option httpchk`, and that the
+    /// response to the last request is to have a status from 200 to 399.
+    pub(super) fn new(written: &[CheckRule], disable_on_404: bool, send_state: bool) -> Self {
+        let mut rules: Vec<Rule> = written
+            .iter()
+            .filter_map(|rule| {
+                Some(match rule {
+                    CheckRule::Comment(text) => Rule::Comment(text.clone()),
+                    CheckRule::Connect(connect) => Rule::Connect(connect.clone()),
+                    CheckRule::HttpSend(send) => Rule::Send(send.clone()),
+                    CheckRule::Expect(expect) => Rule::Expect(Box::new(Expect::new(expect))),
+                    // A rule of TCP checks has no place here.
+                    CheckRule::Send(_) => return None,
+                })
+            })
+            .collect();
+        if !rules.iter().any(|rule| matches!(rule, Rule::Send(_))) {
+            let place = rules
+                .iter()
+                .position(|rule| matches!(rule, Rule::Expect(_)))
+                .unwrap_or(rules.len());
+            rules.insert(place, Rule::Send(HttpCheckSend::default()));
+        }
+        let last = rules.iter().rposition(|rule| matches!(rule, Rule::Send(_)));
+        let judged = last.is_some_and(|last| {
+            rules[last..]
+                .iter()
+                .any(|rule| matches!(rule, Rule::Expect(_)))
+        });
+        if !judged {
+            rules.push(Rule::Expect(Box::new(Expect::good_status())));
+        }
+        Self {
+            rules,
+            disable_on_404,
+            send_state,
+        }
+    }
+}
+
+/// Runs the rules.
+pub(super) async fn run(script: &Script, errand: &Errand<'_>) -> Verdict {
+    let mut talk = Talk::default();
+    let mut comment = None;
+    for (step, rule) in script.rules.iter().enumerate() {
+        let is_last = step + 1 == script.rules.len();
+        let taken = match rule {
+            Rule::Comment(text) => {
+                comment = Some(text.as_str());
+                Ok(None)
+            }
+            Rule::Connect(connect) => talk.connect(Some(connect), errand).await.map(|()| None),
+            Rule::Send(send) => talk
+                .send(send, script.send_state, errand)
+                .await
+                .map(|()| None),
+            Rule::Expect(expect) => {
+                let comment = expect.comment().or(comment);
+                talk.expect(script, expect, comment, is_last, errand).await
+            }
+        };
+        match taken {
+            Ok(None) => {}
+            Ok(Some(verdict)) => return verdict,
+            Err(failure) => return errand.verdict(failure.status).with_info(failure.text),
+        }
+    }
+    talk.passed(errand, None)
+}
+
+/// What was opened, asked and answered.
+#[derive(Default)]
+struct Talk {
+    connection: Option<ServerConnection>,
+    method: Method,
+    response: Response,
+    has_response: bool,
+    body: Vec<u8>,
+    body_ended: bool,
+}
+
+impl Talk {
+    async fn connect(
+        &mut self,
+        rule: Option<&CheckConnect>,
+        errand: &Errand<'_>,
+    ) -> Result<(), Failure> {
+        // What was open before is closed first.
+        self.connection = None;
+        let stream = errand.open(rule).await?;
+        let tune = &errand.keeper.generation().config.global.tune;
+        let limits = Limits {
+            head_bytes_max: tune.buffer_bytes.saturating_sub(tune.rewrite_bytes) as usize,
+            lenient: errand.backend.model.common.accept_invalid,
+            ..Limits::default()
+        };
+        self.connection = Some(ServerConnection::new(stream, limits));
+        Ok(())
+    }
+
+    async fn send(
+        &mut self,
+        send: &HttpCheckSend,
+        send_state: bool,
+        errand: &Errand<'_>,
+    ) -> Result<(), Failure> {
+        if self.connection.is_none() {
+            self.connect(None, errand).await?;
+        }
+        let body = {
+            let seen = self.seen(errand);
+            match (&send.body_format, &send.body) {
+                (Some(format), _) => Some(seen.bytes(format)),
+                (None, body) => body.clone(),
+            }
+        };
+        let state = send_state.then(|| state_of(errand));
+        let request = request(send, body.as_deref(), state.as_deref(), self.seen(errand));
+        let request = request.map_err(|NoRoom| Failure {
+            status: CheckStatus::SocketError,
+            text: "The request is too long".to_owned(),
+        })?;
+        self.method = request.method();
+        self.has_response = false;
+        self.body.clear();
+        self.body_ended = false;
+        let Some(connection) = &mut self.connection else {
+            return Ok(());
+        };
+        let wait = Wait::until(&errand.deadline, Some(errand.until()));
+        let length = match &body {
+            Some(body) => BodyLength::Known(body.len() as u64),
+            None => BodyLength::None,
+        };
+        connection.begin_request(&request, length);
+        let (stream, outbound) = (&connection.stream, &mut connection.outbound);
+        let sent = async {
+            if let Some(body) = &body {
+                outbound.body(stream, &wait, body).await?;
+            }
+            outbound.end_body(None);
+            outbound.flush(stream, &wait).await
+        };
+        sent.await.map_err(|error| match error {
+            WriteError::TimedOut => Failure::timeout(CheckStatus::L7Timeout),
+            WriteError::Broken(error) => Failure::broken(&error),
+        })
+    }
+
+    fn seen<'a>(&'a self, errand: &'a Errand<'a>) -> Seen<'a> {
+        Seen {
+            errand,
+            response: self.has_response.then_some(&self.response),
+            data: &self.body,
+        }
+    }
+
+    /// Receives the head of the response, if it is not here yet.
+    async fn receive_head(&mut self, expect: &Expect, errand: &Errand<'_>) -> Result<(), Failure> {
+        let Some(connection) = &mut self.connection else {
+            return Err(Failure::timeout(CheckStatus::L7Response));
+        };
+        let wait = Wait::until(&errand.deadline, Some(errand.until()));
+        while !self.has_response {
+            self.response.clear();
+            match connection
+                .answer(&wait, self.method, &mut self.response)
+                .await
+            {
+                Ok(answer) => self.has_response = !answer.interim,
+                Err(error) => return Err(read_failure(&error, expect)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Receives more of the body.
+    async fn receive_body(&mut self, expect: &Expect, errand: &Errand<'_>) -> Result<(), Failure> {
+        let bytes_max = errand.keeper.generation().config.global.tune.buffer_bytes as usize;
+        let Some(connection) = &mut self.connection else {
+            return Ok(());
+        };
+        loop {
+            match connection.inbound.piece() {
+                Ok(Piece::Data(range, used)) => {
+                    self.body
+                        .extend_from_slice(&connection.inbound.bytes()[range]);
+                    connection.inbound.consume(used);
+                    if self.body.len() >= bytes_max {
+                        self.body.truncate(bytes_max);
+                        self.body_ended = true;
+                    }
+                    return Ok(());
+                }
+                // What is not whole is judged as far as it came.
+                Ok(Piece::End) | Err(ReadError::Closed | ReadError::Malformed(_)) => {
+                    self.body_ended = true;
+                    return Ok(());
+                }
+                Ok(Piece::More) => {}
+                Err(error) => return Err(read_failure(&error, expect)),
+            }
+            let wait = Wait::until(&errand.deadline, Some(errand.until()));
+            let received = connection.inbound.receive(&connection.stream, &wait);
+            if let Err(error) = received.await {
+                return Err(read_failure(&error, expect));
+            }
+        }
+    }
+
+    /// Judges the response; a verdict ends the check.
+    async fn expect(
+        &mut self,
+        script: &Script,
+        expect: &Expect,
+        comment: Option<&str>,
+        is_last: bool,
+        errand: &Errand<'_>,
+    ) -> Result<Option<Verdict>, Failure> {
+        self.receive_head(expect, errand).await?;
+        if script.disable_on_404 && self.response.status() == 404 {
+            let verdict = errand.verdict(CheckStatus::L7Conditional);
+            return Ok(Some(verdict.with_code(404)));
+        }
+        let (met, text) = match expect.judge_head(&self.response) {
+            Some(met) => {
+                let reason = String::from_utf8_lossy(self.response.reason()).into_owned();
+                (met, reason)
+            }
+            None => self.judge_body(expect, comment, errand).await?,
+        };
+        if met {
+            return Ok(is_last.then(|| self.passed(errand, Some(expect))));
+        }
+        let by_head = expect.judge_head(&self.response).is_some();
+        let status = expect.error_status().unwrap_or(if by_head {
+            CheckStatus::L7Status
+        } else {
+            CheckStatus::L7Response
+        });
+        let info = match expect.on_error() {
+            Some(format) => self.seen(errand).text(format),
+            None => text,
+        };
+        Ok(Some(
+            self.coded(errand.verdict(status), expect, errand)
+                .with_info(info),
+        ))
+    }
+
+    async fn judge_body(
+        &mut self,
+        expect: &Expect,
+        comment: Option<&str>,
+        errand: &Errand<'_>,
+    ) -> Result<(bool, String), Failure> {
+        loop {
+            if self.body_ended && self.body.is_empty() {
+                let text = "HTTP content check could not find a response body";
+                return Ok((false, said(text, comment)));
+            }
+            let judged = if self.body.is_empty() {
+                None
+            } else {
+                expect.judge_data(&self.body, self.body_ended, self.seen(errand))
+            };
+            match judged {
+                Some(true) => return Ok((true, String::new())),
+                Some(false) if expect.is_negated() => {
+                    return Ok((false, said("HTTP check matched unwanted content", comment)));
+                }
+                Some(false) => {
+                    return Ok((false, said("HTTP content check did not match", comment)));
+                }
+                None => self.receive_body(expect, errand).await?,
+            }
+        }
+    }
+
+    fn passed(&self, errand: &Errand<'_>, expect: Option<&Expect>) -> Verdict {
+        let Some(expect) = expect else {
+            return errand.verdict(CheckStatus::L7Ok);
+        };
+        let verdict = self.coded(errand.verdict(expect.ok_status()), expect, errand);
+        match expect.on_success() {
+            Some(format) => verdict.with_info(self.seen(errand).text(format)),
+            None => verdict,
+        }
+    }
+
+    /// Statuses of this layer show a code: the response's, or what `status-code` says.
+    fn coded(&self, mut verdict: Verdict, expect: &Expect, errand: &Errand<'_>) -> Verdict {
+        if verdict.status.has_code() {
+            let said = expect
+                .code()
+                .and_then(|code| self.seen(errand).number(code));
+            verdict.code = said.or(Some(self.response.status()));
+        }
+        verdict
+    }
+}
+
+fn said(text: &str, comment: Option<&str>) -> String {
+    match comment {
+        Some(comment) => format!("{text} comment: {comment}"),
+        None => text.to_owned(),
+    }
+}
+
+fn read_failure(error: &ReadError, expect: &Expect) -> Failure {
+    match error {
+        ReadError::TimedOut => Failure::timeout(expect.timeout_status()),
+        ReadError::Closed | ReadError::Malformed(_) => Failure {
+            status: CheckStatus::L7Response,
+            text: String::new(),
+        },
+        ReadError::Broken(error) => Failure::broken(error),
+    }
+}
+
+/// The request of a `send` rule.
+fn request(
+    send: &HttpCheckSend,
+    body: Option<&[u8]>,
+    state: Option<&str>,
+    seen: Seen<'_>,
+) -> Result<Request, NoRoom> {
+    let mut request = Request::default();
+    request.set_method(send.method.as_deref().unwrap_or("OPTIONS").as_bytes())?;
+    match &send.uri_format {
+        Some(format) => request.set_target(&seen.bytes(format))?,
+        None => request.set_target(send.uri.as_deref().unwrap_or("/").as_bytes())?,
+    }
+    let version = match send.version.as_deref() {
+        None | Some("HTTP/1.0") => Version::Http10,
+        Some(_) => Version::Http11,
+    };
+    request.set_version(version);
+    let mut says_connection = false;
+    for (name, format) in &send.headers {
+        let value = seen.bytes(format);
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        // The body's length is ours to say.
+        if is("content-length") || is("transfer-encoding") {
+            continue;
+        }
+        if is("connection") {
+            says_connection = true;
+            // What 1.1 means anyway is not said.
+            if version == Version::Http11 && value.eq_ignore_ascii_case(b"keep-alive") {
+                continue;
+            }
+        }
+        request.fields_mut().add(name.as_bytes(), &value)?;
+    }
+    if let Some(state) = state {
+        let name = b"x-haproxy-server-state";
+        request.fields_mut().add(name, state.as_bytes())?;
+    }
+    if let Some(body) = body {
+        let length = body.len().to_string();
+        request
+            .fields_mut()
+            .add(b"content-length", length.as_bytes())?;
+    }
+    if version == Version::Http11 && !says_connection {
+        request.fields_mut().add(b"connection", b"close")?;
+    }
+    Ok(request)
+}
+
+/// What `http-check send-state` tells the server of itself.
+fn state_of(errand: &Errand<'_>) -> String {
+    let (backend, server) = (errand.backend, errand.server);
+    let word = {
+        let health = server.state.health();
+        let text = health.status_text(&health, None);
+        match (text.split(' ').next(), health.operational()) {
+            (Some("UP" | "DOWN" | "NOLB"), _) => text,
+            (_, Operational::Stopped) => "DOWN".to_owned(),
+            (_, Operational::Stopping) => "NOLB".to_owned(),
+            (_, Operational::Running | Operational::Starting) => "UP".to_owned(),
+        }
+    };
+    let reach = server.state.reach();
+    let (address, port) = match &reach.address {
+        Some(ballast_model::Address::Inet(known)) => {
+            (known.ip().to_string(), known.port().to_string())
+        }
+        Some(known) => (
+            known
+                .port()
+                .map_or("unix".to_owned(), |_| known.to_string()),
+            known
+                .port()
+                .map_or("unix".to_owned(), |port| port.to_string()),
+        ),
+        None => (String::new(), "0".to_owned()),
+    };
+    format!(
+        "{word}; address={address}; port={port}; name={}/{}; node={}; weight={}/{}; scur={}/{}; \
+         qcur={}",
+        backend.name(),
+        server.name(),
+        errand.keeper.node(),
+        server.state.weight(),
+        farm_weight(backend),
+        server.state.sessions.now(),
+        backend.state.sessions.now(),
+        server.state.queue.now(),
+    )
+}

@@ -1,0 +1,97 @@
+//! Where lines about servers go: the backend's log targets, and the console.
+
+use std::sync::Arc;
+
+use ballast_health::Level;
+use ballast_log::{
+    Endpoint, Facility, Format, Level as LogLevel, LogSet, Logs, OpenError, SetSpec, TargetSpec,
+};
+
+/// A line about a server or its backend.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Event<'a> {
+    /// The backend's place in its generation.
+    pub backend: usize,
+    /// How grave it is.
+    pub level: Level,
+    /// The line for the log.
+    pub line: &'a str,
+    /// The line for the console, where the words differ.
+    pub console: &'a str,
+}
+
+/// Takes lines about servers. Called on any thread, and never to wait.
+pub trait Journal: Send + Sync {
+    /// Writes one line.
+    fn event(&self, event: &Event<'_>);
+}
+
+/// Lines to the log targets of each backend and, unless the process is quiet, to the console in
+/// HAProxy's form.
+#[derive(Debug)]
+pub struct EventLog {
+    logs: Logs,
+    sets: Vec<Option<Arc<LogSet>>>,
+    console: Option<Arc<LogSet>>,
+}
+
+impl EventLog {
+    /// `sets` are the opened targets of the backends, by place; `console` says whether lines go
+    /// to the standard error output too.
+    ///
+    /// # Errors
+    /// If the standard error output cannot be opened as a log target.
+    pub fn new(
+        logs: &Logs,
+        sets: Vec<Option<Arc<LogSet>>>,
+        console: bool,
+    ) -> Result<Self, OpenError> {
+        let console = if console {
+            let facility: Facility = "daemon".parse().expect("a facility of RFC 5424");
+            let target = TargetSpec {
+                format: Format::Raw,
+                line_bytes_max: 4096,
+                ..TargetSpec::new(Endpoint::Fd(2), facility)
+            };
+            let set = SetSpec {
+                tag: String::new(),
+                hostname: None,
+                targets: vec![Arc::new(target)],
+            };
+            logs.open(&[set])?.pop()
+        } else {
+            None
+        };
+        Ok(Self {
+            logs: logs.clone(),
+            sets,
+            console,
+        })
+    }
+}
+
+impl Journal for EventLog {
+    fn event(&self, event: &Event<'_>) {
+        let level = match event.level {
+            Level::Alert => LogLevel::Alert,
+            Level::Emerg => LogLevel::Emerg,
+            Level::Notice => LogLevel::Notice,
+        };
+        if let Some(Some(set)) = self.sets.get(event.backend) {
+            self.logs.emit(set, level, event.line.as_bytes());
+        }
+        if let Some(console) = &self.console {
+            self.logs
+                .emit(console, level, console_line(event).as_bytes());
+        }
+    }
+}
+
+/// As HAProxy says it on its standard error output.
+pub(super) fn console_line(event: &Event<'_>) -> String {
+    let label = match event.level {
+        Level::Emerg => "[ALERT]   ",
+        Level::Alert | Level::Notice => "[WARNING] ",
+    };
+    format!("{label} ({}) : {}", std::process::id(), event.console)
+}

@@ -1,0 +1,72 @@
+//! Health checks: servers are probed, what is found is judged, and what follows is done.
+//!
+//! ```text
+//!   schedule: when ──► program: what (tcp, http, protocol, external, agent)
+//!                          │ Verdict
+//!   observe (traffic) ─────┤
+//!   set server (desk) ─────┴──► Keeper ──► Health ──► Effects: balancing, queues, pools,
+//!                                                      lines, servers that track this one
+//! ```
+//!
+//! One task probes one server, on the worker that its number falls to. [`Health`] decides what
+//! is believed; the [`Keeper`] is the one place where that has consequences, whoever spoke.
+//!
+//! Source: configuration manual, sections 4.2 (`http-check`, `tcp-check`, `option *chk`) and
+//! 5.2 (`check` and its siblings); texts compared with what HAProxy logs.
+//!
+//! [`Health`]: ballast_health::Health
+
+mod agent;
+mod errand;
+mod expect;
+mod external;
+mod facts;
+mod http;
+mod journal;
+mod keeper;
+mod program;
+mod protocol;
+mod schedule;
+mod tcp;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use ballast_engine::Backend;
+
+pub use ballast_health::Observed;
+pub use journal::{Event, EventLog, Journal};
+pub use keeper::{At, Keeper};
+pub use schedule::{Probes, start};
+
+thread_local! {
+    static HERE: RefCell<Option<Arc<Keeper>>> = const { RefCell::new(None) };
+}
+
+/// Makes the keeper known to [`observe`] on this worker.
+fn keep_here(keeper: &Arc<Keeper>) {
+    HERE.set(Some(Arc::clone(keeper)));
+}
+
+/// Tells what traffic showed of a server (`observe`): connections made and failed, responses
+/// good and bad. Costs a look at the configuration where the server does not observe; may be
+/// called for every exchange, on any worker where [`start`] was called.
+pub fn observe(backend: &Backend, place: usize, what: Observed) {
+    let Some(server) = backend.servers.get(place) else {
+        return;
+    };
+    if server.model.checks.observe.is_none() {
+        return;
+    }
+    if let Some(keeper) = HERE.with_borrow(Option::clone) {
+        keeper.observed(backend, server, what);
+    }
+}
+
+/// A number that nobody can foresee, to spread things out; not for secrets.
+fn chance() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new()
+        .build_hasher()
+        .finish()
+}

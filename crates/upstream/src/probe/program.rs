@@ -1,0 +1,74 @@
+//! What a probe does, made ready once for all its rounds.
+
+use std::sync::Arc;
+
+use ballast_engine::{Backend, Server};
+use ballast_health::{CheckStatus, Verdict};
+use ballast_model::{Check, ProtocolCheck};
+
+use super::errand::Errand;
+use super::external::External;
+use super::keeper::Keeper;
+use super::{http, protocol, tcp};
+
+/// A probe of one kind.
+pub(super) enum Program {
+    /// A connection that opens is enough.
+    Connect,
+    /// Requests and what is expected of the responses.
+    Http(Box<http::Script>),
+    /// Bytes and what is expected in return.
+    Tcp(tcp::Script),
+    /// A little of a protocol.
+    Protocol(ProtocolCheck),
+    /// A program decides.
+    External(External),
+}
+
+impl Program {
+    pub(super) fn of(check: &Check) -> Self {
+        match check {
+            Check::Connect => Self::Connect,
+            Check::Http {
+                rules,
+                disable_on_404,
+                send_state,
+            } => Self::Http(Box::new(http::Script::new(
+                rules,
+                *disable_on_404,
+                *send_state,
+            ))),
+            Check::Tcp { rules, .. } if rules.is_empty() => Self::Connect,
+            Check::Tcp { rules, .. } => Self::Tcp(tcp::Script::new(rules)),
+            Check::Protocol(protocol) => Self::Protocol(protocol.clone()),
+            Check::External { command, path } => {
+                Self::External(External::new(command, path.as_deref()))
+            }
+        }
+    }
+
+    /// Whether it can be run for a server whose address is not known.
+    pub(super) fn needs_no_address(&self) -> bool {
+        matches!(self, Self::External(_))
+    }
+
+    /// Runs it once.
+    pub(super) async fn run(
+        &self,
+        keeper: &Keeper,
+        backend: &Arc<Backend>,
+        server: &Arc<Server>,
+    ) -> Verdict {
+        let errand = Errand::new(keeper, backend, server);
+        match self {
+            Self::Connect => match errand.open(None).await {
+                Ok(_) => errand.verdict(CheckStatus::L4Ok),
+                Err(failure) => errand.verdict(failure.status).with_info(failure.text),
+            },
+            Self::Http(script) => Box::pin(http::run(script, &errand)).await,
+            Self::Tcp(script) => Box::pin(tcp::run(script, &errand)).await,
+            Self::Protocol(protocol) => Box::pin(protocol::run(protocol, &errand)).await,
+            Self::External(external) => Box::pin(external.run(&errand)).await,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Checks that speak a little of a protocol: steps and judges are `ballast_wire`'s.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ballast_health::{CheckStatus, Verdict};
+use ballast_model::ProtocolCheck;
+use ballast_wire::check::{
+    self, Dialect, Expectation, Failure as Wrong, REPLY_BYTES_MAX, Step, Verdict as Judged,
+};
+use ballast_worker::Stream;
+
+use super::errand::{Errand, Failure};
+
+/// Runs the steps.
+pub(super) async fn run(check: &ProtocolCheck, errand: &Errand<'_>) -> Verdict {
+    // A server that speaks no TLS fails on layer 6.
+    let is_tls = *check == ProtocolCheck::SslHello;
+    let outcome = talk(&steps(check), errand, is_tls).await;
+    let mut verdict = match outcome {
+        Ok((code, text)) => {
+            let status = if is_tls {
+                CheckStatus::L6Ok
+            } else {
+                CheckStatus::L7Ok
+            };
+            with(errand.verdict(status), code, text)
+        }
+        Err(Stopped::Broke(failure)) => {
+            let status = match failure.status {
+                CheckStatus::L7Timeout if is_tls => CheckStatus::L6Timeout,
+                other => other,
+            };
+            errand.verdict(status).with_info(failure.text)
+        }
+        Err(Stopped::Judged(status, code, text)) => with(errand.verdict(status), code, text),
+    };
+    if verdict.status.has_code() && verdict.code.is_none() {
+        verdict.code = Some(0);
+    }
+    verdict
+}
+
+fn steps(check: &ProtocolCheck) -> Vec<Step> {
+    match check {
+        ProtocolCheck::Ldap => check::ldap(),
+        ProtocolCheck::Mysql { user, before_41 } => {
+            let dialect = if *before_41 {
+                Dialect::Pre41
+            } else {
+                Dialect::Post41
+            };
+            check::mysql(user.as_deref().map(|user| (user, dialect)))
+        }
+        ProtocolCheck::Pgsql { user } => check::pgsql(user),
+        ProtocolCheck::Redis => check::redis(),
+        ProtocolCheck::Smtp { hello } => check::smtp(
+            hello
+                .as_ref()
+                .map(|(hello, domain)| (hello.as_str(), domain.as_str())),
+        ),
+        ProtocolCheck::SslHello => {
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            check::ssl_hello(u32::try_from(now.as_secs()).unwrap_or(u32::MAX))
+        }
+    }
+}
+
+enum Stopped {
+    Broke(Failure),
+    Judged(CheckStatus, Option<u32>, String),
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Broke(failure)
+    }
+}
+
+type Shown = (Option<u32>, String);
+
+async fn talk(steps: &[Step], errand: &Errand<'_>, is_tls: bool) -> Result<Shown, Stopped> {
+    let stream = errand.open(None).await?;
+    let mut received = Vec::new();
+    let mut shown = (None, String::new());
+    for step in steps {
+        match step {
+            Step::Send(bytes) => errand.send(&stream, bytes).await?,
+            Step::Expect(expectation) => {
+                shown = expect(*expectation, &stream, &mut received, errand, is_tls).await?;
+            }
+        }
+    }
+    Ok(shown)
+}
+
+async fn expect(
+    expectation: Expectation,
+    stream: &Stream,
+    received: &mut Vec<u8>,
+    errand: &Errand<'_>,
+    is_tls: bool,
+) -> Result<Shown, Stopped> {
+    let mut ended = false;
+    loop {
+        match expectation.judge(received, ended) {
+            Judged::Undecided => {}
+            Judged::Pass { bytes, code, text } => {
+                let shown = (code, String::from_utf8_lossy(text).into_owned());
+                received.drain(..bytes.min(received.len()));
+                return Ok(shown);
+            }
+            Judged::Fail { kind, code, text } => {
+                let status = match kind {
+                    Wrong::InvalidResponse if is_tls => CheckStatus::L6Response,
+                    Wrong::InvalidResponse => CheckStatus::L7Response,
+                    Wrong::WrongStatus => CheckStatus::L7Status,
+                };
+                let text = String::from_utf8_lossy(text).into_owned();
+                return Err(Stopped::Judged(status, code, text));
+            }
+        }
+        ended = !errand.receive(stream, received, REPLY_BYTES_MAX).await?;
+    }
+}
+
+fn with(mut verdict: Verdict, code: Option<u32>, text: String) -> Verdict {
+    verdict.code = code.and_then(|code| u16::try_from(code).ok());
+    verdict.with_info(text)
+}

@@ -1,0 +1,272 @@
+//! `tcp-check`: bytes sent and bytes expected, step by step.
+
+use ballast_health::{CheckStatus, Verdict};
+use ballast_model::{CheckConnect, CheckPayload, CheckRule, CheckSend};
+use ballast_worker::Stream;
+
+use super::errand::{Errand, Failure};
+use super::expect::{Expect, unhex};
+use super::facts::Seen;
+
+/// The rules of a backend, made ready.
+pub(super) struct Script {
+    rules: Vec<Rule>,
+}
+
+enum Rule {
+    Comment(String),
+    Connect(CheckConnect),
+    Send(CheckSend),
+    Expect(Box<Expect>),
+    /// A rule of HTTP checks: it has no place here and says nothing.
+    Foreign,
+}
+
+/// What is shown of a check that passed.
+const PASSED: &str = "(tcp-check)";
+
+impl Script {
+    pub(super) fn new(rules: &[CheckRule]) -> Self {
+        let ready = |rule: &CheckRule| match rule {
+            CheckRule::Comment(text) => Rule::Comment(text.clone()),
+            CheckRule::Connect(connect) => Rule::Connect(connect.clone()),
+            CheckRule::Send(send) => Rule::Send(send.clone()),
+            CheckRule::Expect(expect) => Rule::Expect(Box::new(Expect::new(expect))),
+            CheckRule::HttpSend(_) => Rule::Foreign,
+        };
+        Self {
+            rules: rules.iter().map(ready).collect(),
+        }
+    }
+
+    /// The comment that a step is said to have: its own, or that of the last `comment` rule.
+    fn comment(&self, step: usize) -> Option<&str> {
+        let own = match &self.rules[step] {
+            Rule::Comment(text) => Some(text.as_str()),
+            Rule::Connect(connect) => connect.comment.as_deref(),
+            Rule::Send(send) => send.comment.as_deref(),
+            Rule::Expect(expect) => expect.comment(),
+            Rule::Foreign => None,
+        };
+        own.or_else(|| {
+            self.rules[..step].iter().rev().find_map(|rule| match rule {
+                Rule::Comment(text) => Some(text.as_str()),
+                _ => None,
+            })
+        })
+    }
+
+    /// Where a check stopped, for one that broke off.
+    fn place(&self, step: usize) -> String {
+        let what = match &self.rules[step] {
+            Rule::Connect(CheckConnect {
+                port: Some(port), ..
+            }) => format!("connect port {port}"),
+            Rule::Connect(_) => "connect".to_owned(),
+            Rule::Send(_) => "send".to_owned(),
+            Rule::Expect(expect) => format!("expect {}", expect.subject_words()),
+            Rule::Comment(_) | Rule::Foreign => "comment".to_owned(),
+        };
+        let comment = match self.comment(step) {
+            Some(comment) => format!(" comment: '{comment}'"),
+            None => String::new(),
+        };
+        format!(" at step {} of tcp-check ({what}){comment}", step + 1)
+    }
+}
+
+/// Runs the rules.
+pub(super) async fn run(script: &Script, errand: &Errand<'_>) -> Verdict {
+    let told = |failure: Failure, place: &str| {
+        let text = format!("{}{place}", failure.text);
+        with_code(errand.verdict(failure.status)).with_info(text)
+    };
+    let begins_itself = script
+        .rules
+        .iter()
+        .find(|rule| !matches!(rule, Rule::Comment(_)))
+        .is_some_and(|rule| matches!(rule, Rule::Connect(_)));
+    let mut talk = Talk::default();
+    if !begins_itself {
+        match errand.open(None).await {
+            Ok(stream) => talk.stream = Some(stream),
+            Err(failure) => return told(failure, " at initial connection step of tcp-check"),
+        }
+    }
+    for step in 0..script.rules.len() {
+        match talk.take(script, step, errand).await {
+            Ok(None) => {}
+            Ok(Some(verdict)) => return verdict,
+            Err(failure) => return told(failure, &script.place(step)),
+        }
+    }
+    let seen = Seen {
+        errand,
+        response: None,
+        data: &talk.received,
+    };
+    let (status, text) = match script.rules.last() {
+        Some(Rule::Expect(expect)) => (
+            expect.ok_status(),
+            expect.on_success().map(|format| seen.text(format)),
+        ),
+        _ if talk.spoke => (CheckStatus::L7Ok, None),
+        _ => (CheckStatus::L4Ok, None),
+    };
+    let mut verdict = errand.verdict(status);
+    if let Some(Rule::Expect(expect)) = script.rules.last() {
+        verdict.code = expect.code().and_then(|code| seen.number(code));
+    }
+    with_code(verdict).with_info(text.unwrap_or_else(|| PASSED.to_owned()))
+}
+
+/// A status of this layer always shows a code.
+fn with_code(mut verdict: Verdict) -> Verdict {
+    if verdict.status.has_code() && verdict.code.is_none() {
+        verdict.code = Some(0);
+    }
+    verdict
+}
+
+/// What was opened, and what came over it since the last send.
+#[derive(Default)]
+struct Talk {
+    stream: Option<Stream>,
+    received: Vec<u8>,
+    ended: bool,
+    spoke: bool,
+}
+
+impl Talk {
+    /// Takes one step; a verdict ends the check.
+    async fn take(
+        &mut self,
+        script: &Script,
+        step: usize,
+        errand: &Errand<'_>,
+    ) -> Result<Option<Verdict>, Failure> {
+        match &script.rules[step] {
+            Rule::Comment(_) | Rule::Foreign => Ok(None),
+            Rule::Connect(rule) => {
+                // What was open before is closed first.
+                *self = Self {
+                    spoke: self.spoke,
+                    ..Self::default()
+                };
+                self.stream = Some(errand.open(Some(rule)).await?);
+                Ok(None)
+            }
+            Rule::Send(send) => {
+                self.spoke = true;
+                let seen = Seen {
+                    errand,
+                    response: None,
+                    data: &self.received,
+                };
+                let bytes = payload(&send.payload, seen);
+                self.received.clear();
+                let stream = self.stream()?;
+                errand.send(stream, &bytes).await?;
+                Ok(None)
+            }
+            Rule::Expect(expect) => {
+                self.spoke = true;
+                self.expect(script, step, expect, errand).await
+            }
+        }
+    }
+
+    fn stream(&self) -> Result<&Stream, Failure> {
+        self.stream.as_ref().ok_or_else(|| Failure {
+            status: CheckStatus::SocketError,
+            text: "No connection".to_owned(),
+        })
+    }
+
+    async fn expect(
+        &mut self,
+        script: &Script,
+        step: usize,
+        expect: &Expect,
+        errand: &Errand<'_>,
+    ) -> Result<Option<Verdict>, Failure> {
+        let bytes_max = errand.keeper.generation().config.global.tune.buffer_bytes as usize;
+        loop {
+            let full = self.received.len() >= bytes_max;
+            if self.ended && self.received.is_empty() {
+                let text = format!("TCPCHK got an empty response at step {}", step + 1);
+                return Ok(Some(self.miss(script, step, expect, text, errand)));
+            }
+            let seen = Seen {
+                errand,
+                response: None,
+                data: &self.received,
+            };
+            let judged = if self.received.is_empty() {
+                None
+            } else {
+                expect.judge_data(&self.received, self.ended || full, seen)
+            };
+            match judged {
+                Some(true) => return Ok(None),
+                Some(false) => {
+                    let how = if expect.is_negated() {
+                        "matched unwanted"
+                    } else {
+                        "did not match"
+                    };
+                    let what = expect.content_words();
+                    let text = format!("TCPCHK {how} content {what} at step {}", step + 1);
+                    return Ok(Some(self.miss(script, step, expect, text, errand)));
+                }
+                None => {}
+            }
+            let stream = self.stream.as_ref().ok_or_else(|| Failure {
+                status: CheckStatus::SocketError,
+                text: "No connection".to_owned(),
+            })?;
+            match errand.receive(stream, &mut self.received, bytes_max).await {
+                Ok(more) => self.ended = !more,
+                Err(failure) if failure.status == CheckStatus::L7Timeout => {
+                    return Err(Failure::timeout(expect.timeout_status()));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    fn miss(
+        &self,
+        script: &Script,
+        step: usize,
+        expect: &Expect,
+        text: String,
+        errand: &Errand<'_>,
+    ) -> Verdict {
+        let seen = Seen {
+            errand,
+            response: None,
+            data: &self.received,
+        };
+        let info = match (expect.on_error(), script.comment(step)) {
+            (Some(format), _) => seen.text(format),
+            (None, Some(comment)) => format!("{text} comment: {comment}"),
+            (None, None) => text,
+        };
+        let status = expect.error_status().unwrap_or(CheckStatus::L7Response);
+        let mut verdict = errand.verdict(status).with_info(info);
+        if status.has_code() {
+            verdict.code = expect.code().and_then(|code| seen.number(code));
+        }
+        with_code(verdict)
+    }
+}
+
+fn payload(payload: &CheckPayload, seen: Seen<'_>) -> Vec<u8> {
+    match payload {
+        CheckPayload::Bytes(bytes) => bytes.clone(),
+        CheckPayload::Format(format) => seen.bytes(format),
+        // What is not hexadecimal is not sent.
+        CheckPayload::HexFormat(format) => unhex(&seen.bytes(format)).unwrap_or_default(),
+    }
+}
