@@ -1,1 +1,39 @@
-//! Statistics: snapshots to csv, typed and text.
+//! Statistics: what is counted, read once and written in every form.
+//!
+//! A metric is one row of a table: its name, what it means, what kind of number it is, and how
+//! it is read from a frontend, a listener, a server or a backend. CSV, typed output and JSON are
+//! loops over that table, so a metric added there appears everywhere.
+//!
+//! Reading takes no lock that a request could wait for and stops no worker: counters are added
+//! up from every worker's copy as they stand. Rows are made one at a time, so that a hundred
+//! thousand servers cost no more memory than one.
+
+mod belief;
+mod columns;
+mod columns_of_protocols;
+mod filter;
+mod format;
+mod info;
+mod info_table;
+mod metric;
+mod row;
+mod rows;
+mod surroundings;
+mod value;
+
+pub use belief::{Belief, Probe};
+pub use columns::columns;
+pub use filter::Filter;
+pub use format::{Form, Stat, csv_header};
+pub use info::{Load, info};
+pub use info_table::info_metrics;
+pub use metric::{InfoMetric, Metric};
+pub use row::{BackendRow, FrontendRow, ListenerRow, Row, ServerRow};
+pub use rows::Rows;
+pub use surroundings::{Facts, ListenerNumbers, Surroundings};
+pub use value::{Nature, Origin, Scope, Tags, Value};
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,243 @@
+//! The forms of `show stat`: CSV, typed, JSON.
+
+use std::fmt::Write as _;
+
+use crate::columns::{columns, columns_fixed};
+use crate::metric::Metric;
+use crate::row::Row;
+use crate::rows::Rows;
+use crate::value::Value;
+
+/// Whole numbers beyond this are no exact numbers in JSON readers, and are written as text.
+const JSON_EXACT_MAX: u64 = (1 << 53) - 1;
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Form {
+    /// CSV for `show stat`, lines for `show info`.
+    #[default]
+    Text,
+    /// One line per value with its type. True adds what it means.
+    Typed(bool),
+    /// JSON.
+    Json,
+}
+
+/// An answer to `show stat`, row by row.
+pub struct Stat {
+    rows: Rows,
+    form: Form,
+    begun: bool,
+    ended: bool,
+}
+
+impl Stat {
+    /// The answer with these rows in this form.
+    pub fn new(rows: Rows, form: Form) -> Self {
+        Self {
+            rows,
+            form,
+            begun: false,
+            ended: false,
+        }
+    }
+
+    /// Appends the next piece (the head, a row, the end); false when all was written.
+    pub fn write_next(&mut self, into: &mut String) -> bool {
+        if self.ended {
+            return false;
+        }
+        let first = !std::mem::replace(&mut self.begun, true);
+        if first {
+            match self.form {
+                Form::Text => csv_header(into),
+                Form::Typed(_) => {}
+                Form::Json => into.push('['),
+            }
+        }
+        let Some(row) = self.rows.next() else {
+            self.ended = true;
+            if self.form == Form::Json {
+                into.push_str("]\n");
+            }
+            return true;
+        };
+        match self.form {
+            Form::Text => csv_row(&row, into),
+            Form::Typed(help) => typed_row(&row, help, into),
+            Form::Json => {
+                if !first {
+                    into.push(',');
+                }
+                json_row(&row, into);
+            }
+        }
+        true
+    }
+}
+
+/// The first line of the CSV.
+pub fn csv_header(into: &mut String) {
+    into.push_str("# ");
+    for (place, metric) in columns().enumerate() {
+        if place == columns_fixed() {
+            into.push_str("-,");
+        }
+        into.push_str(metric.name);
+        into.push(',');
+    }
+    into.push('\n');
+}
+
+fn csv_row(row: &Row, into: &mut String) {
+    for (place, metric) in columns().enumerate() {
+        if place == columns_fixed() {
+            into.push_str("-,");
+        }
+        match metric.read(row) {
+            Value::Str(text) => csv_text(&text, into),
+            value => number(&value, into),
+        }
+        into.push(',');
+    }
+    into.push('\n');
+}
+
+/// Text with a comma, a quote or a line end is put in quotes, its own quotes doubled.
+fn csv_text(text: &str, into: &mut String) {
+    if !text.contains([',', '"', '\n', '\r']) {
+        into.push_str(text);
+        return;
+    }
+    into.push('"');
+    for letter in text.chars() {
+        if letter == '"' {
+            into.push('"');
+        }
+        into.push(letter);
+    }
+    into.push('"');
+}
+
+fn typed_row(row: &Row, help: bool, into: &mut String) {
+    let (letter, _) = row.type_words();
+    let (proxy, id) = row.numbers();
+    for (place, metric, value) in present(row) {
+        let _ = write!(into, "{letter}.{proxy}.{id}.{place}.{}.1:", metric.name);
+        typed_value(metric.tags_on(row), &value, into);
+        if help {
+            let _ = write!(into, ":\"{}\"", metric.help);
+        }
+        into.push('\n');
+    }
+}
+
+/// The letters, the type and the value, as typed output has them.
+pub(crate) fn typed_value(tags: crate::Tags, value: &Value<'_>, into: &mut String) {
+    let kind = value.type_name().unwrap_or_default();
+    let (origin, nature, scope) = (
+        tags.origin.letter(),
+        tags.nature.letter(),
+        tags.scope.letter(),
+    );
+    let _ = write!(into, "{origin}{nature}{scope}:{kind}:");
+    plain(value, into);
+}
+
+fn json_row(row: &Row, into: &mut String) {
+    let (_, kind) = row.type_words();
+    let (proxy, id) = row.numbers();
+    into.push('[');
+    for (nth, (place, metric, value)) in present(row).enumerate() {
+        if nth > 0 {
+            into.push(',');
+        }
+        let _ = write!(
+            into,
+            "{{\"objType\":\"{kind}\",\"proxyId\":{proxy},\"id\":{id},"
+        );
+        json_field(place, metric.name, metric.tags_on(row), &value, into);
+    }
+    into.push(']');
+}
+
+/// A value's field, tags and value, and the end of its object.
+pub(crate) fn json_field(
+    place: usize,
+    name: &str,
+    tags: crate::Tags,
+    value: &Value<'_>,
+    into: &mut String,
+) {
+    let kind = value.type_name().unwrap_or_default();
+    let _ = write!(
+        into,
+        "\"field\":{{\"pos\":{place},\"name\":\"{name}\"}},\"processNum\":1,\"tags\":{{\
+         \"origin\":\"{}\",\"nature\":\"{}\",\"scope\":\"{}\"}},\"value\":{{\"type\":\"{kind}\",\
+         \"value\":",
+        tags.origin.word(),
+        tags.nature.word(),
+        tags.scope.word(),
+    );
+    match value {
+        Value::Str(text) => json_text(text, into),
+        Value::U64(large) if *large > JSON_EXACT_MAX => {
+            let _ = write!(into, "\"{large}\"");
+        }
+        value => number(value, into),
+    }
+    into.push_str("}}");
+}
+
+/// A JSON string (RFC 8259, section 7).
+fn json_text(text: &str, into: &mut String) {
+    into.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => into.push_str("\\\""),
+            '\\' => into.push_str("\\\\"),
+            '\n' => into.push_str("\\n"),
+            '\r' => into.push_str("\\r"),
+            '\t' => into.push_str("\\t"),
+            control if u32::from(control) < 0x20 => {
+                let _ = write!(into, "\\u{:04x}", u32::from(control));
+            }
+            other => into.push(other),
+        }
+    }
+    into.push('"');
+}
+
+/// A value as it is, a line end within it made a space: one value is one line.
+pub(crate) fn plain(value: &Value<'_>, into: &mut String) {
+    match value {
+        Value::Str(text) => {
+            for letter in text.chars() {
+                into.push(if matches!(letter, '\n' | '\r') {
+                    ' '
+                } else {
+                    letter
+                });
+            }
+        }
+        value => number(value, into),
+    }
+}
+
+fn number(value: &Value<'_>, into: &mut String) {
+    let mut digits = itoa::Buffer::new();
+    match value {
+        Value::Empty | Value::Str(_) => {}
+        Value::S32(n) => into.push_str(digits.format(*n)),
+        Value::U32(n) => into.push_str(digits.format(*n)),
+        Value::U64(n) => into.push_str(digits.format(*n)),
+    }
+}
+
+/// The values a row has, with their places.
+fn present(row: &Row) -> impl Iterator<Item = (usize, &'static Metric, Value<'_>)> {
+    columns()
+        .enumerate()
+        .map(|(place, metric)| (place, metric, metric.read(row)))
+        .filter(|(_, _, value)| *value != Value::Empty)
+}

@@ -1,0 +1,122 @@
+//! `show info`: the process in numbers.
+
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ballast_engine::Process;
+use ballast_engine::counters::ProcessSums;
+use ballast_model::Global;
+
+use crate::format::{Form, json_field, plain, typed_value};
+use crate::info_table::info_metrics;
+use crate::surroundings::{Facts, Surroundings};
+use crate::value::Value;
+
+/// What only the workers themselves know, asked by whoever asks for `show info`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Load {
+    /// Tasks of all workers (`Tasks`).
+    pub tasks: u32,
+    /// Sessions of the desk itself that are open now.
+    pub desk_sessions: u32,
+}
+
+/// The process at one moment.
+#[derive(Debug)]
+pub(crate) struct InfoView {
+    pub(crate) facts: Facts,
+    pub(crate) sums: ProcessSums,
+    pub(crate) connection_rate_limit: u32,
+    pub(crate) session_rate_limit: u32,
+    pub(crate) connections: u32,
+    pub(crate) connection_count_max: u32,
+    pub(crate) connection_rate: (u32, u32),
+    pub(crate) session_rate: (u32, u32),
+    pub(crate) uptime_s: u64,
+    pub(crate) started_s: u64,
+    pub(crate) busy_polling: bool,
+    pub(crate) stopping: bool,
+    pub(crate) listeners: u32,
+    pub(crate) idle_percent: u32,
+    pub(crate) load: Load,
+}
+
+impl InfoView {
+    fn of(surroundings: &dyn Surroundings, load: Load) -> Self {
+        let generation = surroundings.generation();
+        let process = surroundings.registry().process();
+        let global: &Global = &generation.config.global;
+        let binds = || {
+            let enabled = generation.frontends.iter();
+            let enabled = enabled.filter(|frontend| !frontend.model.common.disabled);
+            let count: usize = enabled.map(|frontend| frontend.model.binds.len()).sum();
+            u32::try_from(count + global.stats_sockets.len()).unwrap_or(u32::MAX)
+        };
+        let now = process.now_ms();
+        let rate = |rate: &ballast_engine::Rate| (rate.per_second(now), rate.highest());
+        Self {
+            facts: surroundings.facts().clone(),
+            sums: process.counters.sums(),
+            connection_rate_limit: global.connection_rate_max.unwrap_or(0),
+            session_rate_limit: global.session_rate_max.unwrap_or(0),
+            connections: process.connections.now(),
+            connection_count_max: process.connection_count_max(),
+            connection_rate: rate(&process.connection_rate),
+            session_rate: rate(&process.session_rate),
+            uptime_s: process.started.elapsed().as_secs(),
+            started_s: started_s(process),
+            busy_polling: global.busy_polling,
+            stopping: process.stopping(),
+            listeners: surroundings.listener_count().unwrap_or_else(binds),
+            idle_percent: surroundings.idle_percent().min(100),
+            load,
+        }
+    }
+}
+
+fn started_s(process: &Process) -> u64 {
+    let started: SystemTime = process.started_at;
+    started
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+/// The answer to `show info`; `help` adds what each line means.
+pub fn info(surroundings: &dyn Surroundings, load: Load, form: Form, help: bool) -> String {
+    let view = InfoView::of(surroundings, load);
+    let values = info_metrics()
+        .iter()
+        .enumerate()
+        .map(|(place, metric)| (place, metric, (metric.read)(&view)))
+        .filter(|(_, _, value)| *value != Value::Empty);
+    let mut text = String::with_capacity(8192);
+    if form == Form::Json {
+        text.push('[');
+    }
+    for (nth, (place, metric, value)) in values.enumerate() {
+        match form {
+            Form::Text => {
+                text.push_str(metric.name);
+                text.push_str(": ");
+                plain(&value, &mut text);
+            }
+            Form::Typed(_) => {
+                let _ = write!(text, "{place}.{}.1:", metric.name);
+                typed_value(metric.tags, &value, &mut text);
+            }
+            Form::Json => {
+                text.push_str(if nth > 0 { ",{" } else { "{" });
+                json_field(place, metric.name, metric.tags, &value, &mut text);
+                continue;
+            }
+        }
+        if help {
+            let _ = write!(text, ":\"{}\"", metric.help);
+        }
+        text.push('\n');
+    }
+    if form == Form::Json {
+        text.push_str("]\n");
+    }
+    text
+}

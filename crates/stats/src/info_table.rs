@@ -1,0 +1,390 @@
+//! The lines of `show info`, in their order.
+//!
+//! Order and meaning: management manual, "show info". What Ballast has no such thing of (pools,
+//! TLS and compression for now) is zero.
+
+use crate::info::InfoView;
+use crate::metric::InfoMetric;
+use crate::value::{CGS, CLP, COS, KGP, MAVG, MCP, MDP, MGP, MMP, MRP, POS, SGP, Tags, Value};
+
+/// The lines, in order. Places without a value are counted and not shown.
+pub fn info_metrics() -> &'static [InfoMetric] {
+    LINES
+}
+
+static LINES: &[InfoMetric] = &[
+    line("Name", "Name of the product", POS, |view| {
+        Value::text(&view.facts.name)
+    }),
+    line("Version", "Version of the product", POS, |view| {
+        Value::text(&view.facts.version)
+    }),
+    line("Release_date", "Date of the version", POS, |view| {
+        Value::text(&view.facts.release_date)
+    }),
+    line("Nbthread", "Workers", CGS, |view| {
+        Value::U32(view.facts.thread_count)
+    }),
+    line("Nbproc", "Worker processes, always 1", CGS, |_| {
+        Value::U32(1)
+    }),
+    line(
+        "Process_num",
+        "Number of the process, always 1",
+        KGP,
+        |_| Value::U32(1),
+    ),
+    line("Pid", "Process id", SGP, |view| {
+        Value::U32(view.facts.process_id)
+    }),
+    line("Uptime", "Age of the process", MDP, |view| {
+        Value::made(uptime(view.uptime_s))
+    }),
+    line(
+        "Uptime_sec",
+        "Age of the process, in seconds",
+        MDP,
+        |view| n32(view.uptime_s),
+    ),
+    line(
+        "Memmax_MB",
+        "Limit of memory (-m), in megabytes",
+        CLP,
+        |view| n32(view.facts.memory_megabytes_max),
+    ),
+    line(
+        "PoolAlloc_MB",
+        "Memory of pools, in megabytes: there are none",
+        MGP,
+        zero,
+    ),
+    line(
+        "PoolUsed_MB",
+        "Memory of pools in use, in megabytes: there are none",
+        MGP,
+        zero,
+    ),
+    line("PoolFailed", "Allocations that failed", MCP, zero),
+    line("Ulimit-n", "Limit of descriptors", CLP, |view| {
+        n32(view.facts.descriptor_count_max)
+    }),
+    line("Maxsock", "Sockets it may need", CLP, |view| {
+        n32(view.facts.socket_count_max)
+    }),
+    line("Maxconn", "Limit of connections", CLP, |view| {
+        Value::U32(view.connection_count_max)
+    }),
+    line(
+        "Hard_maxconn",
+        "Limit of connections that no command may pass",
+        CLP,
+        |view| Value::U32(view.facts.connection_count_hard_max),
+    ),
+    line("CurrConns", "Connections now", MGP, |view| {
+        Value::U32(view.connections)
+    }),
+    line("CumConns", "Connections in all", MCP, |view| {
+        n32(view.sums.connections)
+    }),
+    line("CumReq", "Requests in all", MCP, |view| {
+        n32(view.sums.requests)
+    }),
+    line("MaxSslConns", "The most TLS connections ever", MMP, zero),
+    line("CurrSslConns", "TLS connections now", MGP, zero),
+    line("CumSslConns", "TLS connections in all", MCP, zero),
+    line("Maxpipes", "Limit of pipes (maxpipes)", CLP, zero),
+    line("PipesUsed", "Pipes in use", MGP, zero),
+    line("PipesFree", "Pipes waiting for use", MGP, zero),
+    line("ConnRate", "Connections in the last second", MRP, |view| {
+        Value::U32(view.connection_rate.0)
+    }),
+    line(
+        "ConnRateLimit",
+        "Limit of connections per second (maxconnrate)",
+        CLP,
+        |view| Value::U32(view.connection_rate_limit),
+    ),
+    line(
+        "MaxConnRate",
+        "The most connections ever in a second",
+        MMP,
+        |view| Value::U32(view.connection_rate.1),
+    ),
+    line("SessRate", "Sessions in the last second", MRP, |view| {
+        Value::U32(view.session_rate.0)
+    }),
+    line(
+        "SessRateLimit",
+        "Limit of sessions per second (maxsessrate)",
+        CLP,
+        |view| Value::U32(view.session_rate_limit),
+    ),
+    line(
+        "MaxSessRate",
+        "The most sessions ever in a second",
+        MRP,
+        |view| Value::U32(view.session_rate.1),
+    ),
+    line("SslRate", "TLS handshakes in the last second", MRP, zero),
+    line(
+        "SslRateLimit",
+        "Limit of TLS handshakes per second (maxsslrate)",
+        CLP,
+        zero,
+    ),
+    line(
+        "MaxSslRate",
+        "The most TLS handshakes ever in a second",
+        MMP,
+        zero,
+    ),
+    line(
+        "SslFrontendKeyRate",
+        "Full TLS handshakes with clients per second",
+        MGP,
+        zero,
+    ),
+    line(
+        "SslFrontendMaxKeyRate",
+        "The most full TLS handshakes with clients ever",
+        MMP,
+        zero,
+    ),
+    line(
+        "SslFrontendSessionReuse_pct",
+        "Percent of TLS sessions resumed",
+        MGP,
+        zero,
+    ),
+    line(
+        "SslBackendKeyRate",
+        "Full TLS handshakes with servers per second",
+        MRP,
+        zero,
+    ),
+    line(
+        "SslBackendMaxKeyRate",
+        "The most full TLS handshakes with servers ever",
+        MMP,
+        zero,
+    ),
+    line("SslCacheLookups", "Look-ups of TLS sessions", MCP, zero),
+    line(
+        "SslCacheMisses",
+        "Look-ups of TLS sessions that found none",
+        MCP,
+        zero,
+    ),
+    line(
+        "CompressBpsIn",
+        "Bytes per second given to compression",
+        MRP,
+        zero,
+    ),
+    line(
+        "CompressBpsOut",
+        "Bytes per second that compression made",
+        MRP,
+        zero,
+    ),
+    line(
+        "CompressBpsRateLim",
+        "Limit of compressed bytes per second",
+        CLP,
+        zero,
+    ),
+    line("ZlibMemUsage", "Memory of zlib: not used", MGP, |_| {
+        Value::Empty
+    }),
+    line(
+        "MaxZlibMemUsage",
+        "Limit of the memory of zlib: not used",
+        CLP,
+        |_| Value::Empty,
+    ),
+    line("Tasks", "Tasks of all workers", MGP, |view| {
+        Value::U32(view.load.tasks)
+    }),
+    line("Run_queue", "Tasks waiting to run", MGP, zero),
+    line(
+        "Idle_pct",
+        "Percent of the time that workers sleep",
+        MAVG,
+        |view| Value::U32(view.idle_percent),
+    ),
+    line("node", "Name of the machine (node)", COS, |view| {
+        Value::text(&view.facts.node)
+    }),
+    line(
+        "description",
+        "Description of the machine (description)",
+        COS,
+        |view| {
+            if view.facts.description.is_empty() {
+                return Value::Empty;
+            }
+            Value::text(&view.facts.description)
+        },
+    ),
+    line("Stopping", "1 when nothing more is accepted", MGP, |view| {
+        Value::U32(u32::from(view.stopping))
+    }),
+    line(
+        "Jobs",
+        "What keeps the process alive: connections and listeners",
+        MGP,
+        |view| Value::U32(view.connections + view.listeners + view.load.desk_sessions),
+    ),
+    line(
+        "Unstoppable Jobs",
+        "Of these, those that a soft stop does not wait for",
+        MGP,
+        zero,
+    ),
+    line("Listeners", "Sockets that listen", MGP, |view| {
+        Value::U32(view.listeners)
+    }),
+    line("ActivePeers", "Peers that should be connected", MGP, zero),
+    line("ConnectedPeers", "Peers that are connected", MGP, zero),
+    line(
+        "DroppedLogs",
+        "Log lines lost to slow targets",
+        MGP,
+        |view| n32(view.sums.dropped_logs),
+    ),
+    line(
+        "BusyPolling",
+        "1 when workers never sleep (busy-polling)",
+        MGP,
+        |view| Value::U32(u32::from(view.busy_polling)),
+    ),
+    line(
+        "FailedResolutions",
+        "Name resolutions that failed",
+        MGP,
+        zero,
+    ),
+    line("TotalBytesOut", "Bytes sent in all", MGP, |view| {
+        Value::U64(view.sums.bytes_out)
+    }),
+    line(
+        "TotalSplicedBytesOut",
+        "Of these, those that the kernel moved alone",
+        MGP,
+        |_| Value::U64(0),
+    ),
+    line("BytesOutRate", "Bytes sent per second", MRP, |_| {
+        Value::U64(0)
+    }),
+    line(
+        "DebugCommandsIssued",
+        "Debug commands since the start: there are none",
+        MGP,
+        zero,
+    ),
+    line("CumRecvLogs", "Log messages received in all", MCP, zero),
+    line("Build info", "How it was built", POS, |view| {
+        if view.facts.build_info.is_empty() {
+            return Value::text(&view.facts.version);
+        }
+        Value::text(&view.facts.build_info)
+    }),
+    line(
+        "Memmax_bytes",
+        "Limit of memory (-m), in bytes",
+        CLP,
+        |view| n32(view.facts.memory_megabytes_max.saturating_mul(1 << 20)),
+    ),
+    line(
+        "PoolAlloc_bytes",
+        "Memory of pools, in bytes: there are none",
+        MGP,
+        |_| Value::U64(0),
+    ),
+    line(
+        "PoolUsed_bytes",
+        "Memory of pools in use: there are none",
+        MGP,
+        |_| Value::U64(0),
+    ),
+    line(
+        "Start_time_sec",
+        "When it started, seconds since 1970",
+        MDP,
+        |view| n32(view.started_s),
+    ),
+    line(
+        "Tainted",
+        "Marks of what was done to the process: there are none",
+        SGP,
+        |_| Value::text("0"),
+    ),
+    line("TotalWarnings", "Warnings told at the start", MCP, |view| {
+        Value::U32(view.facts.warning_count)
+    }),
+    line(
+        "MaxconnReached",
+        "Times accepting paused for the limit of connections",
+        MCP,
+        |view| n32(view.sums.accept_pauses),
+    ),
+    line("BootTime_ms", "Milliseconds the start took", MDP, |view| {
+        Value::U32(view.facts.boot_ms)
+    }),
+    line(
+        "Niced_tasks",
+        "Tasks waiting with another priority: there are none",
+        MGP,
+        zero,
+    ),
+    line("CurrStreams", "Exchanges now", MGP, |view| {
+        Value::U32(view.connections)
+    }),
+    line("CumStreams", "Exchanges in all", MCP, |view| {
+        Value::U64(view.sums.requests)
+    }),
+    line(
+        "BlockedTrafficWarnings",
+        "Warnings about tasks that took too long",
+        MCP,
+        zero,
+    ),
+    line("PatternsAdded", "Patterns added", MCP, zero),
+    line("PatternsFreed", "Patterns removed", MCP, zero),
+    line("NbThreadGroups", "Groups of workers, always 1", CGS, |_| {
+        Value::U32(1)
+    }),
+];
+
+const fn line(
+    name: &'static str,
+    help: &'static str,
+    tags: Tags,
+    read: fn(&InfoView) -> Value<'_>,
+) -> InfoMetric {
+    InfoMetric {
+        name,
+        help,
+        tags,
+        read,
+    }
+}
+
+fn zero(_: &InfoView) -> Value<'_> {
+    Value::U32(0)
+}
+
+/// A number that HAProxy keeps in 32 bits: it wraps there.
+fn n32(number: u64) -> Value<'static> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "HAProxy's counters wrap at 32 bits"
+    )]
+    Value::U32(number as u32)
+}
+
+fn uptime(seconds: u64) -> String {
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
+    format!("{days}d {hours}h{minutes:02}m{seconds:02}s")
+}

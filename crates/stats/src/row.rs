@@ -1,0 +1,346 @@
+//! The rows of the statistics: an object with what was read of it, once.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ballast_engine::counters::{BackendSums, FrontendSums};
+use ballast_engine::{Backend, Frontend, Generation, Process, Server};
+use ballast_model as model;
+
+use crate::belief::Belief;
+use crate::surroundings::ListenerNumbers;
+
+/// Steps of a slow start.
+const STEP_MAX: u32 = 16;
+
+/// One row.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it is never stored"
+)]
+#[derive(Debug)]
+pub enum Row {
+    /// A frontend.
+    Frontend(FrontendRow),
+    /// One bind of a frontend.
+    Listener(ListenerRow),
+    /// A server.
+    Server(ServerRow),
+    /// A backend.
+    Backend(BackendRow),
+}
+
+impl Row {
+    /// The letter and the word of its type, in typed output and JSON.
+    pub fn type_words(&self) -> (char, &'static str) {
+        match self {
+            Self::Frontend(_) => ('F', "Frontend"),
+            Self::Listener(_) => ('L', "Listener"),
+            Self::Server(_) => ('S', "Server"),
+            Self::Backend(_) => ('B', "Backend"),
+        }
+    }
+
+    /// `iid` and `sid`.
+    pub fn numbers(&self) -> (u32, u32) {
+        match self {
+            Self::Frontend(row) => (row.frontend.model.common.id, 0),
+            Self::Listener(row) => (row.frontend.model.common.id, row.bind().id),
+            Self::Server(row) => (row.backend.model.common.id, row.server.model.id),
+            Self::Backend(row) => (row.backend.model.common.id, 0),
+        }
+    }
+}
+
+/// The moment all rows of one answer are read at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// The clock of rates.
+    pub(crate) rate_ms: u32,
+    /// Since the process began.
+    pub(crate) uptime_ms: u64,
+    /// The process accepts nothing more.
+    pub(crate) stopping: bool,
+}
+
+impl Moment {
+    pub(crate) fn of(process: &Process) -> Self {
+        Self {
+            rate_ms: process.now_ms(),
+            uptime_ms: process.age_ms(),
+            stopping: process.stopping(),
+        }
+    }
+
+    /// Whole seconds since a moment, given in milliseconds of the process; -1 if it never was.
+    fn seconds_since(self, at_ms: u64) -> i32 {
+        if at_ms == 0 {
+            return -1;
+        }
+        i32::try_from(self.uptime_ms.saturating_sub(at_ms) / 1000).unwrap_or(i32::MAX)
+    }
+}
+
+/// A frontend's row.
+#[derive(Debug)]
+pub struct FrontendRow {
+    /// The frontend.
+    pub frontend: Arc<Frontend>,
+    /// What its workers counted.
+    pub sums: FrontendSums,
+    pub(crate) moment: Moment,
+}
+
+impl FrontendRow {
+    pub(crate) fn new(frontend: Arc<Frontend>, moment: Moment) -> Self {
+        Self {
+            sums: frontend.state.counters.sums(),
+            frontend,
+            moment,
+        }
+    }
+
+    /// `status`.
+    pub(crate) fn status(&self) -> &'static str {
+        let state = &self.frontend.state;
+        if self.moment.stopping {
+            "STOP"
+        } else if state.sessions.now() >= state.connection_count_max() {
+            "FULL"
+        } else {
+            "OPEN"
+        }
+    }
+}
+
+/// A listener's row.
+#[derive(Debug)]
+pub struct ListenerRow {
+    /// Its frontend.
+    pub frontend: Arc<Frontend>,
+    /// What is counted on it.
+    pub numbers: ListenerNumbers,
+    pub(crate) place: usize,
+    pub(crate) name: String,
+    pub(crate) stopping: bool,
+}
+
+impl ListenerRow {
+    /// The row of a frontend's bind, by its place.
+    pub(crate) fn new(
+        frontend: Arc<Frontend>,
+        place: usize,
+        numbers: ListenerNumbers,
+        stopping: bool,
+    ) -> Self {
+        let name = frontend.model.binds[place]
+            .name
+            .clone()
+            .unwrap_or_else(|| format!("sock-{}", place + 1));
+        Self {
+            frontend,
+            numbers,
+            place,
+            name,
+            stopping,
+        }
+    }
+
+    /// The bind.
+    pub fn bind(&self) -> &model::Bind {
+        &self.frontend.model.binds[self.place]
+    }
+
+    /// `status`.
+    pub(crate) fn status(&self) -> &'static str {
+        let limit = self.bind().connection_count_max.unwrap_or(0);
+        if self.stopping {
+            "STOP"
+        } else if limit > 0 && self.numbers.connections_now >= limit {
+            "FULL"
+        } else {
+            "OPEN"
+        }
+    }
+
+    /// `addr`.
+    pub(crate) fn address(&self) -> String {
+        match self.numbers.address {
+            Some(address) => model::Address::Inet(address).to_string(),
+            None => address(&self.bind().address),
+        }
+    }
+}
+
+/// A server's row.
+#[derive(Debug)]
+pub struct ServerRow {
+    /// Its backend.
+    pub backend: Arc<Backend>,
+    /// The server.
+    pub server: Arc<Server>,
+    /// What its workers counted.
+    pub sums: BackendSums,
+    /// What is believed of it.
+    pub belief: Belief,
+    pub(crate) moment: Moment,
+}
+
+impl ServerRow {
+    pub(crate) fn new(
+        generation: &Generation,
+        backend: Arc<Backend>,
+        server: Arc<Server>,
+        moment: Moment,
+    ) -> Self {
+        Self {
+            sums: server.state.counters.sums(),
+            belief: Belief::of(&server, generation, moment.uptime_ms),
+            backend,
+            server,
+            moment,
+        }
+    }
+
+    /// The weight that balancing uses, in the unit of `weight`.
+    pub(crate) fn weight_effective(&self) -> u32 {
+        weight_effective(&self.server)
+    }
+
+    /// `tracked`: `backend/server`.
+    pub(crate) fn tracked(&self) -> String {
+        self.server
+            .model
+            .track
+            .as_ref()
+            .map_or_else(String::new, |(backend, server)| {
+                format!("{backend}/{server}")
+            })
+    }
+
+    /// `lastsess`.
+    pub(crate) fn last_session(&self) -> i32 {
+        self.moment
+            .seconds_since(self.server.state.last_session_ms.load(Ordering::Relaxed))
+    }
+
+    /// `addr`.
+    pub(crate) fn address(&self) -> String {
+        match &self.server.state.reach().address {
+            Some(known) => address(known),
+            None => String::new(),
+        }
+    }
+}
+
+/// A backend's row.
+#[derive(Debug)]
+pub struct BackendRow {
+    /// The backend.
+    pub backend: Arc<Backend>,
+    /// What its workers counted.
+    pub sums: BackendSums,
+    /// Servers that are no backups and may be chosen.
+    pub active: u32,
+    /// Backup servers that may be chosen.
+    pub backup: u32,
+    /// The weight of those that are chosen from now.
+    pub weight: u32,
+    /// The same, without slow start.
+    pub weight_user: u32,
+    pub(crate) moment: Moment,
+}
+
+impl BackendRow {
+    pub(crate) fn new(backend: Arc<Backend>, moment: Moment) -> Self {
+        let mut row = Self {
+            sums: backend.state.counters.sums(),
+            backend: Arc::clone(&backend),
+            active: 0,
+            backup: 0,
+            weight: 0,
+            weight_user: 0,
+            moment,
+        };
+        let (mut active, mut backups, mut first) = ((0, 0), (0, 0), (0, 0));
+        for server in &backend.servers {
+            let (now, user) = (weight_effective(server), server.state.weight());
+            if !server.is_choosable() {
+                continue;
+            }
+            if server.model.backup {
+                if row.backup == 0 {
+                    first = (now, user);
+                }
+                row.backup += 1;
+                backups = (backups.0 + now, backups.1 + user);
+            } else {
+                row.active += 1;
+                active = (active.0 + now, active.1 + user);
+            }
+        }
+        (row.weight, row.weight_user) = if row.active > 0 {
+            active
+        } else if backend.model.options.all_backups {
+            backups
+        } else {
+            first
+        };
+        row
+    }
+
+    /// `status`.
+    pub(crate) fn status(&self) -> &'static str {
+        if self.weight > 0 || self.backend.servers.is_empty() {
+            "UP"
+        } else {
+            "DOWN"
+        }
+    }
+
+    /// `lastsess`.
+    pub(crate) fn last_session(&self) -> i32 {
+        self.moment
+            .seconds_since(self.backend.state.last_session_ms.load(Ordering::Relaxed))
+    }
+
+    /// `lastchg`, in seconds.
+    pub(crate) fn since_change_s(&self) -> u64 {
+        let changed_ms = self.backend.state.standing().changed_ms;
+        self.moment.uptime_ms.saturating_sub(changed_ms) / 1000
+    }
+
+    /// `downtime`, in seconds, the present one included.
+    pub(crate) fn down_s(&self) -> u64 {
+        let standing = self.backend.state.standing();
+        let now_ms = if standing.is_down {
+            self.moment.uptime_ms.saturating_sub(standing.changed_ms)
+        } else {
+            0
+        };
+        (standing.down_ms + now_ms) / 1000
+    }
+
+    /// Connections open to its servers.
+    pub(crate) fn connections(&self) -> u64 {
+        self.backend
+            .servers
+            .iter()
+            .map(|server| u64::from(server.state.connections.now()))
+            .sum()
+    }
+}
+
+fn weight_effective(server: &Server) -> u32 {
+    let step = (server.state.throttle_percent() * STEP_MAX).div_ceil(100);
+    (server.state.weight() * step).div_ceil(STEP_MAX)
+}
+
+/// An address as the `addr` column shows it: what is no IP address is `unix`.
+fn address(address: &model::Address) -> String {
+    match address {
+        model::Address::Inet(_) => address.to_string(),
+        model::Address::Name { .. } => String::new(),
+        _ => "unix".to_owned(),
+    }
+}

@@ -1,0 +1,155 @@
+//! Row after row, in the order of the file.
+
+use std::sync::Arc;
+
+use ballast_engine::Generation;
+use ballast_model::Common;
+
+use crate::filter::Filter;
+use crate::row::{BackendRow, FrontendRow, ListenerRow, Moment, Row, ServerRow};
+use crate::surroundings::Surroundings;
+
+/// Rows of one generation, made one at a time. It holds the generation, so an answer that takes
+/// long is about one configuration from its first line to its last.
+pub struct Rows {
+    surroundings: Arc<dyn Surroundings>,
+    generation: Arc<Generation>,
+    filter: Filter,
+    moment: Moment,
+    frontends: usize,
+    backends: usize,
+    within: Within,
+}
+
+/// What comes next of the proxy in hand.
+#[derive(Clone, Copy, Debug)]
+enum Within {
+    /// The next proxy.
+    Next,
+    /// A frontend's bind.
+    Bind(usize),
+    /// A backend's server; past the last one, the backend itself.
+    Server(usize),
+}
+
+impl Rows {
+    /// The rows that a filter lets through, as they are from now on.
+    pub fn new(surroundings: Arc<dyn Surroundings>, filter: Filter) -> Self {
+        let generation = surroundings.generation();
+        let moment = Moment::of(surroundings.registry().process());
+        Self {
+            surroundings,
+            generation,
+            filter,
+            moment,
+            frontends: 0,
+            backends: 0,
+            within: Within::Next,
+        }
+    }
+
+    /// Chooses the next proxy: the file's order is that of two lists put together.
+    fn next_proxy(&mut self) -> Option<Option<Row>> {
+        let frontend = self.generation.frontends.get(self.frontends);
+        let backend = self.generation.backends.get(self.backends);
+        let frontend_first = match (frontend, backend) {
+            (None, None) => return None,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some(frontend), Some(backend)) => {
+                is_before(&frontend.model.common, &backend.model.common)
+            }
+        };
+        if !frontend_first {
+            self.within = Within::Server(0);
+            return Some(None);
+        }
+        let frontend = Arc::clone(&self.generation.frontends[self.frontends]);
+        let common = &frontend.model.common;
+        if common.disabled || !self.filter.wants_proxy(common.id) {
+            self.frontends += 1;
+            return Some(None);
+        }
+        self.within = Within::Bind(0);
+        let wanted = self.filter.wants_type(1);
+        Some(wanted.then(|| Row::Frontend(FrontendRow::new(frontend, self.moment))))
+    }
+
+    fn next_bind(&mut self, place: usize) -> Option<Row> {
+        let frontend = &self.generation.frontends[self.frontends];
+        let shown = frontend.model.options.socket_stats && self.filter.wants_type(8);
+        let Some(bind) = frontend.model.binds.get(place).filter(|_| shown) else {
+            self.frontends += 1;
+            self.within = Within::Next;
+            return None;
+        };
+        self.within = Within::Bind(place + 1);
+        if !self.filter.wants_id(bind.id) {
+            return None;
+        }
+        let numbers = self.surroundings.listener(frontend, bind);
+        let stopping = self.moment.stopping;
+        Some(Row::Listener(ListenerRow::new(
+            Arc::clone(frontend),
+            place,
+            numbers,
+            stopping,
+        )))
+    }
+
+    fn next_server(&mut self, place: usize) -> Option<Row> {
+        let backend = &self.generation.backends[self.backends];
+        let common = &backend.model.common;
+        let shown = !common.disabled && self.filter.wants_proxy(common.id);
+        let servers = shown && self.filter.wants_type(4);
+        if let Some(server) = backend.servers.get(place).filter(|_| servers) {
+            self.within = Within::Server(place + 1);
+            if !self.filter.wants_id(server.model.id) {
+                return None;
+            }
+            let row = ServerRow::new(
+                &self.generation,
+                Arc::clone(backend),
+                Arc::clone(server),
+                self.moment,
+            );
+            let hidden = (self.filter.up && row.belief.is_down)
+                || (self.filter.no_maint && row.belief.is_maint);
+            return (!hidden).then_some(Row::Server(row));
+        }
+        let row = (shown && self.filter.wants_type(2))
+            .then(|| Row::Backend(BackendRow::new(Arc::clone(backend), self.moment)));
+        self.backends += 1;
+        self.within = Within::Next;
+        row
+    }
+}
+
+impl Iterator for Rows {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        loop {
+            let row = match self.within {
+                Within::Next => self.next_proxy()?,
+                Within::Bind(place) => self.next_bind(place),
+                Within::Server(place) => self.next_server(place),
+            };
+            if row.is_some() {
+                return row;
+            }
+        }
+    }
+}
+
+/// Whether a frontend's section stands before a backend's. Both halves of a `listen` share
+/// their place, and the front half comes first.
+fn is_before(frontend: &Common, backend: &Common) -> bool {
+    if frontend.listen && backend.listen && frontend.name == backend.name {
+        return true;
+    }
+    if frontend.origin.file == backend.origin.file && frontend.origin.line != backend.origin.line {
+        return frontend.origin.line < backend.origin.line;
+    }
+    frontend.id <= backend.id
+}

@@ -1,0 +1,104 @@
+//! What the statistics need to know from outside the engine.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ballast_engine::{Frontend, Generation, Registry};
+use ballast_model as model;
+
+/// The process around the desk. The program implements it once.
+pub trait Surroundings: Send + Sync {
+    /// The generation in force.
+    fn generation(&self) -> Arc<Generation>;
+
+    /// What outlives generations.
+    fn registry(&self) -> &Registry;
+
+    /// What never changes while the process lives.
+    fn facts(&self) -> &Facts;
+
+    /// What is counted on one bind. Zeros unless somebody counts.
+    fn listener(&self, frontend: &Frontend, bind: &model::Bind) -> ListenerNumbers {
+        let _ = (frontend, bind);
+        ListenerNumbers::default()
+    }
+
+    /// Share of the last second or so that the workers slept, in percent.
+    fn idle_percent(&self) -> u32 {
+        100
+    }
+
+    /// How many sockets listen. `None`: as many as the configuration has binds.
+    fn listener_count(&self) -> Option<u32> {
+        None
+    }
+
+    /// What was said when the process started, each line with its end.
+    fn startup_log(&self) -> String {
+        String::new()
+    }
+}
+
+/// What is known of the process from its start to its end.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Facts {
+    /// Name of the product; tools look for `HAProxy`.
+    pub name: String,
+    /// Its version, as `show version` tells it.
+    pub version: String,
+    /// Date of the version, `2026/01/31`.
+    pub release_date: String,
+    /// How it was built; the version when empty.
+    pub build_info: String,
+    /// `node`, or the machine's name.
+    pub node: String,
+    /// `description` of the global section.
+    pub description: String,
+    /// This process.
+    pub process_id: u32,
+    /// Workers.
+    pub thread_count: u32,
+    /// Descriptors it may have (`Ulimit-n`).
+    pub descriptor_count_max: u64,
+    /// Sockets it may need (`Maxsock`).
+    pub socket_count_max: u64,
+    /// The limit of connections that no command may pass (`Hard_maxconn`).
+    pub connection_count_hard_max: u32,
+    /// `-m`, in megabytes; 0 is none.
+    pub memory_megabytes_max: u64,
+    /// Warnings told at the start.
+    pub warning_count: u32,
+    /// How long the start took, in milliseconds.
+    pub boot_ms: u32,
+}
+
+/// What is counted on one bind (a row of `option socket-stats`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ListenerNumbers {
+    /// Where it listens, when the kernel knows better than the configuration (`fd@`, port 0).
+    pub address: Option<SocketAddr>,
+    /// Connections open now.
+    pub connections_now: u32,
+    /// The most there ever were.
+    pub connections_highest: u32,
+    /// Sessions in all.
+    pub sessions: u64,
+    /// Bytes received from clients.
+    pub bytes_in: u64,
+    /// Bytes sent to clients.
+    pub bytes_out: u64,
+    /// Requests denied by rules.
+    pub denied_requests: u64,
+    /// Responses denied by rules.
+    pub denied_responses: u64,
+    /// Requests that were never whole or never valid.
+    pub failed_requests: u64,
+    /// Connections denied by rules.
+    pub denied_connections: u64,
+    /// Sessions denied by rules.
+    pub denied_sessions: u64,
+    /// Failed header rewrites.
+    pub failed_rewrites: u64,
+    /// Errors of our own.
+    pub internal_errors: u64,
+}
