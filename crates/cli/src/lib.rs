@@ -1,1 +1,31 @@
-//! The Runtime API: one file per family of commands.
+//! The Runtime API: a line in, an answer out.
+//!
+//! A command is one row of a table: its words, who may give it, its help line, its deed. Rows
+//! stand in one file per family under `commands`. What all share is here: cutting input into
+//! commands ([`LineReader`]), finding the row, writing answers at the speed of whoever reads
+//! them, and the modes of a session.
+//!
+//! Nothing a caller does holds up a worker or another caller: lines and payloads are bounded,
+//! long answers are made piece by piece, a reader that stalls is cut off, and callers beyond
+//! the limit wait in the kernel's queue.
+
+mod answer;
+mod catalogue;
+mod commands;
+mod desk;
+mod help;
+mod limits;
+mod line;
+mod serve;
+mod session;
+
+pub use answer::{Answer, Pieces, Severity};
+pub use catalogue::{Call, Command, commands_of_master, commands_of_worker};
+pub use desk::{Door, Master, ProcessKind, ProcessRow, Target};
+pub use limits::Limits;
+pub use line::{Given, Line, LineReader, Next};
+pub use serve::{serve, serve_master, serve_stream};
+pub use session::{Mode, Session};
+
+#[cfg(test)]
+mod tests;

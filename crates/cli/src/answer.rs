@@ -1,0 +1,93 @@
+//! What a command answers.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use ballast_model::SeverityOutput;
+
+/// An answer.
+#[derive(Default)]
+pub enum Answer {
+    /// Nothing to say: it is done.
+    #[default]
+    Done,
+    /// What to tell the caller, marked with its severity when the session asks for it.
+    Message(Severity, String),
+    /// A report, never marked.
+    Report(String),
+    /// A report of any length, made as fast as it is read.
+    Pieces(Pieces),
+    /// Known later; the session waits for it.
+    Later(Pin<Box<dyn Future<Output = Answer>>>),
+}
+
+/// Appends the next piece of a report; false when there is none left.
+pub type Pieces = Box<dyn FnMut(&mut String) -> bool>;
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => out.write_str("Done"),
+            Self::Message(severity, text) => write!(out, "Message({severity:?}, {text:?})"),
+            Self::Report(text) => write!(out, "Report({text:?})"),
+            Self::Pieces(_) => out.write_str("Pieces"),
+            Self::Later(_) => out.write_str("Later"),
+        }
+    }
+}
+
+impl Answer {
+    /// An error: nothing was done.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self::Message(Severity::Error, text.into())
+    }
+
+    /// A message that is no error.
+    pub fn info(text: impl Into<String>) -> Self {
+        Self::Message(Severity::Info, text.into())
+    }
+
+    /// Waits for an answer.
+    pub fn later(future: impl Future<Output = Self> + 'static) -> Self {
+        Self::Later(Box::pin(future))
+    }
+
+    /// The caller may not do this.
+    pub fn denied() -> Self {
+        Self::Message(Severity::Alert, "Permission denied".into())
+    }
+}
+
+/// Severity of a message, as syslog counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Severity {
+    /// The caller asked for what it may not have.
+    Alert,
+    /// It could not be done.
+    Error,
+    /// It was done, with something to know.
+    Warning,
+    /// It was done, and is worth a note.
+    Notice,
+    /// It was done.
+    Info,
+}
+
+impl Severity {
+    /// The mark in front of a message (`severity-output`).
+    pub fn mark(self, output: SeverityOutput) -> String {
+        let (number, word) = match self {
+            Self::Alert => (1, "alert"),
+            Self::Error => (3, "err"),
+            Self::Warning => (4, "warning"),
+            Self::Notice => (5, "notice"),
+            Self::Info => (6, "info"),
+        };
+        match output {
+            SeverityOutput::None => String::new(),
+            SeverityOutput::Number => format!("[{number}]: "),
+            SeverityOutput::String => format!("[{word}]: "),
+        }
+    }
+}

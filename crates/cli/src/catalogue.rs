@@ -1,0 +1,109 @@
+//! A command is a row.
+
+use ballast_model::CliLevel;
+
+use crate::answer::Answer;
+use crate::commands;
+use crate::desk::Desk;
+use crate::session::Session;
+
+/// A command: all its sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    /// The words that select it.
+    pub words: &'static [&'static str],
+    /// The words and what may follow, as help shows them.
+    pub usage: &'static str,
+    /// What it does, in a few words.
+    pub help: &'static str,
+    /// Who may give it.
+    pub level: CliLevel,
+    /// Help shows it at the end, whatever was asked for.
+    pub(crate) always_shown: bool,
+    pub(crate) deed: fn(&mut Call<'_>) -> Answer,
+}
+
+/// A command given: what its deed may look at and change.
+pub struct Call<'c> {
+    /// The words that follow those of the row.
+    pub args: &'c [String],
+    /// The payload.
+    pub payload: Option<Vec<u8>>,
+    /// The caller's session.
+    pub session: &'c mut Session,
+    pub(crate) desk: &'c std::rc::Rc<Desk>,
+}
+
+impl Call<'_> {
+    /// A word that follows, empty when there is none.
+    pub fn arg(&self, place: usize) -> &str {
+        self.args.get(place).map_or("", String::as_str)
+    }
+}
+
+impl Command {
+    /// A row for everyone.
+    pub(crate) const fn new(
+        words: &'static [&'static str],
+        usage: &'static str,
+        help: &'static str,
+        deed: fn(&mut Call<'_>) -> Answer,
+    ) -> Self {
+        Self {
+            words,
+            usage,
+            help,
+            level: CliLevel::User,
+            always_shown: false,
+            deed,
+        }
+    }
+
+    /// Only for callers of at least this level.
+    pub(crate) const fn for_level(mut self, level: CliLevel) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Help shows it at the end, whatever was asked for.
+    pub(crate) const fn always_shown(mut self) -> Self {
+        self.always_shown = true;
+        self
+    }
+}
+
+/// What may be asked of the process that serves, by family.
+pub fn commands_of_worker() -> &'static [&'static [Command]] {
+    static FAMILIES: &[&[Command]] = &[
+        commands::session::COMMANDS,
+        commands::session::WORKER_COMMANDS,
+        commands::process::COMMANDS,
+        commands::process::WORKER_COMMANDS,
+        commands::statistics::COMMANDS,
+        commands::servers::COMMANDS,
+    ];
+    FAMILIES
+}
+
+/// What may be asked of the master, by family.
+pub fn commands_of_master() -> &'static [&'static [Command]] {
+    static FAMILIES: &[&[Command]] = &[
+        commands::session::COMMANDS,
+        commands::process::COMMANDS,
+        commands::master::COMMANDS,
+    ];
+    FAMILIES
+}
+
+/// The row that words select: the one with the most words of those that fit.
+pub(crate) fn find(desk: &Desk, words: &[String]) -> Option<&'static Command> {
+    desk.commands()
+        .filter(|row| row.words.len() <= words.len())
+        .filter(|row| {
+            row.words
+                .iter()
+                .zip(words)
+                .all(|(of_row, given)| of_row == given)
+        })
+        .max_by_key(|row| row.words.len())
+}

@@ -1,0 +1,188 @@
+//! Commands about the process.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ballast_model::CliLevel;
+use ballast_stats::{Form, Load, info};
+use ballast_worker::{IoCounts, TaskCounts, io_counts, task_counts, timeout};
+
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+use crate::desk::{Desk, House};
+
+/// How long a worker is waited for that should tell its numbers.
+const TALLY_WAIT: Duration = Duration::from_millis(200);
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["show", "env"],
+        "show env [var]",
+        "list the environment, or one variable of it",
+        environment,
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "startup-logs"],
+        "show startup-logs",
+        "repeat what was said at the start",
+        |call| Answer::Report(call.desk.startup_log()),
+    ),
+    Command::new(
+        &["show", "version"],
+        "show version",
+        "tell the version",
+        |call| Answer::info(call.desk.version()),
+    ),
+];
+
+pub(crate) static WORKER_COMMANDS: &[Command] = &[
+    Command::new(
+        &["show", "activity"],
+        "show activity",
+        "tell what each worker did so far",
+        |_| Answer::later(activity()),
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "info"],
+        "show info [desc|json|typed|float]*",
+        "tell about the process, its limits and counters",
+        show_info,
+    ),
+];
+
+fn environment(call: &mut Call<'_>) -> Answer {
+    let mut variables: BTreeMap<String, String> = std::env::vars_os()
+        .map(|(name, value)| {
+            let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
+            (text(name), text(value))
+        })
+        .collect();
+    // `setenv` and its siblings change what the configuration sees, not the process.
+    if let House::Worker(surroundings) = &call.desk.house {
+        let generation = surroundings.generation();
+        variables.extend(generation.config.global.environment.iter().cloned());
+    }
+    let wanted = call.arg(0);
+    let mut text = String::new();
+    for (name, value) in &variables {
+        if wanted.is_empty() || wanted == name {
+            // One variable is one line, whatever its value.
+            let value = value.replace(['\n', '\r'], " ");
+            let _ = writeln!(text, "{name}={value}");
+        }
+    }
+    if text.is_empty() && !wanted.is_empty() {
+        return Answer::error("Variable not found");
+    }
+    Answer::Report(text)
+}
+
+fn show_info(call: &mut Call<'_>) -> Answer {
+    let House::Worker(surroundings) = &call.desk.house else {
+        return Answer::Done;
+    };
+    let surroundings = std::sync::Arc::clone(surroundings);
+    let (form, help) = form(call.args);
+    Answer::later(async move {
+        let tasks: usize = tally()
+            .await
+            .iter()
+            .map(|(tasks, _)| tasks.running + tasks.services)
+            .sum();
+        let load = Load {
+            tasks: u32::try_from(tasks).unwrap_or(u32::MAX),
+            desk_sessions: 0,
+        };
+        Answer::Report(info(&*surroundings, load, form, help))
+    })
+}
+
+/// The form that words ask for, and whether each line says what it means.
+pub(crate) fn form(words: &[String]) -> (Form, bool) {
+    let has = |wanted: &str| words.iter().any(|word| word == wanted);
+    let help = has("desc");
+    // As HAProxy: the last form named wins.
+    let form = words.iter().rev().find_map(|word| match word.as_str() {
+        "typed" => Some(Form::Typed(help)),
+        "json" => Some(Form::Json),
+        _ => None,
+    });
+    (form.unwrap_or_default(), help)
+}
+
+/// What every worker counts of itself, in order; zeros for one that does not answer in time.
+async fn tally() -> Vec<(TaskCounts, IoCounts)> {
+    let count = ballast_worker::worker_count();
+    if count == 0 {
+        return vec![(task_counts(), io_counts())];
+    }
+    let mut all = Vec::with_capacity(count);
+    for index in 0..count {
+        let counts = match ballast_worker::mailbox(index) {
+            Some(mailbox) => {
+                timeout(TALLY_WAIT, mailbox.call(|| (task_counts(), io_counts()))).await
+            }
+            None => continue,
+        };
+        all.push(counts.ok().and_then(Result::ok).unwrap_or_default());
+    }
+    all
+}
+
+async fn activity() -> Answer {
+    let tally = tally().await;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let count = tally.len();
+    let mut text = format!("thread_id: {count} (1..{count})\n");
+    let _ = writeln!(
+        text,
+        "date_now: {}.{:06}",
+        now.as_secs(),
+        now.subsec_micros()
+    );
+    type Read = fn(&(TaskCounts, IoCounts)) -> u64;
+    let lines: [(&str, Read); 10] = [
+        ("tasks", |(tasks, _)| {
+            (tasks.running + tasks.services) as u64
+        }),
+        ("tasks_started", |(tasks, _)| tasks.started),
+        ("tasks_panicked", |(tasks, _)| tasks.panicked),
+        ("accepted", |(_, io)| io.accepts),
+        ("recv", |(_, io)| io.receives),
+        ("recv_in_vain", |(_, io)| io.receives_in_vain),
+        ("recv_bytes", |(_, io)| io.received_bytes),
+        ("send", |(_, io)| io.sends),
+        ("send_in_vain", |(_, io)| io.sends_in_vain),
+        ("send_bytes", |(_, io)| io.sent_bytes),
+    ];
+    for (name, read) in lines {
+        let each: Vec<u64> = tally.iter().map(read).collect();
+        let _ = write!(text, "{name}: {} [", each.iter().sum::<u64>());
+        for number in each {
+            let _ = write!(text, " {number}");
+        }
+        text.push_str(" ]\n");
+    }
+    Answer::Report(text)
+}
+
+/// The age of the process, for a timed prompt: `[days:hours:minutes:seconds]`.
+pub(crate) fn age(desk: &Desk) -> String {
+    let seconds = match &desk.house {
+        House::Worker(surroundings) => surroundings
+            .registry()
+            .process()
+            .started
+            .elapsed()
+            .as_secs(),
+        House::Master(master) => master.processes().first().map_or(0, |row| row.uptime_s),
+    };
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
+    format!("[{days}:{hours:02}:{minutes:02}:{seconds:02}]")
+}

@@ -1,0 +1,179 @@
+//! Commands about the session itself.
+
+use std::time::Duration;
+
+use ballast_model::{CliLevel, SeverityOutput};
+
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+use crate::help;
+use crate::session::Mode;
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(&["echo"], "echo <text>", "answer with the text", echo),
+    Command::new(
+        &["operator"],
+        "operator",
+        "go on with the rights of level operator",
+        |call| lower(call, CliLevel::Operator),
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "cli", "level"],
+        "show cli level",
+        "tell the level of this session",
+        |call| Answer::info(level_word(call.session.level)),
+    ),
+    Command::new(
+        &["show", "cli", "sockets"],
+        "show cli sockets",
+        "list the sockets of this interface",
+        sockets,
+    ),
+    Command::new(
+        &["user"],
+        "user",
+        "go on with the rights of level user",
+        |call| lower(call, CliLevel::User),
+    ),
+    Command::new(
+        &["help"],
+        "help [<command>]",
+        "list the commands, or those that match",
+        |call| Answer::info(help::help(call.desk, call.args)),
+    )
+    .always_shown(),
+    Command::new(
+        &["prompt"],
+        "prompt [help | n | i | p | timed ]*",
+        "turn the interactive mode with a prompt on and off",
+        prompt,
+    )
+    .always_shown(),
+    Command::new(&["quit"], "quit", "close the connection", |call| {
+        call.session.quits = true;
+        Answer::Done
+    })
+    .always_shown(),
+];
+
+pub(crate) static WORKER_COMMANDS: &[Command] = &[
+    Command::new(
+        &["set", "severity-output"],
+        "set severity-output [none|number|string]",
+        "choose how messages show their severity",
+        severity,
+    ),
+    Command::new(
+        &["set", "timeout"],
+        "set timeout [cli] <delay>",
+        "change how long this session may be silent",
+        set_timeout,
+    ),
+];
+
+fn echo(call: &mut Call<'_>) -> Answer {
+    Answer::info(call.args.join(" "))
+}
+
+fn lower(call: &mut Call<'_>, level: CliLevel) -> Answer {
+    call.session.level = level;
+    Answer::Done
+}
+
+fn level_word(level: CliLevel) -> &'static str {
+    match level {
+        CliLevel::User => "user",
+        CliLevel::Operator => "operator",
+        CliLevel::Admin => "admin",
+    }
+}
+
+fn sockets(call: &mut Call<'_>) -> Answer {
+    let mut text = String::from("# socket lvl processes\n");
+    for (label, level) in &call.desk.doors {
+        text.push_str(&format!("{label} {} all\n", level_word(*level)));
+    }
+    Answer::Report(text)
+}
+
+/// Without a word it goes from any mode to the prompt and back (on the master: to the
+/// interactive mode, which it never leaves).
+fn prompt(call: &mut Call<'_>) -> Answer {
+    let off = if call.desk.is_master() {
+        Mode::Interactive
+    } else {
+        Mode::OneShot
+    };
+    if call.args.is_empty() {
+        call.session.mode = match call.session.mode {
+            Mode::Prompt => off,
+            _ => Mode::Prompt,
+        };
+        return Answer::Done;
+    }
+    let (mut mode, mut timed) = (call.session.mode, call.session.timed);
+    for word in call.args {
+        match word.as_str() {
+            "n" => mode = off,
+            "i" => mode = Mode::Interactive,
+            "p" => mode = Mode::Prompt,
+            "timed" => timed = !timed,
+            "help" => return Answer::Report(PROMPT_HELP.into()),
+            _ => return Answer::error(PROMPT_HELP),
+        }
+    }
+    (call.session.mode, call.session.timed) = (mode, timed);
+    Answer::Done
+}
+
+const PROMPT_HELP: &str = "Usage: prompt [help | n | i | p | timed]*\n\
+     n      one-shot: answer what came, then close\n\
+     i      interactive: stay open\n\
+     p      interactive, with a prompt\n\
+     timed  show the age of the process in the prompt, or no longer\n";
+
+fn severity(call: &mut Call<'_>) -> Answer {
+    call.session.severity = match call.arg(0) {
+        "none" => SeverityOutput::None,
+        "number" => SeverityOutput::Number,
+        "string" => SeverityOutput::String,
+        _ => return Answer::error("one of 'none', 'number', 'string' is a required argument"),
+    };
+    Answer::Done
+}
+
+fn set_timeout(call: &mut Call<'_>) -> Answer {
+    if call.arg(0) != "cli" {
+        return Answer::error("'set timeout' only supports 'cli'.");
+    }
+    if call.arg(1).is_empty() {
+        return Answer::error("Expects an integer value.");
+    }
+    match delay(call.arg(1)) {
+        Some(delay) if !delay.is_zero() => {
+            call.session.idle = delay;
+            Answer::Done
+        }
+        _ => Answer::error("Invalid timeout value."),
+    }
+}
+
+/// A time with a unit, in seconds without one; at most 24 days, as all timers.
+fn delay(text: &str) -> Option<Duration> {
+    let end = text
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let us = match &text[end..] {
+        "us" => 1,
+        "ms" => 1_000,
+        "" | "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return None,
+    };
+    let delay = Duration::from_micros(number.checked_mul(us)?);
+    (delay.as_millis() <= i32::MAX as u128).then_some(delay)
+}

@@ -1,0 +1,128 @@
+//! The list of commands, whole or what comes nearest to some words.
+
+use crate::catalogue::Command;
+use crate::desk::Desk;
+
+/// Rows that are near, though no word fits, at most.
+const NEAR_COUNT_MAX: usize = 5;
+
+/// Wrong letters in a word at which it is no longer taken for another.
+const DISTANCE_MAX: usize = 2;
+
+/// The answer to `help`, with the rows that fit the words.
+pub(crate) fn help(desk: &Desk, words: &[String]) -> String {
+    let near = matching(desk, words);
+    let rows = if near.is_empty() { all(desk) } else { near };
+    list(
+        "The following commands are valid at this level:",
+        desk,
+        &rows,
+    )
+}
+
+/// The answer to words that select nothing.
+pub(crate) fn unknown(desk: &Desk, words: &[String]) -> String {
+    let Some(first) = words.first() else {
+        let head = "Unknown command. Please enter one of the following commands only:";
+        return list(head, desk, &all(desk));
+    };
+    let near = matching(desk, words);
+    // Words come back in an answer: shown so that they cannot be taken for more lines.
+    let first = first.escape_debug();
+    if near.is_empty() {
+        let head =
+            format!("Unknown command: '{first}'. Please enter one of the following commands only:");
+        return list(&head, desk, &all(desk));
+    }
+    let head = format!(
+        "Unknown command: '{first}', but maybe one of the following ones is a better match:"
+    );
+    list(&head, desk, &near)
+}
+
+fn list(head: &str, desk: &Desk, rows: &[&'static Command]) -> String {
+    let mut text = format!("{head}\n");
+    let always = desk.commands().filter(|row| row.always_shown);
+    for row in rows.iter().copied().chain(always) {
+        let gap = if row.usage.len() > 40 { " " } else { "" };
+        text.push_str(&format!("  {:<40}{gap}: {}\n", row.usage, row.help));
+    }
+    text
+}
+
+fn all(desk: &Desk) -> Vec<&'static Command> {
+    let mut rows: Vec<_> = desk.commands().filter(|row| !row.always_shown).collect();
+    rows.sort_by_key(|row| row.usage);
+    rows
+}
+
+/// The rows that begin with these words (the last may be cut short); if there is none, with
+/// fewer of them; if not even the first fits, those whose words are spelled nearly so.
+fn matching(desk: &Desk, words: &[String]) -> Vec<&'static Command> {
+    let rows = all(desk);
+    for count in (1..=words.len()).rev() {
+        let fitting: Vec<_> = rows
+            .iter()
+            .copied()
+            .filter(|row| begins(row, &words[..count]))
+            .collect();
+        // One word of many that fits is a hint only if the others are spelled nearly so.
+        if !fitting.is_empty() {
+            let nearer = nearest(&fitting, words);
+            return if nearer.is_empty() { fitting } else { nearer };
+        }
+    }
+    nearest(&rows, words)
+}
+
+fn begins(row: &Command, words: &[String]) -> bool {
+    let last = words.len().saturating_sub(1);
+    words.iter().enumerate().all(|(place, given)| {
+        row.words.get(place).is_some_and(|of_row| {
+            given == of_row || (place == last && of_row.starts_with(given.as_str()))
+        })
+    })
+}
+
+fn nearest(rows: &[&'static Command], words: &[String]) -> Vec<&'static Command> {
+    let mut near: Vec<_> = rows
+        .iter()
+        .filter_map(|row| Some((distance(row, words)?, *row)))
+        .collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    let best = near.first().map_or(0, |(distance, _)| *distance);
+    near.retain(|(distance, _)| *distance == best);
+    near.truncate(NEAR_COUNT_MAX);
+    near.into_iter().map(|(_, row)| row).collect()
+}
+
+/// Wrong letters in all words of a row; none when one of them is another word altogether.
+fn distance(row: &Command, words: &[String]) -> Option<usize> {
+    let mut sum = 0;
+    for (place, of_row) in row.words.iter().enumerate() {
+        let wrong = wrong_letters(of_row, words.get(place)?);
+        if wrong > DISTANCE_MAX || wrong >= of_row.len() {
+            return None;
+        }
+        sum += wrong;
+    }
+    Some(sum)
+}
+
+/// Letters to be added, taken away or replaced (Levenshtein); beyond a few it is not counted.
+fn wrong_letters(one: &str, other: &str) -> usize {
+    if one.len().abs_diff(other.len()) > DISTANCE_MAX {
+        return DISTANCE_MAX + 1;
+    }
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}

@@ -1,0 +1,46 @@
+//! The bounds of a session and of all of them.
+
+use std::time::Duration;
+
+use ballast_model::Global;
+
+/// Bytes of a payload at most: a configuration or a certificate with its chain fits in.
+const PAYLOAD_BYTES_MAX: usize = 4 << 20;
+
+/// What callers may take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// `stats maxconn`: sessions at once; more wait in the kernel's queue.
+    pub connection_count_max: usize,
+    /// `stats timeout`: a session ends when nothing is read or written for so long.
+    pub idle: Duration,
+    /// `tune.bufsize`: bytes of one line.
+    pub line_bytes_max: usize,
+    /// Bytes of one payload.
+    pub payload_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connection_count_max: 10,
+            idle: Duration::from_secs(10),
+            line_bytes_max: 16_384,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+        }
+    }
+}
+
+impl Limits {
+    /// What the global section says.
+    pub fn of(global: &Global) -> Self {
+        let default = Self::default();
+        let configured = global.stats_connection_count_max.map(|max| max as usize);
+        Self {
+            connection_count_max: configured.unwrap_or(default.connection_count_max).max(1),
+            idle: global.stats_timeout.unwrap_or(default.idle),
+            line_bytes_max: (global.tune.buffer_bytes as usize).max(1024),
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
+        }
+    }
+}

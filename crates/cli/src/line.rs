@@ -1,0 +1,317 @@
+//! Cutting what a caller sends into commands.
+//!
+//! Source: management manual, section 9.3 "Unix Socket commands". A line holds commands
+//! separated by `;`, each of words separated by spaces or tabs. A backslash takes the next
+//! character as it is. A last word that begins with `<<` announces a payload: the lines that
+//! follow, up to an empty one, or to one that equals what stands behind `<<`.
+
+/// A command as it was given.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Given {
+    /// Its words, backslashes taken away.
+    pub words: Vec<String>,
+    /// Its text as it came, for passing it on.
+    pub text: String,
+    /// The payload, each line with its end.
+    pub payload: Option<Vec<u8>>,
+}
+
+/// A line, with what was announced to follow it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Line {
+    /// The commands, at least one. An empty line holds one without words.
+    pub commands: Vec<Given>,
+}
+
+/// What [`LineReader::next_line`] found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Next {
+    /// A whole line, with its payload.
+    Line(Line),
+    /// Nothing whole yet: push more.
+    Nothing,
+    /// A line of a payload, or the line that announced it; more must follow.
+    Payload,
+    /// The line is longer than it may be.
+    LineTooLong,
+    /// The payload is longer than it may be.
+    PayloadTooLong,
+    /// A line that is no text (UTF-8). It was taken out; the next may be read.
+    NotText,
+}
+
+/// Bytes in, lines out. Holds at most one line and its payload beyond what was pushed last.
+#[derive(Debug)]
+pub struct LineReader {
+    line_bytes_max: usize,
+    payload_bytes_max: usize,
+    bytes: Vec<u8>,
+    /// Up to here there is no line end.
+    searched: usize,
+    /// The line whose payload is being read, and what ends it.
+    open: Option<(Line, Vec<u8>, Vec<u8>)>,
+}
+
+impl LineReader {
+    /// A reader of nothing yet.
+    pub fn new(line_bytes_max: usize, payload_bytes_max: usize) -> Self {
+        Self {
+            line_bytes_max,
+            payload_bytes_max,
+            bytes: Vec::new(),
+            searched: 0,
+            open: None,
+        }
+    }
+
+    /// Adds what came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Whether nothing waits to be read, not even the beginning of a line.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.open.is_none()
+    }
+
+    /// Takes the next line out. After [`Next::LineTooLong`] and [`Next::PayloadTooLong`] there
+    /// is nothing sensible left to read.
+    pub fn next_line(&mut self) -> Next {
+        let Some(length) = self.line_length() else {
+            let payload = self
+                .open
+                .as_ref()
+                .map_or(0, |(_, payload, _)| payload.len());
+            if self.open.is_some() && payload + self.bytes.len() > self.payload_bytes_max {
+                return Next::PayloadTooLong;
+            }
+            if self.open.is_none() && self.bytes.len() > self.line_bytes_max {
+                return Next::LineTooLong;
+            }
+            return Next::Nothing;
+        };
+        let raw: Vec<u8> = self.bytes.drain(..=length).collect();
+        self.searched = 0;
+        let text = raw.strip_suffix(b"\n").unwrap_or(&raw);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        if self.open.is_some() {
+            return self.payload_line(&raw, text);
+        }
+        // As long as it was on its way, so that cuts of the network do not matter.
+        if length > self.line_bytes_max {
+            return Next::LineTooLong;
+        }
+        let Ok(text) = std::str::from_utf8(text) else {
+            return Next::NotText;
+        };
+        let (line, end) = parse(text);
+        match end {
+            None => Next::Line(line),
+            Some(end) => {
+                self.open = Some((line, Vec::new(), end.into_bytes()));
+                Next::Payload
+            }
+        }
+    }
+
+    /// Where the first line ends.
+    fn line_length(&mut self) -> Option<usize> {
+        let found = self.bytes[self.searched..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map(|at| at + self.searched);
+        self.searched = self.bytes.len();
+        found
+    }
+
+    fn payload_line(&mut self, raw: &[u8], text: &[u8]) -> Next {
+        let Some((mut line, mut payload, end)) = self.open.take() else {
+            return Next::Nothing;
+        };
+        let before_end = payload.len() + raw.len() - 1;
+        if before_end > self.payload_bytes_max {
+            return Next::PayloadTooLong;
+        }
+        if text == end {
+            if let Some(last) = line.commands.last_mut() {
+                last.payload = Some(payload);
+            }
+            return Next::Line(line);
+        }
+        if payload.len() + raw.len() > self.payload_bytes_max {
+            return Next::PayloadTooLong;
+        }
+        payload.extend_from_slice(raw);
+        self.open = Some((line, payload, end));
+        Next::Payload
+    }
+}
+
+/// Cuts a line into commands; and what ends its payload, if it announces one.
+fn parse(text: &str) -> (Line, Option<String>) {
+    let mut commands = Vec::new();
+    let mut rest = text;
+    loop {
+        let (command, after) = one_command(rest);
+        commands.push(command);
+        match after {
+            Some(after) => rest = after,
+            None => break,
+        }
+    }
+    let mut end = None;
+    if let Some(last) = commands.last_mut() {
+        // The word must stand alone and unescaped: the text decides, not the word.
+        let announced = last.text.rsplit([' ', '\t']).next().unwrap_or_default();
+        if let Some(mark) = announced.strip_prefix("<<") {
+            end = Some(mark.to_owned());
+            last.words.pop();
+        }
+    }
+    (Line { commands }, end)
+}
+
+/// The first command of a text, and what follows its `;`.
+fn one_command(text: &str) -> (Given, Option<&str>) {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut letters = text.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            ';' => {
+                words.extend(word.take());
+                return (given(words, &text[..at]), Some(&text[at + 1..]));
+            }
+            ' ' | '\t' => words.extend(word.take()),
+            '\\' => {
+                let word = word.get_or_insert_default();
+                word.extend(letters.next().map(|(_, escaped)| escaped));
+            }
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    (given(words, text), None)
+}
+
+fn given(words: Vec<String>, text: &str) -> Given {
+    Given {
+        words,
+        text: text.trim_matches([' ', '\t']).to_owned(),
+        payload: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(text: &str) -> Vec<Vec<String>> {
+        let mut reader = LineReader::new(1000, 1000);
+        reader.push(text.as_bytes());
+        reader.push(b"\n");
+        match reader.next_line() {
+            Next::Line(line) => line.commands.into_iter().map(|given| given.words).collect(),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn commands_are_cut_at_semicolons_and_words_at_blanks() {
+        assert_eq!(
+            words("show  info\t; quit"),
+            [vec!["show", "info"], vec!["quit"]]
+        );
+        assert_eq!(words(r"a\;b \\ c\ d \"), [[r"a;b", r"\", "c d", ""]]);
+        assert_eq!(words(""), [Vec::<String>::new()]);
+        assert_eq!(words("a;;b")[1], Vec::<String>::new());
+        assert_eq!(words("show info\r"), [["show", "info"]]);
+    }
+
+    #[test]
+    fn a_payload_ends_at_an_empty_line_or_at_its_mark() {
+        let mut reader = LineReader::new(1000, 1000);
+        reader.push(b"add map x <<\na 1\r\nb 2\n\nshow x <<EOF\n\nEOF\nrest");
+        assert_eq!(reader.next_line(), Next::Payload);
+        assert_eq!(reader.next_line(), Next::Payload);
+        assert_eq!(reader.next_line(), Next::Payload);
+        let Next::Line(line) = reader.next_line() else {
+            panic!("no line")
+        };
+        assert_eq!(line.commands[0].words, ["add", "map", "x"]);
+        assert_eq!(
+            line.commands[0].payload.as_deref(),
+            Some(&b"a 1\r\nb 2\n"[..])
+        );
+        assert_eq!(
+            (reader.next_line(), reader.next_line()),
+            (Next::Payload, Next::Payload)
+        );
+        let Next::Line(line) = reader.next_line() else {
+            panic!("no line")
+        };
+        assert_eq!(line.commands[0].payload.as_deref(), Some(&b"\n"[..]));
+        assert_eq!(reader.next_line(), Next::Nothing);
+        assert!(!reader.is_empty());
+    }
+
+    #[test]
+    fn a_mark_must_stand_alone_and_last() {
+        assert_eq!(words("a <<x b"), [["a", "<<x", "b"]]);
+        assert_eq!(words("a<<"), [["a<<"]]);
+        assert_eq!(words(r"a \<<"), [["a", "<<"]]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_before_it_is_whole() {
+        let mut reader = LineReader::new(10, 10);
+        reader.push(b"0123456789");
+        assert_eq!(reader.next_line(), Next::Nothing);
+        reader.push(b"0");
+        assert_eq!(reader.next_line(), Next::LineTooLong);
+        let mut reader = LineReader::new(10, 10);
+        reader.push(b"a <<\n0123456789");
+        assert_eq!(
+            (reader.next_line(), reader.next_line()),
+            (Next::Payload, Next::Nothing)
+        );
+        reader.push(b"\n");
+        assert_eq!(reader.next_line(), Next::PayloadTooLong);
+    }
+
+    #[test]
+    fn a_line_that_is_no_text_does_not_hide_the_next() {
+        let mut reader = LineReader::new(100, 100);
+        reader.push(b"\xff\xfe\nquit\n");
+        assert_eq!(reader.next_line(), Next::NotText);
+        assert!(matches!(reader.next_line(), Next::Line(_)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// However the bytes are cut up on the way, the same lines come out.
+        #[test]
+        fn the_cuts_of_the_network_do_not_show(
+            text in "[a-c;<\\\\ \n]{0,80}", cut in 1_usize..9
+        ) {
+            let read = |size: usize| {
+                let mut reader = LineReader::new(200, 200);
+                let mut found = Vec::new();
+                for part in text.as_bytes().chunks(size) {
+                    reader.push(part);
+                    loop {
+                        match reader.next_line() {
+                            Next::Nothing => break,
+                            other => found.push(other),
+                        }
+                    }
+                }
+                found
+            };
+            prop_assert_eq!(read(cut), read(1000));
+        }
+    }
+}

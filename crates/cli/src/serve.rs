@@ -1,0 +1,109 @@
+//! Letting callers in.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ballast_model::{CliLevel, SeverityOutput};
+use ballast_stats::Surroundings;
+use ballast_worker::sync::Semaphore;
+use ballast_worker::{AcceptError, Acceptor, Error, Stream, select, spawn_local, spawn_service};
+use ballast_worker::{is_stopping, stopping};
+
+use crate::desk::{Desk, Door, House, Master};
+use crate::limits::Limits;
+use crate::session::{self, Session};
+
+/// Serves the `stats socket` lines of a process. Must be called once, on a worker or inside
+/// `block_on`: it starts a service for each door there and returns. The doors close when the
+/// worker is told to stop; sessions finish the command in hand.
+///
+/// # Errors
+/// A socket cannot be watched.
+pub fn serve(
+    surroundings: Arc<dyn Surroundings>,
+    doors: Vec<Door>,
+    limits: Limits,
+) -> Result<(), Error> {
+    open(House::Worker(surroundings), doors, limits)
+}
+
+/// Serves the `-S` sockets of a master process; as [`serve`].
+///
+/// # Errors
+/// A socket cannot be watched.
+pub fn serve_master(
+    master: Arc<dyn Master>,
+    doors: Vec<Door>,
+    limits: Limits,
+) -> Result<(), Error> {
+    open(House::Master(master), doors, limits)
+}
+
+/// Serves one caller on a connected socket (the master's, for `@1`), as a task of this worker.
+///
+/// # Errors
+/// The socket cannot be watched.
+pub fn serve_stream(
+    socket: OwnedFd,
+    surroundings: Arc<dyn Surroundings>,
+    level: CliLevel,
+    limits: Limits,
+) -> Result<(), Error> {
+    let stream = Stream::from_fd(socket)?;
+    let desk = Rc::new(Desk {
+        house: House::Worker(surroundings),
+        doors: Vec::new(),
+        limits,
+    });
+    let session = Session::new(&desk, level, SeverityOutput::None);
+    spawn_local(session::run(stream, desk, session));
+    Ok(())
+}
+
+fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
+    let labels = doors.iter().map(|door| (door.label.clone(), door.level));
+    let desk = Rc::new(Desk {
+        house,
+        doors: labels.collect(),
+        limits,
+    });
+    let places = Arc::new(Semaphore::new(limits.connection_count_max));
+    for door in doors {
+        let acceptor = Acceptor::new(Arc::clone(&door.socket))?;
+        let (desk, places) = (Rc::clone(&desk), Arc::clone(&places));
+        spawn_service(async move {
+            select! {
+                () = let_in(&acceptor, &door, &desk, &places) => {}
+                _ = stopping() => {}
+            }
+        });
+    }
+    Ok(())
+}
+
+/// One caller at a time is accepted and waits here for a place; the others wait in the kernel.
+async fn let_in(acceptor: &Acceptor, door: &Door, desk: &Rc<Desk>, places: &Arc<Semaphore>) {
+    let mut accepted = Vec::with_capacity(1);
+    while !is_stopping() {
+        match acceptor.accept_batch(1, &mut accepted).await {
+            // Rests by itself, and the callers wait.
+            Ok(_) | Err(AcceptError::Exhausted(_)) => {}
+            Err(AcceptError::Broken(_)) => return,
+        }
+        for caller in accepted.drain(..) {
+            let Ok(place) = Arc::clone(places).acquire_owned().await else {
+                return;
+            };
+            let Ok((stream, _)) = caller.into_stream() else {
+                continue;
+            };
+            let desk = Rc::clone(desk);
+            let session = Session::new(&desk, door.level, door.severity);
+            spawn_local(async move {
+                session::run(stream, desk, session).await;
+                drop(place);
+            });
+        }
+    }
+}

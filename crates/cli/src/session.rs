@@ -1,0 +1,277 @@
+//! One caller: read a line, do it, answer, in one of three modes.
+//!
+//! ```text
+//!                     +--------------------------- more lines, or interactive --+
+//!                     v                                                         |
+//!   accepted --> reading --- line ---> doing --- answer ---> writing -----------+
+//!                     |                                          |
+//!                     +-- end, idle, stop, too long --+          +-- one-shot and nothing left
+//!                                                     v          v
+//!                                                       closing
+//! ```
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use ballast_model::{CliLevel, SeverityOutput};
+use ballast_worker::{Stream, select, stopping, timeout, yield_now};
+
+use crate::answer::Answer;
+use crate::catalogue::{Call, find};
+use crate::commands::master::{self, Passed, forward};
+use crate::desk::{Desk, House, Target};
+use crate::help;
+use crate::line::{Given, Line, LineReader, Next};
+
+/// Bytes asked of the kernel at once.
+const READ_BYTES: usize = 4096;
+
+/// A long answer is written in parts of about this many bytes.
+const WRITE_BYTES: usize = 16_384;
+
+/// What the caller did not say before it left is thrown away up to here, so that closing is no
+/// reset that could overtake the answer.
+const DRAIN_BYTES_MAX: usize = 65_536;
+
+/// What happens after an answer.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Mode {
+    /// The connection closes when all that came was answered.
+    #[default]
+    OneShot,
+    /// It stays open.
+    Interactive,
+    /// It stays open, and each answer is followed by a prompt.
+    Prompt,
+}
+
+/// What a caller has set.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// What it may do.
+    pub level: CliLevel,
+    /// How messages are marked.
+    pub severity: SeverityOutput,
+    /// What happens after an answer.
+    pub mode: Mode,
+    /// The prompt shows the age of the process.
+    pub timed: bool,
+    /// How long it may be silent.
+    pub idle: Duration,
+    /// It wants to leave.
+    pub(crate) quits: bool,
+    /// The process that commands go to (on the master).
+    pub(crate) target: Option<Target>,
+}
+
+impl Session {
+    pub(crate) fn new(desk: &Desk, level: CliLevel, severity: SeverityOutput) -> Self {
+        Self {
+            level,
+            severity,
+            mode: if desk.is_master() {
+                Mode::Interactive
+            } else {
+                Mode::OneShot
+            },
+            timed: false,
+            idle: desk.limits.idle,
+            quits: false,
+            target: None,
+        }
+    }
+}
+
+/// Serves one caller until it leaves, falls silent or the process ends.
+pub(crate) async fn run(stream: Stream, desk: Rc<Desk>, session: Session) {
+    let limits = desk.limits;
+    let mut talk = Talk {
+        stream,
+        desk,
+        session,
+        reader: LineReader::new(limits.line_bytes_max, limits.payload_bytes_max),
+    };
+    // The caller is told what can be told; that it left is no news to anybody.
+    let _ = talk.run().await;
+    talk.close();
+}
+
+struct Talk {
+    stream: Stream,
+    desk: Rc<Desk>,
+    session: Session,
+    reader: LineReader,
+}
+
+impl Talk {
+    async fn run(&mut self) -> io::Result<()> {
+        let mut bytes = vec![0; READ_BYTES];
+        loop {
+            match self.reader.next_line() {
+                Next::Line(line) => self.line(line).await?,
+                Next::Payload => {
+                    if self.session.mode == Mode::Prompt {
+                        self.write("+ ").await?;
+                    }
+                    continue;
+                }
+                Next::NotText => {
+                    self.answer(Answer::error("The command line is not valid UTF-8."))
+                        .await?;
+                }
+                Next::LineTooLong => return self.refuse(LINE_TOO_LONG).await,
+                Next::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
+                Next::Nothing => {
+                    let count = self.read(&mut bytes).await?;
+                    if count == 0 {
+                        return Ok(());
+                    }
+                    self.reader.push(&bytes[..count]);
+                    continue;
+                }
+            }
+            let done = self.session.mode == Mode::OneShot && self.reader.is_empty();
+            if self.session.quits || done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for bytes; 0 is the end, silence for too long, or the end of the process.
+    async fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        select! {
+            read = timeout(self.session.idle, self.stream.read(bytes)) => read.unwrap_or(Ok(0)),
+            _ = stopping() => Ok(0),
+        }
+    }
+
+    async fn line(&mut self, line: Line) -> io::Result<()> {
+        for given in line.commands {
+            match self.perform(given) {
+                // Changing whom one talks to is no command of its own: only the prompt answers.
+                None => self.prompt().await?,
+                Some(_) if self.session.quits => return Ok(()),
+                Some(answer) => self.answer(answer).await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Does a command; `None` when there is nothing to answer.
+    fn perform(&mut self, mut given: Given) -> Option<Answer> {
+        if let House::Master(master) = &self.desk.house {
+            given = match forward(&**master, &mut self.session, given) {
+                Passed::Own(given) => given,
+                Passed::Chosen => return None,
+                Passed::Answered(answer) => return Some(answer),
+            };
+        }
+        let Some(row) = find(&self.desk, &given.words) else {
+            return Some(Answer::info(help::unknown(&self.desk, &given.words)));
+        };
+        if self.session.level < row.level {
+            return Some(Answer::denied());
+        }
+        let was_prompt = self.session.mode == Mode::Prompt;
+        let answer = (row.deed)(&mut Call {
+            args: &given.words[row.words.len()..],
+            payload: given.payload,
+            session: &mut self.session,
+            desk: &self.desk,
+        });
+        let turned = was_prompt != (self.session.mode == Mode::Prompt);
+        (!(turned && self.desk.is_master())).then_some(answer)
+    }
+
+    /// Writes an answer, the empty line that ends it, and the prompt.
+    async fn answer(&mut self, mut answer: Answer) -> io::Result<()> {
+        loop {
+            match answer {
+                Answer::Done => self.write("\n").await?,
+                Answer::Message(severity, text) => {
+                    let mark = severity.mark(self.session.severity);
+                    self.write(&ended(format!("{mark}{text}"))).await?;
+                }
+                Answer::Report(text) => self.write(&ended(text)).await?,
+                Answer::Pieces(mut next) => {
+                    let mut text = String::with_capacity(WRITE_BYTES + 4096);
+                    while next(&mut text) {
+                        if text.len() >= WRITE_BYTES {
+                            self.write(&text).await?;
+                            text.clear();
+                            yield_now().await;
+                        }
+                    }
+                    text.push('\n');
+                    self.write(&text).await?;
+                }
+                Answer::Later(future) => {
+                    answer = future.await;
+                    continue;
+                }
+            }
+            return self.prompt().await;
+        }
+    }
+
+    async fn prompt(&mut self) -> io::Result<()> {
+        if self.session.mode != Mode::Prompt {
+            return Ok(());
+        }
+        let who = master::prompt(&self.desk, &self.session);
+        let age = if self.session.timed {
+            crate::commands::process::age(&self.desk)
+        } else {
+            String::new()
+        };
+        self.write(&format!("{age}{who}> ")).await
+    }
+
+    /// Says why nothing more is read.
+    async fn refuse(&mut self, why: &str) -> io::Result<()> {
+        self.answer(Answer::error(why)).await
+    }
+
+    /// Writes at the caller's speed, as long as it reads at all.
+    async fn write(&self, text: &str) -> io::Result<()> {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            match self.stream.try_write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    timeout(self.session.idle, self.stream.writable())
+                        .await
+                        .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    fn close(self) {
+        let _ = self.stream.shutdown_write();
+        let mut bytes = [0; READ_BYTES];
+        let mut drained = 0;
+        while drained < DRAIN_BYTES_MAX {
+            match self.stream.try_read(&mut bytes) {
+                Ok(count) if count > 0 => drained += count,
+                _ => break,
+            }
+        }
+    }
+}
+
+/// The text with its line end and the empty line that ends every answer.
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text.push('\n');
+    text
+}
+
+const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change \
+                             'tune.bufsize' in the configuration to use a bigger command.";
+const PAYLOAD_TOO_LONG: &str = "The payload is too big.";

@@ -1,0 +1,444 @@
+//! Sessions over real sockets, from accepting to closing.
+
+use std::io::{Read as _, Write as _};
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ballast_engine::{Generation, Process, Registry};
+use ballast_model::{self as model, CliLevel, SeverityOutput};
+use ballast_stats::{Facts, Surroundings};
+
+use crate::{Door, Limits, Master, ProcessKind, ProcessRow, Target, serve, serve_master};
+
+struct House {
+    registry: Registry,
+    generation: Arc<Generation>,
+    facts: Facts,
+}
+
+impl House {
+    fn new(server_count: u32) -> Arc<Self> {
+        let address = model::Address::Inet("127.0.0.1:9".parse().unwrap());
+        let servers = (1..=server_count).map(|id| model::Server {
+            id,
+            weight: 10,
+            ..model::Server::new(format!("s{id}"), address.clone())
+        });
+        let mut backend = model::Backend {
+            servers: servers.collect(),
+            ..model::Backend::default()
+        };
+        backend.common.name = "be".into();
+        backend.common.id = 3;
+        let config = model::Config {
+            backends: vec![backend],
+            ..model::Config::default()
+        };
+        let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
+        let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
+        let facts = Facts {
+            name: "HAProxy".into(),
+            version: "9.9".into(),
+            ..Facts::default()
+        };
+        Arc::new(Self {
+            registry,
+            generation,
+            facts,
+        })
+    }
+}
+
+impl Surroundings for House {
+    fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.generation)
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// A desk behind a socket, on a thread of its own that ends with the test's last client.
+struct Place {
+    path: PathBuf,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        idle: Duration::from_secs(5),
+        ..Limits::default()
+    }
+}
+
+/// Opens a desk; `start` is run on the thread that serves it.
+fn open(
+    name: &str,
+    start: impl FnOnce(Vec<Door>) -> Result<(), ballast_worker::Error> + Send + 'static,
+) -> Place {
+    let file = format!("ballast-cli-{}-{name}.sock", std::process::id());
+    let path = std::env::temp_dir().join(file);
+    let _ = std::fs::remove_file(&path);
+    let listener = UnixListener::bind(&path).unwrap();
+    let door = Door {
+        socket: Arc::new(OwnedFd::from(listener)),
+        label: "unix@/x.sock".into(),
+        level: CliLevel::Admin,
+        severity: SeverityOutput::None,
+        expose_listeners: false,
+    };
+    std::thread::spawn(move || {
+        let _ = ballast_worker::block_on(async {
+            start(vec![door]).unwrap();
+            std::future::pending::<()>().await;
+        });
+    });
+    Place { path }
+}
+
+fn worker(name: &str, limits: Limits, servers: u32) -> Place {
+    open(name, move |doors| serve(House::new(servers), doors, limits))
+}
+
+impl Place {
+    fn connect(&self) -> UnixStream {
+        let stream = UnixStream::connect(&self.path).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        stream
+    }
+
+    /// Sends all, ends its side, reads the answer to its end.
+    fn ask(&self, text: &str) -> String {
+        let mut stream = self.connect();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+#[test]
+fn one_shot_answers_and_closes() {
+    let place = worker("oneshot", limits(), 1);
+    assert_eq!(place.ask("show version\n"), "9.9\n\n");
+    assert_eq!(
+        place.ask("show version; show cli level\n"),
+        "9.9\n\nadmin\n\n"
+    );
+    assert_eq!(place.ask("show version; quit; show version\n"), "9.9\n\n");
+    assert_eq!(
+        place.ask("show version"),
+        "",
+        "a line that does not end is none"
+    );
+    assert_eq!(
+        place.ask("show version\nshow backend\n"),
+        "9.9\n\n# name\nbe\n\n"
+    );
+    // Without the end of the caller's side, too.
+    let mut stream = place.connect();
+    stream.write_all(b"get weight be/s1\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "10 (initial 10)\n\n");
+}
+
+#[test]
+fn the_prompt_stays_open_and_goes_again() {
+    let place = worker("prompt", limits(), 1);
+    assert_eq!(place.ask("prompt\n"), "\n> ");
+    assert_eq!(
+        place.ask("prompt\nshow version\nprompt\nshow version\n"),
+        "\n> 9.9\n\n> \n9.9\n\n"
+    );
+    assert_eq!(
+        place.ask("prompt i\nshow version\nshow version\n"),
+        "\n9.9\n\n9.9\n\n"
+    );
+    assert_eq!(
+        place.ask("prompt p\necho a <<\nx\n\nquit\nshow version\n"),
+        "\n> + + a\n\n> "
+    );
+    assert!(place.ask("prompt p timed\n").ends_with("]> "));
+    assert!(place.ask("prompt x\n").starts_with("Usage: prompt"));
+}
+
+#[test]
+fn levels_are_kept() {
+    let place = worker("levels", limits(), 1);
+    assert_eq!(place.ask("user; show cli level\n"), "\nuser\n\n");
+    assert_eq!(place.ask("user; operator\n"), "\nPermission denied\n\n");
+    assert_eq!(place.ask("user; show env\n"), "\nPermission denied\n\n");
+    assert_eq!(
+        place.ask("operator; show env HOMEX_\n"),
+        "\nVariable not found\n\n"
+    );
+}
+
+#[test]
+fn severity_marks_messages_and_not_reports() {
+    let place = worker("severity", limits(), 1);
+    let number = place.ask(
+        "set severity-output number; show version; get weight be/x; get weight be/s1; \
+         set timeout cli x; set timeout cli 3; foo\n",
+    );
+    let head = "\n[6]: 9.9\n\n[3]: No such server.\n\n10 (initial 10)\n\n\
+                [3]: Invalid timeout value.\n\n\n[6]: Unknown command: 'foo'. ";
+    assert!(number.starts_with(head), "{number}");
+    let string = place.ask("set severity-output string; get weight no/x\n");
+    assert_eq!(string, "\n[err]: No such backend.\n\n");
+}
+
+#[test]
+fn help_lists_what_is_near() {
+    let place = worker("help", limits(), 1);
+    let all = place.ask("help\n");
+    assert!(all.starts_with("The following commands are valid at this level:\n  echo <text> "));
+    let line = "  show env [var]                          : list the environment";
+    assert!(all.contains(line), "{all}");
+    let near = place.ask("show statx\n");
+    let head = "Unknown command: 'show', but maybe one of the following ones is a better \
+                match:\n  show stat [";
+    assert!(near.starts_with(head), "{near}");
+    assert_eq!(near.matches("  show ").count(), 1, "{near}");
+    let families = crate::commands_of_worker().iter().copied().flatten();
+    let shows = families.filter(|row| row.words[0] == "show").count();
+    assert_eq!(place.ask("show\n").matches("\n  show ").count(), shows);
+    assert!(near.ends_with("quit                                    : close the connection\n\n"));
+    assert!(place.ask("shwo info\n").contains("  show info ["));
+    assert!(
+        place
+            .ask("\n")
+            .starts_with("Unknown command. Please enter one of")
+    );
+    assert!(
+        place
+            .ask("a\u{7}b\n")
+            .starts_with("Unknown command: 'a\\u{7}b'")
+    );
+}
+
+#[test]
+fn statistics_come_whole_however_long() {
+    let place = worker("long", limits(), 3000);
+    let csv = place.ask("show stat\n");
+    assert_eq!(
+        csv.lines().filter(|line| line.starts_with("be,")).count(),
+        3001
+    );
+    assert!(csv.ends_with(",\n\n"));
+    let state = place.ask("show servers state be\n");
+    assert!(state.starts_with("1\n# be_id be_name srv_id "));
+    assert!(state.contains("\n3 be 3000 s3000 127.0.0.1 2 0 10 10 "));
+    assert_eq!(
+        place.ask("show servers state x\n"),
+        "Can't find backend.\n\n"
+    );
+    assert_eq!(place.ask("show stat nope 1 1\n"), "No such proxy.\n\n");
+    assert_eq!(
+        place.ask("show stat domain dns\n"),
+        "Invalid statistics domain.\n\n"
+    );
+    let one = place.ask("show stat be 4 7 typed\n");
+    assert!(one.starts_with("S.3.7.0.pxname.1:KNS:str:be\nS.3.7.1.svname.1:KNS:str:s7\n"));
+    assert!(
+        place
+            .ask("show info\n")
+            .starts_with("Name: HAProxy\nVersion: 9.9\n")
+    );
+    assert!(
+        place
+            .ask("show info json\n")
+            .starts_with("[{\"field\":{\"pos\":0,")
+    );
+    assert!(
+        place
+            .ask("show activity\n")
+            .starts_with("thread_id: 1 (1..1)\ndate_now: ")
+    );
+    assert!(
+        place
+            .ask("show errors\n")
+            .starts_with("Total events captured on [")
+    );
+    let sockets = "# socket lvl processes\nunix@/x.sock admin all\n\n";
+    assert_eq!(place.ask("show cli sockets\n"), sockets);
+}
+
+#[test]
+fn what_is_too_long_is_answered_and_closes() {
+    let place = worker("toolong", limits(), 1);
+    let long = format!("show env {}\n", "x".repeat(20_000));
+    assert!(
+        place
+            .ask(&long)
+            .starts_with("The command line is too big for the buffer size.")
+    );
+    let mut stream = place.connect();
+    stream.write_all(b"\xff\xfe\nshow version\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "The command line is not valid UTF-8.\n\n9.9\n\n");
+}
+
+#[test]
+fn who_is_silent_or_does_not_read_leaves() {
+    let short = Limits {
+        idle: Duration::from_millis(100),
+        ..limits()
+    };
+    let place = worker("silent", short, 3000);
+    let begun = Instant::now();
+    let mut silent = place.connect();
+    let mut answer = String::new();
+    silent.write_all(b"prompt\n").unwrap();
+    silent.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "\n> ");
+    assert!(begun.elapsed() >= Duration::from_millis(100));
+    // The answer is longer than the kernel keeps; nobody reads it until the desk gives up.
+    let mut deaf = place.connect();
+    deaf.write_all(b"show stat; show stat; show version\n")
+        .unwrap();
+    let patient = Instant::now() + Duration::from_secs(10);
+    loop {
+        let mut other = place.connect();
+        other.write_all(b"show activity\n").unwrap();
+        answer.clear();
+        other.read_to_string(&mut answer).unwrap();
+        // The test's desk runs two tasks of its own at most when the deaf caller is gone.
+        if answer.contains("tasks: 2 [") {
+            break;
+        }
+        assert!(Instant::now() < patient, "{answer}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut rest = Vec::new();
+    deaf.read_to_end(&mut rest).unwrap();
+    assert!(!rest.ends_with(b"9.9\n\n"), "it was cut off");
+}
+
+#[test]
+fn callers_beyond_the_limit_wait_for_a_place() {
+    let two = Limits {
+        connection_count_max: 2,
+        idle: Duration::from_millis(300),
+        ..limits()
+    };
+    let place = worker("many", two, 1);
+    let mut holders: Vec<UnixStream> = (0..2).map(|_| place.connect()).collect();
+    for holder in &mut holders {
+        holder.write_all(b"prompt\n").unwrap();
+        let mut seen = [0; 3];
+        holder.read_exact(&mut seen).unwrap();
+    }
+    let mut waiting: Vec<UnixStream> = (0..50)
+        .map(|_| {
+            let mut stream = place.connect();
+            stream.write_all(b"show version\n").unwrap();
+            stream
+        })
+        .collect();
+    waiting[0]
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    assert!(
+        waiting[0].read(&mut [0; 8]).is_err(),
+        "both places are taken"
+    );
+    waiting[0]
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    drop(holders);
+    for stream in &mut waiting {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "9.9\n\n");
+    }
+}
+
+struct Family {
+    worker: Place,
+}
+
+impl Master for Family {
+    fn version(&self) -> String {
+        "9.9".into()
+    }
+
+    fn processes(&self) -> Vec<ProcessRow> {
+        let row = |process_id, kind| ProcessRow {
+            process_id,
+            kind,
+            reload_count: 0,
+            failed_reload_count: 0,
+            uptime_s: 62,
+            version: "9.9".into(),
+        };
+        vec![row(10, ProcessKind::Master), row(11, ProcessKind::Worker)]
+    }
+
+    fn connect(&self, target: Target) -> Result<OwnedFd, String> {
+        assert_eq!(self.process_id(target), Some(11));
+        Ok(self.worker.connect().into())
+    }
+}
+
+#[test]
+fn the_master_answers_for_itself_and_passes_on() {
+    let family = Family {
+        worker: worker("child", limits(), 1),
+    };
+    let place = open("master", move |doors| {
+        serve_master(Arc::new(family), doors, limits())
+    });
+    assert_eq!(
+        place.ask("show version\nshow cli level\n"),
+        "9.9\n\nadmin\n\n"
+    );
+    let proc = place.ask("show proc\n");
+    let expected = "#<PID>          <type>          <reloads>       <uptime>        <version>      \n\
+                    10              master          0 [failed: 0]   0d00h01m02s     9.9            \n\
+                    # workers\n\
+                    11              worker          0               0d00h01m02s     9.9            \n\
+                    # programs\n\n";
+    assert_eq!(proc, expected);
+    assert_eq!(place.ask("@1 show backend\n"), "# name\nbe\n\n");
+    assert_eq!(place.ask("@!11 echo a <<E\nx\nE\n"), "a\n\n");
+    assert_eq!(
+        place.ask("@1 echo a\\;b; @master show cli level\n"),
+        "a;b\n\nadmin\n\n"
+    );
+    assert_eq!(
+        place.ask("@7 show backend\n"),
+        "Can't find the target PID matching the prefix '@7'\n\n"
+    );
+    assert_eq!(
+        place.ask("prompt\n@1\nshow cli level\n@\nshow cli level\n"),
+        "master> 11> admin\n\n11> master> admin\n\nmaster> "
+    );
+    // The caller's rights go with its command.
+    assert_eq!(place.ask("user; @1 show cli level\n"), "\nuser\n\n");
+    assert!(place.ask("user; reload\n").contains("Permission denied"));
+    assert!(
+        place
+            .ask("show info\n")
+            .starts_with("Unknown command: 'show', but maybe")
+    );
+}

@@ -1,0 +1,45 @@
+//! Lines and payloads of the Runtime API: however they are cut on their way, the same commands
+//! come out, none longer than allowed, and nothing is read twice.
+#![no_main]
+
+use ballast_cli::{LineReader, Next};
+use libfuzzer_sys::fuzz_target;
+
+const LINE_BYTES_MAX: usize = 200;
+const PAYLOAD_BYTES_MAX: usize = 500;
+
+fn read(input: &[u8], size: usize) -> Vec<Next> {
+    let mut reader = LineReader::new(LINE_BYTES_MAX, PAYLOAD_BYTES_MAX);
+    let mut found = Vec::new();
+    for part in input.chunks(size) {
+        reader.push(part);
+        loop {
+            match reader.next_line() {
+                Next::Nothing => break,
+                last @ (Next::LineTooLong | Next::PayloadTooLong) => {
+                    found.push(last);
+                    return found;
+                }
+                other => found.push(other),
+            }
+        }
+    }
+    found
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((&size, input)) = input.split_first() else {
+        return;
+    };
+    let found = read(input, usize::from(size).max(1));
+    assert_eq!(found, read(input, 1));
+    for next in &found {
+        let Next::Line(line) = next else { continue };
+        assert!(!line.commands.is_empty());
+        for given in &line.commands {
+            assert!(given.text.len() <= LINE_BYTES_MAX);
+            assert!(given.payload.as_ref().is_none_or(|bytes| bytes.len() <= PAYLOAD_BYTES_MAX));
+            assert!(!given.words.iter().any(|word| word.contains('\n')));
+        }
+    }
+});
