@@ -8,6 +8,8 @@ use ballast_engine::{Frontend, FrontendState, Gauge, Process};
 use ballast_model as model;
 use ballast_worker::Stream;
 
+use crate::door::{Door, Shut};
+
 /// One address a frontend listens on, as sessions know it.
 #[derive(Debug)]
 pub struct Listening {
@@ -46,12 +48,21 @@ pub struct Arrival {
     pub admission: Admission,
 }
 
-/// Counts a connection while it lives: in the process, its frontend and its bind.
+/// Counts a connection while it lives: in the process, its frontend and its bind. Dropped with
+/// the connection, it lets in who waits for the place.
 #[derive(Debug)]
-pub struct Admission {
-    process: Arc<Process>,
-    frontend: Arc<FrontendState>,
-    listening: Arc<Listening>,
+pub struct Admission(Counted);
+
+#[derive(Debug)]
+enum Counted {
+    /// Through the gauges alone.
+    Alone {
+        process: Arc<Process>,
+        frontend: Arc<FrontendState>,
+        listening: Arc<Listening>,
+    },
+    /// Through a door, and on a worker.
+    Door { door: Arc<Door>, worker: usize },
 }
 
 impl Admission {
@@ -61,19 +72,73 @@ impl Admission {
         frontend: Arc<FrontendState>,
         listening: Arc<Listening>,
     ) -> Self {
-        Self { process, frontend, listening }
+        Self(Counted::Alone {
+            process,
+            frontend,
+            listening,
+        })
+    }
+
+    /// Lets one more in, and chooses its worker; `here` is the one that accepted it.
+    pub(crate) fn enter(door: &Arc<Door>, here: usize) -> Result<Self, Shut> {
+        door.enter()?;
+        let worker = door.house.spread.take(here, &door.workers);
+        Ok(Self(Counted::Door {
+            door: Arc::clone(door),
+            worker,
+        }))
     }
 
     /// The bind it came through.
     pub fn listening(&self) -> &Arc<Listening> {
-        &self.listening
+        match &self.0 {
+            Counted::Alone { listening, .. } => listening,
+            Counted::Door { door, .. } => &door.listening,
+        }
+    }
+
+    /// The door it came through.
+    pub(crate) fn door(&self) -> Option<&Arc<Door>> {
+        match &self.0 {
+            Counted::Alone { .. } => None,
+            Counted::Door { door, .. } => Some(door),
+        }
+    }
+
+    /// The worker it was given to.
+    pub(crate) fn worker(&self) -> Option<usize> {
+        match &self.0 {
+            Counted::Alone { .. } => None,
+            Counted::Door { worker, .. } => Some(*worker),
+        }
+    }
+
+    /// Gives it to another worker than the one chosen.
+    pub(crate) fn move_to(&mut self, other: usize) {
+        if let Counted::Door { door, worker } = &mut self.0 {
+            door.house.spread.leave(*worker);
+            door.house.spread.enter(other);
+            *worker = other;
+        }
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.listening.connections.leave();
-        self.frontend.sessions.leave();
-        self.process.connections.leave();
+        match &self.0 {
+            Counted::Alone {
+                process,
+                frontend,
+                listening,
+            } => {
+                listening.connections.leave();
+                frontend.sessions.leave();
+                process.connections.leave();
+            }
+            Counted::Door { door, worker } => {
+                door.house.spread.leave(*worker);
+                door.leave();
+            }
+        }
     }
 }

@@ -88,6 +88,22 @@ impl Acceptor {
         into: &mut Vec<Accepted>,
     ) -> Result<usize, AcceptError> {
         loop {
+            self.ready().await?;
+            match self.accept_waiting(batch_max, into)? {
+                0 => {}
+                taken => return Ok(taken),
+            }
+        }
+    }
+
+    /// Waits until somebody is known to wait in the kernel's queue, without
+    /// taking them: for who must look at a limit first. Paused and resting as
+    /// [`Acceptor::accept_batch`].
+    ///
+    /// # Errors
+    /// `Broken` only.
+    pub async fn ready(&self) -> Result<(), AcceptError> {
+        loop {
             if self.paused.get() {
                 self.resumed.notified().await;
                 continue;
@@ -98,14 +114,24 @@ impl Acceptor {
                 continue;
             }
             self.socket.readable().await.map_err(|e| self.broken(e))?;
-            if self.paused.get() {
-                continue;
-            }
-            match self.take_waiting(batch_max.max(1), into)? {
-                0 => {}
-                taken => return Ok(taken),
+            if !self.paused.get() {
+                return Ok(());
             }
         }
+    }
+
+    /// Takes who waits now, without waiting; appends up to `batch_max` to
+    /// `into` and answers how many, also none. Without [`Acceptor::ready`]
+    /// before it, it finds nobody.
+    ///
+    /// # Errors
+    /// As [`Acceptor::accept_batch`].
+    pub fn accept_waiting(
+        &self,
+        batch_max: usize,
+        into: &mut Vec<Accepted>,
+    ) -> Result<usize, AcceptError> {
+        self.take_waiting(batch_max.max(1), into)
     }
 
     /// Stops accepting until [`Acceptor::resume`]: clients wait in the queue.

@@ -1,0 +1,164 @@
+//! The life of one listening socket on the worker that owns it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use ballast_worker::{
+    AcceptError, Accepted, Acceptor, mailbox, now, select, stopping, worker_index, yield_now,
+};
+
+use crate::arrival::Admission;
+use crate::door::Door;
+use crate::event::Event;
+use crate::limits::EVENT_PERIOD;
+use crate::reception::{Parcel, Reception};
+
+/// A listening socket at work.
+pub(crate) struct Post {
+    pub(crate) acceptor: Acceptor,
+    pub(crate) door: Arc<Door>,
+    pub(crate) reception: Rc<Reception>,
+    /// When exhaustion was last told of.
+    pub(crate) told: Cell<Option<Instant>>,
+}
+
+impl Post {
+    /// Accepts until the worker is told to stop, then takes who was already in the kernel's
+    /// queue, as far as limits allow: they were told that somebody listens.
+    pub(crate) async fn run(self) {
+        let accepting = select! {
+            biased;
+            _ = stopping() => true,
+            () = self.accept_always() => false,
+        };
+        if accepting {
+            self.empty_queue().await;
+        }
+    }
+
+    async fn accept_always(&self) {
+        let mut hand = Vec::new();
+        loop {
+            if let Err(error) = self.acceptor.ready().await {
+                self.tell(&error);
+                return;
+            }
+            let room = match self.door.room() {
+                Ok(room) => room,
+                Err(shut) => {
+                    self.door.wait(shut).await;
+                    continue;
+                }
+            };
+            let batch_max = room.min(self.door.house.accept_batch_max);
+            let taken = match self.acceptor.accept_waiting(batch_max, &mut hand) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    self.tell(&error);
+                    if matches!(error, AcceptError::Broken(_)) {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            for accepted in hand.drain(..) {
+                self.let_in(accepted).await;
+            }
+            if taken == batch_max {
+                yield_now().await;
+            }
+        }
+    }
+
+    async fn empty_queue(&self) {
+        let mut hand = Vec::new();
+        // One round of the executor: what the kernel knows by now is known here then.
+        select! {
+            biased;
+            _ = self.acceptor.ready() => {}
+            () = yield_now() => {}
+        }
+        while let Ok(room) = self.door.room() {
+            let batch_max = room.min(self.door.house.accept_batch_max);
+            match self.acceptor.accept_waiting(batch_max, &mut hand) {
+                Ok(1..) => {}
+                _ => return,
+            }
+            for accepted in hand.drain(..) {
+                self.let_in(accepted).await;
+            }
+        }
+    }
+
+    /// Counts a connection in and sends it to its worker. Another worker may have taken the
+    /// last place since room was looked for: then it waits here, accepted but not served.
+    async fn let_in(&self, accepted: Accepted) {
+        let here = worker_index().unwrap_or(0);
+        let (at, at_wall) = (now(), SystemTime::now());
+        let admission = loop {
+            match Admission::enter(&self.door, here) {
+                Ok(admission) => break admission,
+                Err(shut) => self.door.wait(shut).await,
+            }
+        };
+        self.door.count(here);
+        let parcel = Parcel {
+            fd: accepted.fd,
+            peer: accepted.peer,
+            admission,
+            accepted: at,
+            accepted_at: at_wall,
+        };
+        match parcel.admission.worker().filter(|&worker| worker != here) {
+            Some(worker) => self.hand_over(worker, here, parcel),
+            None => self.reception.receive(parcel),
+        }
+    }
+
+    fn hand_over(&self, worker: usize, here: usize, parcel: Parcel) {
+        // A refused message is dropped with what it holds; the connection must not be.
+        let held = Arc::new(Mutex::new(Some(parcel)));
+        let sent = mailbox(worker).is_some_and(|mailbox| {
+            let held = Arc::clone(&held);
+            let open = move || {
+                let parcel = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let (Some(parcel), Some(reception)) =
+                    (parcel, ballast_worker::local::<Reception>())
+                {
+                    reception.receive(parcel);
+                }
+            };
+            mailbox.send(open).is_ok()
+        });
+        if sent {
+            return;
+        }
+        let parcel = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut parcel) = parcel {
+            parcel.admission.move_to(here);
+            self.reception.receive(parcel);
+        }
+    }
+
+    fn tell(&self, error: &AcceptError) {
+        let frontend = self.door.frontend.name();
+        match error {
+            AcceptError::Broken(error) => {
+                (self.reception.event)(&Event::Broken { frontend, error });
+            }
+            AcceptError::Exhausted(error) => {
+                let process = &self.door.house.process;
+                let here = worker_index().unwrap_or(0);
+                process.counters.of(here).accept_pauses.increment();
+                let at = now();
+                let told = self.told.get();
+                if told.is_none_or(|told| at.saturating_duration_since(told) >= EVENT_PERIOD) {
+                    self.told.set(Some(at));
+                    (self.reception.event)(&Event::Exhausted { frontend, error });
+                }
+            }
+        }
+    }
+}

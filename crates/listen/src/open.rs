@@ -1,0 +1,324 @@
+//! Opening the listening sockets of a configuration, all of them or none.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use ballast_model as model;
+use ballast_net::{
+    self as net, Address, Error, KeepAlive, ListenOptions, Namespace, UnixPermissions,
+};
+
+/// What the whole configuration says about opening sockets.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenSettings {
+    /// `maxconn` of the process: the queue's length where nothing else sets one.
+    pub connection_count_max: u32,
+    /// `noreuseport` or `-dR`.
+    pub no_reuseport: bool,
+    /// How many workers there will be: a bind has at most so many `shards`.
+    pub worker_count: usize,
+}
+
+/// A socket that listens.
+#[derive(Debug)]
+pub struct Socket {
+    /// The place of its frontend in the configuration.
+    pub frontend: usize,
+    /// The bind it was opened for.
+    pub bind: model::Bind,
+    /// Where it really listens.
+    pub address: Address,
+    /// The socket.
+    pub fd: Arc<OwnedFd>,
+}
+
+/// The sockets of a configuration.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// In the order of the file.
+    pub sockets: Vec<Socket>,
+    /// Options the system refused and the sockets work without.
+    pub refused: Vec<OptionRefused>,
+}
+
+/// A bind that cannot be listened on. Prints as HAProxy's alert, without its level.
+#[derive(Debug)]
+pub struct OpenError {
+    /// The frontend (or `GLOBAL`) it belongs to.
+    pub frontend: String,
+    /// The bind.
+    pub bind: Box<model::Bind>,
+    /// What the system said.
+    pub error: Error,
+}
+
+/// An option of a bind that the system refused. Prints as HAProxy's warning, without its level.
+#[derive(Debug)]
+pub struct OptionRefused {
+    /// The frontend it belongs to.
+    pub frontend: String,
+    /// The bind.
+    pub bind: Box<model::Bind>,
+    /// What the system said.
+    pub error: Error,
+}
+
+/// Opens the sockets of all binds of all enabled frontends.
+///
+/// # Errors
+/// Every bind that cannot be listened on; the others are closed again.
+pub fn open(config: &model::Config, settings: OpenSettings) -> Result<Opened, Vec<OpenError>> {
+    let mut opened = Opened::default();
+    let mut errors = Vec::new();
+    for (place, frontend) in config.frontends.iter().enumerate() {
+        if frontend.common.disabled {
+            continue;
+        }
+        for bind in &frontend.binds {
+            for _ in 0..shards(bind, settings.worker_count) {
+                let options = options(config, frontend, bind, settings);
+                match options.and_then(|options| net::listen(&address(&bind.address), &options)) {
+                    Ok(bound) => opened.add(place, frontend, bind, bound),
+                    Err(error) => {
+                        let frontend = frontend.common.name.clone();
+                        errors.push(OpenError {
+                            frontend,
+                            bind: Box::new(bind.clone()),
+                            error,
+                        });
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    if errors.is_empty() {
+        Ok(opened)
+    } else {
+        Err(errors)
+    }
+}
+
+/// Opens the socket of a bind that belongs to no frontend (`stats socket`, `-S`).
+///
+/// # Errors
+/// The system's refusal.
+pub fn open_bind(bind: &model::Bind) -> Result<Arc<OwnedFd>, OpenError> {
+    let open = || {
+        let mut options = ListenOptions {
+            unix: permissions(&bind.unix_owner)?,
+            interface: bind.interface.as_deref().map(Box::from),
+            v6_only: bind.v6_only,
+            ..ListenOptions::default()
+        };
+        if let Some(backlog) = bind.backlog {
+            options.backlog = backlog;
+        }
+        net::listen(&address(&bind.address), &options)
+    };
+    match open() {
+        Ok(bound) => Ok(Arc::new(bound.fd)),
+        Err(error) => Err(OpenError {
+            frontend: "GLOBAL".into(),
+            bind: Box::new(bind.clone()),
+            error,
+        }),
+    }
+}
+
+impl Opened {
+    fn add(
+        &mut self,
+        place: usize,
+        frontend: &model::Frontend,
+        bind: &model::Bind,
+        bound: net::Bound,
+    ) {
+        for error in bound.refused {
+            // TCP words mean nothing to other sockets.
+            if matches!(bound.address, Address::Ip(_)) {
+                let frontend = frontend.common.name.clone();
+                self.refused.push(OptionRefused {
+                    frontend,
+                    bind: Box::new(bind.clone()),
+                    error,
+                });
+            }
+        }
+        self.sockets.push(Socket {
+            frontend: place,
+            bind: bind.clone(),
+            address: bound.address,
+            fd: Arc::new(bound.fd),
+        });
+    }
+}
+
+/// Sockets that share the address: only IP addresses can be bound several times.
+fn shards(bind: &model::Bind, worker_count: usize) -> usize {
+    match bind.address {
+        model::Address::Inet(_) => usize::from(bind.shard_count).clamp(1, worker_count.max(1)),
+        _ => 1,
+    }
+}
+
+fn options(
+    config: &model::Config,
+    frontend: &model::Frontend,
+    bind: &model::Bind,
+    settings: OpenSettings,
+) -> Result<ListenOptions, Error> {
+    let tune = &config.global.tune;
+    let backlog = backlog(frontend, bind, settings.connection_count_max);
+    let keepalive = &frontend.keepalive;
+    let namespace = match &bind.namespace {
+        Some(name) => Some(Arc::new(Namespace::open(name)?)),
+        None => None,
+    };
+    Ok(ListenOptions {
+        backlog,
+        congestion: bind.congestion.as_deref().map(Box::from),
+        defer_accept: bind.defer_accept,
+        fast_open_pending_max: bind.fast_open.then_some(backlog),
+        interface: bind.interface.as_deref().map(Box::from),
+        keepalive: keepalive.enabled.then_some(KeepAlive {
+            count: keepalive.probe_count,
+            idle: keepalive.idle,
+            interval: keepalive.interval,
+        }),
+        mss: bind.mss.map(u32::from),
+        namespace,
+        receive_buffer: tune.receive_buffer_client.map(|bytes| bytes as usize),
+        reuse_port: !(settings.no_reuseport || config.global.no_reuseport),
+        send_buffer: tune.send_buffer_client.map(|bytes| bytes as usize),
+        transparent: bind.transparent,
+        unix: permissions(&bind.unix_owner)?,
+        user_timeout: bind.user_timeout,
+        v6_only: bind.v6_only,
+    })
+}
+
+/// The length of the kernel's queue: `backlog` of the bind, of the frontend, else as many as may
+/// be let in (configuration manual, "backlog").
+fn backlog(frontend: &model::Frontend, bind: &model::Bind, process_max: u32) -> u32 {
+    bind.backlog
+        .or(frontend.backlog)
+        .or(bind.connection_count_max)
+        .or(frontend.connection_count_max)
+        .unwrap_or(process_max)
+        .max(1)
+}
+
+fn permissions(owner: &model::UnixOwner) -> Result<UnixPermissions, Error> {
+    let uid = |name: &String| -> Result<u32, Error> {
+        let found = net::user_by_name(name)?.map(|user| user.uid);
+        found
+            .or_else(|| name.parse().ok())
+            .ok_or_else(|| unknown("user", name))
+    };
+    let gid = |name: &String| -> Result<u32, Error> {
+        let found = net::group_by_name(name)?.map(|group| group.gid);
+        found
+            .or_else(|| name.parse().ok())
+            .ok_or_else(|| unknown("group", name))
+    };
+    Ok(UnixPermissions {
+        uid: owner.user.as_ref().map(uid).transpose()?,
+        gid: owner.group.as_ref().map(gid).transpose()?,
+        mode: owner.mode,
+    })
+}
+
+fn unknown(call: &'static str, name: &str) -> Error {
+    Error::new(
+        call,
+        name,
+        std::io::Error::other("there is none of that name"),
+    )
+}
+
+/// The address as the kernel takes it. Names are resolved when the configuration is read, so
+/// none is left here; should one be, or a socket pair, listening on it is refused.
+fn address(address: &model::Address) -> Address {
+    match address {
+        model::Address::Inet(inet) => Address::Ip(*inet),
+        model::Address::Unix(path) => Address::Unix(path.into()),
+        model::Address::Abstract(name) => Address::Abstract {
+            name: name.as_bytes().into(),
+            padded: true,
+        },
+        model::Address::AbstractUnpadded(name) => Address::Abstract {
+            name: name.as_bytes().into(),
+            padded: false,
+        },
+        model::Address::Fd(number) => Address::Inherited(*number),
+        model::Address::Name { .. } | model::Address::SocketPair(_) => Address::Unnamed,
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_place(out, &self.bind, &self.frontend)?;
+        let said = said(&self.error);
+        let address = &self.bind.address;
+        match (address, self.error.call()) {
+            (model::Address::Unix(path), "bind" | "rename" | "chown" | "chmod") => {
+                write!(out, "cannot bind UNIX socket ({said}) [{path}]")
+            }
+            (model::Address::Fd(number), _) => {
+                write!(out, "cannot use file descriptor '{number}' : {said}.")
+            }
+            (_, "bind") => write!(out, "cannot bind socket ({said}) for [{address}]"),
+            (_, "listen") => write!(out, "cannot listen to socket ({said}) for [{address}]"),
+            (_, "socket") => write!(
+                out,
+                "cannot create receiving socket ({said}) for [{address}]"
+            ),
+            (_, "setns" | "open") => write!(
+                out,
+                "cannot enter namespace '{}' ({said}) for [{address}]",
+                self.bind.namespace.as_deref().unwrap_or_default()
+            ),
+            _ => write!(out, "{} for [{address}]", self.error),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl fmt::Display for OptionRefused {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_place(out, &self.bind, &self.frontend)?;
+        let said = said(&self.error);
+        let address = &self.bind.address;
+        match (&self.bind.interface, self.error.call()) {
+            (Some(interface), "setsockopt(SO_BINDTODEVICE)") => {
+                write!(
+                    out,
+                    "cannot bind receiver to device '{interface}' ({said}) for [{address}]"
+                )
+            }
+            (_, call) => write!(out, "{call} was refused ({said}) for [{address}]"),
+        }
+    }
+}
+
+/// `Binding [file:line] for frontend fe: `.
+fn write_place(out: &mut fmt::Formatter<'_>, bind: &model::Bind, frontend: &str) -> fmt::Result {
+    let origin = &bind.origin;
+    write!(
+        out,
+        "Binding [{}:{}] for frontend {frontend}: ",
+        origin.file, origin.line
+    )
+}
+
+/// The system's words alone, without the number that Rust adds.
+fn said(error: &Error) -> String {
+    let text = error.io().to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}

@@ -1,0 +1,142 @@
+//! What a worker does with connections that were let in.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use ballast_net::{Address, Kind};
+use ballast_worker::{Stream, now, spawn_local};
+
+use crate::arrival::{Admission, Arrival};
+use crate::door::Door;
+use crate::event::Event;
+use crate::proxy::{self, Refused};
+
+/// Where a worker's arrivals go. Put in place on each worker before its listeners start.
+pub struct Reception {
+    /// Carries a connection; starts a task for it.
+    pub serve: Box<dyn Fn(Arrival)>,
+    /// Hears of connections whose PROXY header was refused; they are closed afterwards.
+    pub refused: Box<dyn Fn(&Refused<'_>)>,
+    /// Hears of what happens to listening sockets.
+    pub event: Box<dyn Fn(&Event<'_>)>,
+}
+
+impl fmt::Debug for Reception {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Reception").finish_non_exhaustive()
+    }
+}
+
+/// A connection on its way from the worker that accepted it to the one that carries it.
+#[derive(Debug)]
+pub(crate) struct Parcel {
+    pub(crate) fd: OwnedFd,
+    pub(crate) peer: Address,
+    pub(crate) admission: Admission,
+    pub(crate) accepted: Instant,
+    pub(crate) accepted_at: SystemTime,
+}
+
+impl Reception {
+    /// Takes a connection over on this worker.
+    pub(crate) fn receive(self: &Rc<Self>, parcel: Parcel) {
+        let Some(door) = parcel.admission.door().cloned() else {
+            return;
+        };
+        let stream = match Stream::from_fd(parcel.fd) {
+            Ok(stream) => stream,
+            Err(error) => {
+                // It is closed: there is nothing to watch it with.
+                let frontend = door.frontend.name();
+                (self.event)(&Event::Exhausted {
+                    frontend,
+                    error: &error,
+                });
+                return;
+            }
+        };
+        let bind = &door.listening.bind;
+        if bind.defer_accept {
+            stream.assume_readable();
+        }
+        if door.frontend.model.common.no_linger {
+            // Nothing is lost but the wish when the system refuses.
+            let _ = stream.reset_on_close();
+        }
+        let source = parcel.peer.ip();
+        let destination = destination(&door, &stream);
+        let accept_proxy = bind.accept_proxy;
+        let arrival = Arrival {
+            stream,
+            frontend: door.frontend.clone(),
+            source,
+            destination,
+            connection_source: source,
+            connection_destination: destination,
+            proxied: false,
+            read_ahead: Vec::new(),
+            accepted: parcel.accepted,
+            accepted_at: parcel.accepted_at,
+            handshake: Duration::ZERO,
+            admission: parcel.admission,
+        };
+        if accept_proxy {
+            let reception = Rc::clone(self);
+            spawn_local(async move { reception.shake_hands(&door, arrival).await });
+        } else {
+            (self.serve)(arrival);
+        }
+    }
+
+    /// Reads the PROXY header, then serves.
+    async fn shake_hands(&self, door: &Door, mut arrival: Arrival) {
+        let timeout = door.frontend.model.timeouts.client;
+        let bytes_max = door.house.header_bytes_max;
+        match proxy::read(&arrival.stream, bytes_max, timeout).await {
+            Ok(proxied) => {
+                if let Some((source, destination)) = proxied.endpoints {
+                    arrival.source = Some(source);
+                    arrival.destination = Some(destination);
+                }
+                arrival.proxied = true;
+                arrival.read_ahead = proxied.read_ahead;
+                arrival.handshake = now().saturating_duration_since(arrival.accepted);
+                (self.serve)(arrival);
+            }
+            Err(refusal) => (self.refused)(&Refused {
+                frontend: &arrival.frontend,
+                bind: &door.listening.bind,
+                source: arrival.source,
+                accepted_at: arrival.accepted_at,
+                refusal,
+            }),
+        }
+    }
+}
+
+/// Set once the kernel has shown that it keeps no original destinations.
+static UNTRANSLATED: AtomicBool = AtomicBool::new(false);
+
+/// What the client connected to. Only a socket bound to several addresses has to ask.
+fn destination(door: &Door, stream: &Stream) -> Option<SocketAddr> {
+    if door.destination.is_some() {
+        return door.destination;
+    }
+    let local = stream.local_address().ok()?.ip()?;
+    if UNTRANSLATED.load(Ordering::Relaxed) {
+        return Some(local);
+    }
+    match ballast_net::original_destination(stream) {
+        Ok(original) => Some(original),
+        Err(error) => {
+            if Kind::of(&error) == Kind::Unsupported {
+                UNTRANSLATED.store(true, Ordering::Relaxed);
+            }
+            Some(local)
+        }
+    }
+}

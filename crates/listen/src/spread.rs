@@ -1,0 +1,86 @@
+//! Which worker a new connection goes to: the one that carries the fewest.
+//!
+//! Counting connections, not turns, keeps the workers even also when connections are few and
+//! long. The worker that accepted keeps the connection unless another carries fewer, because
+//! handing over costs a message and a wake-up.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How many connections each worker carries.
+#[derive(Debug)]
+pub(crate) struct Spread(Box<[Place]>);
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Place(AtomicU32);
+
+impl Spread {
+    /// No connections on any of `worker_count` workers.
+    pub(crate) fn new(worker_count: usize) -> Self {
+        Self((0..worker_count.max(1)).map(|_| Place::default()).collect())
+    }
+
+    /// Chooses among `allowed` (not empty) and counts the connection there. `here` wins a tie.
+    pub(crate) fn take(&self, here: usize, allowed: &[usize]) -> usize {
+        let mut chosen = None;
+        for &worker in allowed {
+            let carried = self.carried(worker);
+            let better = chosen.is_none_or(|(best, fewest)| {
+                carried < fewest || (carried == fewest && worker == here && best != here)
+            });
+            if better {
+                chosen = Some((worker, carried));
+            }
+        }
+        let worker = chosen.map_or(here, |(worker, _)| worker);
+        self.enter(worker);
+        worker
+    }
+
+    /// Counts a connection on a worker that was not chosen here.
+    pub(crate) fn enter(&self, worker: usize) {
+        if let Some(place) = self.0.get(worker) {
+            place.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A connection of that worker ended.
+    pub(crate) fn leave(&self, worker: usize) {
+        if let Some(place) = self.0.get(worker) {
+            place.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many connections the worker carries.
+    pub(crate) fn carried(&self, worker: usize) -> u32 {
+        self.0
+            .get(worker)
+            .map_or(u32::MAX, |place| place.0.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_long_connections_are_even() {
+        let spread = Spread::new(4);
+        let all = [0, 1, 2, 3];
+        let taken: Vec<_> = (0..8).map(|_| spread.take(2, &all)).collect();
+        assert_eq!(taken[0], 2, "the one that accepted wins a tie");
+        assert!(all.iter().all(|&worker| spread.carried(worker) == 2));
+        spread.leave(3);
+        assert_eq!(spread.take(0, &all), 3);
+    }
+
+    #[test]
+    fn a_bind_of_some_workers_uses_those_alone() {
+        let spread = Spread::new(4);
+        for _ in 0..6 {
+            assert!([1, 3].contains(&spread.take(0, &[1, 3])));
+        }
+        assert_eq!((spread.carried(1), spread.carried(3)), (3, 3));
+        assert_eq!(spread.carried(0), 0);
+    }
+}
