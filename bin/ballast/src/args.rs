@@ -1,0 +1,315 @@
+//! The command line: HAProxy's own words, and ours.
+//!
+//! Started under HAProxy's options the program behaves as HAProxy documents them (management
+//! manual, section 3). Words of our own come first on the line and begin without a dash:
+//! `ballast check`, `ballast keywords`, `ballast upgrade`.
+
+use std::fmt;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Command {
+    /// Serve, or check and leave (`-c`).
+    Run(Box<Options>),
+    /// `-cc <condition>`: evaluate a condition and leave.
+    Condition(String),
+    /// `-v` or `-vv`: say which version this is; true adds how it was built.
+    Version(bool),
+    /// `-h`, or nothing at all: say how to call the program.
+    Usage,
+    /// `check`: judge files.
+    Check(CheckOptions),
+    /// `keywords`: print the table of words; true prints JSON.
+    Keywords(bool),
+    /// `upgrade`: rewrite removed directives.
+    Upgrade(UpgradeOptions),
+}
+
+/// HAProxy's options.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Options {
+    /// `-f` and what follows `--`: files and directories, in order.
+    pub files: Vec<String>,
+    /// `-c`: check the files and leave.
+    pub check_only: bool,
+    /// `-D`: go to the background.
+    pub daemon: bool,
+    /// `-W` and `-Ws`: a master process starts and watches the worker.
+    pub master_worker: bool,
+    /// `-Ws`: the service manager is told when the program is ready.
+    pub notify: bool,
+    /// `-S`: master command sockets, with their bind options after commas.
+    pub master_sockets: Vec<String>,
+    /// `-q`: no messages.
+    pub quiet: bool,
+    /// `-V`: messages in spite of `quiet`.
+    pub verbose: bool,
+    /// `-d`: stay in the foreground and talk.
+    pub debug: bool,
+    /// `-db`: stay in the foreground.
+    pub foreground: bool,
+    /// `-n`: `maxconn` of the process.
+    pub connection_count_max: Option<u32>,
+    /// `-N`: `maxconn` of proxies that set none.
+    pub proxy_connection_count_max: Option<u32>,
+    /// `-p`: file for the process number.
+    pub pidfile: Option<String>,
+    /// `-m`: memory limit in MB.
+    pub memory_megabytes_max: Option<u32>,
+    /// `-C`: directory to change to before files are read.
+    pub directory: Option<String>,
+    /// `-L`: local peer name.
+    pub local_peer: Option<String>,
+    /// `-x`: socket to fetch listening sockets from.
+    pub listeners_from: Option<String>,
+    /// `-sf`: processes to be asked to finish.
+    pub finish: Vec<i32>,
+    /// `-st`: processes to be terminated.
+    pub terminate: Vec<i32>,
+    /// `-dW`: any warning is an error.
+    pub zero_warning: bool,
+    /// `-dD`: suspicious statements are told.
+    pub diagnostics: bool,
+    /// `-dr`: names that do not resolve leave their servers down.
+    pub ignore_resolution_failures: bool,
+    /// `-dC`: print the configuration as it was understood.
+    pub dump_configuration: bool,
+    /// `-dR`: no `SO_REUSEPORT`.
+    pub no_reuseport: bool,
+    /// `-dS`: no splice.
+    pub no_splice: bool,
+    /// `-dV`: server certificates are not verified.
+    pub no_server_verify: bool,
+    /// `--format json`: messages as JSON lines.
+    pub json: bool,
+}
+
+/// What `check` takes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct CheckOptions {
+    /// `--stub`: what is missing on this machine is replaced by stand-ins.
+    pub stub: bool,
+    /// `--format json`.
+    pub json: bool,
+    /// Files and directories.
+    pub files: Vec<String>,
+}
+
+/// What `upgrade` takes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct UpgradeOptions {
+    /// `--write`: the file is replaced; without it only the difference is shown.
+    pub write: bool,
+    /// Files.
+    pub files: Vec<String>,
+}
+
+/// A command line that cannot be understood; the text says what to write instead.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UsageError(pub String);
+
+impl fmt::Display for UsageError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Understands the words after the program's name.
+///
+/// # Errors
+/// [`UsageError`] when a word is unknown or lacks its value.
+pub fn parse(words: &[String]) -> Result<Command, UsageError> {
+    match words.first().map(String::as_str) {
+        None => Ok(Command::Usage),
+        Some("check") => check(&words[1..]),
+        Some("keywords") => Ok(Command::Keywords(json_only("keywords", &words[1..])?)),
+        Some("upgrade") => upgrade(&words[1..]),
+        Some("help" | "--help" | "-h") => Ok(Command::Usage),
+        Some("--version") => Ok(Command::Version(false)),
+        Some(_) => options(words),
+    }
+}
+
+fn check(words: &[String]) -> Result<Command, UsageError> {
+    let mut options = CheckOptions::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--stub" => options.stub = true,
+            "--json" => options.json = true,
+            "--format" => options.json = format(words.next())?,
+            "-f" | "--" => {}
+            flag if flag.starts_with('-') && flag != "-" => return Err(unknown("check", flag)),
+            file => options.files.push(file.to_owned()),
+        }
+    }
+    if options.files.is_empty() {
+        return Err(UsageError("'check' needs a file: ballast check [--stub] FILE".into()));
+    }
+    Ok(Command::Check(options))
+}
+
+fn upgrade(words: &[String]) -> Result<Command, UsageError> {
+    let mut options = UpgradeOptions::default();
+    for word in words {
+        match word.as_str() {
+            "--write" | "-w" => options.write = true,
+            "-f" | "--" => {}
+            flag if flag.starts_with('-') && flag != "-" => return Err(unknown("upgrade", flag)),
+            file => options.files.push(file.to_owned()),
+        }
+    }
+    if options.files.is_empty() {
+        return Err(UsageError("'upgrade' needs a file: ballast upgrade [--write] FILE".into()));
+    }
+    Ok(Command::Upgrade(options))
+}
+
+fn json_only(command: &str, words: &[String]) -> Result<bool, UsageError> {
+    match words {
+        [] => Ok(false),
+        [flag] if flag == "--json" => Ok(true),
+        [flag, ..] => Err(unknown(command, flag)),
+    }
+}
+
+fn format(value: Option<&String>) -> Result<bool, UsageError> {
+    match value.map(String::as_str) {
+        Some("json") => Ok(true),
+        Some("text") => Ok(false),
+        _ => Err(UsageError("'--format' is 'text' or 'json'".into())),
+    }
+}
+
+fn unknown(command: &str, flag: &str) -> UsageError {
+    UsageError(format!("'{command}' does not know the option '{flag}'"))
+}
+
+/// HAProxy's line: options that stand together are one word (`-db`, `-Ws`), and values are
+/// words of their own.
+fn options(words: &[String]) -> Result<Command, UsageError> {
+    let mut options = Options::default();
+    let mut words = words.iter().peekable();
+    while let Some(word) = words.next() {
+        let Some(flag) = word.strip_prefix('-') else {
+            return Err(UsageError(format!(
+                "'{word}' is neither an option nor a command; files follow '-f' or '--'"
+            )));
+        };
+        let mut value = || {
+            words.next().cloned().ok_or_else(|| UsageError(format!("'-{flag}' needs a value")))
+        };
+        match flag {
+            "-" => {
+                options.files.extend(words.by_ref().cloned());
+            }
+            "v" => return Ok(Command::Version(false)),
+            "vv" => return Ok(Command::Version(true)),
+            "cc" => return Ok(Command::Condition(value()?)),
+            "f" => options.files.push(value()?),
+            "n" => options.connection_count_max = Some(number(flag, &value()?)?),
+            "N" => options.proxy_connection_count_max = Some(number(flag, &value()?)?),
+            "m" => options.memory_megabytes_max = Some(number(flag, &value()?)?),
+            "p" => options.pidfile = Some(value()?),
+            "C" => options.directory = Some(value()?),
+            "L" => options.local_peer = Some(value()?),
+            "x" => options.listeners_from = Some(value()?),
+            "S" => options.master_sockets.push(value()?),
+            "-format" => options.json = format(words.next())?,
+            "sf" | "st" => {
+                let list =
+                    if flag == "sf" { &mut options.finish } else { &mut options.terminate };
+                while let Some(pid) = words.peek().and_then(|word| word.parse().ok()) {
+                    list.push(pid);
+                    words.next();
+                }
+            }
+            "c" => options.check_only = true,
+            "D" => options.daemon = true,
+            "W" => options.master_worker = true,
+            "Ws" => (options.master_worker, options.notify) = (true, true),
+            "q" => options.quiet = true,
+            "V" => options.verbose = true,
+            "d" => (options.debug, options.foreground) = (true, true),
+            "db" => options.foreground = true,
+            "h" => return Ok(Command::Usage),
+            other if debug_flag(&mut options, other) => {}
+            other => return Err(UsageError(format!("unknown option '-{other}'"))),
+        }
+    }
+    Ok(Command::Run(Box::new(options)))
+}
+
+/// The `-d*` words. Those that choose among pollers, allocators or kernels that Ballast does
+/// not have are taken and change nothing.
+fn debug_flag(options: &mut Options, flag: &str) -> bool {
+    match flag {
+        "dW" => options.zero_warning = true,
+        "dD" => options.diagnostics = true,
+        "dr" => options.ignore_resolution_failures = true,
+        "dC" => options.dump_configuration = true,
+        "dR" => options.no_reuseport = true,
+        "dS" => options.no_splice = true,
+        "dV" => options.no_server_verify = true,
+        "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" | "dc" => {}
+        _ => return ["dM", "dK", "dt", "dT"].iter().any(|word| flag.starts_with(word)),
+    }
+    true
+}
+
+fn number(flag: &str, value: &str) -> Result<u32, UsageError> {
+    value.parse().map_err(|_| UsageError(format!("'-{flag}' needs a number, not '{value}'")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    fn run(line: &str) -> Options {
+        match parse(&words(line)).unwrap() {
+            Command::Run(options) => *options,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn varnishtests_lines_are_understood() {
+        let options = run("-d -dM -dI -dW -de -m 50 -f /tmp/x/cfg");
+        assert!(options.debug && options.foreground && options.zero_warning);
+        assert_eq!(options.memory_megabytes_max, Some(50));
+        assert_eq!(options.files, ["/tmp/x/cfg"]);
+        let options = run("-Ws -S fd@5 -f cfg -D -p pid");
+        assert!(options.master_worker && options.notify && options.daemon);
+        assert_eq!(options.master_sockets, ["fd@5"]);
+        assert_eq!(options.pidfile.as_deref(), Some("pid"));
+    }
+
+    #[test]
+    fn pids_end_at_the_first_word_that_is_none() {
+        let options = run("-sf 12 13 -f a -- b c");
+        assert_eq!((options.finish, options.files), (vec![12, 13], words("a b c")));
+    }
+
+    #[test]
+    fn our_own_commands_come_first() {
+        let check = CheckOptions { stub: true, json: false, files: words("a.cfg") };
+        assert_eq!(parse(&words("check --stub a.cfg")), Ok(Command::Check(check)));
+        assert_eq!(parse(&words("keywords --json")), Ok(Command::Keywords(true)));
+        assert_eq!(parse(&[]), Ok(Command::Usage));
+        assert!(parse(&words("check")).is_err());
+        assert!(parse(&words("chekc x")).is_err());
+    }
+
+    #[test]
+    fn a_missing_value_is_named() {
+        assert_eq!(parse(&words("-c -f")), Err(UsageError("'-f' needs a value".into())));
+        assert!(parse(&words("-n many")).unwrap_err().0.contains("'many'"));
+        assert!(parse(&words("-zz")).is_err());
+    }
+}
