@@ -55,15 +55,13 @@ impl Answer {
 
     /// The caller may not do this.
     pub fn denied() -> Self {
-        Self::Message(Severity::Alert, "Permission denied".into())
+        Self::error("Permission denied")
     }
 }
 
 /// Severity of a message, as syslog counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Severity {
-    /// The caller asked for what it may not have.
-    Alert,
     /// It could not be done.
     Error,
     /// It was done, with something to know.
@@ -78,7 +76,6 @@ impl Severity {
     /// The mark in front of a message (`severity-output`).
     pub fn mark(self, output: SeverityOutput) -> String {
         let (number, word) = match self {
-            Self::Alert => (1, "alert"),
             Self::Error => (3, "err"),
             Self::Warning => (4, "warning"),
             Self::Notice => (5, "notice"),

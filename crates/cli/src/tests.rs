@@ -33,7 +33,7 @@ impl House {
             ..model::Backend::default()
         };
         backend.common.name = "be".into();
-        backend.common.id = 3;
+        backend.common.id = 2;
         let config = model::Config {
             backends: vec![backend],
             ..model::Config::default()
@@ -246,7 +246,7 @@ fn statistics_come_whole_however_long() {
     assert!(csv.ends_with(",\n\n"));
     let state = place.ask("show servers state be\n");
     assert!(state.starts_with("1\n# be_id be_name srv_id "));
-    assert!(state.contains("\n3 be 3000 s3000 127.0.0.1 2 0 10 10 "));
+    assert!(state.contains("\n2 be 3000 s3000 127.0.0.1 2 0 10 10 "));
     assert_eq!(
         place.ask("show servers state x\n"),
         "Can't find backend.\n\n"
@@ -257,7 +257,7 @@ fn statistics_come_whole_however_long() {
         "Invalid statistics domain.\n\n"
     );
     let one = place.ask("show stat be 4 7 typed\n");
-    assert!(one.starts_with("S.3.7.0.pxname.1:KNS:str:be\nS.3.7.1.svname.1:KNS:str:s7\n"));
+    assert!(one.starts_with("S.2.7.0.pxname.1:KNS:str:be\nS.2.7.1.svname.1:KNS:str:s7\n"));
     assert!(
         place
             .ask("show info\n")
@@ -441,4 +441,109 @@ fn the_master_answers_for_itself_and_passes_on() {
             .ask("show info\n")
             .starts_with("Unknown command: 'show', but maybe")
     );
+}
+
+// === the oracle ===
+
+struct Oracle {
+    child: std::process::Child,
+    place: Place,
+    file: PathBuf,
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.file);
+    }
+}
+
+/// Debian's HAProxy with the same backend as [`House`], or nothing where it is not installed.
+fn oracle() -> Option<Oracle> {
+    let program = std::env::var("HAPROXY").unwrap_or_else(|_| "/usr/sbin/haproxy".into());
+    if !std::path::Path::new(&program).exists() {
+        eprintln!("SKIPPED: no {program} to compare with");
+        return None;
+    }
+    let base = std::env::temp_dir().join(format!("ballast-cli-{}-oracle", std::process::id()));
+    let (path, file) = (base.with_extension("sock"), base.with_extension("cfg"));
+    let config = format!(
+        "global\n stats socket {} level admin\ndefaults\n timeout server 5s\n timeout connect 5s\n\
+         backend be\n server s1 127.0.0.1:9 weight 10\n",
+        path.display()
+    );
+    std::fs::write(&file, config).unwrap();
+    let child = std::process::Command::new(program)
+        .args(["-db", "-f"])
+        .arg(&file)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let oracle = Oracle {
+        child,
+        place: Place { path },
+        file,
+    };
+    let until = Instant::now() + Duration::from_secs(10);
+    while UnixStream::connect(&oracle.place.path).is_err() {
+        assert!(Instant::now() < until, "HAProxy did not start");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Some(oracle)
+}
+
+#[test]
+fn answers_are_those_of_haproxy() {
+    let Some(oracle) = oracle() else { return };
+    let ours = worker("beside", limits(), 1);
+    for command in [
+        "show cli level\n",
+        "show cli level",
+        "show cli level\r\n",
+        "  show   cli level ;show cli level\n",
+        "show cli level\nshow cli level\n",
+        "show cli level; quit; show cli level\n",
+        "show cli level <<\nx\n\nshow cli level\n",
+        "show cli level <<\nx\n",
+        "prompt\n",
+        "prompt; show cli level\n",
+        "prompt\nshow cli level\nprompt\nshow cli level\n",
+        "prompt\nshow cli level <<\nx\ny\n\nquit\n",
+        "show cli level; prompt; show cli level\n",
+        "quit\n",
+        "user; show cli level\n",
+        "user; operator; show env\n",
+        "get weight be/s1\n",
+        "get weight be/s\\1\n",
+        "get weight\n",
+        "get weight x/y\n",
+        "get weight be/x\n",
+        "show env NO_SUCH_VARIABLE\n",
+        "set severity-output x\n",
+        "set timeout cli\n",
+        "set timeout cli x\n",
+        "set timeout cli 0\n",
+        "set timeout cli 3s\n",
+        "set timeout x\n",
+        "set severity-output number; show cli level; get weight be/x; get weight be/s1\n",
+        "set severity-output string; user; show env; set timeout cli x; show backend\n",
+        "show backend\n",
+        "show servers state x\n",
+        "show stat x 1 1\n",
+        "show stat 2 8 1 typed\n",
+        "show stat domain x\n",
+    ] {
+        assert_eq!(ours.ask(command), oracle.place.ask(command), "{command:?}");
+    }
+    let state = |place: &Place| -> Vec<String> {
+        let answer = place.ask("show servers state be\n");
+        // All but the seconds since the last change, and the name of the last columns.
+        let words = answer.split_whitespace().map(str::to_owned).enumerate();
+        words
+            .filter(|(nth, _)| *nth != 36)
+            .map(|(_, word)| word)
+            .collect()
+    };
+    assert_eq!(state(&ours), state(&oracle.place));
 }
