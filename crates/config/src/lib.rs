@@ -27,6 +27,7 @@ mod server;
 mod surroundings;
 mod table;
 mod tls_words;
+mod upgrade;
 
 pub use context::Unserved;
 pub use keyword::{Keyword, Prefixes, Sections, State};
@@ -36,6 +37,7 @@ pub use render::{
     text_of,
 };
 pub use surroundings::{Nothing, Stub, Surroundings};
+pub use upgrade::{Change, Upgraded, upgrade};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ballast_expr::{Linker, Store};
 use ballast_model::Config;
 use ballast_syntax::{
-    Diagnostic, Document, Parser, Section, SectionKind, Severity, SourceMap, Span,
+    Diagnostic, Document, Env, Parser, Section, SectionKind, Severity, SourceMap, Span,
 };
 
 use crate::build::{self, Drafts};
@@ -75,7 +75,8 @@ pub fn load(
     _options: Options,
 ) -> Loaded {
     let facts = surroundings.facts();
-    let mut parser = Parser::new(surroundings.environment(), &facts);
+    let (environment, mut stubs) = environment(&files, surroundings);
+    let mut parser = Parser::new(environment, &facts);
     for (name, bytes) in files {
         parser.add_file(name, bytes);
     }
@@ -88,7 +89,7 @@ pub fn load(
         store: Arc::clone(&store),
         diagnostics: said,
         unserved: Vec::new(),
-        stubs: Vec::new(),
+        stubs: std::mem::take(&mut stubs),
         environment: document.env.clone(),
         names: Names::default(),
     };
@@ -114,6 +115,41 @@ pub fn load(
         stubs,
         environment: document.env,
     }
+}
+
+/// The machine's environment; where there are stand-ins, also for the variables that the text uses
+/// and nobody set. A stand-in is `1`, which may be a port, a time, a number or a name.
+fn environment(files: &[(String, Vec<u8>)], surroundings: &dyn Surroundings) -> (Env, Vec<String>) {
+    let mut env = surroundings.environment();
+    let mut stubs = Vec::new();
+    if surroundings.stand_in("environment").is_none() {
+        return (env, stubs);
+    }
+    for (_, bytes) in files {
+        let text = String::from_utf8_lossy(bytes);
+        let is_set = |name: &str| {
+            ["setenv", "presetenv"]
+                .iter()
+                .any(|word| text.contains(&format!("{word} {name} ")))
+        };
+        for piece in text.split('$').skip(1) {
+            let rest = piece.strip_prefix('{').unwrap_or(piece);
+            let end = rest
+                .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+                .unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+            // `${NAME-default}` has its own stand-in.
+            if !is_name || after.starts_with('-') || env.is_defined(name) || is_set(name) {
+                continue;
+            }
+            if env.set(name, "1").is_ok() {
+                let what = format!("environment variable '{name}'");
+                stubs.extend(surroundings.stand_in(&what));
+            }
+        }
+    }
+    (env, stubs)
 }
 
 fn lower(document: &Document, context: &mut Context<'_>) -> Config {

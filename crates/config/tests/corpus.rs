@@ -71,20 +71,78 @@ fn files_are_judged_as_haproxy_judges_them() {
         let alerts = said(&loaded, Severity::Alert);
         let warnings = said(&loaded, Severity::Warning);
         if row.is_accepted && !alerts.is_empty() {
-            wrong.push(format!("{} is accepted by HAProxy: {alerts:#?}", row.number));
+            wrong.push(format!(
+                "{} is accepted by HAProxy: {alerts:#?}",
+                row.number
+            ));
         }
         if !row.is_accepted {
             let first = warnings.first().map_or("", String::as_str);
-            refused.push(format!("{}\n   HAProxy: {}\n   here:    {first}", row.number, row.error));
+            refused.push(format!(
+                "{}\n   HAProxy: {}\n   here:    {first}",
+                row.number, row.error
+            ));
             // These two are fine in newer versions: a fetch that came later.
             let is_cured = row.error.contains("unknown fetch method");
             // And this one is about ciphers, which are judged when TLS is served.
             let is_tls = row.error.contains("unable to set SSL cipher list");
             if warnings.is_empty() && !is_cured && !is_tls {
-                wrong.push(format!("{} is refused by HAProxy: {}", row.number, row.error));
+                wrong.push(format!(
+                    "{} is refused by HAProxy: {}",
+                    row.number, row.error
+                ));
             }
         }
     }
-    eprintln!("{} files, {} refused by HAProxy:\n{}", rows.len(), refused.len(), refused.join("\n"));
+    eprintln!(
+        "{} files, {} refused by HAProxy:\n{}",
+        rows.len(),
+        refused.len(),
+        refused.join("\n")
+    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Complaints about words that upgrading rewrites are gone afterwards.
+#[test]
+fn upgraded_files_have_fewer_errors() {
+    let Some(corpus) = corpus() else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    for row in rows(&corpus) {
+        let path = corpus.join(format!("{}.cfg", row.number));
+        let upgraded = ballast_config::upgrade("t.cfg", &fs::read(&path).unwrap());
+        let files = vec![("t.cfg".to_owned(), upgraded.text.clone())];
+        let loaded = load(files, &Stub(Nothing), Options::default());
+        for diagnostic in &loaded.diagnostics {
+            let is_ours = matches!(
+                diagnostic.code,
+                "refused-keyword" | "address-on-section" | "missing-final-newline"
+            );
+            let line = diagnostic
+                .span
+                .map_or(0, |span| loaded.sources.locate(span).line);
+            let text = String::from_utf8_lossy(&upgraded.text);
+            let source = text.lines().nth((line as usize).max(1) - 1).unwrap_or("");
+            let is_left = upgraded.left.iter().any(|left| left.from == source);
+            if is_ours && !is_left {
+                wrong.push(format!("{}:{line}: {}", row.number, diagnostic.message));
+            }
+        }
+        for left in &upgraded.left {
+            eprintln!(
+                "{}:{}: left: {} ({})",
+                row.number, left.line, left.from, left.reason
+            );
+        }
+        let again = ballast_config::upgrade("t.cfg", &upgraded.text);
+        if !again.changes.is_empty() {
+            wrong.push(format!(
+                "{}: changed again: {:?}",
+                row.number, again.changes
+            ));
+        }
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

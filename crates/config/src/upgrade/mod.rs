@@ -1,0 +1,201 @@
+//! `ballast upgrade`: removed directives rewritten into what replaces them.
+//!
+//! Every change is to whole lines and carries its reason; whatever is not changed stays byte for
+//! byte, comments and indentation included. What cannot be rewritten safely is left alone and
+//! listed, with the reason.
+
+mod diff;
+mod headers;
+mod lines;
+mod quote;
+
+use std::collections::BTreeMap;
+
+use ballast_syntax::{Document, Line, LineKind, Section, SectionKind, parse_str};
+
+use diff::unified;
+
+/// A file rewritten.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Upgraded {
+    /// The new content; the old one when nothing was changed.
+    pub text: Vec<u8>,
+    /// What was changed, in order of lines.
+    pub changes: Vec<Change>,
+    /// What was found and left alone, in order of lines.
+    pub left: Vec<Change>,
+    /// The changes as a unified diff; empty when there are none.
+    pub diff: String,
+}
+
+/// One line that was changed, or left alone.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Change {
+    /// The line in the old file, from 1.
+    pub line: u32,
+    /// The old line, without line end.
+    pub from: String,
+    /// The new lines, separated by newlines; empty when the line was removed or left alone.
+    pub to: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What becomes of a line.
+pub(crate) enum Rewrite {
+    /// These lines stand in its place, the first with its comment; none: it goes.
+    Lines(Vec<String>, String),
+    /// It cannot be rewritten, for this reason.
+    Left(String),
+}
+
+/// Rewrites one file.
+#[must_use]
+pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
+    let source = String::from_utf8_lossy(bytes);
+    let mut result = Upgraded {
+        text: bytes.to_vec(),
+        changes: Vec::new(),
+        left: Vec::new(),
+        diff: String::new(),
+    };
+    if matches!(source, std::borrow::Cow::Owned(_)) {
+        return result; // Not UTF-8: a rewritten line could change what its bytes mean.
+    }
+    let document = parse_str(name, &source);
+    let mut new_lines: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for section in &document.sections {
+        let facts = Facts::of(&document, section);
+        for line in section.all_lines() {
+            let is_candidate = matches!(line.kind, LineKind::Statement | LineKind::Header);
+            if !is_candidate || line.broken {
+                continue;
+            }
+            match lines::rewrite(&document, section, line, &facts) {
+                None => {}
+                Some(Rewrite::Left(reason)) => result.left.push(Change {
+                    line: line.number,
+                    from: text_of(&document, line),
+                    to: String::new(),
+                    reason,
+                }),
+                Some(Rewrite::Lines(lines, reason)) => {
+                    let lines = dress(&document, line, lines);
+                    result.changes.push(Change {
+                        line: line.number,
+                        from: text_of(&document, line),
+                        to: lines.join("\n"),
+                        reason,
+                    });
+                    new_lines.insert(line.number, lines);
+                }
+            }
+        }
+    }
+    let ends = source.ends_with('\n') || source.is_empty();
+    if !ends {
+        let count = u32::try_from(source.lines().count()).unwrap_or(u32::MAX);
+        let last = source.lines().next_back().unwrap_or_default();
+        if !result.changes.iter().any(|change| change.line == count) {
+            result.changes.push(Change {
+                line: count,
+                from: last.to_owned(),
+                to: last.to_owned(),
+                reason: "HAProxy refuses a file whose last line does not end in a newline"
+                    .to_owned(),
+            });
+        }
+    }
+    result.diff = unified(name, &source, &new_lines);
+    result.text = assemble(&source, &new_lines).into_bytes();
+    result
+}
+
+/// What rewriting a line may need to know of the rest.
+pub(crate) struct Facts {
+    /// The global section says `nbthread`.
+    pub(crate) has_threads: bool,
+    /// The section has a `stick-table`.
+    pub(crate) has_table: bool,
+    /// The kind of section.
+    pub(crate) kind: SectionKind,
+}
+
+impl Facts {
+    fn of(document: &Document, section: &Section) -> Self {
+        let says = |section: &Section, word: &str| {
+            section
+                .lines
+                .iter()
+                .any(|line| line.kind == LineKind::Statement && line.text(0) == word)
+        };
+        let globals = document.sections.iter();
+        let mut globals = globals.filter(|one| one.kind == SectionKind::Global);
+        Self {
+            has_threads: globals.any(|one| says(one, "nbthread")),
+            has_table: says(section, "stick-table"),
+            kind: section.kind,
+        }
+    }
+}
+
+/// The line without its line end.
+fn text_of(document: &Document, line: &Line) -> String {
+    let text = document.sources.text(line.span);
+    text.trim_end_matches(['\n', '\r']).to_owned()
+}
+
+/// Gives new lines the indentation of the old one, and the first its comment.
+fn dress(document: &Document, line: &Line, lines: Vec<String>) -> Vec<String> {
+    let old = text_of(document, line);
+    let indent_end = old.len() - old.trim_start().len();
+    let indent = &old[..indent_end];
+    let comment = line
+        .comment
+        .map(|span| document.sources.text(span).into_owned());
+    if lines.is_empty() {
+        return comment
+            .map(|comment| vec![format!("{indent}{}", comment.trim_end())])
+            .unwrap_or_default();
+    }
+    let is_header = line.kind == LineKind::Header;
+    let mut dressed: Vec<String> = Vec::with_capacity(lines.len());
+    for (at, text) in lines.into_iter().enumerate() {
+        // What follows a section's head stands in the section.
+        let inner = if is_header && at > 0 { "    " } else { "" };
+        dressed.push(format!("{indent}{inner}{text}"));
+    }
+    if let (Some(comment), Some(first)) = (comment, dressed.first_mut()) {
+        first.push(' ');
+        first.push_str(comment.trim_end());
+    }
+    dressed
+}
+
+/// The file with new lines in the place of old ones, each with the old one's line end.
+fn assemble(source: &str, new_lines: &BTreeMap<u32, Vec<String>>) -> String {
+    let mut out = String::with_capacity(source.len());
+    for (number, line) in (1..).zip(source.split_inclusive('\n')) {
+        let content = line.trim_end_matches(['\n', '\r']);
+        let end = match &line[content.len()..] {
+            "" => "\n",
+            end => end,
+        };
+        match new_lines.get(&number) {
+            Some(lines) => {
+                for new in lines {
+                    out.push_str(new);
+                    out.push_str(end);
+                }
+            }
+            None => {
+                out.push_str(content);
+                out.push_str(end);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
