@@ -191,7 +191,11 @@ fn compile_server(
             known => Some(known.clone()),
         });
         let now_ms = registry.process().age_ms();
-        let health = Health::new(health_settings(server), server.disabled, now_ms);
+        let mut health = Health::new(health_settings(server), server.disabled, now_ms);
+        if matches!(server.address, model::Address::Name { .. }) {
+            // In maintenance until someone resolves the name; nothing is done about it yet.
+            let _ = health.set_resolved(now_ms, false);
+        }
         let belief = Belief::of(&health);
         *state.health() = health;
         state.weigh(belief.weight, belief.throttle_percent);

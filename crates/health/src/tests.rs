@@ -446,3 +446,50 @@ proptest! {
         prop_assert!(said.note.len() <= 3 * line.len());
     }
 }
+
+#[test]
+fn another_line_keeps_what_is_believed() {
+    let check = CheckSettings::HEALTH;
+    let settings = Settings {
+        check: Some(check),
+        slowstart_ms: 60_000,
+        weight: 10,
+        ..Settings::default()
+    };
+    let mut health = Health::new(settings, false, 0);
+    health.check_done(1, Verdict::new(CheckStatus::L4Connection, 0));
+    assert_eq!(health.operational(), Operational::Stopped);
+    let mut other = settings;
+    other.check = Some(CheckSettings {
+        rise: 5,
+        fall: 2,
+        ..check
+    });
+    health.reconfigure(2, other);
+    health.check_invariants();
+    assert_eq!(health.operational(), Operational::Stopped);
+    assert_eq!(health.counters().down_transitions, 1);
+    health.set_weight(3, 20);
+    health.reconfigure(3, other);
+    assert_eq!(
+        health.weight_user(),
+        20,
+        "a hand stays where the line did not change"
+    );
+    other.weight = 30;
+    other.check = None;
+    health.reconfigure(4, other);
+    assert_eq!(health.weight_user(), 30);
+    assert_eq!(
+        health.operational(),
+        Operational::Running,
+        "nobody else could say so"
+    );
+    health.set_maint(5);
+    health.set_ready(6);
+    assert_eq!(health.operational(), Operational::Starting);
+    other.slowstart_ms = 0;
+    health.reconfigure(7, other);
+    assert_eq!(health.operational(), Operational::Running);
+    health.check_invariants();
+}

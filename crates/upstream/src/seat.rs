@@ -334,3 +334,6 @@ impl Drop for Queued<'_> {
         self.backend.state.waiters.leave();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use super::{Effect, Forced, Health, Operational, STEP_MAX, WEIGHT_MAX};
 use crate::admin::Admin;
 use crate::agent::{AgentAdmin, AgentAnswer, AgentState};
 use crate::report::{Cause, Change, CheckReport, Transition};
+use crate::settings::{CheckSettings, Settings};
 use crate::status::{CheckResult, CheckStatus, Verdict};
 
 impl Health {
@@ -391,6 +392,33 @@ impl Health {
         if self.admin.is_drain() && !self.admin.is_maint() {
             let forced = self.admin.has(Admin::FORCED_DRAIN);
             self.say(Change::RemainsDrain { forced }, Cause::None, effects);
+        }
+    }
+
+    /// Holds the machine to another `server` line. What is believed stays, within the new
+    /// limits; the line's weight wins where it is another. No effects: ask [`Health::balance`]
+    /// afterwards.
+    pub fn reconfigure(&mut self, now_ms: u64, settings: Settings) {
+        if settings.weight != self.settings.weight {
+            self.weight_user = settings.weight.min(WEIGHT_MAX);
+        }
+        let check = settings.check.unwrap_or(CheckSettings::HEALTH);
+        let agent = settings.agent.unwrap_or(CheckSettings::AGENT);
+        self.check.resettle(check);
+        self.agent.resettle(agent);
+        let was_asked = self.settings.check.is_some() || self.settings.agent.is_some();
+        self.settings = settings;
+        if settings.check.is_none() {
+            self.check.running = false;
+        }
+        let is_asked = settings.check.is_some() || settings.agent.is_some() || settings.tracks;
+        let nobody_left = (was_asked && !is_asked)
+            && self.operational == Operational::Stopped
+            && !self.admin.is_maint();
+        let cold = self.operational == Operational::Starting && settings.slowstart_ms == 0;
+        if nobody_left || cold {
+            // Nobody is left who could say that it is up again, or that it got warm.
+            self.go(now_ms, Operational::Running);
         }
     }
 

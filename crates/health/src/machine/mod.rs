@@ -191,6 +191,18 @@ impl Check {
         true
     }
 
+    /// Takes other limits; what is full stays full, what is up stays up.
+    fn resettle(&mut self, settings: CheckSettings) {
+        let (full, up) = (self.health >= self.settings.health_max(), self.is_up());
+        self.settings = settings.sane();
+        let (rise, most) = (self.settings.rise, self.settings.health_max());
+        self.health = match (full, up) {
+            (true, _) => most,
+            (false, true) => self.health.clamp(rise, most),
+            (false, false) => self.health.min(rise - 1),
+        };
+    }
+
     fn start_as(&mut self, init: InitState) {
         self.health = match init {
             InitState::Down => self.settings.rise - 1,

@@ -1,14 +1,14 @@
 //! `option httpchk` and `http-check`: requests sent and responses judged, step by step.
 
-use ballast_health::{CheckStatus, Operational, Verdict};
-use ballast_message::{BodyLength, Method, NoRoom, Request, Response, Version};
+use ballast_health::{CheckStatus, Verdict};
+use ballast_message::{BodyLength, Method, NoRoom, Response};
 use ballast_model::{CheckConnect, CheckRule, HttpCheckSend};
 use ballast_mux::{Limits, Piece, ReadError, ServerConnection, Wait, WriteError};
 
 use super::errand::{Errand, Failure};
 use super::expect::Expect;
 use super::facts::Seen;
-use super::keeper::farm_weight;
+use super::request::{request, state_of};
 
 /// The rules of a backend, made ready.
 pub(super) struct Script {
@@ -343,97 +343,4 @@ fn read_failure(error: &ReadError, expect: &Expect) -> Failure {
         },
         ReadError::Broken(error) => Failure::broken(error),
     }
-}
-
-/// The request of a `send` rule.
-fn request(
-    send: &HttpCheckSend,
-    body: Option<&[u8]>,
-    state: Option<&str>,
-    seen: Seen<'_>,
-) -> Result<Request, NoRoom> {
-    let mut request = Request::default();
-    request.set_method(send.method.as_deref().unwrap_or("OPTIONS").as_bytes())?;
-    match &send.uri_format {
-        Some(format) => request.set_target(&seen.bytes(format))?,
-        None => request.set_target(send.uri.as_deref().unwrap_or("/").as_bytes())?,
-    }
-    let version = match send.version.as_deref() {
-        None | Some("HTTP/1.0") => Version::Http10,
-        Some(_) => Version::Http11,
-    };
-    request.set_version(version);
-    let mut says_connection = false;
-    for (name, format) in &send.headers {
-        let value = seen.bytes(format);
-        let is = |known: &str| name.eq_ignore_ascii_case(known);
-        // The body's length is ours to say.
-        if is("content-length") || is("transfer-encoding") {
-            continue;
-        }
-        if is("connection") {
-            says_connection = true;
-            // What 1.1 means anyway is not said.
-            if version == Version::Http11 && value.eq_ignore_ascii_case(b"keep-alive") {
-                continue;
-            }
-        }
-        request.fields_mut().add(name.as_bytes(), &value)?;
-    }
-    if let Some(state) = state {
-        let name = b"x-haproxy-server-state";
-        request.fields_mut().add(name, state.as_bytes())?;
-    }
-    if let Some(body) = body {
-        let length = body.len().to_string();
-        request
-            .fields_mut()
-            .add(b"content-length", length.as_bytes())?;
-    }
-    if version == Version::Http11 && !says_connection {
-        request.fields_mut().add(b"connection", b"close")?;
-    }
-    Ok(request)
-}
-
-/// What `http-check send-state` tells the server of itself.
-fn state_of(errand: &Errand<'_>) -> String {
-    let (backend, server) = (errand.backend, errand.server);
-    let word = {
-        let health = server.state.health();
-        let text = health.status_text(&health, None);
-        match (text.split(' ').next(), health.operational()) {
-            (Some("UP" | "DOWN" | "NOLB"), _) => text,
-            (_, Operational::Stopped) => "DOWN".to_owned(),
-            (_, Operational::Stopping) => "NOLB".to_owned(),
-            (_, Operational::Running | Operational::Starting) => "UP".to_owned(),
-        }
-    };
-    let reach = server.state.reach();
-    let (address, port) = match &reach.address {
-        Some(ballast_model::Address::Inet(known)) => {
-            (known.ip().to_string(), known.port().to_string())
-        }
-        Some(known) => (
-            known
-                .port()
-                .map_or("unix".to_owned(), |_| known.to_string()),
-            known
-                .port()
-                .map_or("unix".to_owned(), |port| port.to_string()),
-        ),
-        None => (String::new(), "0".to_owned()),
-    };
-    format!(
-        "{word}; address={address}; port={port}; name={}/{}; node={}; weight={}/{}; scur={}/{}; \
-         qcur={}",
-        backend.name(),
-        server.name(),
-        errand.keeper.node(),
-        server.state.weight(),
-        farm_weight(backend),
-        server.state.sessions.now(),
-        backend.state.sessions.now(),
-        server.state.queue.now(),
-    )
 }

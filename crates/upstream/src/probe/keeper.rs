@@ -315,13 +315,7 @@ impl Keeper {
             let settings = health_settings(&server.model);
             let mut health = server.state.health();
             if *health.settings() != settings {
-                let known = health.snapshot(now_ms);
-                let was_written = health.settings().weight;
-                *health = Health::new(settings, server.model.disabled, now_ms);
-                health.restore(&known, now_ms);
-                if was_written != settings.weight {
-                    health.set_weight(now_ms, settings.weight);
-                }
+                health.reconfigure(now_ms, settings);
             }
             drop(health);
             backend.settle_health(at.server);

@@ -26,8 +26,11 @@ mod journal;
 mod keeper;
 mod program;
 mod protocol;
+mod request;
 mod schedule;
 mod tcp;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::sync::Arc;
