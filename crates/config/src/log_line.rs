@@ -61,7 +61,8 @@ pub(crate) fn target(
     };
     loop {
         if args.take("len") {
-            target.line_bytes_max = args.count("a length in bytes")?.max(80);
+            let length = args.number("a length between 80 and 65535", 80..=65_535)?;
+            target.line_bytes_max = u32::try_from(length).expect("the range was checked");
         } else if args.take("format") {
             target.format = args.choice(FORMATS)?;
         } else if args.take("sample") {

@@ -33,6 +33,7 @@ const GROUPS: &str = "http-errors site\n errorfile 503 /dev/null\nmailers m\n \
 fn companions(word: &str) -> &'static str {
     match word.split(' ').next() {
         Some("http-check") => " option httpchk\n",
+        Some("stick") => " stick-table type ip size 1k\n",
         Some("tcp-check") => " option tcp-check\n",
         Some("external-check") => " option external-check\n external-check command /bin/true\n",
         _ if word == "option external-check" => " external-check command /bin/true\n",

@@ -169,8 +169,10 @@ fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
                     super::say(context, Severity::Alert, "unknown-server", message, span);
                 }
             }
-            Reference::Table(name) if !name.is_empty() => {
-                let is_proxy = drafts.proxies.iter().any(|one| one.name == *name);
+            Reference::Table(name) => {
+                let name = if name.is_empty() { &draft.name } else { name };
+                let mut proxies = drafts.proxies.iter();
+                let is_proxy = proxies.any(|one| one.name == *name && one.words.table.is_some());
                 let is_peer = name.split_once('/').is_some_and(|(section, _)| {
                     context.names.declares(SectionKind::Peers, section)
                 });
@@ -179,7 +181,11 @@ fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
                         "Proxy '{}': unable to find stick-table '{name}'.",
                         draft.name
                     );
-                    let names = drafts.proxies.iter().map(|one| one.name.as_str());
+                    let tables = drafts
+                        .proxies
+                        .iter()
+                        .filter(|one| one.words.table.is_some());
+                    let names = tables.map(|one| one.name.as_str());
                     unknown(context, "unknown-table", message, span, name, names);
                 }
             }

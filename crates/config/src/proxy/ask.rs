@@ -239,3 +239,42 @@ pub(super) fn loose_count(
     }
     Ok(count)
 }
+
+/// The order in which HAProxy runs rules, whatever the order of their lines.
+const ORDER: &[&str] = &[
+    "tcp-request connection",
+    "tcp-request session",
+    "tcp-request content",
+    "monitor fail",
+    "http-request",
+    "redirect",
+    "use_backend",
+    "use-server",
+];
+
+/// Warns of a rule that stands behind one of a kind that runs later.
+pub(super) fn ordered(
+    draft: &mut ProxyDraft,
+    args: &Args<'_>,
+    context: &mut Context<'_>,
+    word: &'static str,
+) {
+    let rank = |word: &str| ORDER.iter().position(|known| *known == word);
+    let Some(own) = rank(word) else {
+        return;
+    };
+    let later = draft
+        .words
+        .ordered
+        .iter()
+        .find(|other| rank(other) > Some(own));
+    if let Some(later) = later {
+        let message = format!(
+            "a '{word}' rule placed after a '{later}' rule will still be processed before."
+        );
+        context.warn("misplaced-rule", message, args.span());
+    }
+    if !draft.words.ordered.contains(&word) {
+        draft.words.ordered.push(word);
+    }
+}

@@ -109,8 +109,8 @@ fn set(draft: &mut ProxyDraft, status: u16, page: ErrorPage) {
     draft.common.error_pages.set(status, page);
 }
 
-/// `<status> <file>`, also in an `http-errors` section.
-pub(crate) fn errorfile(
+/// `<status> <file>`.
+fn errorfile(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(u16, ErrorPage), Diagnostic> {

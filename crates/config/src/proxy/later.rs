@@ -149,7 +149,7 @@ pub(super) const ROWS: &[R] = &[
     .later("stick tables"),
     stick(
         "stick on",
-        "stick on src table t",
+        "stick on src table b",
         "stick on nosuch",
         Phase::SelectServer,
     ),
@@ -481,11 +481,13 @@ fn stick_rule(
     phase: Phase,
 ) -> Result<(), Diagnostic> {
     ask::expr(draft, args, context, "a fetch method", &[phase])?;
-    if args.take("table") {
+    let (table, span) = if args.take("table") {
         let name = args.word("a table after 'table'")?;
-        let named = vec![ballast_expr::Reference::Table(name.text().to_owned())];
-        ask::keep(draft, named, name.span());
-    }
+        (name.text().to_owned(), name.span())
+    } else {
+        (String::new(), args.span())
+    };
+    ask::keep(draft, vec![ballast_expr::Reference::Table(table)], span);
     ask::condition(draft, args, context, &[phase]).map(drop)
 }
 
@@ -525,6 +527,16 @@ fn stick_table(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
+    if let Some(first) = draft.words.table {
+        let message = format!(
+            "stick-table name '{}' conflicts with table declared in {} at {}",
+            draft.name,
+            draft.title(),
+            context.place(first)
+        );
+        return Err(Diagnostic::alert("duplicate-name", message).at(args.span()));
+    }
+    draft.words.table = Some(args.span());
     let (mut has_type, mut has_size) = (false, false);
     while let Some(word) = args.next() {
         match word {

@@ -308,7 +308,7 @@ pub(super) fn finish(draft: &ProxyDraft, context: &mut Context<'_>) {
             }
         }
     }
-    if log.format.is_some() && draft.logs.is_empty() {
+    if (log.format.is_some() || log.structured_data.is_some()) && draft.logs.is_empty() {
         let message = format!(
             "log format ignored for {} since it has no log address",
             draft.title()

@@ -14,6 +14,8 @@ mod persistence;
 mod removed;
 mod route;
 mod rules;
+#[cfg(test)]
+mod tests;
 mod timeouts;
 mod words;
 
@@ -28,7 +30,6 @@ use crate::draft::ProxyDraft;
 use crate::keyword::{Keyword, Row, Sections};
 use crate::table::Table;
 
-pub(crate) use errors::errorfile;
 pub(crate) use words::Words;
 
 /// All families of proxy keywords.
@@ -131,6 +132,7 @@ const REFUSED_ELSEWHERE: &[&str] = &[
     "tcp-response content",
     "tcp-response inspect-delay",
     "use-fcgi-app",
+    "use-server",
     "use_backend",
 ];
 
@@ -139,6 +141,7 @@ pub(crate) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     check::finish(draft, context);
     logs::finish(draft, context);
     rules::finish(draft, context);
+    route::finish(draft, context);
 }
 
 /// Joins every expression of the draft to its ACLs, lists and maps. Whoever adds a place for

@@ -2,6 +2,11 @@
 //!
 //! Source: what HAProxy is observed to say of them.
 
+use ballast_syntax::Diagnostic;
+
+use crate::address::{self, Wants};
+use crate::args::Args;
+use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
@@ -15,31 +20,64 @@ const SINCE_21: &str = "is not supported any more since HAProxy 2.1";
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
+    R::new(
+        "bind-process",
+        Sections::PROXIES,
+        "[ all | odd | even | <number>[-<number>] ] ...",
+        "which processes the proxy ran in, when there were several",
+        |_, args, context| {
+            args.rest();
+            let message = "'bind-process' has no effect, is deprecated, and was removed in \
+                           version 2.7";
+            context.report(Diagnostic::notice("deprecated", message).at(args.span()));
+            Ok(())
+        },
+    )
+    .examples("bind-process all", "")
+    .noted("there is one process; 'thread' on a bind line chooses threads"),
+    R::new(
+        "dispatch",
+        Sections::BACK_ONLY,
+        "<address>:<port>",
+        "the address everything is sent to when there are no servers",
+        |_, args, context| {
+            let text = args.text("<address>:<port>")?;
+            let wants = Wants {
+                port: true,
+                ..Wants::default()
+            };
+            let environment = context.surroundings.environment();
+            address::parse(text, wants, &environment)
+                .map_err(|error| args.wrong(format!("'dispatch' : {error}")))?;
+            args.end()?;
+            deprecated(args, context, &format!("server dispatch {text}"));
+            Ok(())
+        },
+    )
+    .examples("dispatch 192.0.2.1:80", "dispatch 192.0.2.1")
+    .later("what HAProxy 3.3 removed"),
+    R::new(
+        "transparent",
+        Sections::BACK_ONLY,
+        "",
+        "the former form of 'option transparent'",
+        |_, args, context| {
+            args.end()?;
+            deprecated(args, context, "server transparent 0.0.0.0");
+            Ok(())
+        },
+    )
+    .later("what HAProxy 3.3 removed"),
     gone(
         "appsession",
         "is not supported any more since HAProxy 1.6",
         "stick store-response, stick match",
-    ),
-    gone(
-        "bind-process",
-        "is not supported any more since HAProxy 2.7: there is one process",
-        "bind ... thread <threads>",
     ),
     gone("block", SINCE_21, "http-request deny if <condition>"),
     gone("clitimeout", SINCE_21, "timeout client <time>"),
     gone("contimeout", SINCE_21, "timeout connect <time>"),
     gone("srvtimeout", SINCE_21, "timeout server <time>"),
     gone("redispatch", SINCE_21, "option redispatch"),
-    gone(
-        "dispatch",
-        "is not supported any more since HAProxy 3.3",
-        "server <name> <address>:<port>",
-    ),
-    gone(
-        "transparent",
-        "is not supported any more since HAProxy 3.3",
-        "option transparent, or: server <name> 0.0.0.0",
-    ),
     gone(
         "grace",
         "is not supported any more since HAProxy 2.5",
@@ -102,3 +140,12 @@ pub(super) const ROWS: &[R] = &[
         "http-response replace-header <name> <pattern> <value>",
     ),
 ];
+
+fn deprecated(args: &Args<'_>, context: &mut Context<'_>, instead: &str) {
+    let message = format!("'{}' was removed in HAProxy 3.3", args.keyword());
+    let said = Diagnostic::notice("deprecated", message)
+        .at(args.span())
+        .help(format!("write: {instead}"))
+        .replace(args.span(), instead.to_owned());
+    context.report(said);
+}

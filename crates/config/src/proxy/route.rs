@@ -82,6 +82,7 @@ pub(super) const ROWS: &[R] = &[
             let phases = [Phase::FrontendRequest];
             let condition = ask::required_condition(draft, args, context, &phases)?;
             draft.front.monitor.fail.push(condition);
+            ask::ordered(draft, args, context, "monitor fail");
             Ok(())
         },
     )
@@ -160,6 +161,7 @@ fn use_backend(
     let condition = ask::condition(draft, args, context, &[Phase::UseBackend])?;
     draft.front.routes.push(Route { target, condition });
     draft.route_spans.push(span);
+    ask::ordered(draft, args, context, "use_backend");
     Ok(())
 }
 
@@ -181,5 +183,30 @@ fn use_server(
         condition: Some(condition),
     });
     draft.use_server_spans.push(span);
+    ask::ordered(draft, args, context, "use-server");
     Ok(())
+}
+
+/// A proxy that sends to itself never gets anywhere.
+pub(super) fn finish(draft: &ProxyDraft, context: &mut Context<'_>) {
+    if !(draft.is_front() && draft.is_back()) {
+        return;
+    }
+    let name = draft.name.as_str();
+    let mut said = |word: &str, span: Option<ballast_syntax::Span>| {
+        let message = format!("Proxy '{name}': loop detected for {word}: '{name}'");
+        let alert = Diagnostic::alert("loop", message);
+        context.report(match span.or(draft.span) {
+            Some(span) => alert.at(span),
+            None => alert,
+        });
+    };
+    if draft.front.default_backend.as_deref() == Some(name) {
+        said("default_backend", draft.default_backend_span);
+    }
+    for (at, route) in draft.front.routes.iter().enumerate() {
+        if route.target == RouteTarget::Static(name.to_owned()) {
+            said("use_backend", draft.route_spans.get(at).copied());
+        }
+    }
 }

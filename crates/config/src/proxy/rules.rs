@@ -203,6 +203,7 @@ fn rule(
     }
     refer(draft, context, rule.references(), span);
     warn_unreachable(draft, args, context, place, &rule);
+    ask::ordered(draft, args, context, place.words());
     draft.common.rules.of_mut(place).push(rule);
     Ok(())
 }

@@ -14,6 +14,10 @@ pub(crate) struct Words {
     pub references: Vec<(Reference, Span)>,
     /// Rulesets of this section that a rule always ends, and whether it was said.
     pub final_rules: Vec<(&'static str, bool)>,
+    /// Where the `stick-table` of the section stands.
+    pub table: Option<Span>,
+    /// Words of this section whose rules HAProxy runs in an order of its own.
+    pub ordered: Vec<&'static str>,
     /// Where the `log-format` in force stands.
     pub format_span: Option<Span>,
     /// Where the `error-log-format` in force stands.
@@ -25,6 +29,8 @@ impl Words {
     pub(crate) fn begin(&mut self) {
         self.references.clear();
         self.final_rules.clear();
+        self.ordered.clear();
+        self.table = None;
         self.check.begin();
     }
 }

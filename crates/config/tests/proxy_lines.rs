@@ -1,0 +1,228 @@
+//! Small configurations, one line at a time, judged by HAProxy and by us: who refuses what.
+//!
+//! `proxy_lines.txt` holds a line each: where it stands (`f`rontend, `b`ackend, `l`isten,
+//! anonymous `d`efaults), the mode (`h`ttp, `t`cp), and the line itself; ` ;; ` begins another
+//! one. Verdicts that differ must stand in [`DEVIATIONS`] with the reason, and nothing else may.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ballast_config::{Options, Surroundings, load};
+use ballast_syntax::{Env, FixedFacts};
+
+/// The machine the test runs on, without its resolver.
+struct Machine;
+
+impl Surroundings for Machine {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        std::fs::read(path).map_err(|error| error.to_string())
+    }
+    fn exists(&self, path: &str) -> bool {
+        Path::new(path).exists()
+    }
+    fn resolve(&self, _: &str) -> Result<Vec<IpAddr>, String> {
+        Err("Name or service not known".to_owned())
+    }
+    fn user(&self, _: &str) -> bool {
+        true
+    }
+    fn group(&self, _: &str) -> bool {
+        true
+    }
+    fn hostname(&self) -> String {
+        "localhost".to_owned()
+    }
+    fn processor_count(&self) -> usize {
+        2
+    }
+    fn interface(&self, _: &str) -> bool {
+        true
+    }
+    fn environment(&self) -> Env {
+        Env::new()
+    }
+    fn facts(&self) -> FixedFacts {
+        FixedFacts::default()
+    }
+}
+
+const LINES: &str = include_str!("proxy_lines.txt");
+const DEVIATIONS: &str = include_str!("proxy_deviations.txt");
+
+const GOOD_PAGE: &[u8] = b"HTTP/1.0 503 Service Unavailable\r\nCache-Control: no-cache\r\n\
+    Content-Length: 3\r\nContent-Type: text/plain\r\n\r\nabc";
+
+/// The configuration around a line.
+fn around(place: &str, line: &str, directory: &Path) -> String {
+    let (section, mode) = place.split_at(1);
+    let mode = if mode == "h" { "http" } else { "tcp" };
+    let good = directory.join("good.http");
+    let bad = directory.join("bad.http");
+    let line = line
+        .replace("GOODFILE", &good.display().to_string())
+        .replace("BADFILE", &bad.display().to_string());
+    let lines: String = line
+        .split(" ;; ")
+        .map(|line| format!("    {line}\n"))
+        .collect();
+    let of = |kind: &str| if kind == section { lines.as_str() } else { "" };
+    let head = format!(
+        "http-errors site\n    errorfile 503 {}\ndefaults\n    mode {mode}\n    timeout client 5s\n    \
+         timeout server 5s\n    timeout connect 5s\n{}",
+        good.display(),
+        of("d")
+    );
+    if section == "l" {
+        return format!(
+            "{head}listen l\n    bind 127.0.0.1:8081\n    server s1 127.0.0.1:80\n{lines}\
+             backend b\n    server s1 127.0.0.1:80\n"
+        );
+    }
+    let default = if line.contains("default_backend") {
+        ""
+    } else {
+        "    default_backend b\n"
+    };
+    format!(
+        "{head}frontend f\n    bind 127.0.0.1:8080\n{}{default}backend b\n{}    \
+         server s1 127.0.0.1:80\n",
+        of("f"),
+        of("b")
+    )
+}
+
+/// Whether HAProxy takes the file.
+fn haproxy_takes(file: &Path) -> bool {
+    let output = Command::new("haproxy")
+        .arg("-c")
+        .arg("-f")
+        .arg(file)
+        .output()
+        .expect("it ran before");
+    output.status.success()
+}
+
+/// Whether we take the text; what we said if not.
+fn we_take(text: &str) -> Result<(), Vec<String>> {
+    let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
+    let loaded = load(files, &Machine, Options::default());
+    if !loaded.has_alerts() {
+        return Ok(());
+    }
+    let alerts = loaded
+        .diagnostics
+        .iter()
+        .filter(|diagnostic| diagnostic.severity == ballast_syntax::Severity::Alert)
+        .map(|diagnostic| diagnostic.message.clone());
+    Err(alerts.collect())
+}
+
+/// Lines whose verdicts differ, with the reason that stands above them.
+fn deviations() -> BTreeMap<&'static str, &'static str> {
+    let mut reason = "";
+    let mut known = BTreeMap::new();
+    for line in DEVIATIONS.lines().filter(|line| !line.trim().is_empty()) {
+        match line.strip_prefix("# ") {
+            Some(text) => reason = text,
+            None => {
+                known.insert(line, reason);
+            }
+        }
+    }
+    known
+}
+
+/// Both verdicts of every entry, found by as many threads as there are processors.
+fn judge_all<'t>(
+    entries: &[&'t str],
+    directory: &Path,
+) -> Vec<(&'t str, bool, Result<(), Vec<String>>)> {
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let share = entries.len().div_ceil(threads).max(1);
+    let judge = |number: usize, entry: &'t str| {
+        let (place, line) = entry.split_once(' ').expect("a place and a line");
+        let text = around(place, line, directory);
+        let file: PathBuf = directory.join(format!("{number}.cfg"));
+        // One thread: starting many costs more than reading the file.
+        let text = format!("global\n    nbthread 1\n{text}");
+        std::fs::write(&file, &text).expect("it can be written");
+        (entry, haproxy_takes(&file), we_take(&text))
+    };
+    std::thread::scope(|scope| {
+        let chunks = entries.chunks(share).enumerate();
+        let running: Vec<_> = chunks
+            .map(|(chunk, part)| {
+                scope.spawn(move || {
+                    let numbered = part.iter().enumerate();
+                    numbered
+                        .map(|(at, entry)| judge(chunk * share + at, entry))
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        let joined = running
+            .into_iter()
+            .map(|one| one.join().expect("no judge panics"));
+        joined.flatten().collect()
+    })
+}
+
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    std::fs::write(directory.path().join("good.http"), GOOD_PAGE).expect("it can be written");
+    std::fs::write(directory.path().join("bad.http"), "not http\n").expect("it can be written");
+    directory
+}
+
+#[test]
+fn each_line_is_judged_as_haproxy_judges_it() {
+    if Command::new("haproxy").arg("-v").output().is_err() {
+        eprintln!("SKIPPED: haproxy is not installed; `apt install haproxy` runs this test");
+        return;
+    }
+    let directory = directory();
+    let known = deviations();
+    let mut wrong = Vec::new();
+    let entries: Vec<&str> = LINES.lines().filter(|line| !line.is_empty()).collect();
+    for (entry, theirs, ours) in judge_all(&entries, directory.path()) {
+        match (theirs == ours.is_ok(), known.contains_key(entry)) {
+            (true, false) => {}
+            (false, true) => {}
+            (true, true) => wrong.push(format!("no longer a deviation: {entry}")),
+            (false, false) => {
+                let said = ours.err().unwrap_or_default();
+                let who = if theirs { "takes" } else { "refuses" };
+                wrong.push(format!("haproxy {who}: {entry}   {said:?}"));
+            }
+        }
+    }
+    wrong.extend(
+        known
+            .keys()
+            .filter(|entry| !entries.contains(entry))
+            .map(|entry| format!("no such line: {entry}")),
+    );
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Whatever the line, nothing panics and every refusal points at a place of the text.
+#[test]
+fn each_refusal_has_a_place() {
+    let directory = directory();
+    let mut without = Vec::new();
+    for entry in LINES.lines().filter(|line| !line.is_empty()) {
+        let (place, line) = entry.split_once(' ').expect("a place and a line");
+        let text = around(place, line, directory.path());
+        let files = vec![("t.cfg".to_owned(), text.into_bytes())];
+        let loaded = load(files, &Machine, Options::default());
+        let placeless = loaded
+            .diagnostics
+            .iter()
+            .filter(|said| said.span.is_none())
+            .map(|said| format!("{entry}: {}", said.message));
+        without.extend(placeless);
+    }
+    assert!(without.is_empty(), "{}", without.join("\n"));
+}
