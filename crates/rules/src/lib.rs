@@ -14,8 +14,6 @@ mod row;
 mod rule;
 mod ruleset;
 mod run;
-#[cfg(test)]
-mod tests;
 mod transaction;
 mod units;
 

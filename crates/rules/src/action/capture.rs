@@ -8,6 +8,7 @@ use crate::reference::Reference;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
 use crate::run::{Stage, Step};
+use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
     "capture",
@@ -95,7 +96,7 @@ impl Capture {
         let Some(held) = stage.evaluate(&self.expr) else {
             return Step::Next;
         };
-        let crate::transaction::Workspace { text, out, .. } = &mut *stage.space;
+        let Workspace { text, out, .. } = &mut *stage.space;
         out.clear();
         held.value(text).append_to(out);
         match self.side {

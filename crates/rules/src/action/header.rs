@@ -164,7 +164,8 @@ fn remove(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
             "end" => Matching::End,
             "sub" => Matching::Within,
             "reg" => {
-                Matching::Regex(Regex::new(name, true).map_err(|error| error.in_word(name_at))?)
+                // Names are in lower case; the expression tells cases apart.
+                Matching::Regex(Regex::new(name, false).map_err(|error| error.in_word(name_at))?)
             }
             other => {
                 return Err(
@@ -205,10 +206,18 @@ impl Header {
         if let Some(format) = &self.value {
             stage.render(format);
         }
-        let Some(fields) = fields(stage, self.side) else {
+        let step = self.change(stage);
+        let writes = matches!(self.how, How::Add | How::Set);
+        if writes && self.name == b"host" && self.side == Side::Request {
+            return host_written(stage, step);
+        }
+        step
+    }
+
+    fn change(&self, stage: &mut Stage<'_>) -> Step {
+        let Some((fields, text)) = fields(stage, self.side) else {
             return Step::Next;
         };
-        let (fields, text) = fields;
         match &self.how {
             How::Nothing => Step::Next,
             How::Remove(matching) => {
@@ -244,11 +253,18 @@ impl Matching {
     }
 }
 
+/// What is left to do when a rule has written `Host`.
+pub(super) fn host_written(stage: &mut Stage<'_>, step: Step) -> Step {
+    match (step, stage.transaction.request_mut()) {
+        (Step::Next, Some(request)) => {
+            super::uri::target_after_host(request, &mut stage.space.out).into()
+        }
+        (step, _) => step,
+    }
+}
+
 /// The fields that a rule changes, and the text rendered before.
-pub(super) fn fields<'s>(
-    stage: &'s mut Stage<'_>,
-    side: Side,
-) -> Option<(&'s mut Fields, &'s [u8])> {
+fn fields<'s>(stage: &'s mut Stage<'_>, side: Side) -> Option<(&'s mut Fields, &'s [u8])> {
     let fields = match side {
         Side::Request => stage.transaction.request_mut()?.fields_mut(),
         Side::Response => stage.transaction.response_mut()?.fields_mut(),

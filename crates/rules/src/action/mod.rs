@@ -19,8 +19,6 @@ mod status;
 mod uri;
 mod variable;
 
-use std::sync::Arc;
-
 use ballast_expr::{Error, Expr, LogFormat};
 
 use crate::args::Args;
@@ -29,7 +27,7 @@ use crate::row::Row;
 use crate::run::{Stage, Step, Verdict};
 use crate::transaction::LogLevel;
 
-pub(crate) use reply::Reply;
+pub(crate) use reply::{Pages, Reply};
 
 /// All families of actions.
 pub(crate) const FAMILIES: &[&[Row]] = &[
@@ -223,7 +221,7 @@ impl Action {
         }
     }
 
-    pub(crate) fn link_pages(&mut self, page: &mut dyn FnMut(&str, u16) -> Option<Arc<[u8]>>) {
+    pub(crate) fn link_pages(&mut self, page: &mut Pages<'_>) {
         match self {
             Action::Answer(answer) => answer.reply.link_page(page),
             Action::Unserved(unserved) => {

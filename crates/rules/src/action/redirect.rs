@@ -8,6 +8,7 @@ use crate::args::Args;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
 use crate::run::{Answer, Cause, Page, Stage, Step, Verdict};
+use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
     "redirect",
@@ -155,7 +156,7 @@ fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, Error> {
 impl Redirect {
     pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
         stage.render(&self.target);
-        if self.ignore_empty && stage.space.text.is_empty() {
+        if self.ignore_empty && self.kind == Kind::Location && stage.space.text.is_empty() {
             return Step::Next;
         }
         match self.write(stage) {
@@ -169,7 +170,7 @@ impl Redirect {
     }
 
     fn write(&self, stage: &mut Stage<'_>) -> Result<(), NoRoom> {
-        let crate::transaction::Workspace { text, out, .. } = &mut *stage.space;
+        let Workspace { text, out, .. } = &mut *stage.space;
         out.clear();
         if let Some(request) = stage.transaction.request_mut() {
             self.locate(request, text, out);

@@ -8,6 +8,7 @@ use super::{Action, Side, header_value};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Stage, Step};
+use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -126,17 +127,21 @@ fn uri(args: &mut Args<'_, '_, '_>, what: What) -> Result<Action, Error> {
 impl Replace {
     pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
         stage.render(&self.template);
-        let crate::transaction::Workspace { text, out, .. } = &mut *stage.space;
+        let Workspace { text, out, .. } = &mut *stage.space;
         match self.what {
             What::Lines | What::Members => {
                 let fields = match self.side {
                     Side::Request => stage.transaction.request_mut().map(|one| one.fields_mut()),
                     Side::Response => stage.transaction.response_mut().map(|one| one.fields_mut()),
                 };
-                match fields {
+                let step = match fields {
                     Some(fields) => self.in_fields(fields, text, out),
                     None => Step::Next,
+                };
+                if self.name == b"host" && self.side == Side::Request {
+                    return super::header::host_written(stage, step);
                 }
+                step
             }
             What::Path | What::PathAndQuery | What::Target => {
                 let Some(request) = stage.transaction.request_mut() else {
@@ -157,10 +162,19 @@ impl Replace {
                     Some(Ok(())) if !is_target_lenient(out) => return Step::Failed,
                     Some(Ok(())) => {}
                 }
+                // Glued to an authority, a path without its slash would be part of it.
+                if self.what != What::Target
+                    && request.target_authority().is_some()
+                    && !out.starts_with(b"/")
+                {
+                    return Step::Failed;
+                }
                 match self.what {
                     What::Path => request.set_path(out),
                     What::PathAndQuery => request.set_path_and_query(out),
-                    _ => request.set_target(out),
+                    _ => request
+                        .set_target(out)
+                        .and_then(|()| super::uri::host_after_target(request, text)),
                 }
                 .into()
             }
@@ -211,12 +225,22 @@ impl Replace {
         let mut copied = 0;
         for member in comma_values(line) {
             let start = member.as_ptr().addr() - line.as_ptr().addr();
+            let end = start + member.len();
+            // What is replaced takes the space around it along.
+            let space = |byte: &u8| matches!(byte, b' ' | b'\t');
+            let lead = line[copied..start]
+                .iter()
+                .rev()
+                .take_while(|byte| space(byte))
+                .count();
+            let trail = line[end..].iter().take_while(|byte| space(byte)).count();
+            let start = start - lead;
             let before = out.len();
             out.extend_from_slice(&line[copied..start]);
             match self.replace(member, template, out) {
                 None => out.truncate(before),
                 Some(Ok(())) => {
-                    copied = start + member.len();
+                    copied = end + trail;
                     changed = Some(Ok(()));
                 }
                 Some(Err(NoRoom)) => return Some(Err(NoRoom)),

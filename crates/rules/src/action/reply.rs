@@ -30,6 +30,9 @@ pub(crate) struct Reply {
     pub(super) headers: Vec<(Vec<u8>, LogFormat)>,
 }
 
+/// Gives the page of an `http-errors` section for a status.
+pub(crate) type Pages<'a> = dyn FnMut(&str, u16) -> Option<Arc<[u8]>> + 'a;
+
 /// What the answer carries.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Body {
@@ -188,7 +191,7 @@ impl Reply {
         }
     }
 
-    pub(super) fn link_page(&mut self, page: &mut dyn FnMut(&str, u16) -> Option<Arc<[u8]>>) {
+    pub(super) fn link_page(&mut self, page: &mut Pages<'_>) {
         if let Body::ErrorFiles(section, slot) = &mut self.body {
             *slot = page(section, self.status);
         }
@@ -231,11 +234,14 @@ impl Reply {
         for (name, format) in &self.headers {
             stage.render(format);
             let value = header_value(&stage.space.text).ok_or(NoRoom)?;
+            if value.is_empty() {
+                continue;
+            }
             let (response, _) = stage.transaction.answer_mut();
             response.fields_mut().add(name, value)?;
         }
         let (response, _) = stage.transaction.answer_mut();
-        if !matches!(self.status, 204 | 304) {
+        if self.status != 204 {
             add_length(response, length, &mut stage.space.text)?;
         }
         if let (Some(kind), true) = (&self.content_type, length > 0) {

@@ -2,12 +2,13 @@
 //! line.
 
 use ballast_expr::{Error, LogFormat, Usage};
-use ballast_message::{is_target_lenient, is_token};
+use ballast_message::{NoRoom, Request, is_target_lenient, is_token};
 
 use super::{Action, Unserved};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Stage, Step};
+use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -122,13 +123,17 @@ fn normalize(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
 impl Uri {
     pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
         stage.render(&self.value);
-        let text = stage.space.text.as_slice();
+        let Workspace { text, out, .. } = &mut *stage.space;
         let Some(request) = stage.transaction.request_mut() else {
             return Step::Next;
         };
         let sound = match self.what {
             What::Method => is_token(text),
-            What::Target => !text.is_empty() && is_target_lenient(text),
+            What::Target => is_target_lenient(text),
+            // Glued to an authority, such a path would be part of it.
+            What::Path | What::PathAndQuery if request.target_authority().is_some() => {
+                is_target_lenient(text) && text.starts_with(b"/")
+            }
             // An empty path or query takes the part away.
             _ => text.is_empty() || is_target_lenient(text),
         };
@@ -140,8 +145,47 @@ impl Uri {
             What::Path => request.set_path(text),
             What::PathAndQuery => request.set_path_and_query(text),
             What::Query => request.set_query(text),
-            What::Target => request.set_target(text),
+            What::Target => request
+                .set_target(text)
+                .and_then(|()| host_after_target(request, out)),
         }
         .into()
+    }
+}
+
+/// Gives every `Host` the authority of a target that has one, so that a server cannot read two
+/// hosts in one request (RFC 9112 section 3.2.2). `buffer` is overwritten.
+pub(super) fn host_after_target(request: &mut Request, buffer: &mut Vec<u8>) -> Result<(), NoRoom> {
+    let Some(authority) = request.target_authority() else {
+        return Ok(());
+    };
+    buffer.clear();
+    buffer.extend_from_slice(authority);
+    let fields = request.fields_mut();
+    for at in 0..fields.len() {
+        if fields.field(at).is_some_and(|field| field.name == b"host") {
+            fields.replace_value(at, buffer)?;
+        }
+    }
+    Ok(())
+}
+
+/// The other way round: gives an absolute target the host that a rule wrote last.
+pub(super) fn target_after_host(request: &mut Request, buffer: &mut Vec<u8>) -> Result<(), NoRoom> {
+    let (Some(scheme), Some(host)) = (request.scheme(), request.fields().last(b"host")) else {
+        return Ok(());
+    };
+    if request.target_authority() == Some(host) {
+        return Ok(());
+    }
+    buffer.clear();
+    buffer.extend_from_slice(scheme);
+    buffer.extend_from_slice(b"://");
+    buffer.extend_from_slice(host);
+    buffer.extend_from_slice(request.path_and_query());
+    if is_target_lenient(buffer) && !host.contains(&b'/') {
+        request.set_target(buffer)
+    } else {
+        Err(NoRoom)
     }
 }

@@ -128,7 +128,7 @@ fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<When>), Error> {
     let (name, at) = all.first().copied().unwrap_or_default();
     let name = args.variable(name, at)?;
     let mut conditions = Vec::new();
-    for (word, at) in &all[1..] {
+    for (word, at) in all[1..].iter().filter(|(word, _)| !word.is_empty()) {
         match CONDITIONS.iter().find(|(known, _)| known == word) {
             Some((_, when)) => conditions.push(*when),
             None => {

@@ -1,0 +1,184 @@
+//! Rule lines, accepted and refused, as HAProxy does. Skipped, loudly, without HAProxy.
+//!
+//! One file with all the lines is given to `haproxy -c`, which names each line it refuses.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test says what went wrong by failing"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ballast_rules::RuleSet;
+use common::{BACK, FRONT, parse};
+
+/// `f` or `b` for the section, then the line.
+const LINES: &str = include_str!("acceptance.txt");
+
+/// Ends of lines judged otherwise than HAProxy 2.6 does, and why.
+const DEVIATIONS: &[(&str, &str)] = &[
+    (" if", "a condition without a term says nothing: refused"),
+    (" unless", "the same"),
+    (" or", "an alternative without a term: refused"),
+    ("if or TRUE", "the same"),
+    (
+        "set-map %[src] a",
+        "without its file there is no map to change: refused",
+    ),
+    ("sc-set-gpt0(0)", "a tag needs its value: refused"),
+    (
+        "set-src nbsrv",
+        "that a frontend is no backend is found when the file is whole",
+    ),
+    (
+        "lua.foo",
+        "whether a script brings the action is found when the file is whole",
+    ),
+    ("keep-query", "an option of 3.x"),
+];
+
+/// Words that came after 2.6.
+const LATER: &[&str] = &[
+    "sc-add-gpc",
+    "set-bandwidth-limit",
+    " pause",
+    "set-timeout client",
+];
+
+/// The place of a line, and what follows its words.
+fn place(line: &str) -> Option<(RuleSet, &str)> {
+    RuleSet::ALL.into_iter().find_map(|place| {
+        let rest = line.strip_prefix(place.words())?;
+        (rest.is_empty() || rest.starts_with(' ')).then(|| (place, rest.trim_start()))
+    })
+}
+
+fn lines() -> impl Iterator<Item = (bool, &'static str)> {
+    LINES
+        .lines()
+        .map(|line| (line.starts_with('f'), &line[2..]))
+}
+
+/// The numbers of the lines that HAProxy refuses. Lines that we accept are given to it
+/// together; the others one by one, for after some errors it reads no further.
+fn refused() -> Option<BTreeSet<usize>> {
+    let all: Vec<_> = lines().enumerate().collect();
+    let (together, alone): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, (front, line))| {
+        let (place, rest) = place(line).unwrap();
+        !is_set_apart(line)
+            && parse(place, rest, if *front { FRONT } else { BACK })
+                .0
+                .is_ok()
+    });
+    let mut batches: Vec<&[_]> = alone.chunks(1).collect();
+    batches.push(&together);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut refused = Vec::new();
+        while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+            refused.extend(refused_of(batch)?);
+        }
+        Some(refused)
+    };
+    std::thread::scope(|scope| {
+        let workers = [(); 4].map(|()| scope.spawn(work));
+        let mut refused = BTreeSet::new();
+        for worker in workers {
+            refused.extend(worker.join().unwrap()?);
+        }
+        Some(refused)
+    })
+}
+
+/// Whether the line is not compared.
+fn is_set_apart(line: &str) -> bool {
+    LATER.iter().any(|word| line.contains(word))
+        || DEVIATIONS.iter().any(|(known, _)| line.ends_with(known))
+}
+
+fn refused_of(batch: &[(usize, (bool, &str))]) -> Option<Vec<usize>> {
+    let mut text = String::from(
+        "global\n    expose-experimental-directives\ndefaults\n    mode http\n    timeout client \
+         1s\n    timeout server 1s\n    timeout connect 1s\nresolvers dns\n    nameserver a \
+         127.0.0.1:53\n",
+    );
+    let mut of_line = Vec::new();
+    for front in [true, false] {
+        text.push_str(if front {
+            "frontend f\n    bind 127.0.0.1:1\n    declare capture request len 10\n"
+        } else {
+            "backend b\n    server s 127.0.0.1:1\n"
+        });
+        for (number, (_, line)) in batch.iter().filter(|(_, (is, _))| *is == front) {
+            of_line.push((text.lines().count() + 1, *number));
+            writeln!(text, "    {line}").unwrap();
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rules.cfg");
+    std::fs::write(&path, text).unwrap();
+    let output = Command::new("haproxy")
+        .arg("-c")
+        .arg("-f")
+        .arg(&path)
+        .output()
+        .ok()?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
+    let mut refused = Vec::new();
+    for line in said.lines().filter(|line| line.contains("[ALERT]")) {
+        let Some(at) = line.find("rules.cfg:") else {
+            continue;
+        };
+        let digits: String = line[at + "rules.cfg:".len()..]
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
+        let Ok(at) = digits.parse::<usize>() else {
+            continue;
+        };
+        let found = of_line.iter().filter(|(known, _)| *known == at);
+        refused.extend(found.map(|(_, number)| *number));
+    }
+    Some(refused)
+}
+
+#[test]
+fn haproxy_and_we_accept_the_same_lines() {
+    let Some(refused) = refused() else {
+        eprintln!("SKIPPED: no haproxy to compare with");
+        return;
+    };
+    let mut wrong = String::new();
+    let mut compared = 0;
+    for (number, (front, line)) in lines().enumerate() {
+        let (place, rest) = place(line).unwrap();
+        if is_set_apart(line) {
+            continue;
+        }
+        compared += 1;
+        let theirs = !refused.contains(&number);
+        // Which section may hold which place is not ours to say.
+        let misplaced = match place {
+            RuleSet::TcpConnection | RuleSet::TcpSession => !front,
+            RuleSet::TcpResponse => front,
+            _ => false,
+        };
+        let ours = parse(place, rest, if front { FRONT } else { BACK }).0;
+        if ours.is_ok() != theirs && !misplaced {
+            let said = ours
+                .err()
+                .map_or_else(|| "accepted".to_owned(), |error| error.to_string());
+            writeln!(wrong, "{line}\n    HAProxy accepts: {theirs}; we: {said}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(compared > 290, "{compared}");
+}

@@ -1,0 +1,267 @@
+//! The rows of the table: their examples are true, their places are the reference's.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test says what went wrong by failing"
+)]
+
+mod common;
+
+use ballast_expr::AclSet;
+use ballast_rules::{Reference, RuleSet, RuleSets, row, rows};
+use common::{BACK, BOTH, FRONT, parse, words};
+
+#[test]
+fn examples_are_true_in_every_place() {
+    for row in rows() {
+        assert!(
+            !row.help.is_empty() && !row.bad.is_empty() | (row.word == "lua."),
+            "{}",
+            row.word
+        );
+        for place in row.places.iter() {
+            for good in row.good {
+                // Some arguments belong to some of the places only.
+                let first = row.places.iter().next() == Some(place);
+                let line = match place {
+                    RuleSet::Redirect => good.trim_start_matches("redirect "),
+                    _ => good,
+                };
+                let parsed = parse(place, line, BOTH).0;
+                if first {
+                    assert!(parsed.is_ok(), "{place} {good}: {}", parsed.unwrap_err());
+                }
+            }
+            for bad in row.bad {
+                let line = match place {
+                    RuleSet::Redirect => bad.trim_start_matches("redirect").trim_start(),
+                    _ => bad,
+                };
+                if place == RuleSet::Redirect && bad.contains('%') {
+                    continue;
+                }
+                let parsed = if bad.starts_with("normalize-uri path") {
+                    continue;
+                } else {
+                    parse(place, line, BOTH).0
+                };
+                assert!(parsed.is_err(), "{place} {bad}");
+            }
+        }
+    }
+}
+
+#[test]
+fn words_are_known_once() {
+    let mut all: Vec<_> = rows().map(|row| row.word).collect();
+    assert_eq!(all.len(), 79);
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 79);
+    assert_eq!(row("track-sc2").unwrap().word, "track-sc");
+    assert_eq!(row("set-var-fmt(txn.a)").unwrap().word, "set-var-fmt");
+    assert_eq!(row("lua.thing").unwrap().word, "lua.");
+    assert!(row("set-vars(txn.a)").is_none());
+}
+
+/// The reference's matrix, where it is at hand.
+#[test]
+fn places_are_those_of_the_reference() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/reference/keyword-usage.md"
+    );
+    let Ok(text) = std::fs::read_to_string(path) else {
+        eprintln!("SKIPPED: the reference tables are not here");
+        return;
+    };
+    let from = text.find("### A.5").unwrap();
+    let to = text.find("### A.6").unwrap();
+    let mut seen = 0;
+    for line in text[from..to]
+        .lines()
+        .filter(|line| line.starts_with("- `"))
+    {
+        let mut parts = line.split('`');
+        let word = parts.nth(1).unwrap();
+        let columns = parts.next().unwrap().trim();
+        let columns = &columns[..8];
+        let row = row(word.split(' ').next().unwrap()).unwrap_or_else(|| panic!("no row: {word}"));
+        for (at, place) in RuleSet::ALL.into_iter().take(8).enumerate() {
+            let listed = columns.as_bytes()[at] == b'X';
+            assert_eq!(row.places.has(place), listed, "{word} in {place}");
+        }
+        seen += 1;
+    }
+    assert!(seen >= 79, "{seen}");
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    let error = |place, line| parse(place, line, FRONT).0.unwrap_err();
+    let wrong = error(RuleSet::HttpRequest, "set-status 200");
+    assert!(
+        wrong
+            .message
+            .contains("'set-status' is not allowed in 'http-request' rules"),
+        "{wrong}"
+    );
+    assert!(
+        wrong
+            .message
+            .contains("'http-response', 'http-after-response'"),
+        "{wrong}"
+    );
+
+    let unknown = error(RuleSet::HttpRequest, "set-heder a b");
+    assert_eq!(unknown.hint.as_deref(), Some("set-header"));
+    assert_eq!((unknown.word, unknown.range), (0, 0..9));
+
+    let sample = error(RuleSet::HttpRequest, "set-header a x%[srcc] if TRUE");
+    assert_eq!((sample.word, sample.range.clone()), (2, 3..7), "{sample}");
+    assert!(sample.message.starts_with(
+        "error detected in frontend 'f' while parsing 'http-request set-header' rule : "
+    ));
+
+    let condition = error(RuleSet::HttpRequest, "set-header a b if TRUEE");
+    assert_eq!(
+        (condition.word, condition.hint.as_deref()),
+        (4, Some("TRUE"))
+    );
+
+    let trailing = error(RuleSet::TcpContent, "accept of { src 1.2.3.4 }");
+    assert_eq!(trailing.word, 1);
+    assert!(
+        trailing.message.contains("expects either 'if' or 'unless'"),
+        "{trailing}"
+    );
+
+    let missing = error(RuleSet::HttpRequest, "");
+    assert!(
+        missing.message.ends_with("but got '' (missing argument)"),
+        "{missing}"
+    );
+
+    let late = error(RuleSet::HttpRequest, "set-header a %[res.hdr(b)]");
+    assert!(
+        late.message.contains("may not be reliably used here"),
+        "{late}"
+    );
+    let late = error(RuleSet::TcpConnection, "set-var(sess.a) path");
+    assert_eq!(late.word, 1);
+
+    let variable = error(RuleSet::HttpRequest, "set-var(tnx.a) src");
+    assert_eq!(
+        (variable.word, variable.range.clone()),
+        (0, 8..13),
+        "{variable}"
+    );
+    assert!(
+        parse(RuleSet::HttpRequest, "capture src len 10", BACK)
+            .0
+            .is_err()
+    );
+}
+
+#[test]
+fn acls_out_of_place_are_warned_of_as_haproxy_does() {
+    let warned = |place, line, capability| parse(place, line, capability).1;
+    assert_eq!(
+        warned(RuleSet::HttpResponse, "set-header a b if { path / }", FRONT),
+        [
+            "anonymous acl will never match because it uses keyword 'path' which is incompatible \
+          with 'frontend http-response header rule'"
+        ]
+    );
+    assert_eq!(
+        warned(RuleSet::TcpConnection, "reject if HTTP_URL_STAR", FRONT),
+        [
+            "acl 'HTTP_URL_STAR' will never match because it only involves keywords that are \
+          incompatible with 'frontend tcp-request connection rule'"
+        ]
+    );
+    assert!(warned(RuleSet::HttpRequest, "deny if { path / }", BOTH).is_empty());
+    assert_eq!(
+        warned(RuleSet::HttpRequest, "set-header a: b", FRONT).len(),
+        1
+    );
+    assert_eq!(
+        warned(
+            RuleSet::HttpRequest,
+            "return content-type text/plain",
+            FRONT
+        )
+        .len(),
+        1
+    );
+    assert_eq!(
+        warned(
+            RuleSet::HttpRequest,
+            "return errorfile /page hdr a b",
+            FRONT
+        )
+        .len(),
+        1
+    );
+}
+
+#[test]
+fn captures_get_the_next_slots() {
+    let acls = AclSet::new();
+    let mut files = common::no_files;
+    let mut env = ballast_rules::ParseEnv::new(&acls, &mut files, FRONT, "frontend 'f'");
+    env.request_captures = 2;
+    for line in [
+        "capture src len 10",
+        "capture src len 20 of",
+        "capture dst len 30",
+    ] {
+        let cut = words(line);
+        let cut: Vec<&str> = cut.iter().map(String::as_str).collect();
+        let parsed = ballast_rules::parse_rule(RuleSet::HttpRequest, &cut, &mut env);
+        assert_eq!(parsed.is_ok(), !line.ends_with("of"));
+    }
+    assert_eq!((env.request_captures, env.new_captures), (4, vec![10, 30]));
+}
+
+#[test]
+fn what_is_unserved_and_named_is_told() {
+    let acls = AclSet::new();
+    let mut sets = RuleSets::default();
+    let mut add = |place: RuleSet, line: &str| {
+        let rule = parse(place, line, BOTH).0.unwrap();
+        sets.of_mut(place).push(rule);
+    };
+    add(RuleSet::HttpRequest, "set-header a %[src]");
+    add(RuleSet::HttpRequest, "track-sc1 src table t if TRUE");
+    add(RuleSet::HttpRequest, "return status 404 errorfiles pages");
+    add(RuleSet::HttpResponse, "capture res.hdr(a) id 3");
+    add(RuleSet::TcpResponse, "accept");
+    add(RuleSet::TcpContent, "accept if HTTP");
+    assert_eq!(sets.unserved(&acls), ["tcp-response content", "track-sc1"]);
+    sets.request_inspect_delay = Some(std::time::Duration::from_secs(1));
+    assert_eq!(
+        sets.unserved(&acls).last(),
+        Some(&"tcp-request inspect-delay")
+    );
+    let named: Vec<_> = sets
+        .iter()
+        .flat_map(|(_, rule)| rule.references())
+        .collect();
+    for wanted in [
+        Reference::Table(Some("t".to_owned())),
+        Reference::ErrorFiles("pages".to_owned()),
+        Reference::ResponseCapture(3),
+    ] {
+        assert!(named.contains(&wanted), "{wanted:?} in {named:?}");
+    }
+    let copy = sets.clone();
+    sets.append(copy);
+    assert_eq!(sets.http_request.len(), 6);
+    assert_eq!(
+        sets.http_request[1].to_string(),
+        "track-sc1 src table t if TRUE"
+    );
+}
