@@ -484,9 +484,10 @@ fn line_part(line: &[u8], id: AliasId) -> &[u8] {
     }
 }
 
-/// Bytes that a header or a URI made by rules cannot carry.
+/// Bytes that a header made by rules cannot carry: control characters but the tab
+/// (RFC 9110 section 5.5).
 fn is_refused_in_http(byte: u8) -> bool {
-    !(0x20..0x7f).contains(&byte)
+    byte.is_ascii_control() && byte != b'\t'
 }
 
 /// Bytes that would make a logged URI ambiguous.
