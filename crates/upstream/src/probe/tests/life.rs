@@ -1,0 +1,485 @@
+//! Servers over time: up, down, followed, observed.
+
+use std::net::UdpSocket;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use ballast_engine::Eviction;
+use ballast_health::CheckStatus;
+use ballast_log::{Endpoint, Logs, SetSpec, TargetSpec};
+use ballast_model::{InitState, Observe, OnError, OnMarkedDown};
+use ballast_mux::{Limits, ServerConnection};
+use ballast_worker::{ConnectOptions, Options, StopOrder, Stream, Workers, block_on};
+
+use super::super::{EventLog, Observed, observe, start};
+use super::*;
+use crate::pool;
+
+#[test]
+fn a_server_goes_down_and_comes_back() {
+    block_on(async {
+        let address = closed();
+        let mut house = House::new(vec![backend("be", vec![server("s1", address)])]);
+        let _probes = start(&house.keeper, 0, 1);
+        assert_eq!(
+            house.line().await,
+            (
+                Level::Alert,
+                "Server be/s1 is DOWN, reason: Layer4 connection problem, info: \"Connection \
+                 refused\", check duration: Nms. 0 active and 0 backup servers left. 0 sessions \
+                 active, 0 requeued, 0 remaining in queue."
+                    .to_owned()
+            )
+        );
+        let (level, line) = house.line().await;
+        assert_eq!(
+            (level, line.as_str()),
+            (Level::Emerg, "backend be has no server available!")
+        );
+        assert!(!house.server(0, 0).state.is_usable());
+        assert!(house.backend(0).state.standing().is_down);
+        let _listener = TcpListener::bind(address).unwrap();
+        assert_eq!(
+            house.line().await,
+            (
+                Level::Notice,
+                "Server be/s1 is UP, reason: Layer4 check passed, check duration: Nms. 1 active \
+                 and 0 backup servers online. 0 sessions requeued, 0 total in queue."
+                    .to_owned()
+            )
+        );
+        assert!(house.server(0, 0).state.is_usable());
+        assert_eq!(
+            house
+                .server(0, 0)
+                .state
+                .health()
+                .counters()
+                .down_transitions,
+            1
+        );
+    })
+    .unwrap();
+}
+
+#[test]
+fn each_change_of_the_count_is_told_when_asked_for() {
+    block_on(async {
+        let mut one = server("s1", origin(vec![ok, broken, ok, broken, broken, broken]));
+        one.checks.fall = 3;
+        let mut farm = backend("be", vec![one]);
+        farm.check = http(Vec::new());
+        farm.options.log_health_checks = true;
+        let mut house = House::new(vec![farm]);
+        let _probes = start(&house.keeper, 0, 1);
+        let expected = [
+            "Health check for server be/s1 succeeded, reason: Layer7 check passed, code: 200, \
+             check duration: Nms, status: 3/3 UP.",
+            "Health check for server be/s1 failed, reason: Layer7 wrong status, code: 500, info: \
+             \"Bad thing\", check duration: Nms, status: 2/3 UP.",
+            "Health check for server be/s1 succeeded, reason: Layer7 check passed, code: 200, \
+             check duration: Nms, status: 3/3 UP.",
+            "Health check for server be/s1 failed, reason: Layer7 wrong status, code: 500, info: \
+             \"Bad thing\", check duration: Nms, status: 2/3 UP.",
+            "Health check for server be/s1 failed, reason: Layer7 wrong status, code: 500, info: \
+             \"Bad thing\", check duration: Nms, status: 1/3 UP.",
+            "Health check for server be/s1 failed, reason: Layer7 wrong status, code: 500, info: \
+             \"Bad thing\", check duration: Nms, status: 0/1 DOWN.",
+            "Server be/s1 is DOWN. 0 active and 0 backup servers left. 0 sessions active, 0 \
+             requeued, 0 remaining in queue.",
+        ];
+        for line in expected {
+            assert_eq!(house.line().await.1, line);
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn between_states_checks_come_after_fastinter() {
+    block_on(async {
+        let mut one = server("s1", closed());
+        one.init_state = InitState::FullyUp;
+        one.checks.fall = 4;
+        one.checks.interval = PATIENCE * 100;
+        one.checks.fast_interval = Some(BEAT);
+        let mut house = House::new(vec![backend("be", vec![one])]);
+        let _probes = start(&house.keeper, 0, 1);
+        // After `inter` it would take longer than anyone waits here.
+        assert!(house.line().await.1.contains("is DOWN"));
+    })
+    .unwrap();
+}
+
+#[test]
+fn maintenance_pauses_checks_and_its_end_resumes_them_at_once() {
+    block_on(async {
+        let mut one = server("s1", closed());
+        one.disabled = true;
+        one.checks.interval = PATIENCE * 100;
+        let mut house = House::new(vec![backend("be", vec![one])]);
+        assert!(house.backend(0).state.standing().is_down);
+        let _probes = start(&house.keeper, 0, 1);
+        for _ in 0..20 {
+            ballast_worker::yield_now().await;
+        }
+        let at = house.keeper.find("be", "s1").unwrap();
+        house
+            .keeper
+            .tell(at, |health, now_ms| health.set_ready(now_ms));
+        let line = house.line().await.1;
+        assert_eq!(
+            line,
+            "Server be/s1 is UP/READY (leaving forced maintenance)."
+        );
+        assert!(house.line().await.1.contains("is DOWN, reason: Layer4"));
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_404_lets_the_server_go_gently() {
+    block_on(async {
+        let mut farm = backend("be", vec![server("s1", origin(vec![missing]))]);
+        farm.check = Check::Http {
+            rules: vec![],
+            disable_on_404: true,
+            send_state: false,
+        };
+        let mut house = House::new(vec![farm]);
+        let _probes = start(&house.keeper, 0, 1);
+        let (level, line) = house.line().await;
+        assert_eq!(level, Level::Notice);
+        assert!(
+            line.starts_with(
+                "Server be/s1 is stopping, reason: Layer7 check conditionally passed, code: 404, \
+                 check duration: Nms. 0 active"
+            ),
+            "{line}"
+        );
+        assert_eq!(house.line().await.1, "backend be has no server available!");
+        let state = &house.server(0, 0).state;
+        assert!(state.is_usable() && state.is_draining());
+    })
+    .unwrap();
+}
+
+#[test]
+fn servers_follow_the_one_they_track_across_backends() {
+    block_on(async {
+        let mut follower = server("t1", closed());
+        follower.checks.enabled = false;
+        follower.track = Some(("be".into(), "s1".into()));
+        let mut last = follower.clone();
+        last.name = "u1".into();
+        last.track = Some(("other".into(), "t1".into()));
+        last.on_marked_down = OnMarkedDown::ShutdownSessions;
+        let mut house = House::new(vec![
+            backend("be", vec![server("s1", closed())]),
+            backend("other", vec![follower, last]),
+        ]);
+        let end = Arc::clone(&house.server(1, 1).state);
+        let kicked = end.kicked();
+        let probes = start(&house.keeper, 0, 1);
+        assert_eq!(probes.count(), 1, "followers are not probed");
+        assert!(
+            house
+                .line()
+                .await
+                .1
+                .starts_with("Server be/s1 is DOWN, reason")
+        );
+        assert_eq!(house.line().await.1, "backend be has no server available!");
+        assert_eq!(
+            house.line().await.1,
+            "Server other/t1 is DOWN via be/s1. 1 active and 0 backup servers left. 0 sessions \
+             active, 0 requeued, 0 remaining in queue."
+        );
+        assert!(
+            house
+                .line()
+                .await
+                .1
+                .starts_with("Server other/u1 is DOWN via other/t1. 0")
+        );
+        assert_eq!(
+            timeout(PATIENCE, kicked).await.unwrap(),
+            Eviction::MarkedDown
+        );
+    })
+    .unwrap();
+}
+
+#[test]
+fn followers_of_a_disabled_server_begin_as_it_does() {
+    let mut leader = server("s1", closed());
+    leader.disabled = true;
+    let mut follower = server("t1", closed());
+    follower.track = Some(("be".into(), "s1".into()));
+    let mut house = House::new(vec![
+        backend("other", vec![follower]),
+        backend("be", vec![leader]),
+    ]);
+    assert!(!house.server(0, 0).state.is_usable());
+    assert!(house.lines.try_recv().is_err(), "without a word");
+}
+
+#[test]
+fn agents_are_heard() {
+    fn half_full(stream: &mut TcpStream) {
+        let _ = stream.write_all(b"up 50% maxconn:30\n");
+    }
+    fn hot(stream: &mut TcpStream) {
+        let _ = stream.write_all(b"down # too hot\r\n");
+    }
+    fn unfinished(stream: &mut TcpStream) {
+        let _ = stream.write_all(b"up");
+    }
+    block_on(async {
+        let mut one = server("s1", closed());
+        one.checks.enabled = false;
+        one.checks.agent_enabled = true;
+        one.checks.agent_port = Some(origin(vec![half_full, unfinished, hot]).port());
+        one.weight = 100;
+        let mut farm = backend("be", vec![one]);
+        farm.options.log_health_checks = true;
+        let mut house = House::new(vec![farm]);
+        let _probes = start(&house.keeper, 0, 1);
+        let expected = [
+            "Agent check for server be/s1 succeeded, reason: Layer7 check passed, code: 0, info: \
+             \"via agent : up\", check duration: Nms, status: 1/1 UP.",
+            "Agent check for server be/s1 failed, reason: Layer7 timeout, info: \"Ignoring \
+             incomplete line from agent\", check duration: Nms, status: 1/1 UP.",
+            "Agent check for server be/s1 failed, reason: Layer7 wrong status, code: 0, info: \
+             \"via agent : down (too hot)\", check duration: Nms, status: 0/1 DOWN.",
+            "Server be/s1 is DOWN. 0 active and 0 backup servers left. 0 sessions active, 0 \
+             requeued, 0 remaining in queue.",
+        ];
+        for line in expected {
+            assert_eq!(house.line().await.1, line);
+        }
+        let server = house.server(0, 0);
+        assert_eq!(server.state.weight(), 50);
+        assert_eq!(house.backend(0).server_limit(0), 30);
+    })
+    .unwrap();
+}
+
+#[test]
+fn traffic_is_observed_where_asked_for() {
+    block_on(async {
+        let mut one = server("s1", origin(vec![silence]));
+        one.checks.interval = PATIENCE * 100;
+        one.checks.observe = Some(Observe::Layer7);
+        one.checks.error_limit = 2;
+        one.checks.on_error = OnError::MarkDown;
+        let mut two = one.clone();
+        two.name = "s2".into();
+        two.checks.observe = None;
+        let mut house = House::new(vec![backend("be", vec![one, two])]);
+        let _probes = start(&house.keeper, 0, 1);
+        let farm = Arc::clone(house.backend(0));
+        let bad = Observed::from_status(500);
+        for _ in 0..9 {
+            observe(&farm, 1, bad);
+        }
+        observe(&farm, 0, bad);
+        observe(&farm, 0, Observed::Response);
+        observe(&farm, 0, bad);
+        assert!(
+            farm.servers[0].state.is_usable(),
+            "a good response begins the count again"
+        );
+        observe(&farm, 0, bad);
+        let (level, line) = house.line().await;
+        assert_eq!(level, Level::Alert);
+        assert!(
+            line.starts_with(
+                "Server be/s1 is DOWN, reason: Health analyze, info: \"Detected 2 consecutive \
+                 errors, last one was: Wrong http response\". 1 active and 0 backup"
+            ),
+            "{line}"
+        );
+        assert!(farm.servers[1].state.is_usable());
+    })
+    .unwrap();
+}
+
+#[test]
+fn slow_starts_go_on_by_themselves() {
+    block_on(async {
+        let mut one = server("s1", origin(vec![silence]));
+        one.weight = 100;
+        one.init_state = InitState::FullyDown;
+        one.slow_start = Duration::from_secs(2);
+        let mut house = House::new(vec![backend("be", vec![one])]);
+        let _probes = start(&house.keeper, 0, 1);
+        assert!(
+            house
+                .line()
+                .await
+                .1
+                .contains("is UP, reason: Layer4 check passed")
+        );
+        let state = Arc::clone(&house.server(0, 0).state);
+        assert!(state.throttle_percent() < 100);
+        assert!(
+            house
+                .line()
+                .await
+                .1
+                .starts_with("Server be/s1 is UP. 1 active")
+        );
+        assert_eq!(state.throttle_percent(), 100);
+    })
+    .unwrap();
+}
+
+#[test]
+fn probes_end_with_their_handle_and_are_shared_among_workers() {
+    block_on(async {
+        let count = Arc::new(Mutex::new(0));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let counted = Arc::clone(&count);
+        std::thread::spawn(move || {
+            for _ in listener.incoming() {
+                *counted.lock().unwrap() += 1;
+            }
+        });
+        let names = ["s1", "s2", "s3"];
+        let servers = names.map(|name| server(name, address)).to_vec();
+        let house = House::new(vec![backend("be", servers)]);
+        assert_eq!(start(&house.keeper, 0, 2).count(), 2);
+        assert_eq!(start(&house.keeper, 1, 2).count(), 1);
+        // All were dropped before they could begin.
+        ballast_worker::sleep(BEAT * 3).await;
+        assert_eq!(*count.lock().unwrap(), 0);
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_console_line_is_haproxys() {
+    let event = Event {
+        backend: 0,
+        level: Level::Emerg,
+        line: "backend be has no server available!",
+        console: "backend 'be' has no server available!",
+    };
+    let id = std::process::id();
+    assert_eq!(
+        super::super::journal::console_line(&event),
+        format!("[ALERT]    ({id}) : backend 'be' has no server available!")
+    );
+    let event = Event {
+        level: Level::Alert,
+        console: "Server be/s1 is DOWN.",
+        ..event
+    };
+    assert_eq!(
+        super::super::journal::console_line(&event),
+        format!("[WARNING]  ({id}) : Server be/s1 is DOWN.")
+    );
+}
+
+#[test]
+fn lines_reach_the_log_targets_of_their_backend() {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let logs = Logs::start().unwrap();
+    let endpoint = Endpoint::Udp(socket.local_addr().unwrap());
+    let target = TargetSpec::new(endpoint, "local0".parse().unwrap());
+    let set = SetSpec {
+        tag: "ballast".to_owned(),
+        hostname: None,
+        targets: vec![Arc::new(target)],
+    };
+    let sets = logs.open(&[set]).unwrap().into_iter().map(Some);
+    let journal = EventLog::new(&logs, std::iter::once(None).chain(sets).collect(), false).unwrap();
+    let event = |backend, level, line| Event {
+        backend,
+        level,
+        line,
+        console: line,
+    };
+    journal.event(&event(0, Level::Alert, "to nobody"));
+    journal.event(&event(1, Level::Alert, "Server be/s1 is DOWN."));
+    journal.event(&event(1, Level::Notice, "Server be/s1 is UP."));
+    let mut received = [0; 512];
+    for (priority, line) in [("<129>", "is DOWN."), ("<133>", "is UP.")] {
+        let count = socket.recv(&mut received).unwrap();
+        let text = String::from_utf8_lossy(&received[..count]);
+        assert!(
+            text.starts_with(priority) && text.trim_end().ends_with(line),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_goes_down_keeps_no_idle_connection() {
+    block_on(async {
+        let address = origin(vec![silence]);
+        let house = House::new(vec![backend("be", vec![server("s1", address)])]);
+        let server = house.server(0, 0);
+        let target = ballast_net::Address::Ip(address);
+        let stream = Stream::connect(&target, &ConnectOptions::default()).await;
+        let connection = ServerConnection::new(stream.unwrap(), Limits::default());
+        server.state.connections.enter();
+        pool::give(server, connection.into(), Instant::now());
+        assert_eq!(server.state.idle.now(), 1);
+        let at = house.keeper.find("be", "s1").unwrap();
+        house.keeper.tell(at, |health, now_ms| {
+            health.check_done(now_ms, Verdict::new(CheckStatus::L4Timeout, 1))
+        });
+        assert_eq!(
+            (server.state.idle.now(), server.state.connections.now()),
+            (0, 0)
+        );
+    })
+    .unwrap();
+}
+
+#[test]
+fn workers_probe_their_shares_and_hear_of_each_other() {
+    let names = ["s1", "s2", "s3", "s4"];
+    let servers = names.map(|name| server(name, closed())).to_vec();
+    let mut house = House::new(vec![backend("be", servers)]);
+    let options = Options {
+        count: 2,
+        ..Options::default()
+    };
+    let probes = Arc::new(Mutex::new(Vec::new()));
+    let workers = Workers::start(&options, |index| {
+        let (keeper, counts) = (Arc::clone(&house.keeper), Arc::clone(&probes));
+        move || {
+            let probes = start(&keeper, index, 2);
+            counts.lock().unwrap().push(probes.count());
+            // The tasks outlive their handle's scope here: they end with the worker.
+            std::mem::forget(probes);
+        }
+    })
+    .unwrap();
+    let mut down = Vec::new();
+    let begun = Instant::now();
+    while down.len() < 4 && begun.elapsed() < PATIENCE {
+        match house.lines.try_recv() {
+            Ok((Level::Alert, line)) => down.push(line),
+            Ok(_) => {}
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    workers.stop(StopOrder::now());
+    workers.join();
+    assert_eq!(*probes.lock().unwrap(), [2, 2]);
+    down.sort();
+    for (line, name) in down.iter().zip(names) {
+        assert!(
+            line.starts_with(&format!("Server be/{name} is DOWN, reason: Layer4")),
+            "{line}"
+        );
+    }
+    assert_eq!(down.len(), 4);
+    assert_eq!(house.backend(0).usable_servers(), (0, 0));
+}
