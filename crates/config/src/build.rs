@@ -1,10 +1,12 @@
 //! From drafts to the model, once every section is known.
 
-use ballast_model::{Config, Global};
-use ballast_syntax::SectionKind;
+use std::sync::Arc;
+
+use ballast_model::{Common, Config, ErrorPage, Global};
+use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::context::Context;
-use crate::draft::{LogLine, ProxyDraft, append_rules};
+use crate::draft::{ErrorGroupUse, LogLine, ProxyDraft};
 
 /// Everything that was read.
 #[derive(Debug, Default)]
@@ -35,23 +37,15 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
     let (is_front, is_back) = (draft.is_front(), draft.is_back());
     let mut common = draft.common;
     let mut rules = draft.inherited;
-    append_rules(&mut rules, std::mem::take(&mut common.rules));
+    rules.append(std::mem::take(&mut common.rules));
     common.rules = rules;
-    for line in draft.logs {
-        match line {
-            LogLine::Global(_) => common.log_targets.extend(config.global.log_targets.clone()),
-            LogLine::Target(target, _) => common.log_targets.push(target),
-        }
-    }
-    for used in draft.error_groups {
-        if let Some(group) = context.names.error_groups.get(&used.group) {
-            for (status, page) in group.iter() {
-                let is_taken = used.statuses.is_empty() || used.statuses.contains(&status);
-                if is_taken && !used.except.contains(&status) {
-                    common.error_pages.set(status, page.clone());
-                }
-            }
-        }
+    common
+        .rules
+        .link_pages(|group, status| page_bytes(group, status, context));
+    let has_format = is_front && draft.front.log.format.is_some();
+    logs(&mut common, draft.logs, has_format, &config.global, context);
+    for used in &draft.error_groups {
+        pages(&mut common, used, context);
     }
     if is_front {
         let mut front = draft.front;
@@ -74,5 +68,67 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
             }
         }
         config.backends.push(back);
+    }
+}
+
+/// The targets of a proxy; `log global` stands for those of the global section.
+fn logs(
+    common: &mut Common,
+    lines: Vec<LogLine>,
+    has_format: bool,
+    global: &Global,
+    context: &mut Context<'_>,
+) {
+    let mut nothing = None;
+    for line in lines {
+        match line {
+            LogLine::Global(span) => {
+                nothing = global.log_targets.is_empty().then_some(span);
+                common.log_targets.extend(global.log_targets.clone());
+            }
+            LogLine::Target(target) => common.log_targets.push(target),
+        }
+    }
+    if let Some(span) = nothing
+        && has_format
+        && common.log_targets.is_empty()
+    {
+        let message = format!(
+            "log format ignored for proxy '{}' since it has no log address",
+            common.name
+        );
+        let warning = Diagnostic::warning("no-log-target", message)
+            .at(span)
+            .help("the global section has no 'log' line");
+        context.report(warning);
+    }
+}
+
+/// The pages of one `errorfiles` line.
+fn pages(common: &mut Common, used: &ErrorGroupUse, context: &mut Context<'_>) {
+    let Some(group) = context.names.error_groups.get(&used.group) else {
+        return;
+    };
+    for (status, page) in group.iter() {
+        let is_taken = used.statuses.is_empty() || used.statuses.contains(&status);
+        if is_taken && !used.except.contains(&status) {
+            common.error_pages.set(status, page.clone());
+        }
+    }
+    let mut asked = used.statuses.iter();
+    if let Some(status) = asked.find(|status| group.page(**status).is_none()) {
+        let message = format!(
+            "proxy '{}' : status '{status}' not declared in http-errors section '{}'",
+            common.name, used.group
+        );
+        context.warn("missing-page", message, used.span);
+    }
+}
+
+/// The whole response that a group has for a status.
+fn page_bytes(group: &str, status: u16, context: &Context<'_>) -> Option<Arc<[u8]>> {
+    match context.names.error_groups.get(group)?.page(status)? {
+        ErrorPage::Raw { bytes, .. } => Some(bytes.as_slice().into()),
+        ErrorPage::Location { .. } => None,
     }
 }

@@ -67,7 +67,7 @@ pub(crate) enum LogLine {
     /// `log global`: the targets of the global section.
     Global(Span),
     /// A target.
-    Target(LogTarget, Span),
+    Target(LogTarget),
 }
 
 /// One `errorfiles` line.
@@ -184,7 +184,7 @@ impl ProxyDraft {
             None => Self::base(kind),
         };
         let own = std::mem::take(&mut draft.common.rules);
-        append_rules(&mut draft.inherited, own);
+        draft.inherited.append(own);
         draft.kind = kind;
         draft.defaults_name = defaults.map(|defaults| defaults.name.clone());
         name.clone_into(&mut draft.name);
@@ -227,16 +227,4 @@ impl ProxyDraft {
         };
         format!("{word} '{}'", self.name)
     }
-}
-
-/// Puts `more` behind what is in `sets`.
-pub(crate) fn append_rules(sets: &mut RuleSets, mut more: RuleSets) {
-    sets.tcp_connection.append(&mut more.tcp_connection);
-    sets.tcp_session.append(&mut more.tcp_session);
-    sets.tcp_content.append(&mut more.tcp_content);
-    sets.tcp_response.append(&mut more.tcp_response);
-    sets.http_request.append(&mut more.http_request);
-    sets.http_response.append(&mut more.http_response);
-    sets.http_after_response
-        .append(&mut more.http_after_response);
 }

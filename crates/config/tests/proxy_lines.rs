@@ -134,11 +134,11 @@ fn deviations() -> BTreeMap<&'static str, &'static str> {
     known
 }
 
+/// An entry, whether HAProxy takes it, and whether we do.
+type Verdicts<'t> = (&'t str, bool, Result<(), Vec<String>>);
+
 /// Both verdicts of every entry, found by as many threads as there are processors.
-fn judge_all<'t>(
-    entries: &[&'t str],
-    directory: &Path,
-) -> Vec<(&'t str, bool, Result<(), Vec<String>>)> {
+fn judge_all<'t>(entries: &[&'t str], directory: &Path) -> Vec<Verdicts<'t>> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let share = entries.len().div_ceil(threads).max(1);
     let judge = |number: usize, entry: &'t str| {
@@ -225,4 +225,34 @@ fn each_refusal_has_a_place() {
         without.extend(placeless);
     }
     assert!(without.is_empty(), "{}", without.join("\n"));
+}
+
+/// Lines cut short, with a word cut, doubled or left out: nothing panics, and whatever is said
+/// points into the text.
+#[test]
+fn damaged_lines_are_survived() {
+    let directory = directory();
+    for entry in LINES.lines().filter(|line| !line.is_empty()) {
+        let (place, line) = entry.split_once(' ').expect("a place and a line");
+        let words: Vec<&str> = line.split(' ').collect();
+        for at in 0..words.len() {
+            let cut = words[..at].join(" ");
+            let half = words[at].len() / 2;
+            let half = words[at].get(..half).unwrap_or_default();
+            let damaged = [
+                cut.clone(),
+                format!("{cut} {half}"),
+                format!("{cut} {0} {0} {1}", words[at], words[at + 1..].join(" ")),
+                format!("{cut} {}", words[at + 1..].join(" ")),
+            ];
+            for line in damaged {
+                let text = around(place, &line, directory.path());
+                let files = vec![("t.cfg".to_owned(), text.into_bytes())];
+                let loaded = load(files, &Machine, Options::default());
+                for span in loaded.diagnostics.iter().filter_map(|said| said.span) {
+                    assert!(loaded.sources.locate(span).line > 0, "{line}");
+                }
+            }
+        }
+    }
 }

@@ -192,7 +192,7 @@ fn log(
         return Ok(());
     }
     let target = crate::log_line::target(args, context)?;
-    draft.logs.push(LogLine::Target(target, span));
+    draft.logs.push(LogLine::Target(target));
     Ok(())
 }
 

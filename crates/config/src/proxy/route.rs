@@ -117,6 +117,9 @@ fn acl(draft: &mut ProxyDraft, args: &mut Args<'_>, _: &mut Context<'_>) -> Resu
     Ok(())
 }
 
+/// How a target is made of a name, and of a format.
+type Make<T> = (fn(String) -> T, fn(ballast_expr::LogFormat) -> T);
+
 /// A name, or a format when anything in it varies.
 fn target<T>(
     draft: &mut ProxyDraft,
@@ -124,7 +127,7 @@ fn target<T>(
     context: &mut Context<'_>,
     what: &str,
     phase: Phase,
-    make: (fn(String) -> T, fn(ballast_expr::LogFormat) -> T),
+    make: Make<T>,
 ) -> Result<T, Diagnostic> {
     let is_dynamic = args.peek().is_some_and(|text| text.contains('%'));
     if !is_dynamic {
@@ -145,8 +148,7 @@ fn use_backend(
     let span = args
         .peek_word()
         .map_or(args.keyword_span(), |word| word.span());
-    let make: (fn(String) -> RouteTarget, fn(_) -> RouteTarget) =
-        (RouteTarget::Static, RouteTarget::Dynamic);
+    let make: Make<RouteTarget> = (RouteTarget::Static, RouteTarget::Dynamic);
     let what = "a backend name";
     let target = target(draft, args, context, what, Phase::UseBackend, make)?;
     if let Some(word) = args.peek_word()
@@ -173,8 +175,7 @@ fn use_server(
     let span = args
         .peek_word()
         .map_or(args.keyword_span(), |word| word.span());
-    let make: (fn(String) -> UseServerTarget, fn(_) -> UseServerTarget) =
-        (UseServerTarget::Static, UseServerTarget::Dynamic);
+    let make: Make<UseServerTarget> = (UseServerTarget::Static, UseServerTarget::Dynamic);
     let phase = Phase::SelectServer;
     let target = target(draft, args, context, "a server name", phase, make)?;
     let condition = ask::required_condition(draft, args, context, &[phase])?;

@@ -244,7 +244,7 @@ pub(super) fn binary(text: &str, args: &Args<'_>) -> Result<Vec<u8>, Diagnostic>
             "an hex digit is expected (found '{bad}')"
         )));
     }
-    if text.len() % 2 != 0 {
+    if !text.len().is_multiple_of(2) {
         return Err(invalid("an even number of hex digit is expected"));
     }
     let pairs = text.as_bytes().chunks(2);

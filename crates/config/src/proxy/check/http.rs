@@ -151,7 +151,11 @@ pub(super) const ROWS: &[R] = &[
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
     let span = args.span();
-    draft.words.check.http.push(Step::Rule(rule), span);
+    draft
+        .words
+        .check
+        .http
+        .push(Step::Rule(Box::new(rule)), span);
 }
 
 /// A check that connects must begin with it.

@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     #[default]
     Connect,
     /// `option httpchk`, with the request its words describe.
-    Http(HttpCheckSend),
+    Http(Box<HttpCheckSend>),
     /// `option tcp-check`: the `tcp-check` rules.
     Tcp,
     /// A check that speaks a little of a protocol.
@@ -46,7 +46,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     /// A rule the model knows.
-    Rule(CheckRule),
+    Rule(Box<CheckRule>),
     /// `set-var`, `unset-var`: parsed, not carried out yet.
     Variable,
 }
@@ -77,8 +77,8 @@ impl Rules {
             return true;
         }
         let mut acting = self.steps.iter().filter_map(|step| match step {
-            Step::Rule(CheckRule::Comment(_)) | Step::Variable => None,
-            Step::Rule(rule) => Some(rule),
+            Step::Variable => None,
+            Step::Rule(rule) => Some(&**rule).filter(|rule| !matches!(rule, CheckRule::Comment(_))),
         });
         acting
             .next()
@@ -87,7 +87,7 @@ impl Rules {
 
     fn rules(&self) -> Vec<CheckRule> {
         let rules = self.steps.iter().filter_map(|step| match step {
-            Step::Rule(rule) => Some(rule.clone()),
+            Step::Rule(rule) => Some((**rule).clone()),
             Step::Variable => None,
         });
         rules.collect()

@@ -276,7 +276,7 @@ fn httpchk(
         send.headers.push(("host".to_owned(), format));
     }
     args.end()?;
-    choose(draft, args, Kind::Http(send));
+    choose(draft, args, Kind::Http(Box::new(send)));
     Ok(())
 }
 

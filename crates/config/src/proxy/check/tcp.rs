@@ -146,7 +146,7 @@ pub(super) const ROWS: &[R] = &[
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
     let span = args.span();
-    draft.words.check.tcp.push(Step::Rule(rule), span);
+    draft.words.check.tcp.push(Step::Rule(Box::new(rule)), span);
 }
 
 /// How bytes to send are written.
