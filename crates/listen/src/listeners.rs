@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Gauge, Generation, Process};
 use ballast_net::{Address, Error};
-use ballast_worker::{Acceptor, set_local, spawn_local};
+use ballast_worker::{Acceptor, local, spawn_local};
 
 use crate::accept::Post;
 use crate::arrival::Listening;
@@ -134,14 +134,16 @@ impl Listeners {
 }
 
 impl WorkerListeners {
-    /// Starts accepting on this worker; also needed on a worker that has no socket, because
-    /// others hand connections to it. Ends when the worker is told to stop.
+    /// Starts accepting on this worker, whose [`Reception`] is installed. Ends when the worker is
+    /// told to stop.
     ///
     /// # Errors
-    /// A socket that cannot be watched.
-    pub fn start(self, reception: Reception) -> Result<(), Error> {
-        let reception = Rc::new(reception);
-        set_local(Rc::clone(&reception));
+    /// A socket that cannot be watched, or a worker without a reception.
+    pub fn start(self) -> Result<(), Error> {
+        let Some(reception) = local::<Reception>() else {
+            let nobody = std::io::Error::other("nobody receives connections here");
+            return Err(Error::new("accept4", "worker", nobody));
+        };
         for (socket, door) in self.posts {
             let post = Post {
                 acceptor: Acceptor::new(socket)?,

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use ballast_net::{Address, Kind};
-use ballast_worker::{Stream, now, spawn_local};
+use ballast_worker::{Stream, now, set_local, spawn_local};
 
 use crate::arrival::{Admission, Arrival};
 use crate::door::Door;
 use crate::event::Event;
 use crate::proxy::{self, Refused};
 
-/// Where a worker's arrivals go. Put in place on each worker before its listeners start.
+/// Where a worker's arrivals go.
 pub struct Reception {
     /// Carries a connection; starts a task for it.
     pub serve: Box<dyn Fn(Arrival)>,
@@ -42,6 +42,12 @@ pub(crate) struct Parcel {
 }
 
 impl Reception {
+    /// Makes it the reception of the worker this is called on. All workers need theirs before
+    /// any of them accepts, because they hand connections to each other.
+    pub fn install(self) {
+        set_local(Rc::new(self));
+    }
+
     /// Takes a connection over on this worker.
     pub(crate) fn receive(self: &Rc<Self>, parcel: Parcel) {
         let Some(door) = parcel.admission.door().cloned() else {

@@ -58,12 +58,16 @@ impl House {
             ..Options::default()
         };
         let workers = Workers::start(&options, |worker| {
-            let own = listeners.of_worker(worker);
             let (tell, refuse) = (tell.clone(), refuse.clone());
-            move || own.start(reception(worker, tell, refuse)).unwrap()
+            move || reception(worker, tell, refuse).install()
         });
+        let workers = workers.unwrap();
+        for mailbox in workers.mailboxes() {
+            let own = listeners.of_worker(mailbox.index());
+            mailbox.call_blocking(move || own.start()).unwrap().unwrap();
+        }
         Self {
-            workers: workers.unwrap(),
+            workers,
             listeners: Some(listeners),
             process,
             generation,

@@ -55,6 +55,6 @@ pub use process::{
     parent_process_id, process_exists, process_id, redirect_standard_to_null, remove_pid_file,
     set_dumpable, thread_count, write_pid_file,
 };
-pub use signal::{Signal, SignalSource, ignore_broken_pipe, raise};
+pub use signal::{Signal, SignalSource, end_by, ignore_broken_pipe, raise};
 pub use splice::{Pipe, PipePool};
 pub use unix::UnixPermissions;

@@ -176,6 +176,24 @@ pub fn ignore_broken_pipe() {
     }
 }
 
+/// Ends this process by `signal`, as if nobody had ever answered to it: whoever
+/// waits for it hears of the signal, not of an exit status.
+#[expect(unsafe_code, reason = "signal sets are filled by libc")]
+pub fn end_by(signal: Signal) -> ! {
+    // SAFETY: the default disposition installs no handler; `set` is ours and
+    // holds one real signal; the mask changed is this thread's.
+    unsafe {
+        libc::signal(signal.number(), libc::SIG_DFL);
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, signal.number());
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+    }
+    let _ = raise(signal);
+    // Ignored by default (SIGCHLD), or another thread has yet to take it.
+    std::process::exit(128 + signal.number())
+}
+
 /// Sends this process a signal.
 pub fn raise(signal: Signal) -> Result<(), Error> {
     crate::kill(crate::process_id(), signal)
