@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ballast_engine::{Backend, Belief, Eviction, Generation, Process, Server, health_settings};
+use ballast_engine::{Backend, Eviction, Generation, Process, Server, health_settings};
 use ballast_health::{Counts, Effect, Health, Level, Observed, Transition, no_server_line};
 use ballast_worker::Mailbox;
 use ballast_worker::sync::Notify;
@@ -404,6 +404,6 @@ pub(super) fn farm_weight(backend: &Backend) -> u32 {
         .servers
         .iter()
         .filter(|server| server.is_choosable())
-        .map(|server| Belief::of(&server.state.health()).weight)
+        .map(|server| server.state.weight())
         .sum()
 }
