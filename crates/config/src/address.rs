@@ -203,7 +203,7 @@ fn descriptor(rest: &str, text: &str) -> Result<i32, String> {
 }
 
 /// The host and what follows the colon, `None` without colon.
-fn split_port<'t>(rest: &'t str, wants: Wants) -> (&'t str, Option<&'t str>) {
+fn split_port(rest: &str, wants: Wants) -> (&str, Option<&str>) {
     let is_whole = |host: &str| host.parse::<Ipv6Addr>().is_ok();
     if wants.no_port && is_whole(rest) {
         return (rest, None);

@@ -130,10 +130,6 @@ impl<'a> Args<'a> {
     }
 
     /// Takes the text of the next word.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "it is no iterator: it can look ahead"
-    )]
     pub(crate) fn next(&mut self) -> Option<&'a str> {
         self.next_word().map(Word::text)
     }

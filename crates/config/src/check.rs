@@ -53,14 +53,23 @@ checks! {
     two(args) { args.text("two arguments")?; args.text("two arguments")?; args.end() }
     /// A number that is not negative.
     number(args) { args.count("a number")?; args.end() }
-    /// Any whole number.
-    integer(args) { args.number("an integer", i64::MIN..=i64::MAX)?; args.end() }
     /// A time.
     time(args) { args.time("a time")?; args.end() }
     /// A size.
     size(args) { args.size("a size", u64::from(u32::MAX))?; args.end() }
     /// `on` or `off`.
     on_off(args) { args.choice(&[("on", ()), ("off", ())])?; args.end() }
-    /// `on`, `off` or `auto`.
-    on_off_auto(args) { args.choice(&[("on", ()), ("off", ()), ("auto", ())])?; args.end() }
+}
+
+/// A list of cipher suites, alone on its line.
+///
+/// # Errors
+/// When it is missing, or more follows.
+pub(crate) fn ciphers<C>(
+    target: &mut C,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    crate::tls_words::ciphers(target, args, context)?;
+    args.end()
 }

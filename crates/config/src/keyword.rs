@@ -54,6 +54,7 @@ places! {
     CRT_LIST = 23, "crt-list line";
     CRT_LOAD = 24, "crt-store load line";
     STATS_SOCKET = 25, "stats socket line";
+    RULES = 26, "rules";
 }
 
 impl Sections {
@@ -150,7 +151,10 @@ impl State {
         match self {
             Self::Honoured => String::new(),
             Self::Noted(reason) => reason.to_owned(),
-            Self::Refused { reason, instead } if instead.is_empty() => reason.to_owned(),
+            Self::Refused {
+                reason,
+                instead: "",
+            } => reason.to_owned(),
             Self::Refused { reason, instead } => format!("{reason}; write: {instead}"),
             Self::Later(area) => format!("checked; served with {area}"),
         }

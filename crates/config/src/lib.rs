@@ -8,6 +8,7 @@
 //! A configuration is fit to run when [`Loaded::has_alerts`] is false and [`Loaded::unserved`] is
 //! empty.
 
+mod actions;
 mod address;
 mod args;
 mod bind;
@@ -15,6 +16,7 @@ mod build;
 mod check;
 mod context;
 mod draft;
+mod fuzz;
 mod global;
 mod keyword;
 mod load;
@@ -30,6 +32,7 @@ mod tls_words;
 mod upgrade;
 
 pub use context::Unserved;
+pub use fuzz::fuzz_one;
 pub use keyword::{Keyword, Prefixes, Sections, State};
 pub use load::{Loaded, Options, load};
 pub use render::{
@@ -42,7 +45,7 @@ pub use upgrade::{Change, Upgraded, upgrade};
 #[cfg(test)]
 mod tests;
 
-/// All rows: sections first, then the words of bind and server lines.
+/// All rows: sections first, then the words of bind and server lines, then the actions of rules.
 #[must_use]
 pub fn keywords() -> Vec<Keyword> {
     let mut all = global::keywords();
@@ -50,5 +53,6 @@ pub fn keywords() -> Vec<Keyword> {
     all.extend(section::keywords());
     all.extend(bind::keywords());
     all.extend(server::keywords());
+    all.extend_from_slice(actions::keywords());
     all
 }

@@ -38,7 +38,7 @@ pub struct Loaded {
     /// What was replaced by stand-ins.
     pub stubs: Vec<String>,
     /// The environment as the last line left it.
-    pub environment: ballast_syntax::Env,
+    pub environment: Env,
 }
 
 impl Loaded {

@@ -34,6 +34,27 @@ pub(crate) fn text<C>(
     args.text("an argument").map(|_| ())
 }
 
+/// A list of cipher suites.
+///
+/// # Errors
+/// When it is missing.
+pub(crate) fn ciphers<C>(
+    _: &mut C,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let word = args.word("a list of cipher suites")?;
+    if word.text().contains("PROFILE=") {
+        let message = format!(
+            "'{}' : '{}' names a policy that only some systems' OpenSSL knows",
+            args.keyword(),
+            word.text()
+        );
+        context.warn("unknown-ciphers", message, word.span());
+    }
+    Ok(())
+}
+
 /// `on` or `off`.
 ///
 /// # Errors

@@ -77,7 +77,7 @@ pub(super) const ROWS: &[R] = &[
         C,
         "<ciphers>",
         "cipher suites up to TLS 1.2",
-        tls::text,
+        tls::ciphers,
     )
     .examples("ciphers ECDHE-RSA-AES128-GCM-SHA256", "ciphers")
     .later(AREA),

@@ -39,7 +39,7 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<ciphers>",
         "cipher suites up to TLS 1.2",
-        tls::text,
+        tls::ciphers,
     )
     .examples("ciphers ECDHE-RSA-AES128-GCM-SHA256", "ciphers")
     .later(AREA),

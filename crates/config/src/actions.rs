@@ -1,0 +1,60 @@
+//! Rows of the actions, told from the catalogue of `ballast_rules` in the words of this one.
+
+use std::sync::LazyLock;
+
+use ballast_rules::{Capability, ParseEnv, RuleSet, parse_rule, rows};
+
+use crate::keyword::{Keyword, Prefixes, Sections, State};
+
+/// One keyword for each action in each place that accepts it.
+pub(crate) fn keywords() -> &'static [Keyword] {
+    static KEYWORDS: LazyLock<Vec<Keyword>> = LazyLock::new(all);
+    &KEYWORDS
+}
+
+fn all() -> Vec<Keyword> {
+    let mut all = Vec::new();
+    for row in rows() {
+        for place in row.places.iter() {
+            if place == RuleSet::Redirect {
+                continue; // It has no word of its own there.
+            }
+            // The rows of a program live as long as it does, and so may their names.
+            let word: &'static str =
+                Box::leak(format!("{} {}", place.words(), row.word).into_boxed_str());
+            let good: &'static str = row.good.first().copied().unwrap_or_default();
+            all.push(Keyword {
+                word,
+                sections: Sections::RULES,
+                state: state(place, good),
+                args: row.args,
+                help: row.help,
+                good: "",
+                bad: "",
+                prefixes: Prefixes::None,
+                http: place.is_http(),
+            });
+        }
+    }
+    all
+}
+
+/// Whether the action is carried out, seen from a rule that uses it.
+fn state(place: RuleSet, good: &str) -> State {
+    const LATER: State = State::Later("the rule language");
+    if !place.is_served() {
+        return LATER;
+    }
+    let words: Vec<&str> = good.split(' ').collect();
+    let acls = ballast_expr::AclSet::new();
+    let mut files = |_: &str| Ok(Vec::new());
+    let capability = Capability {
+        frontend: true,
+        backend: true,
+    };
+    let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
+    match parse_rule(place, &words, &mut env) {
+        Ok(rule) if rule.action.unserved().is_none() => State::Honoured,
+        _ => LATER,
+    }
+}

@@ -1,0 +1,36 @@
+//! What the fuzz target runs: any text, and what must hold of it.
+
+use ballast_syntax::Severity;
+
+use crate::{Nothing, Options, Stub, TextOptions, json_lines, load, text, upgrade};
+
+/// Loads `data` as a configuration, with and without stand-ins, prints everything, and upgrades it.
+///
+/// # Panics
+///
+/// When something does not hold.
+pub fn fuzz_one(data: &[u8]) {
+    let files = || vec![("fuzz.cfg".to_owned(), data.to_vec())];
+    for loaded in [
+        load(files(), &Nothing, Options::default()),
+        load(files(), &Stub(Nothing), Options::default()),
+    ] {
+        let options = TextOptions {
+            least: Severity::Diag,
+            ..TextOptions::default()
+        };
+        let shown = text(&loaded, options);
+        assert!(loaded.diagnostics.is_empty() || !shown.is_empty());
+        for line in json_lines(&loaded).lines() {
+            let object: Result<serde_json::Value, _> = serde_json::from_str(line);
+            assert!(object.is_ok(), "each line is an object");
+        }
+        for server in loaded.config.backends.iter().flat_map(|back| &back.servers) {
+            assert!(server.id > 0, "every server has a number");
+        }
+    }
+    let upgraded = upgrade("fuzz.cfg", data);
+    if upgraded.changes.is_empty() {
+        assert!(upgraded.text == data, "without changes nothing changes");
+    }
+}
