@@ -71,6 +71,8 @@ pub(crate) struct Names {
     pub sections: Vec<(SectionKind, String, Span)>,
     /// Sections that were named: kind, name, the keyword that did, where.
     pub uses: Vec<(SectionKind, String, String, Span)>,
+    /// Defaults with rules that a frontend or backend began with, by where they stand.
+    pub rule_heirs: Vec<(Span, SectionKind)>,
     /// `unix-bind` of the global section.
     pub unix_bind: UnixBind,
     /// `default-path`: the directory that relative file names start from.

@@ -194,6 +194,7 @@ impl ProxyDraft {
         draft.log_word = draft.log_word.map(|(word, _)| (word, None));
         draft.balance_span = None;
         draft.words.begin();
+        draft.words.defaults = defaults.and_then(|defaults| defaults.span);
         draft.common.listen = kind == SectionKind::Listen;
         draft.common.origin = Origin::default();
         draft

@@ -1,8 +1,9 @@
 //! Small configurations, one line at a time, judged by HAProxy and by us: who refuses what.
 //!
 //! `proxy_lines.txt` holds a line each: where it stands (`f`rontend, `b`ackend, `l`isten,
-//! anonymous `d`efaults), the mode (`h`ttp, `t`cp), and the line itself; ` ;; ` begins another
-//! one. Verdicts that differ must stand in [`DEVIATIONS`] with the reason, and nothing else may.
+//! anonymous `d`efaults; named defaults of both `n`, of the frontend `m`, of the backend `q`, of the
+//! listen `o`), the mode (`h`ttp, `t`cp), and the line itself; ` ;; ` begins another one. Verdicts
+//! that differ must stand in `proxy_deviations.txt` with the reason, and nothing else may.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -68,16 +69,29 @@ fn around(place: &str, line: &str, directory: &Path) -> String {
         .map(|line| format!("    {line}\n"))
         .collect();
     let of = |kind: &str| if kind == section { lines.as_str() } else { "" };
+    let settings = format!(
+        "    mode {mode}\n    timeout client 5s\n    timeout server 5s\n    timeout connect 5s\n"
+    );
+    let named = if matches!(section, "n" | "m" | "o" | "q") {
+        format!("defaults named\n{settings}{lines}")
+    } else {
+        String::new()
+    };
+    let from = |sections: &str| {
+        let is_heir = sections.contains(section);
+        if is_heir { " from named" } else { "" }
+    };
     let head = format!(
-        "http-errors site\n    errorfile 503 {}\ndefaults\n    mode {mode}\n    timeout client 5s\n    \
-         timeout server 5s\n    timeout connect 5s\n{}",
+        "http-errors site\n    errorfile 503 {}\n{named}defaults\n{settings}{}",
         good.display(),
         of("d")
     );
-    if section == "l" {
+    if matches!(section, "l" | "o") {
         return format!(
-            "{head}listen l\n    bind 127.0.0.1:8081\n    server s1 127.0.0.1:80\n{lines}\
-             backend b\n    server s1 127.0.0.1:80\n"
+            "{head}listen l{}\n    bind 127.0.0.1:8081\n    server s1 127.0.0.1:80\n{}\
+             backend b\n    server s1 127.0.0.1:80\n",
+            from("o"),
+            of("l")
         );
     }
     let default = if line.contains("default_backend") {
@@ -86,9 +100,11 @@ fn around(place: &str, line: &str, directory: &Path) -> String {
         "    default_backend b\n"
     };
     format!(
-        "{head}frontend f\n    bind 127.0.0.1:8080\n{}{default}backend b\n{}    \
+        "{head}frontend f{}\n    bind 127.0.0.1:8080\n{}{default}backend b{}\n{}    \
          server s1 127.0.0.1:80\n",
+        from("nm"),
         of("f"),
+        from("nq"),
         of("b")
     )
 }

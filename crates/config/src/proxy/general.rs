@@ -256,7 +256,7 @@ const GUID_BYTES_MAX: usize = 127;
 fn mode(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
-    context: &mut Context<'_>,
+    _: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let word = args.next().unwrap_or_default();
     draft.common.mode = match word {
@@ -276,17 +276,10 @@ fn mode(
         }
     };
     args.end()?;
-    if matches!(draft.common.mode, Mode::Log | Mode::Spop) {
-        if draft.place() == Sections::FRONTEND {
-            let message = format!("mode {word} is not applicable to {}", draft.title());
-            let span = args.span();
-            return Err(Diagnostic::alert("bad-value", message).at(span));
-        }
-        context.unserved(
-            &format!("mode {word}"),
-            "log and SPOP backends",
-            args.span(),
-        );
+    let is_back_only = matches!(draft.common.mode, Mode::Log | Mode::Spop);
+    if is_back_only && draft.place() == Sections::FRONTEND {
+        let message = format!("mode {word} is not applicable to {}", draft.title());
+        return Err(Diagnostic::alert("bad-value", message).at(args.span()));
     }
     Ok(())
 }

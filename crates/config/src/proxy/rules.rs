@@ -304,6 +304,7 @@ fn warn_unreachable(
 
 /// What only the whole section can tell about its rules.
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+    heirs(draft, context);
     let rules = &draft.common.rules;
     if rules.request_inspect_delay.is_none() {
         return;
@@ -314,5 +315,53 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         {
             context.unserved(word, "the rule language", span);
         }
+    }
+}
+
+/// Rules of defaults are meant for one side: frontends or backends, and no `listen`.
+fn heirs(draft: &ProxyDraft, context: &mut Context<'_>) {
+    let (Some(defaults), Some(span)) = (draft.words.defaults, draft.span) else {
+        return;
+    };
+    if draft.inherited.is_empty() || draft.place() == Sections::DEFAULTS {
+        return;
+    }
+    if draft.kind == SectionKind::Listen {
+        let message =
+            "a listen section cannot inherit from a defaults section defining TCP/HTTP rules";
+        context.report(Diagnostic::alert("rules-of-defaults", message).at(span));
+        return;
+    }
+    let rules = &draft.inherited;
+    let stray = match draft.kind {
+        SectionKind::Backend if !rules.tcp_connection.is_empty() => Some("tcp-request connection"),
+        SectionKind::Backend if !rules.tcp_session.is_empty() => Some("tcp-request session"),
+        SectionKind::Frontend if !rules.tcp_response.is_empty() => Some("tcp-response content"),
+        _ => None,
+    };
+    if let Some(word) = stray {
+        let message = format!(
+            "{} cannot inherit from a defaults section that defines '{word}' rules",
+            draft.title()
+        );
+        context.report(
+            Diagnostic::alert("rules-of-defaults", message)
+                .at(span)
+                .note(format!("they are defined at {}", context.place(defaults))),
+        );
+        return;
+    }
+    let heirs = &mut context.names.rule_heirs;
+    heirs.push((defaults, draft.kind));
+    let is_mixed = heirs
+        .iter()
+        .any(|(other, kind)| *other == defaults && *kind != draft.kind);
+    if is_mixed {
+        let message = format!(
+            "frontends and backends cannot inherit from the same defaults section if it defines \
+             TCP/HTTP rules (defaults section at {})",
+            context.place(defaults)
+        );
+        context.report(Diagnostic::alert("rules-of-defaults", message).at(span));
     }
 }

@@ -10,6 +10,8 @@ use super::check::CheckWords;
 pub(crate) struct Words {
     /// `option httpchk` and its siblings, `http-check`, `tcp-check`, `external-check`.
     pub check: CheckWords,
+    /// Where the defaults stand that the section began with.
+    pub defaults: Option<Span>,
     /// What expressions name elsewhere in the configuration, and where.
     pub references: Vec<(Reference, Span)>,
     /// Rulesets of this section that a rule always ends, and whether it was said.
