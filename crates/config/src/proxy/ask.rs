@@ -263,14 +263,14 @@ pub(super) fn ordered(
     let Some(own) = rank(word) else {
         return;
     };
-    let later = draft
-        .words
-        .ordered
-        .iter()
-        .find(|other| rank(other) > Some(own));
-    if let Some(later) = later {
+    let behind = draft.words.ordered.iter().copied();
+    let next = behind
+        .filter(|other| rank(other) > Some(own))
+        .min_by_key(|other| rank(other));
+    if let Some(next) = next {
+        let article = if next == "http-request" { "an" } else { "a" };
         let message = format!(
-            "a '{word}' rule placed after a '{later}' rule will still be processed before."
+            "a '{word}' rule placed after {article} '{next}' rule will still be processed before"
         );
         context.warn("misplaced-rule", message, args.span());
     }

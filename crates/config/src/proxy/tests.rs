@@ -480,3 +480,20 @@ fn all_errors_come_at_once_with_their_places() {
         .collect();
     assert_eq!(lines, [7, 8, 9, 11]);
 }
+
+#[test]
+fn rules_run_in_an_order_of_their_own() {
+    let loaded = proxies(
+        " log 192.0.2.9 local0\n use_backend b if { path /a }\n http-request deny if { path /b }\n \
+         tcp-request content accept",
+        "",
+    );
+    assert_eq!(
+        messages(&loaded, Severity::Warning),
+        [
+            "a 'http-request' rule placed after a 'use_backend' rule will still be processed before",
+            "a 'tcp-request content' rule placed after an 'http-request' rule will still be \
+             processed before",
+        ]
+    );
+}
