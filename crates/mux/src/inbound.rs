@@ -162,22 +162,32 @@ impl Inbound {
         match &self.body {
             Body::Done => true,
             Body::Known(left) => self.bytes().len() as u64 >= *left,
-            Body::Chunked(decoder) => {
-                let mut ahead = decoder.clone();
-                let mut trailers = Fields::default();
-                let mut at = 0;
-                while let Ok(step) = ahead.decode(&self.bytes()[at..], &mut trailers) {
-                    at += step.consumed;
-                    match step.event {
-                        ChunkEvent::Finished => return true,
-                        ChunkEvent::Incomplete => return false,
-                        ChunkEvent::Data(_) => {}
-                    }
-                }
-                // What is broken is told when the body is read.
-                true
-            }
+            Body::Chunked(_) => self.check_ahead().unwrap_or(true),
             Body::UntilClose => self.peer_closed,
+        }
+    }
+
+    /// Judges what was received of the body, without consuming it; whether its end is there.
+    ///
+    /// # Errors
+    /// [`ReadError::Malformed`], which reading the body would meet too.
+    pub fn check_ahead(&self) -> Result<bool, ReadError> {
+        let Body::Chunked(decoder) = &self.body else {
+            return Ok(self.body_is_done());
+        };
+        let mut ahead = decoder.clone();
+        let mut trailers = Fields::default();
+        let mut at = 0;
+        loop {
+            let step = ahead
+                .decode(&self.bytes()[at..], &mut trailers)
+                .map_err(ReadError::Malformed)?;
+            at += step.consumed;
+            match step.event {
+                ChunkEvent::Finished => return Ok(true),
+                ChunkEvent::Incomplete => return Ok(false),
+                ChunkEvent::Data(_) => {}
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use ballast_engine::{Backend, Server};
 use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response};
 
 use ballast_rules::LogLevel;
+use ballast_upstream::probe::Observed;
 
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
@@ -68,6 +69,8 @@ pub(crate) struct Exchange {
     pub(crate) peeked: Vec<u8>,
     /// Whether `inspect-delay` still runs.
     pub(crate) inspecting: bool,
+    /// What the response, or its absence, showed of the server.
+    pub(crate) observed: Option<Observed>,
     /// The body of an answer that a rule gives.
     pub(crate) answer_body: Vec<u8>,
     /// Variables of the scopes `txn`, `req` and `res`.
@@ -201,6 +204,7 @@ impl Exchange {
             given: None,
             peeked: Vec::new(),
             inspecting: false,
+            observed: None,
             answer_body: Vec::new(),
             variables: Variables::default(),
             log_level: None,

@@ -223,9 +223,7 @@ fn without_our_part(cookie: &CookiePersistence, strip: bool, value: &[u8]) -> Ve
 pub(crate) struct Answer<'a> {
     /// The cookie value that stands for the server; `None` when the server has none.
     pub server: Option<&'a [u8]>,
-    /// What the client's cookie was worth.
-    pub client: ClientCookie,
-    /// Whether the client's cookie named the server that answered.
+    /// Whether the server was found by the client's cookie or by a rule: it is told nothing new.
     pub same_server: bool,
     /// Whether the client's cookie has dates to refresh.
     pub refresh: bool,
@@ -256,7 +254,7 @@ pub(crate) fn answer(
     {
         return Ok(done);
     }
-    let known = answer.same_server && answer.client == ClientCookie::Valid;
+    let known = answer.same_server;
     if known && !answer.refresh {
         return Ok(done);
     }

@@ -98,7 +98,7 @@ async fn connect_and_carry(
             counted.count(worker, |counters| counters.bytes_out.add(bytes as u64));
         },
     );
-    let ending = carry((&sides.0, &sides.1), ways, counts).await;
+    let ending = carry((&sides.0, &sides.1), ways, counts, seat.server()).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     match ending.cause {
         Cause::Client | Cause::ClientTimeout => {

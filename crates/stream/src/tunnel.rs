@@ -6,10 +6,12 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use ballast_engine::Server;
 use ballast_mux::{Inbound, Outbound, ReadError, Wait, WriteError};
 use ballast_worker::{Deadline, Stream};
 
 use crate::ending::{Cause, Ending, Phase};
+use crate::http::relay::cause_of;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -83,7 +85,9 @@ pub(crate) async fn carry(
     (client, server): (&Side<'_>, &Side<'_>),
     (up, down): (Way<'_>, Way<'_>),
     (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
+    with: &Server,
 ) -> Ending {
+    let mut evicted = pin!(with.state.kicked());
     let mut up = pin!(one_way(client, server, up, count_up));
     let mut down = pin!(one_way(server, client, down, count_down));
     let (mut up_done, mut down_done) = (false, false);
@@ -101,10 +105,13 @@ pub(crate) async fn carry(
             }
         }
         if up_done && down_done {
-            Poll::Ready(Ending::default())
-        } else {
-            Poll::Pending
+            return Poll::Ready(Ending::default());
         }
+        let cut = |why| Ending {
+            cause: cause_of(why),
+            phase: Phase::Data,
+        };
+        evicted.as_mut().poll(cx).map(cut)
     })
     .await
 }

@@ -9,6 +9,7 @@ use ballast_expr::{
     BackendCount, Facts, FrontendCount, Record, Scope, ServerCount, Time, Value, VarName,
 };
 use ballast_message::{Request, Response};
+use ballast_model::CookieMode;
 
 use crate::exchange::Exchange;
 use crate::local::time_of;
@@ -143,10 +144,11 @@ fn record(session: &Session, exchange: &Exchange, asap: bool) -> Record {
 }
 
 fn has_cookie(exchange: &Exchange) -> bool {
-    exchange
+    let rules = exchange
         .backend
         .as_ref()
-        .is_some_and(|backend| backend.model.cookie.is_some())
+        .and_then(|backend| backend.model.cookie.as_ref());
+    rules.is_some_and(|rules| rules.mode != CookieMode::Passive)
 }
 
 fn milliseconds(duration: Duration) -> i64 {

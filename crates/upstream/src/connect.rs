@@ -53,7 +53,7 @@ pub async fn connect(
     path: &Path,
     unique_id: Option<&[u8]>,
     limits: Limits,
-) -> Result<ServerConnection, ConnectError> {
+) -> Result<Box<ServerConnection>, ConnectError> {
     let reach = server.state.reach();
     let address = reach.address.as_ref().ok_or(ConnectError::NoAddress)?;
     let target = path
@@ -64,7 +64,8 @@ pub async fn connect(
     let stream = Stream::connect(&target, &options)
         .await
         .map_err(ConnectError::Refused)?;
-    let mut connection = ServerConnection::new(stream, limits);
+    // In a box: it goes from hand to hand for as long as it lives.
+    let mut connection = Box::new(ServerConnection::new(stream, limits));
     if let Some(proxy) = &server.model.send_proxy {
         proxy_header(proxy, path, unique_id, connection.outbound.head())?;
     }

@@ -27,13 +27,13 @@ struct Shelf {
 }
 
 struct Resting {
-    connection: ServerConnection,
+    connection: Box<ServerConnection>,
     since: Instant,
 }
 
 /// Takes a connection for an exchange, as `http-reuse` allows; `first` says that it is the
 /// first exchange of its client's connection.
-pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<ServerConnection> {
+pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<Box<ServerConnection>> {
     let reuse = backend.model.http_reuse;
     let proven = match (reuse, first) {
         (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
@@ -71,7 +71,7 @@ pub fn shares(backend: &Backend, server: &Server) -> bool {
 }
 
 /// Gives a connection back after an exchange that left it clean.
-pub fn give(server: &Server, mut connection: ServerConnection, now: Instant) {
+pub fn give(server: &Server, mut connection: Box<ServerConnection>, now: Instant) {
     let limit = server
         .model
         .idle_count_max

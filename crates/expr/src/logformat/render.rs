@@ -17,6 +17,7 @@ impl LogFormat {
         // Blanks are written once, and not before anything else.
         let mut blank = merging;
         for item in &self.items {
+            let start = out.len();
             match item {
                 Item::Blank => {
                     if !blank {
@@ -50,7 +51,8 @@ impl LogFormat {
                     scratch.rewind(mark);
                 }
             }
-            blank = false;
+            // An item that wrote nothing leaves the blank before it to stand for both.
+            blank = blank && out.len() == start;
         }
     }
 }

@@ -69,9 +69,8 @@ fn cookie(wanted: &CookieCapture, header: &[u8], fields: &Fields, slot: &mut Vec
     for field in fields.iter().filter(|field| field.name == header) {
         for pair in field.value.split(|&byte| byte == b';') {
             let pair = ballast_message::trim_ows(pair);
-            let matches =
-                pair.starts_with(name) && (wanted.prefix || pair.get(name.len()) == Some(&b'='));
-            if matches {
+            // A name that ends in an equal sign is a whole one; any other is a beginning.
+            if pair.starts_with(name) {
                 slot.clear();
                 slot.extend_from_slice(&pair[..pair.len().min(wanted.value_bytes_max as usize)]);
                 return;

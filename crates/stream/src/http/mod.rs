@@ -16,7 +16,7 @@ mod monitor;
 mod prepare;
 pub(crate) mod reach;
 mod receive;
-mod relay;
+pub(crate) mod relay;
 mod respond;
 pub(crate) mod route;
 mod rules;
@@ -125,14 +125,16 @@ async fn carry(
 ) -> Result<Next, Stop> {
     let front = Arc::clone(&session.frontend);
     rules::request(session, exchange, &front.model.common.rules)?;
+    receive::buffer_body(session, client, exchange, &front.model.common).await?;
     route::choose(session, exchange)?;
     let _in_backend = InBackend::enter(session, exchange);
     if let Some(backend) = exchange.backend.clone() {
         rules::request(session, exchange, &backend.model.common.rules)?;
+        receive::buffer_body(session, client, exchange, &backend.model.common).await?;
     }
-    receive::buffer_body(session, client, exchange).await?;
-    prepare::request(session, exchange)?;
+    // The cookie is read before it is hidden from the server.
     let mut plan = reach::Plan::new(session, client, exchange);
+    prepare::request(session, exchange)?;
     loop {
         let (seat, server) = reach::server(session, client, exchange, kept, &mut plan).await?;
         match relay::exchange(session, client, exchange, server, &seat, &plan).await {

@@ -126,7 +126,7 @@ fn unique_id(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
     if exchange.unique_id.is_empty() {
         let mut id = std::mem::take(&mut exchange.unique_id);
         {
-            let view = View::new(session, exchange);
+            let view = View::for_log(session, exchange, false);
             session.local.with_memory(|memory| {
                 format.render(&view, &mut memory.scratch, &mut id);
             });

@@ -10,6 +10,7 @@ use ballast_message::BodyLength;
 use ballast_model::{Balance, RetryOn};
 use ballast_mux::{ClientConnection, ReadError, ServerConnection};
 use ballast_net::Kind;
+use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{ConnectError, Line, Order, Refusal, Seat, connect, pool};
 
 use super::{Kept, Stop};
@@ -124,6 +125,11 @@ impl Plan {
         exchange.response.clear();
         exchange.has_response = false;
         exchange.times.answered = None;
+    }
+
+    /// Whether the server was found by a cookie or a rule, and was not left since.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.direct
     }
 
     /// Whether another try is left.
@@ -371,6 +377,7 @@ pub(crate) async fn server(
         }
         match open(session, exchange, &backend, &seat).await {
             Ok(connection) => {
+                probe::observe(&backend, seat.place(), Observed::Connected);
                 let counters = seat.server().state.counters.of(session.local.worker);
                 counters.connects.increment();
                 let reached = Reached {
@@ -382,6 +389,7 @@ pub(crate) async fn server(
                 return Ok((seat, reached));
             }
             Err(failure) => {
+                probe::observe(&backend, seat.place(), Observed::ConnectError);
                 exchange.times.connected = None;
                 if !plan.may_try_again() || !failure.may_retry {
                     exchange.count(session.local.worker, |counters| {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ballast_message::{BodyLength, Version};
+use ballast_model::Common;
 use ballast_mux::{ClientConnection, ReadError, Wait};
 
 use super::{Stop, capture};
@@ -42,6 +43,13 @@ pub(crate) async fn request(
     };
     // Mostly the head came whole, and the clock need not be asked again.
     let whole = client.inbound.total_bytes() == at_first;
+    // What of the body came with the head is judged before anyone else hears of the request.
+    if let Err(ReadError::Malformed(rule)) = client.inbound.check_ahead() {
+        session.counters().failed_requests.increment();
+        let stop = Stop::page(rule.status(), Cause::Proxy, Phase::Request);
+        exchange.request.clear();
+        return Err(Nothing::Stopped(stop));
+    }
     exchange.times.received = Some(if whole { begun } else { ballast_worker::now() });
     exchange.tally.bytes_in =
         client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
@@ -134,20 +142,16 @@ pub(crate) async fn buffer_body(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &Exchange,
+    common: &Common,
 ) -> Result<(), Stop> {
-    let wanted = session.frontend.model.common.buffer_request
-        || exchange
-            .backend
-            .as_ref()
-            .is_some_and(|backend| backend.model.common.buffer_request);
+    if !common.buffer_request {
+        return Ok(());
+    }
     let length = match exchange.request_body {
         BodyLength::Known(length) => length,
         BodyLength::Chunked => u64::MAX,
         _ => return Ok(()),
     };
-    if !wanted {
-        return Ok(());
-    }
     let (request, _) = timeouts(session);
     let until = request.map(|request| ballast_worker::now() + request);
     let wait = Wait::until(&session.upward, until);

@@ -6,10 +6,13 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Instant;
 
+use ballast_engine::{Eviction, Server};
+use ballast_model::OnMarkedDown;
 use ballast_mux::{
     ClientConnection, Inbound, Outbound, ReadError, RelayError, ServerConnection, Wait, relay,
 };
 use ballast_upstream::Seat;
+use ballast_upstream::probe;
 use ballast_worker::Stream;
 
 use super::reach::{Again, Plan, Reached};
@@ -83,7 +86,8 @@ pub(crate) async fn exchange(
             },
             respond::Chances { reused, plan },
         );
-        both(upload, respond).await
+        let evicted = evicted(seat.server());
+        both(upload, respond, evicted).await
     };
     let sent = client.outbound.total_bytes() - before.0;
     count_bytes(
@@ -92,6 +96,11 @@ pub(crate) async fn exchange(
         sent,
         connection.outbound.total_bytes() - before.1,
     );
+    if let Some(seen) = exchange.observed.take()
+        && let Some(backend) = &exchange.backend
+    {
+        probe::observe(backend, seat.place(), seen);
+    }
     match outcome {
         Both::Answered(Outcome::Carried { keep_server }, uploaded) => {
             let whole = uploaded && client.inbound.body_is_done();
@@ -107,7 +116,7 @@ pub(crate) async fn exchange(
             }
         }
         Both::Answered(Outcome::Tunnel, _) => {
-            tunnel(session, client, &mut connection, exchange).await;
+            tunnel(session, client, &mut connection, exchange, seat).await;
             End::Done {
                 next: Next::Close,
                 connection: None,
@@ -125,10 +134,44 @@ pub(crate) async fn exchange(
             next: Next::Drop,
             connection: None,
         },
+        Both::Evicted(why) => {
+            leave(seat);
+            End::Stopped(cut_short(exchange, why))
+        }
         Both::ClientFailed(error) => {
             leave(seat);
             End::Stopped(client_failed(session, exchange, &error))
         }
+    }
+}
+
+/// Waits until the exchanges of a server are ended, where something may end them.
+async fn evicted(server: &Server) -> Eviction {
+    let model = &server.model;
+    let may_be = model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup;
+    if !may_be {
+        // Nothing registers for what cannot come: it would be a lock per exchange.
+        return std::future::pending().await;
+    }
+    server.state.kicked().await
+}
+
+/// The server's exchanges were ended in the middle of this one.
+fn cut_short(exchange: &Exchange, why: Eviction) -> Stop {
+    let cause = cause_of(why);
+    if exchange.has_response {
+        Stop::silent(cause, Phase::Data)
+    } else {
+        Stop::page(503, cause, Phase::Headers)
+    }
+}
+
+/// Whose doing an eviction was.
+pub(crate) fn cause_of(why: Eviction) -> Cause {
+    match why {
+        Eviction::MarkedDown => Cause::Down,
+        Eviction::BackupNoMore => Cause::Up,
+        Eviction::ByOperator => Cause::Killed,
     }
 }
 
@@ -174,6 +217,8 @@ enum Both {
     Answered(Outcome, bool),
     /// The client failed before.
     ClientFailed(ReadError),
+    /// The server's exchanges were ended.
+    Evicted(Eviction),
 }
 
 /// Runs the two directions side by side. The response decides the end: a server may answer
@@ -181,9 +226,11 @@ enum Both {
 async fn both(
     upload: impl Future<Output = Result<(), RelayError>>,
     respond: impl Future<Output = Outcome>,
+    evicted: impl Future<Output = Eviction>,
 ) -> Both {
     let mut upload = pin!(upload);
     let mut respond = pin!(respond);
+    let mut evicted = pin!(evicted);
     let mut uploaded = None;
     let mut answered = None;
     poll_fn(|cx| {
@@ -209,7 +256,7 @@ async fn both(
             (Some(whole), Some(outcome)) => Poll::Ready(Both::Answered(outcome, whole)),
             (_, outcome) => {
                 answered = outcome;
-                Poll::Pending
+                evicted.as_mut().poll(cx).map(Both::Evicted)
             }
         }
     })
@@ -267,6 +314,7 @@ async fn tunnel(
     client: &mut ClientConnection,
     server: &mut ServerConnection,
     exchange: &mut Exchange,
+    seat: &Seat,
 ) {
     let front = &session.frontend.model.timeouts;
     let back = exchange
@@ -304,7 +352,7 @@ async fn tunnel(
             session.counters().bytes_out.add(bytes as u64);
         },
     );
-    let ending = carry((&client_side, &server_side), ways, counts).await;
+    let ending = carry((&client_side, &server_side), ways, counts, seat.server()).await;
     exchange.ending.note(ending.cause, ending.phase);
     exchange.tally.bytes_in += up.get();
     exchange.tally.bytes_out += down.get();

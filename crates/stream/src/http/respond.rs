@@ -7,6 +7,7 @@ use ballast_expr::Scope;
 use ballast_message::{BodyLength, Method, NoRoom, Version};
 use ballast_model::ConnectionMode;
 use ballast_mux::{Answer, Outbound, ReadError, RelayError, Responses, Wait, WriteError, relay};
+use ballast_upstream::probe::Observed;
 use ballast_worker::Stream;
 
 use super::answer::connection_field;
@@ -75,7 +76,7 @@ pub(crate) async fn respond(
     if let Err(stop) = rules::response(session, exchange) {
         return Outcome::Stopped(stop);
     }
-    let length = match shape(session, exchange, &answer) {
+    let length = match shape(session, exchange, &answer, chances.plan.is_direct()) {
         Ok(length) => length,
         Err(NoRoom) => {
             exchange.count(session.local.worker, |counters| {
@@ -205,8 +206,20 @@ fn failed(
     if chances.plan.wants_again_after(error, silent) {
         return Outcome::Again(Again::Response);
     }
+    if closed && silent && !exchange.first {
+        // The client is to try again on another connection, as it may when a connection it
+        // reuses is closed (RFC 9112, section 9.3.1): it gets no answer, and no line is written.
+        exchange.logged = true;
+        return Outcome::Stopped(Stop::silent(Cause::Server, Phase::Headers));
+    }
     exchange.count(session.local.worker, |counters| {
         counters.failed_responses.increment()
+    });
+    exchange.observed = Some(match error {
+        ReadError::TimedOut => Observed::ReadTimeout,
+        ReadError::Closed => Observed::BrokenPipe,
+        ReadError::Broken(_) => Observed::ReadError,
+        ReadError::Malformed(_) => Observed::InvalidResponse,
     });
     let stop = match error {
         ReadError::TimedOut => Stop::page(504, Cause::ServerTimeout, Phase::Headers),
@@ -222,6 +235,7 @@ fn note(session: &Session, exchange: &mut Exchange) {
     exchange.has_response = true;
     exchange.variables.forget(Scope::Req);
     let status = exchange.response.status();
+    exchange.observed = Some(Observed::from_status(status));
     exchange.tally.status = i32::from(status);
     session.counters().count_status(status);
     exchange.count(session.local.worker, |counters| {
@@ -235,8 +249,9 @@ fn shape(
     session: &Session,
     exchange: &mut Exchange,
     answer: &Answer,
+    direct: bool,
 ) -> Result<BodyLength, NoRoom> {
-    cookie(exchange)?;
+    cookie(exchange, direct)?;
     if answer.body == BodyLength::Tunnel {
         return Ok(BodyLength::Tunnel);
     }
@@ -258,7 +273,7 @@ fn shape(
 }
 
 /// The persistence cookie.
-fn cookie(exchange: &mut Exchange) -> Result<(), NoRoom> {
+fn cookie(exchange: &mut Exchange, direct: bool) -> Result<(), NoRoom> {
     let Some(backend) = exchange.backend.clone() else {
         return Ok(());
     };
@@ -269,9 +284,8 @@ fn cookie(exchange: &mut Exchange) -> Result<(), NoRoom> {
     let value = server.as_ref().and_then(|server| server.cookie.as_deref());
     let answer = persistence::Answer {
         server: value.map(str::as_bytes),
-        client: exchange.client_cookie,
-        same_server: exchange.client_cookie == ClientCookie::Valid,
-        refresh: exchange.cookie_needs_refresh,
+        same_server: direct,
+        refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
         first_given: exchange.cookie_first_given,
         post: exchange.method == Method::Post,
         now: crate::local::time_of(SystemTime::now()).secs.unsigned_abs(),

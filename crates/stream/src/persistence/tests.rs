@@ -46,7 +46,6 @@ const SERVERS_OWN: [(&str, &str); 3] = [
 fn valid(same_server: bool) -> Answer<'static> {
     Answer {
         server: Some(b"c1"),
-        client: ClientCookie::Valid,
         same_server,
         refresh: false,
         first_given: None,
@@ -56,10 +55,7 @@ fn valid(same_server: bool) -> Answer<'static> {
 }
 
 fn fresh() -> Answer<'static> {
-    Answer {
-        client: ClientCookie::None,
-        ..valid(false)
-    }
+    valid(false)
 }
 
 #[test]
