@@ -255,6 +255,40 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Takes a number that fits 32 bits the way HAProxy's older words do: what follows its digits
+    /// is not read, which is warned about.
+    ///
+    /// # Errors
+    /// When there is no digit.
+    pub(crate) fn loose(
+        &mut self,
+        what: &str,
+        range: RangeInclusive<i64>,
+        context: &mut crate::context::Context<'_>,
+    ) -> Result<i64, Diagnostic> {
+        let word = self.word(what)?;
+        let text = word.text();
+        let end = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        if end == 0 || end == text.len() {
+            self.at -= 1;
+            return self.number(what, range);
+        }
+        let number = text[..end].parse::<i64>().ok();
+        let Some(number) = number.filter(|number| range.contains(number)) else {
+            return Err(self.wrong(format!(
+                "'{}' expects a number between {} and {} (got '{text}')",
+                self.keyword,
+                range.start(),
+                range.end()
+            )));
+        };
+        let message = format!("'{}' : '{text}' is read as {number}", self.keyword);
+        context.warn("bad-value", message, word.span());
+        Ok(number)
+    }
+
     /// Takes a number that fits 32 bits.
     ///
     /// # Errors

@@ -73,3 +73,64 @@ pub(crate) fn ciphers<C>(
     crate::tls_words::ciphers(target, args, context)?;
     args.end()
 }
+
+/// TLS words of every bind or server.
+///
+/// # Errors
+/// When a word is none of them.
+pub(crate) fn tls_options<C>(
+    _: &mut C,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    const WORDS: &[&str] = &[
+        "allow-0rtt",
+        "force-sslv3",
+        "force-tlsv10",
+        "force-tlsv11",
+        "force-tlsv12",
+        "force-tlsv13",
+        "no-alpn",
+        "no-renegotiate",
+        "no-sslv3",
+        "no-strict-sni",
+        "no-tls-tickets",
+        "no-tlsv10",
+        "no-tlsv11",
+        "no-tlsv12",
+        "no-tlsv13",
+        "prefer-client-ciphers",
+        "renegotiate",
+        "strict-sni",
+        "tls-tickets",
+        "tlsv10",
+        "tlsv11",
+        "tlsv12",
+    ];
+    while let Some(text) = args.next() {
+        match text {
+            "ssl-min-ver" | "ssl-max-ver" => {
+                args.choice(&[
+                    ("SSLv3", ()),
+                    ("TLSv1.0", ()),
+                    ("TLSv1.1", ()),
+                    ("TLSv1.2", ()),
+                    ("TLSv1.3", ()),
+                ])?;
+            }
+            "curves" | "ciphers" | "verify" => {
+                args.text("an argument")?;
+            }
+            _ if WORDS.contains(&text) => {}
+            _ => {
+                let message = format!(
+                    "unknown option '{text}' on global statement '{}'.",
+                    args.keyword()
+                );
+                let words = WORDS.iter().copied();
+                return Err(crate::context::suggestion(args.wrong(message), text, words));
+            }
+        }
+    }
+    Ok(())
+}

@@ -124,14 +124,14 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("nice -10", "nice 5000")
     .noted("tasks of one worker take turns fairly"),
-    R::new("process", B, "<process>[/<threads>]", "threads that serve the bind, in the old notation", |draft, args, _| {
+    R::new("process", B, "<process>[/<threads>]", "threads that serve the bind, in the old notation", |draft, args, context| {
         let text = args.text("a process and thread set")?;
         if let Some((_, threads)) = text.split_once('/') {
             draft.bind.threads = thread_set(args, threads)?;
         }
         Ok(())
     })
-    .examples("process 1/1-2", "process"),
+    .examples("thread 1", "process"),
     R::new("proto", B, "<name>", "forces the protocol spoken", |_, args, context| {
         let name = args.choice(&[("h1", "h1"), ("h2", "h2"), ("none", "none"), ("quic", "quic"), ("fcgi", "fcgi"), ("spop", "spop")])?;
         match name {

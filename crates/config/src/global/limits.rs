@@ -123,7 +123,8 @@ pub(super) const ROWS: &[R] = &[
         .examples("stats bind-process 1", "stats bind-process")
         .noted("there is one process"),
     R::new("stats maxconn", G, "<connections>", "concurrent callers of the command sockets", |global, args, _| {
-        global.stats_connection_count_max = Some(args.count("a number")?);
+        let number = args.number("a positive value", 1..=i64::from(i32::MAX))?;
+            global.stats_connection_count_max = u32::try_from(number).ok();
         args.end()
     })
     .examples("stats maxconn 20", "stats maxconn x"),

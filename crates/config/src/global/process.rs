@@ -114,6 +114,9 @@ pub(super) const ROWS: &[R] = &[
         "<text>",
         "text shown by statistics",
         |global, args, _| {
+            if args.is_empty() {
+                return Err(args.missing("a string argument"));
+            }
             let words: Vec<_> = args
                 .rest()
                 .iter()
@@ -123,7 +126,7 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     )
-    .examples("description edge of the blue zone", ""),
+    .examples("description edge of the blue zone", "description"),
     R::new(
         "expose-deprecated-directives",
         G,
@@ -247,7 +250,6 @@ pub(super) const ROWS: &[R] = &[
             args.end()
         },
     )
-    .with_no()
     .examples("master-worker", "master-worker now"),
     R::new(
         "max-threads-per-group",
@@ -488,6 +490,12 @@ fn cpu_map(
     }
     processors.sort_unstable();
     processors.dedup();
+    if auto && !threads.is_empty() && threads.len() != processors.len() {
+        return Err(args.wrong(
+            "cpu-map : PROC/THREAD range and CPU sets must have the same size to be automatically \
+             bound",
+        ));
+    }
     global.cpu_maps.push(CpuMap {
         threads,
         auto,

@@ -215,6 +215,17 @@ fn sections(drafts: &Drafts, context: &mut Context<'_>) {
             continue;
         }
         let message = format!("'{keyword}' : unable to find {} '{name}'", kind.word());
+        if kind == SectionKind::Ring {
+            // HAProxy lets it pass; nothing would be logged.
+            super::say(
+                context,
+                Severity::Warning,
+                "unknown-section",
+                message,
+                Some(span),
+            );
+            continue;
+        }
         let names = declared.iter().filter(|one| one.0 == kind);
         let names = names.map(|one| one.1.as_str());
         unknown(

@@ -147,7 +147,12 @@ fn connects_to_port(check: &Check) -> bool {
 /// A checked server must have a port to be checked on.
 fn ports(one: &ServerDraft, title: &str, check_port: bool, context: &mut Context<'_>) {
     let checks = &one.server.checks;
-    let is_inet = matches!(one.server.address, Address::Inet(_) | Address::Name { .. });
+    let is_inet = match &one.server.address {
+        // No address of its own: the client's destination, port included.
+        Address::Inet(address) => !address.ip().is_unspecified(),
+        Address::Name { .. } => true,
+        _ => false,
+    };
     if !checks.enabled || !is_inet || one.has_port || checks.port.is_some() || check_port {
         return;
     }

@@ -77,12 +77,12 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<port>",
         "port of the agent",
-        |one, args, _| {
-            one.server.checks.agent_port = Some(port(args)?);
+        |one, args, context| {
+            one.server.checks.agent_port = Some(port(args, context)?).filter(|port| *port > 0);
             Ok(())
         },
     )
-    .examples("agent-port 8080", "agent-port 0"),
+    .examples("agent-port 8080", "agent-port x"),
     R::new(
         "agent-send",
         S,
@@ -172,8 +172,8 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<count>",
         "observed errors before on-error acts",
-        |one, args, _| {
-            one.server.checks.error_limit = at_least_one(args)?;
+        |one, args, context| {
+            one.server.checks.error_limit = at_least_one(args, context)?;
             Ok(())
         },
     )
@@ -183,8 +183,8 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<count>",
         "failed probes in a row until the server is down",
-        |one, args, _| {
-            one.server.checks.fall = at_least_one(args)?;
+        |one, args, context| {
+            one.server.checks.fall = at_least_one(args, context)?;
             Ok(())
         },
     )
@@ -279,8 +279,8 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<port>",
         "port that is probed instead of the server's",
-        |one, args, _| {
-            one.server.checks.port = Some(port(args)?);
+        |one, args, context| {
+            one.server.checks.port = Some(port(args, context)?).filter(|port| *port > 0);
             Ok(())
         },
     )
@@ -290,8 +290,8 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<count>",
         "successful probes in a row until the server is up",
-        |one, args, _| {
-            one.server.checks.rise = at_least_one(args)?;
+        |one, args, context| {
+            one.server.checks.rise = at_least_one(args, context)?;
             Ok(())
         },
     )
@@ -322,7 +322,12 @@ pub(super) const ROWS: &[R] = &[
         tls::none,
     )
     .later("TLS"),
-    R::new("check-ssl", S, "", "probes speak TLS", tls::none).later("TLS"),
+    R::new("check-ssl", S, "", "probes speak TLS", |one, _, _| {
+        one.ssl = true;
+        Ok(())
+    })
+    .examples("check-ssl verify none", "")
+    .later("TLS"),
     R::new(
         "no-check-sni-auto",
         S,
@@ -333,13 +338,13 @@ pub(super) const ROWS: &[R] = &[
     R::new("no-check-ssl", S, "", "undoes check-ssl", tls::none),
 ];
 
-fn at_least_one(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
-    let number = args.number("a number", 1..=i64::from(i32::MAX))?;
+fn at_least_one(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u32, Diagnostic> {
+    let number = args.loose("a number", 1..=i64::from(i32::MAX), context)?;
     Ok(u32::try_from(number).expect("the range was checked"))
 }
 
-fn port(args: &mut Args<'_>) -> Result<u16, Diagnostic> {
-    let number = args.number("a port", 1..=65535)?;
+fn port(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u16, Diagnostic> {
+    let number = args.loose("a port", 0..=65535, context)?;
     Ok(u16::try_from(number).expect("the range was checked"))
 }
 

@@ -180,6 +180,12 @@ fn address(
         Transport::Datagram => context.unserved("udp@", "log backends", word.span()),
         Transport::Stream | Transport::Usual => {}
     }
+    if let Address::Fd(_) = parsed.address {
+        let text = word.text();
+        return Err(args.wrong(format!(
+            "'server' : a file descriptor is not acceptable here in '{text}'"
+        )));
+    }
     one.has_port = matches!(parsed.port, Port::Fixed(1.., _));
     one.server.port = match parsed.port {
         Port::Offset(offset) => PortSpec::Offset(offset),

@@ -167,8 +167,8 @@ pub(super) const ROWS: &[R] = &[
         "none | required",
         "whether the server's certificate is verified",
         |one, args, _| {
-            one.verifies = true;
-            args.choice(&[("none", ()), ("required", ())])
+            one.verifies |= args.choice(&[("none", true), ("required", false)])?;
+            Ok(())
         },
     )
     .examples("verify none", "verify always")

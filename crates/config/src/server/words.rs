@@ -93,18 +93,18 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("max-reuse 100", "max-reuse x"),
-    R::new("maxconn", S, "<maxconn>", "concurrent connections the server takes", |one, args, _| {
-        one.server.connection_count_max = args.count("a number")?;
+    R::new("maxconn", S, "<maxconn>", "concurrent connections the server takes", |one, args, context| {
+            one.server.connection_count_max = count(args, context)?;
         Ok(())
     })
     .examples("maxconn 100", "maxconn x"),
-    R::new("maxqueue", S, "<maxqueue>", "requests that may wait for the server", |one, args, _| {
-        one.server.queue_count_max = args.count("a number")?;
+    R::new("maxqueue", S, "<maxqueue>", "requests that may wait for the server", |one, args, context| {
+            one.server.queue_count_max = count(args, context)?;
         Ok(())
     })
     .examples("maxqueue 10", "maxqueue x"),
-    R::new("minconn", S, "<minconn>", "lower end of a limit that follows the backend's load", |one, args, _| {
-        one.server.connection_count_min = args.count("a number")?;
+    R::new("minconn", S, "<minconn>", "lower end of a limit that follows the backend's load", |one, args, context| {
+            one.server.connection_count_min = count(args, context)?;
         Ok(())
     })
     .examples("minconn 10", "minconn x"),
@@ -133,8 +133,8 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("pool-conn-name req.hdr(host)", "pool-conn-name nosuch")
     .later("TLS"),
-    R::new("pool-low-conn", S, "<max>", "kept connections below which threads take from each other", |one, args, _| {
-        one.server.idle_count_low = args.count("a number")?;
+    R::new("pool-low-conn", S, "<max>", "kept connections below which threads take from each other", |one, args, context| {
+            one.server.idle_count_low = count(args, context)?;
         Ok(())
     })
     .examples("pool-low-conn 4", "pool-low-conn x"),
@@ -175,9 +175,9 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("track other", "track"),
-    R::new("weight", S, "<weight>", "share of the traffic, 0 to 256", |one, args, _| {
+    R::new("weight", S, "<weight>", "share of the traffic, 0 to 256", |one, args, context| {
         let text = args.peek().unwrap_or_default();
-        let number = args.number("a weight", 0..=256).map_err(|mut error| {
+        let number = args.loose("a weight", 0..=256, context).map_err(|mut error| {
             if error.code == "bad-value" {
                 error.message = format!("weight is not within 0 and 256 ({text}).");
             }
@@ -203,6 +203,12 @@ fn healthcheck(
         .names
         .names(kind, word.text(), "healthcheck", word.span());
     Ok(())
+}
+
+/// A number that is not negative.
+fn count(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u32, Diagnostic> {
+    let number = args.loose("a number", 0..=i64::from(u32::MAX), context)?;
+    Ok(u32::try_from(number).expect("the range was checked"))
 }
 
 /// A time that is not zero.
