@@ -8,7 +8,7 @@ use std::fmt;
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Command {
+pub(crate) enum Command {
     /// Serve, or check and leave (`-c`).
     Run(Box<Options>),
     /// `-cc <condition>`: evaluate a condition and leave.
@@ -27,86 +27,86 @@ pub enum Command {
 
 /// HAProxy's options.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Options {
+pub(crate) struct Options {
     /// `-f` and what follows `--`: files and directories, in order.
-    pub files: Vec<String>,
+    pub(crate) files: Vec<String>,
     /// `-c`: check the files and leave.
-    pub check_only: bool,
+    pub(crate) check_only: bool,
     /// `-D`: go to the background.
-    pub daemon: bool,
+    pub(crate) daemon: bool,
     /// `-W` and `-Ws`: a master process starts and watches the worker.
-    pub master_worker: bool,
+    pub(crate) master_worker: bool,
     /// `-Ws`: the service manager is told when the program is ready.
-    pub notify: bool,
+    pub(crate) notify: bool,
     /// `-S`: master command sockets, with their bind options after commas.
-    pub master_sockets: Vec<String>,
+    pub(crate) master_sockets: Vec<String>,
     /// `-q`: no messages.
-    pub quiet: bool,
+    pub(crate) quiet: bool,
     /// `-V`: messages in spite of `quiet`.
-    pub verbose: bool,
+    pub(crate) verbose: bool,
     /// `-d`: stay in the foreground and talk.
-    pub debug: bool,
+    pub(crate) debug: bool,
     /// `-db`: stay in the foreground.
-    pub foreground: bool,
+    pub(crate) foreground: bool,
     /// `-n`: `maxconn` of the process.
-    pub connection_count_max: Option<u32>,
+    pub(crate) connection_count_max: Option<u32>,
     /// `-N`: `maxconn` of proxies that set none.
-    pub proxy_connection_count_max: Option<u32>,
+    pub(crate) proxy_connection_count_max: Option<u32>,
     /// `-p`: file for the process number.
-    pub pidfile: Option<String>,
+    pub(crate) pidfile: Option<String>,
     /// `-m`: memory limit in MB.
-    pub memory_megabytes_max: Option<u32>,
+    pub(crate) memory_megabytes_max: Option<u32>,
     /// `-C`: directory to change to before files are read.
-    pub directory: Option<String>,
+    pub(crate) directory: Option<String>,
     /// `-L`: local peer name.
-    pub local_peer: Option<String>,
+    pub(crate) local_peer: Option<String>,
     /// `-x`: socket to fetch listening sockets from.
-    pub listeners_from: Option<String>,
+    pub(crate) listeners_from: Option<String>,
     /// `-sf`: processes to be asked to finish.
-    pub finish: Vec<i32>,
+    pub(crate) finish: Vec<i32>,
     /// `-st`: processes to be terminated.
-    pub terminate: Vec<i32>,
+    pub(crate) terminate: Vec<i32>,
     /// `-dW`: any warning is an error.
-    pub zero_warning: bool,
+    pub(crate) zero_warning: bool,
     /// `-dD`: suspicious statements are told.
-    pub diagnostics: bool,
+    pub(crate) diagnostics: bool,
     /// `-dr`: names that do not resolve leave their servers down.
-    pub ignore_resolution_failures: bool,
+    pub(crate) ignore_resolution_failures: bool,
     /// `-dC`: print the configuration as it was understood.
-    pub dump_configuration: bool,
+    pub(crate) dump_configuration: bool,
     /// `-dR`: no `SO_REUSEPORT`.
-    pub no_reuseport: bool,
+    pub(crate) no_reuseport: bool,
     /// `-dS`: no splice.
-    pub no_splice: bool,
+    pub(crate) no_splice: bool,
     /// `-dV`: server certificates are not verified.
-    pub no_server_verify: bool,
+    pub(crate) no_server_verify: bool,
     /// `--format json`: messages as JSON lines.
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// What `check` takes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct CheckOptions {
+pub(crate) struct CheckOptions {
     /// `--stub`: what is missing on this machine is replaced by stand-ins.
-    pub stub: bool,
+    pub(crate) stub: bool,
     /// `--format json`.
-    pub json: bool,
+    pub(crate) json: bool,
     /// Files and directories.
-    pub files: Vec<String>,
+    pub(crate) files: Vec<String>,
 }
 
 /// What `upgrade` takes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct UpgradeOptions {
+pub(crate) struct UpgradeOptions {
     /// `--write`: the file is replaced; without it only the difference is shown.
-    pub write: bool,
+    pub(crate) write: bool,
     /// Files.
-    pub files: Vec<String>,
+    pub(crate) files: Vec<String>,
 }
 
 /// A command line that cannot be understood; the text says what to write instead.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct UsageError(pub String);
+pub(crate) struct UsageError(pub(crate) String);
 
 impl fmt::Display for UsageError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +120,7 @@ impl std::error::Error for UsageError {}
 ///
 /// # Errors
 /// [`UsageError`] when a word is unknown or lacks its value.
-pub fn parse(words: &[String]) -> Result<Command, UsageError> {
+pub(crate) fn parse(words: &[String]) -> Result<Command, UsageError> {
     match words.first().map(String::as_str) {
         None => Ok(Command::Usage),
         Some("check") => check(&words[1..]),
@@ -146,7 +146,9 @@ fn check(words: &[String]) -> Result<Command, UsageError> {
         }
     }
     if options.files.is_empty() {
-        return Err(UsageError("'check' needs a file: ballast check [--stub] FILE".into()));
+        return Err(UsageError(
+            "'check' needs a file: ballast check [--stub] FILE".into(),
+        ));
     }
     Ok(Command::Check(options))
 }
@@ -162,7 +164,9 @@ fn upgrade(words: &[String]) -> Result<Command, UsageError> {
         }
     }
     if options.files.is_empty() {
-        return Err(UsageError("'upgrade' needs a file: ballast upgrade [--write] FILE".into()));
+        return Err(UsageError(
+            "'upgrade' needs a file: ballast upgrade [--write] FILE".into(),
+        ));
     }
     Ok(Command::Upgrade(options))
 }
@@ -199,7 +203,10 @@ fn options(words: &[String]) -> Result<Command, UsageError> {
             )));
         };
         let mut value = || {
-            words.next().cloned().ok_or_else(|| UsageError(format!("'-{flag}' needs a value")))
+            words
+                .next()
+                .cloned()
+                .ok_or_else(|| UsageError(format!("'-{flag}' needs a value")))
         };
         match flag {
             "-" => {
@@ -219,8 +226,11 @@ fn options(words: &[String]) -> Result<Command, UsageError> {
             "S" => options.master_sockets.push(value()?),
             "-format" => options.json = format(words.next())?,
             "sf" | "st" => {
-                let list =
-                    if flag == "sf" { &mut options.finish } else { &mut options.terminate };
+                let list = if flag == "sf" {
+                    &mut options.finish
+                } else {
+                    &mut options.terminate
+                };
                 while let Some(pid) = words.peek().and_then(|word| word.parse().ok()) {
                     list.push(pid);
                     words.next();
@@ -254,13 +264,19 @@ fn debug_flag(options: &mut Options, flag: &str) -> bool {
         "dS" => options.no_splice = true,
         "dV" => options.no_server_verify = true,
         "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" | "dc" => {}
-        _ => return ["dM", "dK", "dt", "dT"].iter().any(|word| flag.starts_with(word)),
+        _ => {
+            return ["dM", "dK", "dt", "dT"]
+                .iter()
+                .any(|word| flag.starts_with(word));
+        }
     }
     true
 }
 
 fn number(flag: &str, value: &str) -> Result<u32, UsageError> {
-    value.parse().map_err(|_| UsageError(format!("'-{flag}' needs a number, not '{value}'")))
+    value
+        .parse()
+        .map_err(|_| UsageError(format!("'-{flag}' needs a number, not '{value}'")))
 }
 
 #[cfg(test)]
@@ -293,14 +309,27 @@ mod tests {
     #[test]
     fn pids_end_at_the_first_word_that_is_none() {
         let options = run("-sf 12 13 -f a -- b c");
-        assert_eq!((options.finish, options.files), (vec![12, 13], words("a b c")));
+        assert_eq!(
+            (options.finish, options.files),
+            (vec![12, 13], words("a b c"))
+        );
     }
 
     #[test]
     fn our_own_commands_come_first() {
-        let check = CheckOptions { stub: true, json: false, files: words("a.cfg") };
-        assert_eq!(parse(&words("check --stub a.cfg")), Ok(Command::Check(check)));
-        assert_eq!(parse(&words("keywords --json")), Ok(Command::Keywords(true)));
+        let check = CheckOptions {
+            stub: true,
+            json: false,
+            files: words("a.cfg"),
+        };
+        assert_eq!(
+            parse(&words("check --stub a.cfg")),
+            Ok(Command::Check(check))
+        );
+        assert_eq!(
+            parse(&words("keywords --json")),
+            Ok(Command::Keywords(true))
+        );
         assert_eq!(parse(&[]), Ok(Command::Usage));
         assert!(parse(&words("check")).is_err());
         assert!(parse(&words("chekc x")).is_err());
@@ -308,7 +337,10 @@ mod tests {
 
     #[test]
     fn a_missing_value_is_named() {
-        assert_eq!(parse(&words("-c -f")), Err(UsageError("'-f' needs a value".into())));
+        assert_eq!(
+            parse(&words("-c -f")),
+            Err(UsageError("'-f' needs a value".into()))
+        );
         assert!(parse(&words("-n many")).unwrap_err().0.contains("'many'"));
         assert!(parse(&words("-zz")).is_err());
     }

@@ -1,3 +1,81 @@
 //! The ballast program: command line, processes and composition.
+//!
+//! It decides nothing. Rooms below say what a configuration means, what runs and how; here they
+//! are put together in the order that a start needs, and taken apart in the order of a stop:
+//!
+//! ```text
+//!   args ─► read ─► check ─► limits ─► listeners ─► (daemon, master) ─► identity ─► serve ─► stop
+//! ```
 
-fn main() {}
+mod args;
+mod check;
+mod desk;
+mod identity;
+mod limits;
+mod logs;
+mod machine;
+mod master;
+mod process;
+mod read;
+mod run;
+mod say;
+mod serve;
+mod stop;
+mod tools;
+mod version;
+
+use std::process::ExitCode;
+
+use args::Command;
+
+fn main() -> ExitCode {
+    // Before anything is opened: what is open now was inherited (`fd@`).
+    ballast_net::inherit::collect();
+    ballast_net::ignore_broken_pipe();
+    let mut words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let name = if words.is_empty() {
+        String::new()
+    } else {
+        words.remove(0)
+    };
+    let identity = version::Name::called(&name);
+    let code = match args::parse(&words) {
+        Ok(command) => dispatch(command, identity),
+        Err(error) => {
+            eprintln!(
+                "{}\n{error}\n\n{}",
+                version::line(identity),
+                version::usage(identity)
+            );
+            1
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn dispatch(command: Command, name: version::Name) -> u8 {
+    match command {
+        Command::Run(options) => run::run(&options),
+        Command::Condition(condition) => tools::condition(&condition),
+        Command::Version(long) => {
+            println!(
+                "{}",
+                if long {
+                    version::long(name)
+                } else {
+                    version::short(name)
+                }
+            );
+            0
+        }
+        Command::Usage => {
+            println!("{}\n\n{}", version::line(name), version::usage(name));
+            1
+        }
+        Command::Check(options) => check::files(&options),
+        Command::Keywords(json) => tools::keywords(json),
+        Command::Upgrade(options) => tools::upgrade(&options),
+    }
+}

@@ -1,0 +1,177 @@
+//! Judging a configuration: what is said of it, and with which exit code.
+
+use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
+use ballast_model::Config;
+use ballast_syntax::Severity;
+
+use crate::args::{CheckOptions, Options};
+use crate::machine::Machine;
+use crate::{read, say, tools};
+
+/// The exit code of a configuration that is right and has nothing to listen on.
+const NO_LISTENER: u8 = 2;
+
+/// `check`: says everything there is to say of files.
+pub(crate) fn files(options: &CheckOptions) -> u8 {
+    let files = match read::files(&options.files) {
+        Ok(files) => files,
+        Err(error) => {
+            say::alert(&error);
+            return 1;
+        }
+    };
+    let machine = Machine::new(&options.files, None, false);
+    let loaded = if options.stub {
+        load(files, &Stub(machine))
+    } else {
+        load(files, &machine)
+    };
+    tell(&loaded, options.json, Severity::Notice);
+    if loaded.has_alerts() {
+        return 1;
+    }
+    if !options.json {
+        for stub in &loaded.stubs {
+            say::notice(&format!("config : {stub}"));
+        }
+        tell_unserved(&loaded, say::Grade::Notice);
+        println!("{}", verdict(&loaded));
+    }
+    0
+}
+
+/// Reads the configuration of a start. `Err` is the exit code of a start that ends here, with
+/// everything said.
+pub(crate) fn for_start(options: &Options) -> Result<Loaded, u8> {
+    let fail = |text: &str| {
+        say::alert(text);
+        1
+    };
+    let files = read::files(&options.files).map_err(|error| fail(&error))?;
+    if files.is_empty() {
+        return Err(fail("config : no configuration file was found"));
+    }
+    let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    let machine = Machine::new(&names, options.local_peer.as_deref(), options.master_worker);
+    let mut loaded = load(files, &machine);
+    if options.ignore_resolution_failures {
+        forgive_unresolved(&mut loaded);
+    }
+    if options.dump_configuration {
+        dump(&loaded);
+    }
+    let least = if options.diagnostics {
+        Severity::Diag
+    } else {
+        Severity::Notice
+    };
+    tell(&loaded, options.json, least);
+    if loaded.has_alerts() {
+        return Err(1);
+    }
+    let zero_warning = options.zero_warning || loaded.config.global.zero_warning;
+    if zero_warning && loaded.has_warnings() {
+        return Err(fail(
+            "config : Some warnings were found and 'zero-warning' is set. Aborting.",
+        ));
+    }
+    Ok(loaded)
+}
+
+/// `-c`: what is printed about a configuration without alerts, and the exit code.
+pub(crate) fn conclude(loaded: &Loaded, quiet: bool) -> u8 {
+    let listens = has_listener(&loaded.config);
+    if !quiet {
+        tell_unserved(loaded, say::Grade::Notice);
+        if listens {
+            println!("{}", verdict(loaded));
+        } else {
+            println!(
+                "Configuration file has no error but will not start (no listener) => exit(2)."
+            );
+        }
+    }
+    if listens { 0 } else { NO_LISTENER }
+}
+
+/// Whether anything that may be reached is configured.
+pub(crate) fn has_listener(config: &Config) -> bool {
+    let mut enabled = config
+        .frontends
+        .iter()
+        .filter(|frontend| !frontend.common.disabled);
+    enabled.any(|frontend| !frontend.binds.is_empty())
+}
+
+/// Says which words are checked and not carried out yet; true when there are some.
+pub(crate) fn tell_unserved(loaded: &Loaded, grade: say::Grade) -> bool {
+    for word in &loaded.unserved {
+        let place = word.span.map_or_else(String::new, |span| {
+            let at = loaded.sources.locate(span);
+            format!("parsing [{}:{}] : ", at.file, at.line)
+        });
+        say::say(
+            grade,
+            &format!(
+                "config : {place}'{}' is understood but not carried out yet ({}): a start with it \
+                 is refused.",
+                word.word, word.area
+            ),
+        );
+    }
+    !loaded.unserved.is_empty()
+}
+
+fn load(files: Vec<(String, Vec<u8>)>, surroundings: &dyn Surroundings) -> Loaded {
+    ballast_config::load(files, surroundings, ballast_config::Options::default())
+}
+
+fn tell(loaded: &Loaded, json: bool, least: Severity) {
+    if json {
+        tools::print_all(&ballast_config::json_lines(loaded));
+        return;
+    }
+    let pid = std::process::id();
+    let options = TextOptions {
+        pid,
+        excerpts: true,
+        least,
+    };
+    let warns = |found: &&ballast_syntax::Diagnostic| found.severity == Severity::Warning;
+    let warnings = loaded.diagnostics.iter().filter(warns).count();
+    let mut text = ballast_config::text(loaded, options);
+    text.push_str(&ballast_config::closing_lines(loaded, pid));
+    say::lines(&text, warnings, loaded.has_alerts());
+}
+
+fn verdict(loaded: &Loaded) -> &'static str {
+    if loaded.has_warnings() {
+        "Warnings were found.\nConfiguration file is valid"
+    } else {
+        "Configuration file is valid"
+    }
+}
+
+/// `-dr`: a server whose name does not resolve starts without address.
+fn forgive_unresolved(loaded: &mut Loaded) {
+    for found in &mut loaded.diagnostics {
+        if found.code == "unresolved-name" && found.severity == Severity::Alert {
+            found.severity = Severity::Warning;
+            let text = found.message.trim_end_matches('.');
+            found.message = format!("{text}, disabling server.");
+            found.help = None;
+        }
+    }
+}
+
+/// `-dC`: the text as it was read, file by file.
+fn dump(loaded: &Loaded) {
+    for file in loaded.sources.files() {
+        let text = String::from_utf8_lossy(loaded.sources.bytes(file));
+        println!(
+            "# {}\n{}",
+            loaded.sources.name(file),
+            text.trim_end_matches('\n')
+        );
+    }
+}

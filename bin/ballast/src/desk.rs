@@ -1,0 +1,174 @@
+//! The process as its command sockets see it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use ballast_cli::Door;
+use ballast_engine::{Frontend, Generation, Registry};
+use ballast_listen::{Listeners, open_bind};
+use ballast_model::{Address, Bind, StatsSocket};
+use ballast_stats::{Facts, ListenerNumbers, Surroundings};
+use ballast_worker::Workers;
+
+use crate::say;
+
+/// Between two looks at how busy the workers are.
+const LOAD_PERIOD: Duration = Duration::from_millis(500);
+
+/// What runs, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct House {
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) registry: Registry,
+    pub(crate) facts: Facts,
+    pub(crate) startup_log: String,
+    listeners: Mutex<Option<Listeners>>,
+    workers: OnceLock<Workers>,
+    load: Mutex<LoadSample>,
+}
+
+#[derive(Debug)]
+struct LoadSample {
+    at: Instant,
+    busy: Duration,
+    idle_percent: u32,
+}
+
+impl House {
+    pub(crate) fn new(
+        generation: Arc<Generation>,
+        registry: Registry,
+        facts: Facts,
+        startup_log: String,
+        listeners: Listeners,
+    ) -> Self {
+        Self {
+            generation,
+            registry,
+            facts,
+            startup_log,
+            listeners: Mutex::new(Some(listeners)),
+            workers: OnceLock::new(),
+            load: Mutex::new(LoadSample {
+                at: Instant::now(),
+                busy: Duration::ZERO,
+                idle_percent: 100,
+            }),
+        }
+    }
+
+    /// Makes the workers known, once.
+    pub(crate) fn staff(&self, workers: Workers) -> &Workers {
+        self.workers.get_or_init(|| workers)
+    }
+
+    /// The listening sockets, while there are any.
+    pub(crate) fn listeners(&self) -> MutexGuard<'_, Option<Listeners>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn busy(&self) -> Duration {
+        let workers = self.workers.get();
+        workers.map_or(Duration::ZERO, |workers| {
+            (0..workers.count())
+                .map(|worker| workers.load(worker).busy)
+                .sum()
+        })
+    }
+}
+
+impl Surroundings for House {
+    fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.generation)
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn listener(&self, frontend: &Frontend, bind: &Bind) -> ListenerNumbers {
+        let listeners = self.listeners();
+        let found = listeners
+            .iter()
+            .flat_map(Listeners::binds)
+            .find(|(place, listening)| {
+                *place == frontend.place
+                    && listening.bind.id == bind.id
+                    && listening.bind.address == bind.address
+            });
+        match found {
+            Some((_, listening)) => ListenerNumbers {
+                connections_now: listening.connections.now(),
+                connections_highest: listening.connections.highest(),
+                ..ListenerNumbers::default()
+            },
+            None => ListenerNumbers::default(),
+        }
+    }
+
+    fn idle_percent(&self) -> u32 {
+        let mut sample = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = sample.at.elapsed();
+        if passed >= LOAD_PERIOD {
+            let busy = self.busy();
+            let new = busy.saturating_sub(sample.busy).as_micros();
+            let all = passed.as_micros() * u128::from(self.facts.thread_count.max(1));
+            let percent = u32::try_from(new * 100 / all.max(1))
+                .unwrap_or(100)
+                .min(100);
+            *sample = LoadSample {
+                at: Instant::now(),
+                busy,
+                idle_percent: 100 - percent,
+            };
+        }
+        sample.idle_percent
+    }
+
+    fn listener_count(&self) -> Option<u32> {
+        let listening = self.listeners().as_ref().map_or(0, Listeners::socket_count);
+        let desks = self.generation.config.global.stats_sockets.len();
+        u32::try_from(listening + desks).ok()
+    }
+
+    fn startup_log(&self) -> String {
+        self.startup_log.clone()
+    }
+}
+
+/// Opens the `stats socket` lines. `Err` is the exit code, all said.
+pub(crate) fn open_doors(sockets: &[StatsSocket]) -> Result<Vec<Door>, u8> {
+    let mut doors = Vec::new();
+    let mut failed = false;
+    for socket in sockets {
+        match open_bind(&socket.bind) {
+            Ok(fd) => doors.push(Door {
+                socket: fd,
+                label: label(&socket.bind.address),
+                level: socket.level,
+                severity: socket.severity,
+                expose_listeners: socket.expose_listeners,
+            }),
+            Err(error) => {
+                say::alert(&error.to_string());
+                failed = true;
+            }
+        }
+    }
+    if failed { Err(1) } else { Ok(doors) }
+}
+
+/// An address as `show cli sockets` tells it.
+fn label(address: &Address) -> String {
+    match address {
+        Address::Inet(inet) if inet.is_ipv4() => format!("ipv4@{address}"),
+        Address::Inet(_) => format!("ipv6@{address}"),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,76 @@
+//! Giving up privileges: `chroot`, `user`, `group`, `set-dumpable`.
+
+use std::path::Path;
+
+use ballast_model::Global;
+use ballast_net::{become_user, change_root, group_by_name, set_dumpable, user_by_name};
+
+use crate::say;
+
+/// Who the process becomes. Looked up before `chroot`, which hides the files names stand in.
+#[derive(Debug, Default)]
+pub(crate) struct Identity {
+    chroot: Option<String>,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    user: Option<String>,
+    dumpable: bool,
+}
+
+impl Identity {
+    /// Looks up the names of the global section. `Err` is the exit code, all said.
+    pub(crate) fn of(global: &Global) -> Result<Self, u8> {
+        let mut identity = Self {
+            chroot: global.chroot.clone(),
+            dumpable: global.dumpable,
+            ..Self::default()
+        };
+        if let Some(name) = &global.user {
+            match user_by_name(name).ok().flatten() {
+                Some(user) => {
+                    identity.uid = Some(user.uid);
+                    identity.user = Some(user.name);
+                }
+                None => identity.uid = Some(number("user", name)?),
+            }
+        }
+        if let Some(name) = &global.group {
+            identity.gid = match group_by_name(name).ok().flatten() {
+                Some(group) => Some(group.gid),
+                None => Some(number("group", name)?),
+            };
+        }
+        Ok(identity)
+    }
+
+    /// Becomes it, for good. `Err` is the exit code, all said.
+    pub(crate) fn assume(&self) -> Result<(), u8> {
+        if let Some(path) = &self.chroot
+            && let Err(error) = change_root(Path::new(path))
+        {
+            return Err(refuse(&format!("Cannot chroot({path}): {error}.")));
+        }
+        // The groups of a user are read from files that may be gone behind the new root: then
+        // it has its own group and no other.
+        let user = self.user.as_deref().filter(|_| self.chroot.is_none());
+        if let Err(error) = become_user(self.uid, self.gid, user) {
+            return Err(refuse(&format!("Cannot change identity: {error}.")));
+        }
+        if self.dumpable
+            && let Err(error) = set_dumpable(true)
+        {
+            say::warn(&format!("[haproxy.main()] set-dumpable: {error}."));
+        }
+        Ok(())
+    }
+}
+
+fn number(kind: &str, name: &str) -> Result<u32, u8> {
+    name.parse()
+        .map_err(|_| refuse(&format!("cannot find {kind} id for '{name}'.")))
+}
+
+fn refuse(text: &str) -> u8 {
+    say::alert(&format!("[haproxy.main()] {text}"));
+    1
+}

@@ -1,0 +1,209 @@
+//! How many connections, descriptors and bytes: `maxconn`, `ulimit-n`, `-m`.
+//!
+//! One client connection takes two descriptors: its own and the server's. What else is open
+//! follows from the configuration. So, as HAProxy 2.6 computes it (compared with its `show info`):
+//!
+//! ```text
+//!   reserve = 10 + sockets that listen + 3 x threads + checked servers and agents
+//!                + (stats maxconn, where there is a stats socket)
+//!   maxsock = 2 x maxconn + reserve + 2 x pipes
+//! ```
+//!
+//! Without `maxconn` the largest one is taken for which `maxsock` stays within what the system
+//! gives (the hard limit of open files, `ulimit-n`, `fd-hard-limit`, a million), and, with `-m`,
+//! for which two buffers and 4 kB fit into memory for each connection; at least 100.
+
+use ballast_model::Global;
+use ballast_net::{Limit, Resource, limit, raise_open_files, set_limit};
+
+use crate::say;
+
+/// `maxconn` is not computed lower than this.
+const CONNECTIONS_LEAST: u32 = 100;
+
+/// Descriptors that are not asked for even where the system would give them: each costs memory
+/// in tables. `fd-hard-limit` and `maxconn` go beyond.
+const DESCRIPTORS_MAX: u64 = 1_048_576;
+
+/// Bytes a connection takes besides its two buffers.
+const CONNECTION_BYTES: u64 = 4096;
+
+/// `stats maxconn`, unless the configuration says otherwise.
+const DESK_CONNECTIONS: u32 = 10;
+
+/// What a process may take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Limits {
+    /// Client connections (`maxconn`).
+    pub(crate) connections: u32,
+    /// Sockets they and everything else need (`Maxsock`).
+    pub(crate) sockets: u64,
+    /// Descriptors asked of the system (`Ulimit-n`).
+    pub(crate) descriptors: u64,
+}
+
+/// What else needs descriptors.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Needs {
+    /// Sockets that listen, command sockets among them.
+    pub(crate) listeners: usize,
+    /// Workers.
+    pub(crate) threads: usize,
+    /// Servers that are checked, and agents that are asked.
+    pub(crate) checks: usize,
+    /// `-n`.
+    pub(crate) connections: Option<u32>,
+    /// `-m`, in megabytes.
+    pub(crate) memory_megabytes: Option<u32>,
+}
+
+impl Limits {
+    /// Computes them.
+    pub(crate) fn of(global: &Global, needs: &Needs, system_descriptors: u64) -> Self {
+        let desk = match global.stats_sockets.is_empty() {
+            true => 0,
+            false => global
+                .stats_connection_count_max
+                .unwrap_or(DESK_CONNECTIONS),
+        };
+        let reserve = 10
+            + needs.listeners as u64
+            + 3 * needs.threads as u64
+            + needs.checks as u64
+            + u64::from(desk)
+            + 2 * u64::from(global.pipe_count_max.unwrap_or(0));
+        let written = needs.connections.or(global.connection_count_max);
+        let connections = written.filter(|&count| count > 0).unwrap_or_else(|| {
+            let most = global
+                .descriptor_hard_limit
+                .map_or(DESCRIPTORS_MAX, u64::from);
+            let own = global.descriptor_count_max.map_or(u64::MAX, u64::from);
+            let within = system_descriptors.min(most).min(own);
+            let by_descriptors = within.saturating_sub(reserve) / 2;
+            let by_memory = needs.memory_megabytes.map_or(u64::MAX, |megabytes| {
+                let each = 2 * u64::from(global.tune.buffer_bytes) + CONNECTION_BYTES;
+                (u64::from(megabytes) << 20) / each
+            });
+            let count = by_descriptors.min(by_memory);
+            u32::try_from(count)
+                .unwrap_or(u32::MAX)
+                .max(CONNECTIONS_LEAST)
+        });
+        let sockets = 2 * u64::from(connections) + reserve;
+        let descriptors = global.descriptor_count_max.map_or(sockets, u64::from);
+        Self {
+            connections,
+            sockets,
+            descriptors,
+        }
+    }
+
+    /// Asks the system for them, and says what it does not give. `Err` is the exit code: with
+    /// `strict-limits` less than wanted ends the start.
+    pub(crate) fn apply(&self, strict: bool, memory_megabytes: Option<u32>) -> Result<(), u8> {
+        if raise_open_files(self.descriptors).is_err() {
+            let have = limit(Resource::OpenFiles).soft.unwrap_or(u64::MAX);
+            let text = format!(
+                "[haproxy.main()] Cannot raise FD limit to {}, limit is {have}.",
+                self.descriptors
+            );
+            if strict {
+                say::alert(&text);
+                return Err(1);
+            }
+            say::warn(&text);
+            say::alert(&format!(
+                "[haproxy.main()] FD limit ({have}) too low for maxconn={}/maxsock={}. Please raise \
+                 'ulimit-n' to {} or more to avoid any trouble.",
+                self.connections, self.sockets, self.sockets
+            ));
+        }
+        let Some(megabytes) = memory_megabytes.filter(|&megabytes| megabytes > 0) else {
+            return Ok(());
+        };
+        let bytes = Some(u64::from(megabytes) << 20);
+        // The data segment counts what is really asked for; address space would count room that
+        // the allocator only keeps for later.
+        let wanted = Limit {
+            soft: bytes,
+            hard: bytes,
+        };
+        if let Err(error) = set_limit(Resource::Data, wanted) {
+            let text =
+                format!("[haproxy.main()] Cannot fix MEM limit to {megabytes} megs: {error}.");
+            if strict {
+                say::alert(&text);
+                return Err(1);
+            }
+            say::warn(&text);
+        }
+        Ok(())
+    }
+}
+
+/// The most descriptors the system gives.
+pub(crate) fn system_descriptors() -> u64 {
+    limit(Resource::OpenFiles).hard.unwrap_or(DESCRIPTORS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ballast_model::{Address, Bind, StatsSocket};
+
+    fn global() -> Global {
+        Global {
+            stats_sockets: vec![StatsSocket {
+                bind: Bind::new(Address::Unix("/s".into())),
+                level: Default::default(),
+                severity: Default::default(),
+                expose_listeners: false,
+            }],
+            ..Global::default()
+        }
+    }
+
+    /// Figures of HAProxy 2.6.12: three frontends, one stats socket.
+    #[test]
+    fn connections_are_computed_as_haproxy_does() {
+        let of = |global: &Global, threads, checks, descriptors| {
+            let needs = Needs {
+                listeners: 4,
+                threads,
+                checks,
+                ..Needs::default()
+            };
+            let limits = Limits::of(global, &needs, descriptors);
+            (limits.connections, limits.sockets)
+        };
+        assert_eq!(of(&global(), 2, 0, 4096), (2033, 4096));
+        assert_eq!(of(&global(), 8, 0, 4096), (2024, 4096));
+        assert_eq!(of(&global(), 2, 0, 20_000), (9985, 20_000));
+        assert_eq!(of(&global(), 2, 3, 4096), (2031, 4095));
+        assert_eq!(of(&global(), 2, 0, 100), (100, 230));
+        let less = Global {
+            descriptor_hard_limit: Some(2000),
+            ..global()
+        };
+        assert_eq!(of(&less, 2, 0, 4096), (985, 2000));
+    }
+
+    #[test]
+    fn what_is_written_holds() {
+        let needs = Needs {
+            listeners: 4,
+            threads: 2,
+            connections: Some(100),
+            ..Needs::default()
+        };
+        assert_eq!(Limits::of(&global(), &needs, 4096).sockets, 230);
+        let needs = Needs {
+            memory_megabytes: Some(50),
+            ..Needs::default()
+        };
+        assert_eq!(
+            Limits::of(&Global::default(), &needs, 20_000).connections,
+            1422
+        );
+    }
+}

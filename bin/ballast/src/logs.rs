@@ -1,0 +1,85 @@
+//! Opening the log targets of a configuration.
+
+use std::sync::Arc;
+
+use ballast_log::{LogSet, Logs, SetSpec, TargetSpec};
+use ballast_model::{Common, Config, Global, LogTarget};
+
+use crate::machine::hostname;
+use crate::say;
+
+/// The name log lines carry unless `log-tag` says otherwise: what collectors filter for.
+const TAG: &str = "haproxy";
+
+/// The log targets of all proxies, open.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    /// Of each frontend, by place.
+    pub(crate) frontends: Vec<Option<Arc<LogSet>>>,
+    /// Of each backend, by place.
+    pub(crate) backends: Vec<Option<Arc<LogSet>>>,
+}
+
+/// Opens them. `Err` is the exit code, all said.
+pub(crate) fn open(logs: &Logs, config: &Config) -> Result<Opened, u8> {
+    let shared: Vec<(&LogTarget, Arc<TargetSpec>)> = config
+        .global
+        .log_targets
+        .iter()
+        .filter_map(|target| Some((target, Arc::new(TargetSpec::try_from(target).ok()?))))
+        .collect();
+    let fronts = config.frontends.iter().map(|frontend| &frontend.common);
+    let backs = config.backends.iter().map(|backend| &backend.common);
+    let mut sets = Vec::new();
+    for common in fronts.chain(backs) {
+        sets.push(set(common, &config.global, &shared)?);
+    }
+    let opened = logs.open(&sets).map_err(|error| {
+        say::alert(&format!("[haproxy.main()] {error}."));
+        1
+    })?;
+    let mut opened = opened
+        .into_iter()
+        .zip(&sets)
+        .map(|(open, set)| (!set.targets.is_empty()).then_some(open));
+    let frontends = opened.by_ref().take(config.frontends.len()).collect();
+    Ok(Opened {
+        frontends,
+        backends: opened.collect(),
+    })
+}
+
+/// The set of one proxy. Lines that come from the global section are the same in each set, so
+/// that they are sampled together.
+fn set(
+    common: &Common,
+    global: &Global,
+    shared: &[(&LogTarget, Arc<TargetSpec>)],
+) -> Result<SetSpec, u8> {
+    let mut targets = Vec::new();
+    for target in &common.log_targets {
+        if let Some((_, spec)) = shared.iter().find(|(known, _)| *known == target) {
+            targets.push(Arc::clone(spec));
+            continue;
+        }
+        match TargetSpec::try_from(target) {
+            Ok(spec) => targets.push(Arc::new(spec)),
+            Err(error) => {
+                say::alert(&format!(
+                    "[haproxy.main()] proxy '{}': {error}.",
+                    common.name
+                ));
+                return Err(1);
+            }
+        }
+    }
+    let tag = common.log_tag.as_ref().or(global.log_tag.as_ref());
+    Ok(SetSpec {
+        tag: tag.cloned().unwrap_or_else(|| TAG.to_owned()),
+        hostname: match global.log_send_hostname.as_deref() {
+            Some("") => Some(hostname()),
+            named => named.map(str::to_owned),
+        },
+        targets,
+    })
+}

@@ -1,0 +1,137 @@
+//! What the program says while it starts and stops, in HAProxy's form.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use crate::version::VERSION;
+
+/// How grave a line is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Grade {
+    /// It ends the start.
+    Alert,
+    /// It should be looked at.
+    Warning,
+    /// For information.
+    Notice,
+}
+
+impl Grade {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Alert => "[ALERT]",
+            Self::Warning => "[WARNING]",
+            Self::Notice => "[NOTICE]",
+        }
+    }
+}
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+static INTRODUCED: AtomicBool = AtomicBool::new(false);
+static WARNINGS: AtomicU32 = AtomicU32::new(0);
+static STARTUP: Mutex<Option<String>> = Mutex::new(Some(String::new()));
+
+/// Bytes of the start's messages that are kept for `show startup-logs`.
+const STARTUP_BYTES_MAX: usize = 64 * 1024;
+
+/// Keeps warnings and notices to itself from now on (`-q`, `quiet`); alerts are always said.
+pub(crate) fn be_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// Whether it keeps them to itself.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Says a line; before the first that matters, who is speaking.
+pub(crate) fn say(grade: Grade, text: &str) {
+    if grade != Grade::Notice {
+        introduce();
+    }
+    if grade == Grade::Warning {
+        WARNINGS.fetch_add(1, Ordering::Relaxed);
+    }
+    raw(&line(grade, text), grade == Grade::Alert);
+}
+
+/// An alert.
+pub(crate) fn alert(text: &str) {
+    say(Grade::Alert, text);
+}
+
+/// A warning.
+pub(crate) fn warn(text: &str) {
+    say(Grade::Warning, text);
+}
+
+/// A notice.
+pub(crate) fn notice(text: &str) {
+    say(Grade::Notice, text);
+}
+
+/// Lines that are in the form already, such as rendered diagnostics; `warnings` of them warn.
+pub(crate) fn lines(text: &str, warnings: usize, grave: bool) {
+    if text.is_empty() {
+        return;
+    }
+    if warnings > 0 || grave {
+        introduce();
+    }
+    WARNINGS.fetch_add(
+        u32::try_from(warnings).unwrap_or(u32::MAX),
+        Ordering::Relaxed,
+    );
+    raw(text, grave);
+}
+
+/// How many warnings were said, or kept back.
+pub(crate) fn warning_count() -> u32 {
+    WARNINGS.load(Ordering::Relaxed)
+}
+
+/// What was said so far (`show startup-logs`); from now on nothing more is kept.
+pub(crate) fn take_startup_log() -> String {
+    startup().take().unwrap_or_default()
+}
+
+/// The two lines that tell which program speaks, once.
+fn introduce() {
+    if INTRODUCED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    raw(
+        &line(Grade::Notice, &format!("haproxy version is {VERSION}")),
+        false,
+    );
+    if let Ok(path) = std::env::current_exe() {
+        raw(
+            &line(
+                Grade::Notice,
+                &format!("path to executable is {}", path.display()),
+            ),
+            false,
+        );
+    }
+}
+
+fn line(grade: Grade, text: &str) -> String {
+    format!("{:<11}({}) : {text}\n", grade.word(), std::process::id())
+}
+
+fn raw(text: &str, always: bool) {
+    if let Some(kept) = startup().as_mut()
+        && kept.len() + text.len() <= STARTUP_BYTES_MAX
+    {
+        kept.push_str(text);
+    }
+    if always || !is_quiet() {
+        eprint!("{text}");
+    }
+}
+
+fn startup() -> std::sync::MutexGuard<'static, Option<String>> {
+    STARTUP
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,318 @@
+//! Serving: what runs is put together here, and taken apart in `stop`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ballast_cli::{Door, Limits as DeskLimits};
+use ballast_engine::{Generation, Process, Registry};
+use ballast_listen::{Listeners, Opened, Reception, WorkerListeners};
+use ballast_log::{Level, Logs};
+use ballast_model::Config;
+use ballast_net::{CpuSet, Signal};
+use ballast_stats::Facts;
+use ballast_stream::{Local, Running};
+use ballast_upstream::probe::{EventLog, Keeper, Probes};
+use ballast_upstream::{pool, probe};
+use ballast_worker::{BufferLimits, Interval, Mailbox, Options, PanicHook, Signals, Workers};
+use ballast_worker::{now, set_local, spawn_local, spawn_service};
+
+use crate::identity::Identity;
+use crate::limits::Limits;
+use crate::logs::{self, Opened as OpenLogs};
+use crate::machine::hostname;
+use crate::process::Herald;
+use crate::stop::{Ending, Ends};
+use crate::version::{RELEASE_DATE, VERSION};
+use crate::{desk, master, say};
+
+/// All that was prepared with full rights and before any thread.
+#[derive(Debug)]
+pub(crate) struct Premises {
+    pub(crate) config: Config,
+    pub(crate) thread_count: usize,
+    pub(crate) limits: Limits,
+    pub(crate) opened: Opened,
+    pub(crate) doors: Vec<Door>,
+    pub(crate) identity: Identity,
+    pub(crate) memory_megabytes: u32,
+}
+
+/// The signals a serving process answers to.
+const SIGNALS: [Signal; 8] = [
+    Signal::Hup,
+    Signal::Int,
+    Signal::Quit,
+    Signal::Term,
+    Signal::Ttin,
+    Signal::Ttou,
+    Signal::Usr1,
+    Signal::Usr2,
+];
+
+/// Serves until the end; answers the exit code. `master` is the line to the master process.
+pub(crate) fn run(
+    premises: Premises,
+    mut herald: Herald,
+    background: bool,
+    master: Option<master::Line>,
+) -> Result<u8, u8> {
+    let begun = Instant::now();
+    // Before any thread, so that none of them is interrupted.
+    let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
+    premises.identity.assume()?;
+    let logs = Logs::start().map_err(|error| refuse(&error))?;
+    let open_logs = logs::open(&logs, &premises.config)?;
+    let (house, start) = compile(premises, begun);
+    let house = Arc::new(house);
+    let workers = house.staff(start_workers(&house, &start)?);
+    let keeper = keeper(&house, workers, &logs, &open_logs, background)?;
+    // First everyone can receive, then somebody accepts: they hand connections to each other.
+    for mailbox in workers.mailboxes() {
+        let room = Room {
+            house: Arc::clone(&house),
+            logs: logs.clone(),
+            open_logs: open_logs.clone(),
+            keeper: Arc::clone(&keeper),
+            worker: mailbox.index(),
+            worker_count: workers.count(),
+        };
+        on(mailbox, move || room.furnish())?;
+    }
+    open_desk(&house, workers, start, master)?;
+    for mailbox in workers.mailboxes() {
+        let own = house
+            .listeners()
+            .as_ref()
+            .map(|listeners| listeners.of_worker(mailbox.index()));
+        if let Some(own) = own {
+            on(mailbox, move || WorkerListeners::start(own))?.map_err(|error| refuse(&error))?;
+        }
+    }
+    if background && ballast_net::redirect_standard_to_null().is_err() {
+        say::warn("[haproxy.main()] the terminal cannot be left.");
+    }
+    herald.ready();
+    let ending = Ending {
+        house: &house,
+        workers,
+        logs: &logs,
+        open_logs: &open_logs,
+    };
+    Ok(match ending.wait(&signals) {
+        Ends::Code(code) => code,
+        Ends::Signal(signal) => ballast_net::end_by(signal),
+    })
+}
+
+/// What is left of the premises once the generation is compiled.
+struct Start {
+    doors: Vec<Door>,
+    tune: ballast_model::Tune,
+    cpu_maps: Vec<ballast_model::CpuMap>,
+    thread_count: usize,
+}
+
+fn compile(premises: Premises, begun: Instant) -> (desk::House, Start) {
+    let Premises {
+        config,
+        thread_count,
+        limits,
+        opened,
+        doors,
+        memory_megabytes,
+        ..
+    } = premises;
+    let global = &config.global;
+    let start = Start {
+        doors,
+        tune: global.tune.clone(),
+        cpu_maps: global.cpu_maps.clone(),
+        thread_count,
+    };
+    let facts = Facts {
+        name: "HAProxy".to_owned(),
+        version: VERSION.to_owned(),
+        release_date: RELEASE_DATE.to_owned(),
+        build_info: VERSION.to_owned(),
+        node: global.node.clone().unwrap_or_else(hostname),
+        description: global.description.clone().unwrap_or_default(),
+        process_id: std::process::id(),
+        thread_count: u32::try_from(thread_count).unwrap_or(u32::MAX),
+        descriptor_count_max: limits.descriptors,
+        socket_count_max: limits.sockets,
+        connection_count_hard_max: limits.connections,
+        memory_megabytes_max: u64::from(memory_megabytes),
+        warning_count: say::warning_count(),
+        boot_ms: u32::try_from(begun.elapsed().as_millis()).unwrap_or(u32::MAX),
+    };
+    let process = Arc::new(Process::new(thread_count, limits.connections));
+    let registry = Registry::new(thread_count, Arc::clone(&process));
+    let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
+    let listeners = Listeners::new(&generation, &process, opened, thread_count);
+    let house = desk::House::new(
+        generation,
+        registry,
+        facts,
+        say::take_startup_log(),
+        listeners,
+    );
+    (house, start)
+}
+
+fn start_workers(house: &Arc<desk::House>, start: &Start) -> Result<Workers, u8> {
+    let process = Arc::clone(house.registry.process());
+    let on_panic: PanicHook = Arc::new(move |report| {
+        let worker = report.worker.unwrap_or(0);
+        process.counters.of(worker).panics.increment();
+        say::alert(&format!(
+            "a task of worker {worker} ended in a panic and was contained: {}",
+            report.message
+        ));
+    });
+    let options = Options {
+        buffers: BufferLimits {
+            bytes: start.tune.buffer_bytes as usize,
+            ..BufferLimits::default()
+        },
+        count: start.thread_count,
+        name: "ballast".to_owned(),
+        on_panic: Some(on_panic),
+        pins: pins(&start.cpu_maps, start.thread_count),
+        ..Options::default()
+    };
+    Workers::start(&options, |_| || {}).map_err(|error| refuse(&error))
+}
+
+/// `cpu-map`: the processors of each worker.
+fn pins(maps: &[ballast_model::CpuMap], thread_count: usize) -> Vec<CpuSet> {
+    let mut pins = vec![CpuSet::default(); if maps.is_empty() { 0 } else { thread_count }];
+    for map in maps {
+        let named = |worker: &usize| {
+            let number = u16::try_from(worker + 1).unwrap_or(u16::MAX);
+            map.threads.is_empty() || map.threads.contains(&number)
+        };
+        let processors: Vec<usize> = map.processors.iter().map(|&cpu| usize::from(cpu)).collect();
+        if processors.is_empty() {
+            continue;
+        }
+        for (turn, worker) in (0..thread_count).filter(named).enumerate() {
+            pins[worker] = if map.auto {
+                CpuSet::from_iter([processors[turn % processors.len()]])
+            } else {
+                processors.iter().copied().collect()
+            };
+        }
+    }
+    pins
+}
+
+fn keeper(
+    house: &Arc<desk::House>,
+    workers: &Workers,
+    logs: &Logs,
+    open_logs: &OpenLogs,
+    background: bool,
+) -> Result<Arc<Keeper>, u8> {
+    let console = !background && !say::is_quiet();
+    let journal =
+        EventLog::new(logs, open_logs.backends.clone(), console).map_err(|error| refuse(&error))?;
+    Ok(Keeper::new(
+        Arc::clone(&house.generation),
+        Arc::clone(house.registry.process()),
+        Box::new(journal),
+        &hostname(),
+        workers.mailboxes().to_vec(),
+    ))
+}
+
+/// Serves the command sockets from the first worker.
+fn open_desk(
+    house: &Arc<desk::House>,
+    workers: &Workers,
+    start: Start,
+    master: Option<master::Line>,
+) -> Result<(), u8> {
+    let Some(mailbox) = workers.mailbox(0) else {
+        return Ok(());
+    };
+    let limits = DeskLimits::of(&house.generation.config.global);
+    let desk: Arc<dyn ballast_stats::Surroundings> = house.clone();
+    let opened = on(mailbox, move || {
+        if let Some(line) = master {
+            line.answer(Arc::clone(&desk), limits)?;
+        }
+        ballast_cli::serve(desk, start.doors, limits)
+    })?;
+    opened.map_err(|error| refuse(&error))
+}
+
+/// What one worker is given before it serves.
+struct Room {
+    house: Arc<desk::House>,
+    logs: Logs,
+    open_logs: OpenLogs,
+    keeper: Arc<Keeper>,
+    worker: usize,
+    worker_count: usize,
+}
+
+impl Room {
+    /// Sets the worker up, on its thread.
+    fn furnish(self) {
+        let generation = Arc::clone(&self.house.generation);
+        let process = Arc::clone(self.house.registry.process());
+        let running = Rc::new(Running::new(generation, self.open_logs.frontends.clone()));
+        let log = self.logs.worker();
+        let local = Rc::new(Local::new(self.worker, process, log, hostname(), running));
+        set_local(Rc::clone(&local));
+        reception(&local, self.open_logs).install();
+        // Kept for as long as the worker lives: dropped, it would end the checks.
+        let probes: Probes = probe::start(&self.keeper, self.worker, self.worker_count);
+        set_local(Rc::new(probes));
+        spawn_service(async {
+            let mut beat = Interval::every(Duration::from_secs(1));
+            loop {
+                beat.tick().await;
+                pool::purge(now());
+            }
+        });
+    }
+}
+
+fn reception(local: &Rc<Local>, open_logs: OpenLogs) -> Reception {
+    let (serving, refusing) = (Rc::clone(local), Rc::clone(local));
+    let sets = open_logs.frontends;
+    Reception {
+        serve: Box::new(move |arrival| {
+            let local = Rc::clone(&serving);
+            spawn_local(async move { ballast_stream::serve(&local, arrival).await });
+        }),
+        refused: Box::new(move |refused| {
+            if let Some(Some(set)) = sets
+                .get(refused.frontend.place)
+                .filter(|_| refused.is_logged())
+            {
+                let line = refused.to_string();
+                refusing
+                    .log
+                    .borrow_mut()
+                    .emit(set, Level::Info, line.as_bytes());
+            }
+        }),
+        event: Box::new(|event| say::warn(&event.to_string())),
+    }
+}
+
+/// Has a worker do something and waits for it.
+fn on<T: Send + 'static>(
+    mailbox: &Mailbox,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, u8> {
+    mailbox.call_blocking(work).map_err(|error| refuse(&error))
+}
+
+fn refuse(error: &dyn std::fmt::Display) -> u8 {
+    say::alert(&format!("[haproxy.main()] {error}."));
+    1
+}

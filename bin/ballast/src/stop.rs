@@ -1,0 +1,211 @@
+//! The end of a serving process: at once, or when its last connection has ended.
+
+use std::time::{Duration, Instant};
+
+use ballast_log::{Level, LogSet, Logs};
+use ballast_model::Common;
+use ballast_net::Signal;
+use ballast_worker::{Signals, StopOrder, Workers};
+
+use crate::desk::House;
+use crate::logs::Opened as OpenLogs;
+use crate::say;
+
+/// Between two looks at whether the workers have ended, once they were told to.
+const LOOK_PERIOD: Duration = Duration::from_millis(5);
+
+/// How long the last log lines may take.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long tasks have to answer once they are told to end at once.
+const HARD_STOP_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How the process ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ends {
+    /// With an exit code.
+    Code(u8),
+    /// By the signal that asked for it.
+    Signal(Signal),
+}
+
+/// What has to be brought to an end.
+#[derive(Debug)]
+pub(crate) struct Ending<'h> {
+    pub(crate) house: &'h House,
+    pub(crate) workers: &'h Workers,
+    pub(crate) logs: &'h Logs,
+    pub(crate) open_logs: &'h OpenLogs,
+}
+
+impl Ending<'_> {
+    /// Waits for the signal to end, and brings everything to its end.
+    pub(crate) fn wait(&self, signals: &Signals) -> Ends {
+        loop {
+            match signals.wait(None) {
+                Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.at_once(signal),
+                Ok(Some(Signal::Usr1)) => return self.softly(signals),
+                Ok(Some(Signal::Hup)) => self.tell_state(),
+                // SIGUSR2 (reload), SIGTTOU and SIGTTIN (pause, resume) change nothing here.
+                Ok(_) => {}
+                Err(error) => {
+                    say::alert(&format!("signals cannot be waited for: {error}"));
+                    return self.at_once(Signal::Term);
+                }
+            }
+        }
+    }
+
+    fn at_once(&self, signal: Signal) -> Ends {
+        self.house.listeners().take();
+        self.workers.stop(StopOrder::now());
+        self.logs.shutdown(LOG_PATIENCE);
+        Ends::Signal(signal)
+    }
+
+    /// `SIGUSR1`: nothing new is accepted, what is under way may finish.
+    fn softly(&self, signals: &Signals) -> Ends {
+        let process = self.house.registry.process();
+        process.begin_stopping();
+        let global = &self.house.generation.config.global;
+        if let Some(signal) = global.grace.and_then(|grace| self.pass(signals, grace)) {
+            return self.at_once(signal);
+        }
+        self.house.listeners().take();
+        self.workers.stop(StopOrder::when_done());
+        self.tell_stopped();
+        let hard = global.hard_stop_after.map(|after| Instant::now() + after);
+        let mut hardened: Option<Instant> = None;
+        while !self.workers.have_ended() {
+            match signals.wait(Some(LOOK_PERIOD)) {
+                Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.at_once(signal),
+                Ok(_) => {}
+                Err(_) => return self.at_once(Signal::Term),
+            }
+            let now = Instant::now();
+            if hardened.is_none() && hard.is_some_and(|at| at <= now) {
+                self.harden();
+                hardened = Some(now + HARD_STOP_PATIENCE);
+            }
+            if hardened.is_some_and(|at| at <= now) {
+                self.tell_all(
+                    Level::Warning,
+                    "Some tasks resisted to hard-stop, exiting now.",
+                );
+                break;
+            }
+        }
+        self.logs.shutdown(LOG_PATIENCE);
+        Ends::Code(0)
+    }
+
+    /// Lets time pass; a signal that ends at once is answered.
+    fn pass(&self, signals: &Signals, time: Duration) -> Option<Signal> {
+        let until = Instant::now() + time;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match signals.wait(Some(left)) {
+                Ok(Some(signal @ (Signal::Term | Signal::Int))) => return Some(signal),
+                Ok(Some(_)) if !left.is_zero() => {}
+                _ => return None,
+            }
+        }
+    }
+
+    fn harden(&self) {
+        self.tell_all(
+            Level::Warning,
+            "soft-stop running for too long, performing a hard-stop.",
+        );
+        let generation = &self.house.generation;
+        for (place, frontend) in generation.frontends.iter().enumerate() {
+            let left = frontend.state.sessions.now();
+            if left > 0 {
+                self.tell(
+                    self.open_logs.frontends[place].as_deref(),
+                    &format!(
+                        "Proxy {} hard-stopped ({left} remaining conns will be closed).",
+                        frontend.name()
+                    ),
+                );
+            }
+        }
+        self.workers.stop(StopOrder::now());
+    }
+
+    /// One line for each proxy, a `listen` being one.
+    fn tell_stopped(&self) {
+        let generation = &self.house.generation;
+        for (place, frontend) in generation.frontends.iter().enumerate() {
+            let front = frontend.state.counters.sums().connections;
+            let back = if frontend.model.common.listen {
+                let backend = generation.backend_named(frontend.name());
+                backend.map_or(0, |place| {
+                    generation.backends[place].state.counters.sums().sessions
+                })
+            } else {
+                0
+            };
+            let set = self.open_logs.frontends[place].as_deref();
+            self.tell_proxy(&frontend.model.common, set, front, back);
+        }
+        for (place, backend) in generation.backends.iter().enumerate() {
+            if backend.model.common.listen && generation.config.frontend(backend.name()).is_some() {
+                continue;
+            }
+            let back = backend.state.counters.sums().sessions;
+            let set = self.open_logs.backends[place].as_deref();
+            self.tell_proxy(&backend.model.common, set, 0, back);
+        }
+    }
+
+    fn tell_proxy(&self, common: &Common, set: Option<&LogSet>, front: u64, back: u64) {
+        if common.disabled {
+            return;
+        }
+        let name = &common.name;
+        self.tell(
+            set,
+            &format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back})."),
+        );
+    }
+
+    /// `SIGHUP`: the state of the servers, as HAProxy tells it.
+    fn tell_state(&self) {
+        say::warn("SIGHUP received, dumping servers states.");
+        let generation = &self.house.generation;
+        for (place, backend) in generation.backends.iter().enumerate() {
+            let set = self.open_logs.backends[place].as_deref();
+            for server in &backend.servers {
+                let state = &server.state;
+                let up = if state.is_usable() { "UP" } else { "DOWN" };
+                self.tell(
+                    set,
+                    &format!(
+                        "SIGHUP: Server {}/{} is {up}. Conn: {} act, {} pend, {} tot.",
+                        backend.name(),
+                        server.name(),
+                        state.sessions.now(),
+                        state.queue.now(),
+                        state.counters.sums().sessions
+                    ),
+                );
+            }
+        }
+    }
+
+    fn tell(&self, set: Option<&LogSet>, text: &str) {
+        say::warn(text);
+        if let Some(set) = set {
+            self.logs.emit(set, Level::Warning, text.as_bytes());
+        }
+    }
+
+    /// To the console and to whoever listens in the first place.
+    fn tell_all(&self, level: Level, text: &str) {
+        say::warn(text);
+        if let Some(set) = self.open_logs.frontends.iter().flatten().next() {
+            self.logs.emit(set, level, text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Commands that start nothing: a condition, the table of words, the rewriting of old files.
+
+use std::io::Write;
+
+use ballast_syntax::{Diagnostic, evaluate_condition};
+
+use crate::args::UpgradeOptions;
+use crate::machine::Machine;
+use crate::{read, say};
+
+/// `-cc`: 0 when the condition holds, 1 when not, 2 when it cannot be read.
+pub(crate) fn condition(text: &str) -> u8 {
+    let machine = Machine::new(&[], None, false);
+    let environment = ballast_config::Surroundings::environment(&machine);
+    match evaluate_condition(text, &environment, &crate::version::facts()) {
+        Ok(true) => 0,
+        Ok(false) => 1,
+        Err(Diagnostic {
+            message,
+            notes,
+            help,
+            ..
+        }) => {
+            say::alert(&format!("config : Failed to evaluate condition: {message}"));
+            for more in notes.iter().chain(&help) {
+                eprintln!("   | {more}");
+            }
+            2
+        }
+    }
+}
+
+/// `keywords`: every word of the language and what becomes of it.
+pub(crate) fn keywords(json: bool) -> u8 {
+    let keywords = ballast_config::keywords();
+    let text = if json {
+        ballast_config::keyword_json(&keywords)
+    } else {
+        ballast_config::keyword_text(&keywords)
+    };
+    print_all(&text)
+}
+
+/// `upgrade`: shows what would change, or changes it (`--write`). 1 when something was found
+/// that cannot be rewritten.
+pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
+    let files = match read::files(&options.files) {
+        Ok(files) => files,
+        Err(error) => {
+            say::alert(&error);
+            return 1;
+        }
+    };
+    let mut code = 0;
+    for (name, bytes) in files {
+        let upgraded = ballast_config::upgrade(&name, &bytes);
+        for left in &upgraded.left {
+            eprintln!(
+                "{name}:{}: left as it is: {}\n    {}",
+                left.line, left.reason, left.from
+            );
+            code = 1;
+        }
+        if upgraded.changes.is_empty() {
+            eprintln!("{name}: nothing to rewrite");
+        } else if options.write {
+            if let Err(error) = replace(&name, &upgraded.text) {
+                say::alert(&format!("cannot write {name}: {error}"));
+                return 1;
+            }
+            eprintln!("{name}: {} lines rewritten", upgraded.changes.len());
+        } else {
+            code = code.max(print_all(&upgraded.diff));
+        }
+    }
+    code
+}
+
+/// Puts a new file in the place of the old one: whoever reads sees one of them whole.
+fn replace(name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    let mode = std::fs::metadata(name)?.permissions();
+    let beside = format!("{name}.upgrade.{}", std::process::id());
+    let written = std::fs::File::create(&beside).and_then(|mut file| {
+        file.set_permissions(mode)?;
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let renamed = written.and_then(|()| std::fs::rename(&beside, name));
+    if renamed.is_err() {
+        // What is left of it is of no use.
+        let _ = std::fs::remove_file(&beside);
+    }
+    renamed
+}
+
+/// A reader that has left (`| head`) is no failure.
+pub(crate) fn print_all(text: &str) -> u8 {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => 0,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 0,
+        Err(_) => 1,
+    }
+}

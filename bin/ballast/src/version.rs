@@ -1,0 +1,247 @@
+//! What the program says it is.
+//!
+//! Tools look at the first line of `haproxy -v` to learn which language the program speaks, so
+//! called by that name it says the version of the language. The one in [`LANGUAGE`] is also what
+//! conditions compare with (`version_atleast`) and what `show info` tells.
+
+use std::fmt::Write;
+
+use ballast_syntax::{FixedFacts, SslVersion, Version};
+
+/// The HAProxy language spoken.
+pub(crate) const LANGUAGE: (u64, u64, u64) = (3, 2, 0);
+
+/// The version of the language with ours, as tools parse it.
+pub(crate) const VERSION: &str = concat!("3.2.0-ballast", env!("CARGO_PKG_VERSION"));
+
+/// The date of this version.
+pub(crate) const RELEASE_DATE: &str = "2026/11/21";
+
+/// The name the program was called by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Name {
+    /// `ballast`, or anything else.
+    Ballast,
+    /// `haproxy`.
+    Haproxy,
+}
+
+impl Name {
+    /// The name in the first word of a command line.
+    pub(crate) fn called(word: &str) -> Self {
+        match word.rsplit('/').next() {
+            Some("haproxy") => Self::Haproxy,
+            _ => Self::Ballast,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ballast => "ballast",
+            Self::Haproxy => "haproxy",
+        }
+    }
+}
+
+/// What is built in, by HAProxy's names. What is not here is asked for in vain by `feature()`.
+const FEATURES: &[&str] = &[
+    "ACCEPT4",
+    "CPU_AFFINITY",
+    "EPOLL",
+    "GETADDRINFO",
+    "LINUX_SPLICE",
+    "LINUX_TPROXY",
+    "NETFILTER",
+    "NS",
+    "OPENSSL",
+    "PRCTL",
+    "RT",
+    "SHM_OPEN",
+    "SSL",
+    "SYSTEMD",
+    "TFO",
+    "THREAD",
+    "TPROXY",
+];
+
+/// What HAProxy may have and Ballast has not, or not by that name.
+const OTHERS: &[&str] = &[
+    "51DEGREES",
+    "BACKTRACE",
+    "CLOSEFROM",
+    "CRYPT_H",
+    "DEVICEATLAS",
+    "DL",
+    "ENGINE",
+    "EVPORTS",
+    "KQUEUE",
+    "LIBCRYPT",
+    "LUA",
+    "MATH",
+    "MEMORY_PROFILING",
+    "OBSOLETE_LINKER",
+    "OPENSSL_AWSLC",
+    "OPENSSL_WOLFSSL",
+    "OT",
+    "PCRE",
+    "PCRE2",
+    "PCRE2_JIT",
+    "PCRE_JIT",
+    "POLL",
+    "PROCCTL",
+    "PROMEX",
+    "PTHREAD_EMULATION",
+    "QUIC",
+    "QUIC_OPENSSL_COMPAT",
+    "SLZ",
+    "STATIC_PCRE",
+    "STATIC_PCRE2",
+    "THREAD_DUMP",
+    "WURFL",
+    "ZLIB",
+];
+
+/// What conditions are told about the program.
+pub(crate) fn facts() -> FixedFacts {
+    let (major, minor, patch) = LANGUAGE;
+    FixedFacts {
+        version: Version::release(major, minor, patch),
+        features: FEATURES.iter().map(|&name| name.to_owned()).collect(),
+        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT", "SPLICE"]
+            .map(str::to_owned)
+            .to_vec(),
+        openssl_version: Some(SslVersion::release(3, 0, 0)),
+        ssl_library: Some("rustls".to_owned()),
+        awslc_api: None,
+    }
+}
+
+/// The first line of all.
+pub(crate) fn line(name: Name) -> String {
+    let own = env!("CARGO_PKG_VERSION");
+    let (major, minor, _) = LANGUAGE;
+    match name {
+        Name::Haproxy => {
+            format!(
+                "HAProxy version {VERSION} {RELEASE_DATE} - https://docs.haproxy.org/{major}.{minor}/"
+            )
+        }
+        Name::Ballast => {
+            format!("Ballast version {own} {RELEASE_DATE} - speaks HAProxy {major}.{minor}")
+        }
+    }
+}
+
+/// `-v`.
+pub(crate) fn short(name: Name) -> String {
+    let (major, minor, _) = LANGUAGE;
+    format!(
+        "{}\nStatus: Ballast {}, a load balancer that reads haproxy.cfg (HAProxy {major}.{minor}).\n\
+         Running on: {}",
+        line(name),
+        env!("CARGO_PKG_VERSION"),
+        running_on()
+    )
+}
+
+/// `-vv`: what it was built with.
+pub(crate) fn long(name: Name) -> String {
+    let mut out = short(name);
+    let build = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    let mut features: Vec<String> = FEATURES.iter().map(|name| format!("+{name}")).collect();
+    features.extend(OTHERS.iter().map(|name| format!("-{name}")));
+    features.sort_by(|a, b| a[1..].cmp(&b[1..]));
+    let _ = write!(
+        out,
+        "\nBuild options :\n  TARGET  = {}-{}\n  OPTIONS = {build}\n\n\
+         Feature list : {}\n\n\
+         Default settings :\n  bufsize = 16384, maxrewrite = 1024, maxpollevents = 1024\n\n\
+         Built with multi-threading support (default={}).\n\
+         Built with network namespace support.\n\
+         Built with transparent proxy support using: IP_TRANSPARENT IPV6_TRANSPARENT\n\n\
+         Available polling systems :\n      epoll : pref=300,  test result OK\n\
+         Total: 1 (1 usable), will use epoll.\n\n\
+         Available multiplexer protocols :\n\
+         (protocols marked as <default> cannot be specified using 'proto' keyword)\n\
+         \u{20} <default> : mode=HTTP  side=FE|BE  mux=H1    flags=HTX\n\
+         \u{20}        h1 : mode=HTTP  side=FE|BE  mux=H1    flags=HTX|NO_UPG\n\
+         \u{20} <default> : mode=TCP   side=FE|BE  mux=PASS  flags=\n\
+         \u{20}      none : mode=TCP   side=FE|BE  mux=PASS  flags=NO_UPG",
+        std::env::consts::OS,
+        std::env::consts::ARCH,
+        features.join(" "),
+        ballast_net::cpu_count(),
+    );
+    out
+}
+
+/// `-h`.
+pub(crate) fn usage(name: Name) -> String {
+    let word = name.word();
+    format!(
+        "Usage : {word} [-f <file|directory>]* [options] [-- <file>*]\n\
+         \u{20}       -f <file>       configuration, in order; a directory gives its *.cfg; - is standard input\n\
+         \u{20}       -c              check the configuration and leave (-V: say more, -q: say nothing)\n\
+         \u{20}       -cc <condition> evaluate a condition: 0 true, 1 false, 2 unreadable\n\
+         \u{20}       -C <directory>  go there before files are read\n\
+         \u{20}       -v, -vv         version; how it was built\n\
+         \u{20}       -D              go to the background; -p <file> writes the process number\n\
+         \u{20}       -W, -Ws         a master watches the worker; -Ws tells systemd when it is ready\n\
+         \u{20}       -S <address>    the master's command socket\n\
+         \u{20}       -d, -db         stay in the foreground\n\
+         \u{20}       -n <number>     connections at most (maxconn); -N <number> for each proxy\n\
+         \u{20}       -m <MB>         memory at most\n\
+         \u{20}       -L <name>       local peer name\n\
+         \u{20}       -q, -V          quiet; in spite of quiet\n\
+         \u{20}       -dC             print the configuration as it was read\n\
+         \u{20}       -dD             tell suspicious statements\n\
+         \u{20}       -dr             servers whose names do not resolve start without address\n\
+         \u{20}       -dR, -dS        no SO_REUSEPORT, no splice\n\
+         \u{20}       -dW             warnings are errors\n\
+         \u{20}       -sf, -st <pid>* processes to be asked to finish, to be ended\n\
+         \n\
+         Commands of its own:\n\
+         \u{20}       {word} check [--stub] [--format json] FILE...   judge files, also away from their machine\n\
+         \u{20}       {word} keywords [--json]                        every word of the language, and what becomes of it\n\
+         \u{20}       {word} upgrade [--write] FILE...                rewrite what HAProxy has removed"
+    )
+}
+
+fn running_on() -> String {
+    let kernel = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+        text.map(|text| text.trim().to_owned()).unwrap_or_default()
+    };
+    format!(
+        "{} {} {}",
+        kernel("ostype"),
+        kernel("osrelease"),
+        std::env::consts::ARCH
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_it_is_called_by_is_what_it_says() {
+        assert_eq!(Name::called("/usr/sbin/haproxy"), Name::Haproxy);
+        assert_eq!(Name::called("./ballast"), Name::Ballast);
+        assert!(line(Name::Haproxy).starts_with("HAProxy version 3.2.0-ballast"));
+        assert!(line(Name::Ballast).starts_with("Ballast version "));
+        assert!(long(Name::Haproxy).contains("Feature list : "));
+    }
+
+    #[test]
+    fn conditions_know_what_is_there() {
+        let env = ballast_syntax::Env::new();
+        let ask = |text| ballast_syntax::evaluate_condition(text, &env, &facts()).unwrap();
+        assert!(ask("version_atleast(2.6)") && ask("feature(OPENSSL)"));
+        assert!(!ask("version_atleast(3.3)") && !ask("feature(LUA)"));
+    }
+}
