@@ -160,6 +160,7 @@ fn lower(document: &Document, context: &mut Context<'_>) -> Config {
         match section.kind {
             SectionKind::Preamble => {}
             SectionKind::Global => {
+                section::header::check_global(section, context);
                 for line in section.statements() {
                     let result = global::line(&mut drafts.global, line, context);
                     said(result, context);

@@ -53,6 +53,12 @@ impl OtherDraft {
                 let message = format!("FCGI application '{}' has no docroot", self.name);
                 context.report(Diagnostic::alert("missing-argument", message).at(span));
             }
+            SectionKind::Resolvers
+                if self.members.is_empty() && !self.given.contains(&"parse-resolv-conf") =>
+            {
+                let message = format!("resolvers '{}' has no nameservers configured!", self.name);
+                context.warn("no-nameserver", message, span);
+            }
             SectionKind::Cache if !self.given.contains(&"total-max-size") => {
                 let message = format!("the size of cache '{}' is not set", self.name);
                 context.report(Diagnostic::alert("missing-argument", message).at(span));

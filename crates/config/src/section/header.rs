@@ -38,11 +38,28 @@ pub(crate) fn check(section: &Section, draft: &mut ProxyDraft, context: &mut Con
             .help(format!("write below: bind {text}"))
         } else {
             let message = format!("'{word}' cannot handle unexpected argument '{text}'.");
-            Diagnostic::alert("unexpected-word", message).at(extra.span())
+            if section.kind == SectionKind::Backend {
+                // HAProxy does not look at it.
+                Diagnostic::warning("unexpected-word", message).at(extra.span())
+            } else {
+                Diagnostic::alert("unexpected-word", message).at(extra.span())
+            }
         };
         context.report(diagnostic);
     }
     duplicate(section, draft, context);
+}
+
+/// The `global` section has no name.
+pub(crate) fn check_global(section: &Section, context: &mut Context<'_>) {
+    let extra = section.header.as_ref().and_then(|line| line.words.get(1));
+    if let Some(extra) = extra {
+        let message = format!(
+            "'global' cannot handle unexpected argument '{}'.",
+            extra.text()
+        );
+        context.report(Diagnostic::alert("unexpected-word", message).at(extra.span()));
+    }
 }
 
 /// Two proxies of overlapping capabilities must not share a name.

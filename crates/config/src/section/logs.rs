@@ -65,7 +65,12 @@ pub(super) const RING: &[R] = &[
         G,
         "<name> <address> [param*]",
         "where lines are sent",
-        check::some,
+        |_, args, _| {
+            args.text("<name> and <addr>[:<port>] as arguments.")?;
+            args.text("<name> and <addr>[:<port>] as arguments.")?;
+            args.rest();
+            Ok(())
+        },
     )
     .examples("server a 192.0.2.1:514", "server")
     .noted(NAMED),
@@ -78,12 +83,12 @@ pub(super) const RING: &[R] = &[
         "connect | server <timeout>",
         "longest waits",
         |_, args, _| {
-            args.choice(&[("connect", ()), ("server", ())])?;
+            args.choice(&[("connect", ()), ("server", ()), ("client", ())])?;
             args.time("a time")?;
             args.end()
         },
     )
-    .examples("timeout connect 5s", "timeout client 5s")
+    .examples("timeout connect 5s", "timeout queue 5s")
     .noted(NAMED),
 ];
 

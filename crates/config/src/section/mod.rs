@@ -96,7 +96,16 @@ pub(crate) fn lower(
             "'{kind}' cannot handle unexpected argument '{}'.",
             extra.text()
         );
-        context.report(Diagnostic::alert("unexpected-word", message).at(extra.span()));
+        let is_lax = matches!(
+            section.kind,
+            SectionKind::HttpErrors | SectionKind::Resolvers
+        );
+        let diagnostic = if is_lax {
+            Diagnostic::warning("unexpected-word", message)
+        } else {
+            Diagnostic::alert("unexpected-word", message)
+        };
+        context.report(diagnostic.at(extra.span()));
     }
     declare(section, context);
     if let Some((_, area)) = UNSERVED.iter().find(|(known, _)| *known == section.kind) {

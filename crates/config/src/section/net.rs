@@ -67,7 +67,7 @@ pub(super) const RESOLVERS: &[R] = &[
                 return Err(args.wrong(format!("nameserver '{name}' is declared twice")));
             }
             draft.members.push(name.to_owned());
-            address(args, context)?;
+            nameserver(args, context)?;
             args.rest();
             Ok(())
         },
@@ -82,7 +82,10 @@ pub(super) const RESOLVERS: &[R] = &[
         D,
         "",
         "asks the servers of /etc/resolv.conf",
-        check::none,
+        |draft, args, _| {
+            draft.given.push("parse-resolv-conf");
+            args.end()
+        },
     )
     .noted(RESOLVER),
     R::new(
@@ -173,7 +176,14 @@ pub(super) const CACHE: &[R] = &[
         C,
         "on | off",
         "keeps variants of a response",
-        check::on_off,
+        |_, args, context| {
+            let word = args.word("'on' or 'off'")?;
+            if !matches!(word.text(), "on" | "off") {
+                let message = "'process-vary' expects \"on\" or \"off\"";
+                context.warn("bad-value", message, word.span());
+            }
+            args.end()
+        },
     )
     .examples("process-vary on", "process-vary x")
     .noted(CACHED),
@@ -182,9 +192,14 @@ pub(super) const CACHE: &[R] = &[
         C,
         "<megabytes>",
         "size of the cache",
-        |draft, args, _| {
-            args.number("a size in megabytes", 1..=4095)?;
+        |draft, args, context| {
+            let word = args.word("a size in megabytes")?;
             draft.given.push("total-max-size");
+            if !matches!(word.text().parse::<u32>(), Ok(1..=4095)) {
+                let text = word.text();
+                let message = format!("total-max-size wrong value '{text}': it is from 1 to 4095");
+                context.warn("bad-value", message, word.span());
+            }
             args.end()
         },
     )
@@ -243,9 +258,26 @@ pub(super) const NAMESPACE_LIST: &[R] = &[R::new(
 .examples("namespace blue", "namespace")
 .noted("namespaces are opened where binds and servers name them")];
 
+/// An address whose port, if none is given, is that of DNS.
+fn nameserver(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<(), Diagnostic> {
+    let word = args.word("an address")?;
+    let parsed = address::parse(word.text(), Wants::default(), &context.environment)
+        .map_err(|error| args.wrong(format!("'nameserver' : {error}")))?;
+    if parsed.address.port() == Some(0) {
+        let message = "'nameserver' : missing port specification; HAProxy refuses it, 53 is meant";
+        context.warn("missing-port", message, word.span());
+    }
+    Ok(())
+}
+
+/// An address with a port.
 fn address(args: &mut Args<'_>, context: &Context<'_>) -> Result<(), Diagnostic> {
     let text = args.text("an address")?;
-    address::parse(text, Wants::default(), &context.environment)
+    let wants = Wants {
+        port: true,
+        ..Wants::default()
+    };
+    address::parse(text, wants, &context.environment)
         .map(|_| ())
         .map_err(|error| args.wrong(format!("'{}' : {error}", args.keyword())))
 }

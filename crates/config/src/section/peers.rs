@@ -69,7 +69,7 @@ pub(super) const ROWS: &[R] = &[
         "a peer",
         peer,
     )
-    .examples("peer a 192.0.2.1:10000", "peer a 192.0.2.1")
+    .examples("peer a 192.0.2.1:10000", "peer")
     .later(AREA),
     R::new(
         "server",
@@ -94,9 +94,9 @@ pub(super) const ROWS: &[R] = &[
         P,
         "<tablename> type <type> size <size> [param*]",
         "a table of the section",
-        check::some,
+        table,
     )
-    .examples("table t type ip size 1k", "table")
+    .examples("table t type ip size 1k", "table t type ip")
     .later(AREA),
 ];
 
@@ -111,12 +111,23 @@ fn peer(
     }
     draft.members.push(name.to_owned());
     if let Some(text) = args.next() {
-        let wants = Wants {
-            port: true,
-            ..Wants::default()
-        };
-        address::parse(text, wants, &context.environment)
+        // The local peer may go without address or port when 'bind' has them.
+        address::parse(text, Wants::default(), &context.environment)
             .map_err(|error| args.wrong(format!("'{}' : {error}", args.keyword())))?;
+    }
+    args.rest();
+    Ok(())
+}
+
+fn table(_: &mut OtherDraft, args: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {
+    args.text("a name")?;
+    for (word, what) in [
+        ("type", "table: missing type."),
+        ("size", "table: missing size."),
+    ] {
+        if !args.texts().contains(&word) {
+            return Err(Diagnostic::alert("missing-argument", what).at(args.keyword_span()));
+        }
     }
     args.rest();
     Ok(())

@@ -28,8 +28,9 @@ pub(super) const ROWS: &[R] = &[
                 if word != "users" {
                     return Err(args.wrong(format!("'group' only supports 'users' (got '{word}')")));
                 }
-                let list = args.text("a list of users")?;
-                users.extend(list.split(',').map(str::to_owned));
+                let list = args.next().unwrap_or_default();
+                let list = list.split(',').filter(|user| !user.is_empty());
+                users.extend(list.map(str::to_owned));
             }
             draft.groups.push((name.to_owned(), users, args.span()));
             Ok(())
