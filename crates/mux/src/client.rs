@@ -52,8 +52,10 @@ impl ClientConnection {
     /// [`ReadError::Closed`] when the client left instead, and the other [`ReadError`]s.
     pub async fn first_byte(&mut self, wait: &Wait<'_>) -> Result<(), ReadError> {
         loop {
-            let skipped = h1::leading_line_ends(self.inbound.bytes());
-            self.inbound.consume(skipped);
+            // Whole line ends before a request belong to none (RFC 9112, section 2.2).
+            while self.inbound.bytes().starts_with(b"\r\n") {
+                self.inbound.consume(2);
+            }
             if !self.inbound.bytes().is_empty() {
                 return Ok(());
             }

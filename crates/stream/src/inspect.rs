@@ -32,7 +32,7 @@ pub(crate) async fn content(
         over = gather(session, client, until).await;
     }
     let verdict = ask(session, client, exchange, rules, over);
-    let waits_for_end = || rules.iter().any(|rule| mentions_wait_end(rule));
+    let waits_for_end = || rules.iter().any(mentions_wait_end);
     if verdict == Verdict::Continue && !over && waits_for_end() {
         if let Some(until) = until {
             ballast_worker::sleep_until(until).await;

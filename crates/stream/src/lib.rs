@@ -17,6 +17,7 @@ mod tcp;
 mod tunnel;
 mod variables;
 mod view;
+mod volume;
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -25,6 +25,8 @@ pub(crate) enum ClientCookie {
     Expired,
     /// `O`: it was first given longer ago than `maxlife`.
     Old,
+    /// `U`: it names a server, and a rule chose another way.
+    Unused,
 }
 
 /// What was done to the server's cookie: the fourth letter of the termination state.
@@ -55,6 +57,7 @@ impl ClientCookie {
             Self::Valid => b'V',
             Self::Expired => b'E',
             Self::Old => b'O',
+            Self::Unused => b'U',
         }
     }
 }

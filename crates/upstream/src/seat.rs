@@ -45,9 +45,9 @@ struct Taken {
 /// How long the line was, for the log.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Line {
-    /// Exchanges before this one in the server's queue (`%sq`).
+    /// Its place in the server's queue, from 1 (`%sq`); 0 when it did not wait there.
     pub server: u32,
-    /// Exchanges before this one in the backend's queue (`%bq`).
+    /// Its place in the backend's queue, from 1 (`%bq`); 0 when it did not wait there.
     pub backend: u32,
 }
 
@@ -279,11 +279,12 @@ async fn wait(
     };
     let name = server.map(|server| server.name());
     let gauge = server.map_or(&backend.state.queue, |server| &server.state.queue);
+    // Its own place counts: HAProxy logs 1 for who was first in line.
+    let position = gauge.enter();
     match server {
-        Some(server) => line.server = server.state.queue.now(),
-        None => line.backend = backend.state.queue.now(),
+        Some(_) => line.server = position,
+        None => line.backend = position,
     }
-    gauge.enter();
     backend.state.waiters.enter();
     let ticket = {
         let mut waiting = backend

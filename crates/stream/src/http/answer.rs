@@ -13,6 +13,7 @@ use crate::exchange::{Exchange, Given};
 use crate::journal;
 use crate::pages::default_page;
 use crate::session::Session;
+use crate::volume;
 
 /// How long a closing connection is read on, so that the peer gets what was written instead
 /// of a reset.
@@ -76,6 +77,7 @@ async fn page(
         return Next::Close;
     }
     rules::after_response(session, exchange);
+    let counted = volume::of_response(&exchange.response) + body.len() as u64;
     let before = client.outbound.total_bytes();
     let version = exchange.request.version();
     let response = &mut exchange.response;
@@ -100,7 +102,7 @@ async fn page(
     session.counters().bytes_out.add(bytes);
     if exchange.has_request {
         // A request that never was one has its page sent uncounted, as HAProxy does it.
-        exchange.tally.bytes_out = bytes;
+        exchange.tally.bytes_out = counted;
         if let Some(counters) = exchange.backend_counters(session.local.worker) {
             counters.bytes_out.add(bytes);
         }

@@ -57,8 +57,10 @@ pub(crate) struct Plan {
     tries_left: u32,
     /// The last failure was a connection that did not come to be.
     connect_failed: bool,
-    /// A stale connection was met: take a new one.
+    /// A new connection is to be taken.
     fresh: bool,
+    /// A connection that had rested was closed under the request.
+    stale: bool,
     /// The body is here and may be sent again.
     pub(crate) replay: Option<Vec<u8>>,
     /// What may be retried after the request was sent.
@@ -84,6 +86,7 @@ impl Plan {
             tries_left: 0,
             connect_failed: false,
             fresh: false,
+            stale: false,
             replay: None,
             retry_on: None,
         };
@@ -98,10 +101,12 @@ impl Plan {
                 .is_some()
                 .then(|| backend.model.retry_on.clone());
         }
-        plan.wanted = by_cookie(&backend, exchange);
-        if plan.wanted.is_none() {
-            plan.wanted = by_rule(session, &backend, exchange);
+        let ruled = by_rule(session, &backend, exchange);
+        let meant = by_cookie(&backend, exchange);
+        if ruled.is_some() && exchange.client_cookie == ClientCookie::Valid {
+            exchange.client_cookie = ClientCookie::Unused;
         }
+        plan.wanted = ruled.or(meant);
         plan.direct = plan.wanted.is_some();
         if backend.is_keyed() {
             let body = client.inbound.bytes();
@@ -119,6 +124,7 @@ impl Plan {
         reason: Again,
     ) {
         self.fresh = true;
+        self.stale |= reason == Again::Stale;
         if reason == Again::Response {
             self.failed(session, exchange, seat, false);
         }
@@ -388,6 +394,12 @@ pub(crate) async fn server(
                 exchange.reused = false;
                 return Ok((seat, reached));
             }
+            Err(_) if plan.stale && !exchange.first => {
+                // The server is gone, and the client may try again by itself: it reused a
+                // connection, and gets no answer (RFC 9112, section 9.3.1).
+                exchange.logged = true;
+                return Err(Stop::silent(Cause::Server, Phase::Connect));
+            }
             Err(failure) => {
                 probe::observe(&backend, seat.place(), Observed::ConnectError);
                 exchange.times.connected = None;
@@ -455,14 +467,12 @@ async fn seat(
             exchange.count(session.local.worker, |counters| {
                 counters.client_aborts.increment()
             });
-            exchange.times.seated = None;
             Err(Stop::silent(Cause::Client, Phase::Queue))
         }
         Err(_) => {
             exchange.count(session.local.worker, |counters| {
                 counters.failed_connections.increment()
             });
-            exchange.times.seated = None;
             Err(Stop::page(503, Cause::ServerTimeout, Phase::Queue))
         }
     }

@@ -10,6 +10,7 @@ use super::{Stop, capture};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::session::Session;
+use crate::volume;
 
 /// No request came.
 pub(crate) enum Nothing {
@@ -51,9 +52,9 @@ pub(crate) async fn request(
         return Err(Nothing::Stopped(stop));
     }
     exchange.times.received = Some(if whole { begun } else { ballast_worker::now() });
-    exchange.tally.bytes_in =
-        client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
-    session.counters().bytes_in.add(exchange.tally.bytes_in);
+    let head = client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
+    session.counters().bytes_in.add(head);
+    exchange.tally.bytes_in = volume::of_request(&exchange.request);
     exchange.has_request = true;
     exchange.method = exchange.request.method();
     exchange.request_body = received.body;
@@ -141,7 +142,7 @@ fn note_line(session: &Session, exchange: &mut Exchange) {
 pub(crate) async fn buffer_body(
     session: &Session,
     client: &mut ClientConnection,
-    exchange: &Exchange,
+    exchange: &mut Exchange,
     common: &Common,
 ) -> Result<(), Stop> {
     if !common.buffer_request {
@@ -162,11 +163,13 @@ pub(crate) async fn buffer_body(
         match client.inbound.receive(&client.stream, &wait).await {
             Ok(0) | Err(ReadError::Closed | ReadError::Broken(_)) => {
                 session.counters().failed_requests.increment();
+                exchange.times.received = None;
                 return Err(Stop::page(400, Cause::Client, Phase::Request));
             }
             Ok(_) => {}
             Err(ReadError::TimedOut) => {
                 session.counters().failed_requests.increment();
+                exchange.times.received = None;
                 return Err(Stop::page(408, Cause::ClientTimeout, Phase::Request));
             }
             Err(ReadError::Malformed(rule)) => {

@@ -24,10 +24,6 @@ use crate::session::Session;
 use crate::tunnel::{Side, Way, carry};
 
 /// How an exchange with a server ended.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a box would be an allocation per request"
-)]
 pub(crate) enum End {
     /// The response was carried, or as much of it as was possible.
     Done {
@@ -60,6 +56,7 @@ pub(crate) async fn exchange(
         connection.outbound.total_bytes(),
     );
     connection.begin_request(&exchange.request, exchange.request_body);
+    let uploaded = Cell::new(0_u64);
     let outcome = {
         let uploading = Cell::new(exchange.times.connected);
         let (server_stream, responses, server_out) = connection.split();
@@ -72,7 +69,7 @@ pub(crate) async fn exchange(
             (&mut client.inbound, &client.stream),
             (server_out, server_stream),
             plan.replay.as_deref(),
-            &uploading,
+            (&uploading, &uploaded),
         );
         let respond = respond::respond(
             session,
@@ -96,6 +93,8 @@ pub(crate) async fn exchange(
         sent,
         connection.outbound.total_bytes() - before.1,
     );
+    exchange.tally.bytes_in += uploaded.get();
+    session.counters().bytes_in.add(uploaded.get());
     if let Some(seen) = exchange.observed.take()
         && let Some(backend) = &exchange.backend
     {
@@ -181,11 +180,7 @@ fn leave(seat: &Seat) {
 }
 
 fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {
-    exchange.tally.bytes_out += down;
     session.counters().bytes_out.add(down);
-    let body = up.saturating_sub(exchange.tally.bytes_in);
-    exchange.tally.bytes_in = exchange.tally.bytes_in.max(up);
-    session.counters().bytes_in.add(body);
     exchange.count(session.local.worker, |counters| {
         counters.bytes_out.add(down);
         counters.bytes_in.add(up);
@@ -270,15 +265,21 @@ async fn upload(
     (from, client): (&mut Inbound, &Stream),
     (to, server): (&mut Outbound, &Stream),
     replay: Option<&[u8]>,
-    uploading: &Cell<Option<Instant>>,
+    (uploading, sent): (&Cell<Option<Instant>>, &Cell<u64>),
 ) -> Result<(), RelayError> {
     let deadline = &session.upward;
     let client_wait = Wait::each(deadline, session.frontend.model.timeouts.client);
     let server_wait = Wait::each(deadline, server_patience);
     let result = match replay {
-        Some(body) => again(from, body, to, server, &server_wait).await,
+        Some(body) => {
+            sent.set(body.len() as u64);
+            again(from, body, to, server, &server_wait).await
+        }
         None => {
-            let progress = |_| uploading.set(Some(ballast_worker::now()));
+            let progress = |bytes: usize| {
+                sent.set(sent.get() + bytes as u64);
+                uploading.set(Some(ballast_worker::now()));
+            };
             relay(
                 (from, client, &client_wait),
                 (to, server, &server_wait),

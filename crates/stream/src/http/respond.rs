@@ -18,6 +18,7 @@ use crate::exchange::Exchange;
 use crate::journal;
 use crate::persistence::{self, ClientCookie};
 use crate::session::Session;
+use crate::volume;
 
 /// How a response went.
 pub(crate) enum Outcome {
@@ -253,9 +254,11 @@ fn shape(
 ) -> Result<BodyLength, NoRoom> {
     cookie(exchange, direct)?;
     if answer.body == BodyLength::Tunnel {
+        exchange.tally.bytes_out += volume::of_response(&exchange.response);
         return Ok(BodyLength::Tunnel);
     }
     rules::after_response(session, exchange);
+    exchange.tally.bytes_out += volume::of_response(&exchange.response);
     let common = &session.frontend.model.common;
     let mut length = answer.body;
     if length == BodyLength::Chunked && exchange.request.version() < Version::Http11 {
@@ -303,12 +306,14 @@ async fn body(
 ) -> Outcome {
     let from_wait = server_wait(session, exchange);
     let to_wait = client_wait(session);
+    let carried = Cell::new(0_u64);
     let result = relay(
         (down.responses.inbound, down.server, &from_wait),
         (down.out, down.client, &to_wait),
-        |_| {},
+        |bytes| carried.set(carried.get() + bytes as u64),
     )
     .await;
+    exchange.tally.bytes_out += carried.get();
     match result {
         Ok(()) => Outcome::Carried {
             keep_server: answer.persistent && server_stays(session, exchange),

@@ -12,7 +12,11 @@ use crate::view::View;
 
 /// Chooses the backend of the exchange.
 pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
-    let place = backend(session, exchange).ok_or(Stop::page(503, Cause::Server, Phase::Connect))?;
+    let Some(place) = backend(session, exchange) else {
+        // A request that goes nowhere has no times, as in HAProxy's logs.
+        exchange.times.received = None;
+        return Err(Stop::page(503, Cause::Server, Phase::Connect));
+    };
     exchange.backend = Some(Arc::clone(&session.running.generation.backends[place]));
     Ok(())
 }
