@@ -5,14 +5,14 @@ use std::sync::Arc;
 use ballast_expr::{Linker, Store};
 use ballast_model::Config;
 use ballast_syntax::{
-    Diagnostic, Document, Env, Parser, Section, SectionKind, Severity, SourceMap, Span,
+    Diagnostic, Document, Edit, Env, Parser, Section, SectionKind, Severity, SourceMap, Span,
 };
 
 use crate::build::{self, Drafts};
 use crate::context::{Context, Names, Unserved};
 use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
-use crate::{global, post, proxy, section};
+use crate::{global, post, proxy, section, upgrade};
 
 /// How a configuration is read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,6 +100,7 @@ pub fn load(
         stubs,
         ..
     } = context;
+    suggest_upgrades(&document, &mut diagnostics);
     let place = |span: Option<Span>| span.map(|span| (span.file, span.start));
     // What concerns the whole has no place, and comes last.
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.is_none(), place(diagnostic.span)));
@@ -247,6 +248,43 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             Some(span) => diagnostic.at(span),
             None => diagnostic,
         });
+    }
+}
+
+/// Gives diagnostics about removed directives the very lines that replace them.
+fn suggest_upgrades(document: &Document, diagnostics: &mut [Diagnostic]) {
+    for diagnostic in diagnostics {
+        if !matches!(diagnostic.code, "address-on-section" | "refused-keyword") {
+            continue;
+        }
+        let Some(span) = diagnostic.span else {
+            continue;
+        };
+        let found = document.sections.iter().find_map(|section| {
+            let mut lines = section.all_lines();
+            let line = lines.find(|line| {
+                line.span.file == span.file
+                    && line.span.start <= span.start
+                    && span.start < line.span.end
+            })?;
+            Some((section, line))
+        });
+        let Some((section, line)) = found else {
+            continue;
+        };
+        let Some((lines, reason)) = upgrade::suggestion(document, section, line) else {
+            continue;
+        };
+        diagnostic.help = Some(if lines.is_empty() {
+            format!("remove the line: {reason}")
+        } else {
+            format!("write: {}", lines.join(" ; "))
+        });
+        let edit = Edit {
+            span: line.words_span(),
+            text: lines.join("\n"),
+        };
+        diagnostic.replacement = Some(Box::new(edit));
     }
 }
 

@@ -125,7 +125,10 @@ pub(super) const ROWS: &[R] = &[
     .examples("nice -10", "nice 5000")
     .noted("tasks of one worker take turns fairly"),
     R::new("process", B, "<process>[/<threads>]", "threads that serve the bind, in the old notation", |draft, args, context| {
-        let text = args.text("a process and thread set")?;
+        let word = args.word("a process and thread set")?;
+            let text = word.text();
+            let message = format!("'process {text}' on 'bind' lines is deprecated; write 'thread'");
+            context.warn("deprecated", message, word.span());
         if let Some((_, threads)) = text.split_once('/') {
             draft.bind.threads = thread_set(args, threads)?;
         }

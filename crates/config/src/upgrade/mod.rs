@@ -111,6 +111,19 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
     result
 }
 
+/// What a line would become, for the diagnostic that complains about it.
+pub(crate) fn suggestion(
+    document: &Document,
+    section: &Section,
+    line: &Line,
+) -> Option<(Vec<String>, String)> {
+    let facts = Facts::of(document, section);
+    match lines::rewrite(document, section, line, &facts)? {
+        Rewrite::Lines(lines, reason) => Some((lines, reason)),
+        Rewrite::Left(_) => None,
+    }
+}
+
 /// What rewriting a line may need to know of the rest.
 pub(crate) struct Facts {
     /// The global section says `nbthread`.
