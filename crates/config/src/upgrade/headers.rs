@@ -100,8 +100,25 @@ pub(super) fn request_line(
         "^([A-Z]+) ",
         "^(\\w+) ",
     ];
-    let rest = METHODS.iter().find_map(|head| pattern.strip_prefix(head))?;
-    let to = replacement.strip_prefix("\\1 ")?;
+    // The slash of the path may stand in the group of the method: `^([^\ ]*\ /)a(.*)` and `\1\2`.
+    const WITH_SLASH: &[&str] = &["^([^ ]* /)", "^([^ :]* /)", "^([^ ]+ /)", "^([^: ]* /)"];
+    let with_slash = WITH_SLASH
+        .iter()
+        .find_map(|head| pattern.strip_prefix(head));
+    let (rest, to) = match with_slash {
+        Some(rest) => (
+            format!("/{rest}"),
+            format!("/{}", replacement.strip_prefix("\\1")?),
+        ),
+        None => {
+            let rest = METHODS.iter().find_map(|head| pattern.strip_prefix(head))?;
+            (
+                rest.to_owned(),
+                replacement.strip_prefix("\\1 ")?.to_owned(),
+            )
+        }
+    };
+    let (rest, to) = (rest.as_str(), to.as_str());
     // What stood for the version goes: it is not part of the path.
     let (rest, to, groups_of_version) = cut_version(rest, to)?;
     if rest.contains(' ') || to.contains(' ') {

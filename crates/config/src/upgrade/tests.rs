@@ -48,6 +48,10 @@ fn removed_words_become_what_replaces_them() {
             "http-request replace-pathq ^/a/(.*) '/\\1'",
         ),
         (
+            "reqrep ^([^\\ ]*\\ /)a[/]?(.*) \\1\\2",
+            "http-request replace-pathq ^/a[/]?(.*) '/\\1'",
+        ),
+        (
             "rsprep ^Location:\\ http://(.*) Location:\\ https://\\1",
             "http-response replace-header Location ^http://(.*) 'https://\\1'",
         ),
