@@ -94,8 +94,11 @@ pub(crate) fn conclude(loaded: &Loaded, quiet: bool) -> u8 {
     if listens { 0 } else { NO_LISTENER }
 }
 
-/// Whether anything that may be reached is configured.
+/// Whether anything that may be reached is configured; a command socket is enough.
 pub(crate) fn has_listener(config: &Config) -> bool {
+    if !config.global.stats_sockets.is_empty() {
+        return true;
+    }
     let mut enabled = config
         .frontends
         .iter()
