@@ -121,7 +121,7 @@ impl Observed {
     pub const fn description(self) -> &'static str {
         match self {
             Self::BrokenPipe => "Close from server (http)",
-            Self::ConnectError => "Layer4 unsuccessful connection",
+            Self::ConnectError => "L4 unsuccessful connection",
             Self::Connected => "Layer4 successful connection",
             Self::InvalidHeaders => "Invalid http response (headers)",
             Self::InvalidResponse => "Invalid http response",

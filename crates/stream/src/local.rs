@@ -26,6 +26,8 @@ pub struct Running {
     pub head_limits: HeadLimits,
     /// The lines of frontends that ask for none of the others: TCP's and HTTP's.
     default_formats: [Option<LogFormat>; 2],
+    /// Frontends whose log or rules name the ends of the server's connection.
+    asks_server_addresses: Vec<bool>,
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
 }
@@ -43,6 +45,12 @@ impl Running {
                 field_count_max: u32::from(tune.header_count_max),
                 head_bytes_max: tune.buffer_bytes,
             },
+            asks_server_addresses: generation
+                .config
+                .frontends
+                .iter()
+                .map(asks_server_addresses)
+                .collect(),
             default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
                 .map(|text| LogFormat::parse(text, Usage::Log).ok()),
             codec_limits: Limits {
@@ -62,6 +70,11 @@ impl Running {
         }
     }
 
+    /// Whether anything of the frontend names the ends of the server's connection.
+    pub(crate) fn asks_server_addresses(&self, frontend: usize) -> bool {
+        self.asks_server_addresses.get(frontend) == Some(&true)
+    }
+
     /// The log line of a frontend that asks for none in particular.
     pub(crate) fn default_format(&self, http: bool) -> Option<&LogFormat> {
         self.default_formats[usize::from(http)].as_ref()
@@ -71,6 +84,16 @@ impl Running {
     pub fn tune(&self) -> &model::Tune {
         &self.generation.config.global.tune
     }
+}
+
+/// `%bi`, `%bp`, `%si`, `%sp` and the samples of the same things, in the log of a frontend.
+fn asks_server_addresses(frontend: &model::Frontend) -> bool {
+    let log = &frontend.log;
+    let formats = [&log.format, &log.error_format, &log.structured_data];
+    formats.into_iter().flatten().any(|format| {
+        let named = ["bi", "bp", "si", "sp"];
+        format.aliases().any(|alias| named.contains(&alias.word)) || format.source.contains("bc_")
+    })
 }
 
 /// What a worker has at hand. One per worker, shared by its tasks.

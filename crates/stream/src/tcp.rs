@@ -50,8 +50,8 @@ async fn connect_and_carry(
         inspect(session, client, exchange, &backend.model.common.rules).await?;
     }
     exchange.times.received = Some(ballast_worker::now());
-    let mut plan = reach::Plan::new(session, client, exchange);
     let mut kept = Kept::None;
+    let mut plan = reach::Plan::new(session, client, exchange, &kept);
     let reached = reach::server(session, client, exchange, &mut kept, &mut plan).await;
     let (seat, reached) = reached.map_err(|stop| stop.ending)?;
     let mut server = reached.connection;

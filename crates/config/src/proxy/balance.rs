@@ -293,6 +293,9 @@ fn hash_type(
                 return Err(suggestion(args.wrong(message), other, ["avalanche"]));
             }
         }
+    } else {
+        // Alone, `consistent` stands for `consistent sdbm avalanche` (manual, "hash-type").
+        hash.avalanche = consistent;
     }
     args.end()?;
     draft.back.hash_type = hash;

@@ -133,7 +133,7 @@ async fn carry(
         receive::buffer_body(session, client, exchange, &backend.model.common).await?;
     }
     // The cookie is read before it is hidden from the server.
-    let mut plan = reach::Plan::new(session, client, exchange);
+    let mut plan = reach::Plan::new(session, client, exchange, kept);
     prepare::request(session, exchange)?;
     loop {
         let (seat, server) = reach::server(session, client, exchange, kept, &mut plan).await?;

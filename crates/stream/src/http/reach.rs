@@ -6,16 +6,16 @@ use std::time::Duration;
 use ballast_balance::{Ask, HashType, domain_only, uri_key, url_param};
 use ballast_engine::{Backend, Server, UseServerTarget, hash_type};
 use ballast_expr::Value;
-use ballast_message::BodyLength;
+use ballast_message::{BodyLength, Method, Version};
 use ballast_model::{Balance, RetryOn};
 use ballast_mux::{ClientConnection, ReadError, ServerConnection};
-use ballast_net::Kind;
+use ballast_net::{self as net, Kind};
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{ConnectError, Line, Order, Refusal, Seat, connect, pool};
 
 use super::{Kept, Stop};
 use crate::ending::{Cause, Phase};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Given};
 use crate::persistence::{self, ClientCookie};
 use crate::session::Session;
 use crate::view::View;
@@ -76,6 +76,7 @@ impl Plan {
         session: &Session,
         client: &ClientConnection,
         exchange: &mut Exchange,
+        kept: &Kept,
     ) -> Self {
         let mut plan = Self {
             wanted: None,
@@ -107,12 +108,25 @@ impl Plan {
             exchange.client_cookie = ClientCookie::Unused;
         }
         plan.wanted = ruled.or(meant);
+        if plan.wanted.is_none() && backend.model.options.prefer_last_server {
+            plan.last_server(&backend, kept);
+        }
         plan.direct = plan.wanted.is_some();
         if backend.is_keyed() {
             let body = client.inbound.bytes();
             plan.hash = key(session, &backend, exchange, body);
         }
         plan
+    }
+
+    /// `option prefer-last-server`: the server whose connection the client still has.
+    fn last_server(&mut self, backend: &Backend, kept: &Kept) {
+        let Some(kept) = kept else { return };
+        let place = backend.server_named(kept.server.name());
+        self.wanted = place.filter(|&place| {
+            let server = &backend.servers[place];
+            Arc::ptr_eq(&server.state, &kept.server.state) && server.state.is_usable()
+        });
     }
 
     /// Notes that the exchange is tried again.
@@ -145,7 +159,9 @@ impl Plan {
 
     /// Whether the request can be sent a second time as it is.
     pub(crate) fn may_resend(&self, exchange: &Exchange) -> bool {
-        self.replay.is_some() || exchange.request_body == BodyLength::None
+        // It may have been carried out before the connection broke (RFC 9110, section 9.2.2).
+        exchange.method.is_idempotent()
+            && (self.replay.is_some() || exchange.request_body == BodyLength::None)
     }
 
     /// Whether a response of this status is thrown away for another try.
@@ -325,7 +341,7 @@ fn key(session: &Session, backend: &Backend, exchange: &Exchange, body: &[u8]) -
         }
         Balance::UrlParam { name, check_post } => {
             let found = url_param(request.target(), name.as_bytes()).or_else(|| {
-                let post = *check_post && exchange.method == ballast_message::Method::Post;
+                let post = *check_post && exchange.method == Method::Post;
                 post.then(|| ballast_balance::post_param(body, name.as_bytes()))
                     .flatten()
             });
@@ -375,17 +391,22 @@ pub(crate) async fn server(
         let seat = seat(session, client, exchange, &backend, plan).await?;
         exchange.server = Some(Arc::clone(seat.server()));
         count_session(session, exchange, &backend, &seat, plan);
+        if let Some(stop) = redirect(exchange, &seat) {
+            return Err(stop);
+        }
         if let Some(reached) = rested(session, exchange, &backend, &seat, kept, plan) {
+            note_addresses(session, exchange, &reached.connection);
             // It stood already: no time has passed.
             exchange.times.connected = exchange.times.seated;
             exchange.reused = true;
             return Ok((seat, reached));
         }
-        match open(session, exchange, &backend, &seat).await {
+        match open(session, client, exchange, &backend, &seat).await {
             Ok(connection) => {
                 probe::observe(&backend, seat.place(), Observed::Connected);
                 let counters = seat.server().state.counters.of(session.local.worker);
                 counters.connects.increment();
+                note_addresses(session, exchange, &connection);
                 let reached = Reached {
                     connection,
                     reused: false,
@@ -583,6 +604,31 @@ fn rested(
     })
 }
 
+/// `redir`: requests that only ask are sent to the server's public name instead.
+fn redirect(exchange: &mut Exchange, seat: &Seat) -> Option<Stop> {
+    let prefix = seat.server().model.redirect_prefix.as_ref()?;
+    if !matches!(exchange.method, Method::Get | Method::Head) {
+        return None;
+    }
+    let mut location = Vec::with_capacity(prefix.len() + exchange.request.target().len());
+    location.extend_from_slice(prefix.as_bytes());
+    location.extend_from_slice(exchange.request.path_and_query());
+    let response = &mut exchange.response;
+    response.clear();
+    response.set_version(Version::Http11);
+    let made = response.set_status(302).and_then(|()| {
+        let fields = response.fields_mut();
+        fields.add(b"cache-control", b"no-cache")?;
+        fields.add(b"content-length", b"0")?;
+        fields.add(b"location", &location)
+    });
+    if made.is_err() {
+        return Some(Stop::page(500, Cause::Internal, Phase::Connect));
+    }
+    exchange.given = Some(Given::Made);
+    Some(Stop::page(302, Cause::Local, Phase::Connect))
+}
+
 /// A connection that did not come to be, and what to make of it.
 struct Failure {
     stop: Stop,
@@ -591,6 +637,7 @@ struct Failure {
 
 async fn open(
     session: &Session,
+    client: &ClientConnection,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     seat: &Seat,
@@ -600,16 +647,29 @@ async fn open(
     session.downward.set_after(backend.model.timeouts.connect);
     let opening = connect(backend, seat.server(), &session.path, unique_id, limits);
     let may_retry = backend.model.retry_on.conn_failure;
+    let gives_up = gives_up(session, backend);
+    let opening = unless_gone(client, gives_up, opening);
     match session.downward.guard(opening).await {
-        Ok(Ok(connection)) => {
+        Ok(None) => {
+            exchange.count(session.local.worker, |counters| {
+                counters.client_aborts.increment()
+            });
+            Err(Failure {
+                stop: Stop::silent(Cause::Client, Phase::Connect),
+                may_retry: false,
+            })
+        }
+        Ok(Some(Ok(connection))) => {
             seat.server().state.connections.enter();
             Ok(connection)
         }
-        Ok(Err(ConnectError::Refused(error))) if error.kind().is_local_resource() => Err(Failure {
-            stop: Stop::page(503, Cause::Resource, Phase::Connect),
-            may_retry: error.kind() != Kind::Descriptors && may_retry,
-        }),
-        Ok(Err(error)) => Err(Failure {
+        Ok(Some(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
+            Err(Failure {
+                stop: Stop::page(503, Cause::Resource, Phase::Connect),
+                may_retry: error.kind() != Kind::Descriptors && may_retry,
+            })
+        }
+        Ok(Some(Err(error))) => Err(Failure {
             stop: Stop::page(503, Cause::Server, Phase::Connect),
             may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
         }),
@@ -617,6 +677,19 @@ async fn open(
             stop: Stop::page(503, Cause::ServerTimeout, Phase::Connect),
             may_retry,
         }),
+    }
+}
+
+/// Notes the ends of the server's connection, where something will ask for them: the system
+/// has to be asked in turn.
+fn note_addresses(session: &Session, exchange: &mut Exchange, connection: &ServerConnection) {
+    if session
+        .running
+        .asks_server_addresses(session.frontend.place)
+    {
+        let ip = |address: std::io::Result<net::Address>| address.ok().and_then(|it| it.ip());
+        exchange.server_source = ip(connection.stream.local_address());
+        exchange.server_destination = ip(connection.stream.peer_address());
     }
 }
 

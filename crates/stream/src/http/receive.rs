@@ -177,5 +177,6 @@ pub(crate) async fn buffer_body(
             }
         }
     }
+    exchange.times.received = Some(ballast_worker::now());
     Ok(())
 }
