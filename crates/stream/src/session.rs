@@ -1,6 +1,6 @@
 //! A client's connection as the exchanges on it know it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub(crate) struct Session {
     pub handshake: Duration,
     /// What counts it.
     pub admission: Admission,
+    /// The backend of a session that began as TCP and went over to HTTP for it.
+    pub(crate) upgraded_for: Cell<Option<usize>>,
     /// Variables of the scope `sess`.
     pub(crate) variables: RefCell<Variables>,
     /// The timer of what goes from the client to the server.
@@ -66,6 +68,7 @@ impl Session {
             accepted_at: arrival.accepted_at,
             handshake: arrival.handshake,
             admission: arrival.admission,
+            upgraded_for: Cell::new(None),
             variables: RefCell::default(),
             upward: Deadline::new(),
             downward: Deadline::new(),

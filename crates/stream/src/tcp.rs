@@ -8,7 +8,7 @@ use ballast_rules::{RuleSets, Verdict};
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
-use crate::http::{InBackend, Kept, reach, route};
+use crate::http::{self, InBackend, Kept, reach, route};
 use crate::inspect::content;
 use crate::journal;
 use crate::session::Session;
@@ -18,7 +18,19 @@ use crate::tunnel::{Side, Way, carry};
 pub(crate) async fn serve(session: &Session, mut client: ClientConnection, mut exchange: Exchange) {
     exchange.times.received = Some(ballast_worker::now());
     exchange.tally.request_number = session.local.process.next_request_number();
-    let ending = match connect_and_carry(session, &mut client, &mut exchange).await {
+    let chosen = choose(session, &mut client, &mut exchange).await;
+    if let Ok(place) = chosen
+        && session.running.generation.backends[place].is_http()
+    {
+        session.upgraded_for.set(Some(place));
+        exchange.times.received = None;
+        return Box::pin(http::serve(session, client, exchange)).await;
+    }
+    let carried = match chosen {
+        Ok(place) => connect_and_carry(session, &mut client, &mut exchange, place).await,
+        Err(ending) => Err(ending),
+    };
+    let ending = match carried {
         Ok(ending) => ending,
         Err(ending) => {
             // Nothing more can be done for it when this fails.
@@ -35,15 +47,26 @@ pub(crate) async fn serve(session: &Session, mut client: ClientConnection, mut e
     }
 }
 
+/// The backend, as its place in the generation, once the frontend's rules let the session in.
+async fn choose(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+) -> Result<usize, Ending> {
+    let front = Arc::clone(&session.frontend);
+    inspect(session, client, exchange, &front.model.common.rules).await?;
+    route::backend(session, exchange).ok_or(Ending {
+        cause: Cause::Server,
+        phase: Phase::Connect,
+    })
+}
+
 async fn connect_and_carry(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
+    place: usize,
 ) -> Result<Ending, Ending> {
-    let place = route::backend(session, exchange).ok_or(Ending {
-        cause: Cause::Server,
-        phase: Phase::Connect,
-    })?;
     exchange.backend = Some(Arc::clone(&session.running.generation.backends[place]));
     let _in_backend = InBackend::enter(session, exchange);
     if let Some(backend) = exchange.backend.clone() {

@@ -82,11 +82,8 @@ fn routes(
         } else {
             "as the default backend"
         };
+        // A TCP session goes over to HTTP when its backend speaks it.
         if front_mode == Mode::Tcp && back_mode == Mode::Http {
-            if let Some(span) = span {
-                let word = "http backend behind a tcp frontend";
-                context.unserved(word, "changes of the protocol", span);
-            }
             continue;
         }
         let message = format!(

@@ -362,6 +362,9 @@ fn key(session: &Session, backend: &Backend, exchange: &Exchange, body: &[u8]) -
                 Some(
                     match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
                         Value::Int(number) => hashing.of_number(number),
+                        // Addresses are hashed as the bytes they are, not as text.
+                        Value::Ipv4(address) => hashing.of_bytes(&address.octets()),
+                        Value::Ipv6(address) => hashing.of_bytes(&address.octets()),
                         value => {
                             value.append_to(&mut memory.text);
                             hashing.of_bytes(&memory.text)

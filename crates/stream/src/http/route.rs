@@ -12,7 +12,11 @@ use crate::view::View;
 
 /// Chooses the backend of the exchange.
 pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
-    let Some(place) = backend(session, exchange) else {
+    let chosen = session
+        .upgraded_for
+        .get()
+        .or_else(|| backend(session, exchange));
+    let Some(place) = chosen else {
         // A request that goes nowhere has no times, as in HAProxy's logs.
         exchange.times.received = None;
         return Err(Stop::page(503, Cause::Server, Phase::Connect));
