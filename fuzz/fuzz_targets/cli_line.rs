@@ -38,7 +38,12 @@ fuzz_target!(|input: &[u8]| {
         assert!(!line.commands.is_empty());
         for given in &line.commands {
             assert!(given.text.len() <= LINE_BYTES_MAX);
-            assert!(given.payload.as_ref().is_none_or(|bytes| bytes.len() <= PAYLOAD_BYTES_MAX));
+            assert!(
+                given
+                    .payload
+                    .as_ref()
+                    .is_none_or(|bytes| bytes.len() <= PAYLOAD_BYTES_MAX)
+            );
             assert!(!given.words.iter().any(|word| word.contains('\n')));
         }
     }

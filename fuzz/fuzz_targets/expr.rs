@@ -8,7 +8,10 @@ struct World<'a>(&'a [u8]);
 
 impl Facts for World<'_> {
     fn now(&self) -> Time {
-        Time { secs: 1_700_000_000, micros: 1 }
+        Time {
+            secs: 1_700_000_000,
+            micros: 1,
+        }
     }
     fn random(&self) -> u64 {
         7
@@ -26,13 +29,19 @@ fuzz_target!(|data: &[u8]| {
         Some(at) => (&data[..at], &data[at + 1..]),
         None => (data, data),
     };
-    let Ok(text) = std::str::from_utf8(text) else { return };
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
     let mut files = |_: &str| Ok(payload.to_vec());
     let store = Store::new();
     let mut acls = AclSet::new();
     if let Ok(mut expr) = Expr::parse(text) {
         assert_eq!(Expr::parse(&expr.to_string()).as_ref(), Ok(&expr));
-        let mut linker = Linker { store: &store, files: &mut files, acls: &acls };
+        let mut linker = Linker {
+            store: &store,
+            files: &mut files,
+            acls: &acls,
+        };
         let _ = expr.link(&mut linker);
         let _ = eval(&expr, &World(payload), &mut Scratch::new());
     }
@@ -43,7 +52,11 @@ fuzz_target!(|data: &[u8]| {
     let _ = acls.declare(&words);
     if acls.link(&store, &mut files).is_ok() {
         if let Ok(mut condition) = Condition::parse(&words, &acls) {
-            let mut linker = Linker { store: &store, files: &mut files, acls: &acls };
+            let mut linker = Linker {
+                store: &store,
+                files: &mut files,
+                acls: &acls,
+            };
             if condition.link(&mut linker).is_ok() {
                 condition.holds(&World(payload), &mut Scratch::new());
             }

@@ -8,7 +8,10 @@ struct World<'a>(&'a [u8]);
 
 impl Facts for World<'_> {
     fn now(&self) -> Time {
-        Time { secs: 1_700_000_000, micros: 1 }
+        Time {
+            secs: 1_700_000_000,
+            micros: 1,
+        }
     }
     fn random(&self) -> u64 {
         7
@@ -25,7 +28,9 @@ impl Facts for World<'_> {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     for usage in [Usage::Http, Usage::Log, Usage::Text, Usage::UniqueId] {
         match LogFormat::parse(text, usage) {
             Ok(format) => {

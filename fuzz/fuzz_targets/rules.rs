@@ -18,7 +18,10 @@ struct World {
 
 impl Facts for World {
     fn now(&self) -> Time {
-        Time { secs: 1_700_000_000, micros: 1 }
+        Time {
+            secs: 1_700_000_000,
+            micros: 1,
+        }
     }
     fn random(&self) -> u64 {
         7
@@ -52,11 +55,24 @@ impl Transaction for World {
 }
 
 fn world(payload: &[u8]) -> World {
-    let limits = HeadLimits { head_bytes_max: 4096, ..HeadLimits::default() };
+    let limits = HeadLimits {
+        head_bytes_max: 4096,
+        ..HeadLimits::default()
+    };
     let mut request = Request::new(limits);
     let mut response = Response::new(limits);
-    let value: Vec<u8> = payload.iter().copied().filter(|byte| is_field_value_lenient(&[*byte])).take(512).collect();
-    let target: Vec<u8> = payload.iter().copied().filter(|byte| is_target_lenient(&[*byte])).take(512).collect();
+    let value: Vec<u8> = payload
+        .iter()
+        .copied()
+        .filter(|byte| is_field_value_lenient(&[*byte]))
+        .take(512)
+        .collect();
+    let target: Vec<u8> = payload
+        .iter()
+        .copied()
+        .filter(|byte| is_target_lenient(&[*byte]))
+        .take(512)
+        .collect();
     let _ = request.set_method(b"GET");
     let _ = request.set_target(if target.is_empty() { b"/" } else { &target });
     let _ = response.set_status(200);
@@ -64,12 +80,26 @@ fn world(payload: &[u8]) -> World {
         let _ = request.fields_mut().add(name, &value);
         let _ = response.fields_mut().add(name, &value);
     }
-    World { request, response, answer: Response::new(limits), body: Vec::new() }
+    World {
+        request,
+        response,
+        answer: Response::new(limits),
+        body: Vec::new(),
+    }
 }
 
 fn check(world: &World) {
-    for field in world.request.fields().iter().chain(world.response.fields()).chain(world.answer.fields()) {
-        assert!(is_field_value_lenient(field.value), "a line end in a header");
+    for field in world
+        .request
+        .fields()
+        .iter()
+        .chain(world.response.fields())
+        .chain(world.answer.fields())
+    {
+        assert!(
+            is_field_value_lenient(field.value),
+            "a line end in a header"
+        );
     }
     assert!(!world.request.target().contains(&b' '));
 }
@@ -79,14 +109,19 @@ fuzz_target!(|data: &[u8]| {
         Some(at) => (&data[..at], &data[at + 1..]),
         None => (data, data),
     };
-    let Ok(text) = std::str::from_utf8(text) else { return };
+    let Ok(text) = std::str::from_utf8(text) else {
+        return;
+    };
     let mut sets = RuleSets::default();
     let acls = AclSet::new();
     for line in text.split('\n').take(8) {
         let words: Vec<&str> = line.split(' ').collect();
         for place in RuleSet::ALL {
             let mut files = |_: &str| Ok(payload.to_vec());
-            let capability = Capability { frontend: true, backend: true };
+            let capability = Capability {
+                frontend: true,
+                backend: true,
+            };
             let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
             env.experimental = true;
             match parse_rule(place, &words, &mut env) {
@@ -102,7 +137,11 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     let mut files = |_: &str| Ok(payload.to_vec());
-    let mut linker = Linker { store: &Store::new(), files: &mut files, acls: &acls };
+    let mut linker = Linker {
+        store: &Store::new(),
+        files: &mut files,
+        acls: &acls,
+    };
     let _ = sets.link(&mut linker);
     let _ = sets.unserved(&acls);
     for place in RuleSet::ALL {
