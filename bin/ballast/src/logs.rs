@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ballast_log::{LogSet, Logs, SetSpec, TargetSpec};
-use ballast_model::{Common, Config, Global, LogTarget};
+use ballast_model::{Common, Config, Global, LogEndpoint, LogTarget};
 
 use crate::machine::hostname;
 use crate::say;
@@ -21,7 +21,10 @@ pub(crate) struct Opened {
 }
 
 /// Opens them. `Err` is the exit code, all said.
-pub(crate) fn open(logs: &Logs, config: &Config) -> Result<Opened, u8> {
+///
+/// In the background nobody reads standard output and error: lines for them go nowhere, and
+/// whoever captured them when the program was started is not kept waiting for their end.
+pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Opened, u8> {
     let shared: Vec<(&LogTarget, Arc<TargetSpec>)> = config
         .global
         .log_targets
@@ -32,7 +35,7 @@ pub(crate) fn open(logs: &Logs, config: &Config) -> Result<Opened, u8> {
     let backs = config.backends.iter().map(|backend| &backend.common);
     let mut sets = Vec::new();
     for common in fronts.chain(backs) {
-        sets.push(set(common, &config.global, &shared)?);
+        sets.push(set(common, &config.global, &shared, background)?);
     }
     let opened = logs.open(&sets).map_err(|error| {
         say::alert(&format!("[haproxy.main()] {error}."));
@@ -55,9 +58,13 @@ fn set(
     common: &Common,
     global: &Global,
     shared: &[(&LogTarget, Arc<TargetSpec>)],
+    background: bool,
 ) -> Result<SetSpec, u8> {
     let mut targets = Vec::new();
     for target in &common.log_targets {
+        if background && matches!(target.endpoint, LogEndpoint::Fd(1 | 2)) {
+            continue;
+        }
         if let Some((_, spec)) = shared.iter().find(|(known, _)| *known == target) {
             targets.push(Arc::clone(spec));
             continue;

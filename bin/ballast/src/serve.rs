@@ -62,7 +62,7 @@ pub(crate) fn run(
     let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
     premises.identity.assume()?;
     let logs = Logs::start().map_err(|error| refuse(&error))?;
-    let open_logs = logs::open(&logs, &premises.config)?;
+    let open_logs = logs::open(&logs, &premises.config, background)?;
     let (house, start) = compile(premises, begun);
     let house = Arc::new(house);
     let workers = house.staff(start_workers(&house, &start)?);

@@ -327,7 +327,13 @@ fn a_hard_stop_does_not() {
 
 #[test]
 fn in_the_background_the_parent_leaves_when_it_listens() {
-    let stage = Stage::new(CONFIG);
+    // Standard output is captured here: a daemon that held it open would be waited for.
+    let logging = "nbthread 2\n    log stdout format raw local0";
+    let stage = Stage::new(
+        &CONFIG
+            .replace("nbthread 2", logging)
+            .replace("mode", "log global\n    mode"),
+    );
     let status = stage.output("-D -p pid -f a.cfg").status;
     assert_eq!(status.code(), Some(0));
     // No waiting: it listens.
