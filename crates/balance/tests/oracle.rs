@@ -371,22 +371,30 @@ struct Case {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    let targets = [
-        "/",
-        "/a",
-        "/a/b/c/d?x=/1/2",
-        "/a?b?c",
-        "//a//b/",
-        "*",
-        "/?q",
-        "http://h/a/b/c?q=1",
-        "http://h",
-        "http://h/?x",
-        "http://h/p//q/r/",
-        "/verylongpathindeed/with/many/parts?z",
-        "/a/b;c=d/e%2Ff?g",
-    ];
-    let uris: [(&str, UriKey); 9] = [
+    uri_cases(&mut cases);
+    parameter_cases(&mut cases);
+    header_cases(&mut cases);
+    cases
+}
+
+const TARGETS: &[&str] = &[
+    "/",
+    "/a",
+    "/a/b/c/d?x=/1/2",
+    "/a?b?c",
+    "//a//b/",
+    "*",
+    "/?q",
+    "http://h/a/b/c?q=1",
+    "http://h",
+    "http://h/?x",
+    "http://h/p//q/r/",
+    "/verylongpathindeed/with/many/parts?z",
+    "/a/b;c=d/e%2Ff?g",
+];
+
+fn uri_options() -> [(&'static str, UriKey); 9] {
+    [
         ("uri", UriKey::default()),
         (
             "uri whole",
@@ -448,9 +456,12 @@ fn cases() -> Vec<Case> {
                 ..UriKey::default()
             },
         ),
-    ];
-    for (balance, options) in uris {
-        for target in targets {
+    ]
+}
+
+fn uri_cases(cases: &mut Vec<Case>) {
+    for (balance, options) in uri_options() {
+        for &target in TARGETS {
             let method = if target == "*" { "OPTIONS" } else { "GET" };
             cases.push(Case {
                 balance,
@@ -459,6 +470,9 @@ fn cases() -> Vec<Case> {
             });
         }
     }
+}
+
+fn parameter_cases(cases: &mut Vec<Case>) {
     for target in [
         "/?id=1",
         "/?x=2&id=two",
@@ -511,6 +525,9 @@ fn cases() -> Vec<Case> {
             ),
         });
     }
+}
+
+fn header_cases(cases: &mut Vec<Case>) {
     for host in [
         "haproxy.1wt.eu",
         "a.b",
@@ -545,7 +562,6 @@ fn cases() -> Vec<Case> {
             request: format!("GET / HTTP/1.1\r\nHost: h\r\n{value}\r\n"),
         });
     }
-    cases
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn what_haproxy_refuses_is_refused_and_what_it_takes_is_taken() {
     }
     let dir = tempfile::tempdir().unwrap();
     cases::write_maps(dir.path());
-    let exprs = cases::accepted_expressions();
+    let exprs = cases::ACCEPTED_EXPRESSIONS;
     let acls = cases::accepted_acls();
     let formats = cases::accepted_formats();
     let mut lines = Vec::new();
@@ -238,7 +238,7 @@ fn what_haproxy_refuses_is_refused_and_what_it_takes_is_taken() {
         }
         at += 1;
     };
-    for text in &exprs {
+    for text in exprs {
         compare(
             (*text).to_owned(),
             Expr::parse(text).map(|_| ()).map_err(|e| e.to_string()),

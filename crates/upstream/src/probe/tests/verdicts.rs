@@ -107,40 +107,56 @@ fn found_at(check: Check, address: SocketAddr) -> (CheckStatus, Option<u16>, Str
     (verdict.status, verdict.code, verdict.info)
 }
 
+/// Rules, what the server does, and what is found: status, code, information.
+type Case = (
+    Vec<CheckRule>,
+    fn(&mut TcpStream),
+    CheckStatus,
+    Option<u16>,
+    &'static str,
+);
+
+fn rule(subject: ExpectSubject) -> Vec<CheckRule> {
+    with(subject, |_| {})
+}
+
+fn not(subject: ExpectSubject) -> Vec<CheckRule> {
+    with(subject, |expect| expect.negated = true)
+}
+
+fn with(subject: ExpectSubject, change: impl FnOnce(&mut CheckExpect)) -> Vec<CheckRule> {
+    let mut expect = expect(subject);
+    change(&mut expect);
+    vec![CheckRule::Expect(expect)]
+}
+
+fn format(text: &str) -> LogFormat {
+    LogFormat::parse(text, Usage::Http).unwrap()
+}
+
+fn http_cases(cases: Vec<Case>) {
+    for (place, (rules, deed, status, code, info)) in cases.into_iter().enumerate() {
+        let expected = (status, code, info.to_owned());
+        assert_eq!(found(http(rules), deed), expected, "case {place}");
+    }
+}
+
+fn tcp_cases(cases: Vec<Case>) {
+    for (place, (rules, deed, status, code, info)) in cases.into_iter().enumerate() {
+        let code = if status == CheckStatus::L7Timeout {
+            None
+        } else {
+            code
+        };
+        let expected = (status, code, info.to_owned());
+        assert_eq!(found(tcp(rules), deed), expected, "case {place}");
+    }
+}
+
 #[test]
-fn http_verdicts() {
+fn http_statuses() {
     use CheckStatus::{L7Ok, L7Response, L7Status, L7Timeout};
-    type Case = (
-        Vec<CheckRule>,
-        fn(&mut TcpStream),
-        CheckStatus,
-        Option<u16>,
-        &'static str,
-    );
-    let rule = |subject| vec![CheckRule::Expect(expect(subject))];
-    let not = |subject| {
-        let mut expect = expect(subject);
-        expect.negated = true;
-        vec![CheckRule::Expect(expect)]
-    };
-    let header = |full, name_match: &str, name: &str, value: &str| ExpectSubject::Header {
-        full,
-        name_match: name_match.to_owned(),
-        name: name.to_owned(),
-        value_match: None,
-        value: Some(value.to_owned()),
-    };
-    let said = |format: &str| {
-        let mut expect = expect(text("zzz"));
-        expect.on_error = Some(LogFormat::parse(format, Usage::Http).unwrap());
-        vec![CheckRule::Expect(expect)]
-    };
-    let commented = {
-        let mut expect = expect(text("zzz"));
-        expect.comment = Some("cmt".to_owned());
-        vec![CheckRule::Expect(expect)]
-    };
-    let cases: Vec<Case> = vec![
+    http_cases(vec![
         (vec![], ok, L7Ok, Some(200), ""),
         (vec![], broken, L7Status, Some(500), "Bad thing"),
         (vec![], half, L7Ok, Some(200), ""),
@@ -161,6 +177,20 @@ fn http_verdicts() {
             Some(500),
             "Bad thing",
         ),
+    ]);
+    let refused = found_at(http(vec![]), closed());
+    let expected = (
+        CheckStatus::L4Connection,
+        None,
+        "Connection refused".to_owned(),
+    );
+    assert_eq!(refused, expected);
+}
+
+#[test]
+fn http_bodies() {
+    use CheckStatus::{L7Ok, L7Response};
+    http_cases(vec![
         (rule(text("ell")), ok, L7Ok, Some(200), ""),
         (
             rule(text("zzz")),
@@ -199,13 +229,37 @@ fn http_verdicts() {
             "HTTP content check could not find a response body",
         ),
         (
-            commented,
+            with(text("zzz"), |expect| {
+                expect.comment = Some("cmt".to_owned())
+            }),
             ok,
             L7Response,
             None,
             "HTTP content check did not match comment: cmt",
         ),
-        (said("st=%[status]"), ok, L7Response, None, "st=200"),
+        (
+            with(text("zzz"), |expect| {
+                expect.on_error = Some(format("st=%[status]"))
+            }),
+            ok,
+            L7Response,
+            None,
+            "st=200",
+        ),
+    ]);
+}
+
+#[test]
+fn http_headers() {
+    use CheckStatus::{L7Ok, L7Status};
+    let header = |full, name_match: &str, name: &str, value: &str| ExpectSubject::Header {
+        full,
+        name_match: name_match.to_owned(),
+        name: name.to_owned(),
+        value_match: None,
+        value: Some(value.to_owned()),
+    };
+    http_cases(vec![
         (
             rule(header(false, "str", "X-A", "c")),
             ok,
@@ -227,40 +281,14 @@ fn http_verdicts() {
             Some(200),
             "",
         ),
-    ];
-    for (place, (rules, deed, status, code, info)) in cases.into_iter().enumerate() {
-        let expected = (status, code, info.to_owned());
-        assert_eq!(found(http(rules), deed), expected, "case {place}");
-    }
-    let refused = found_at(http(vec![]), closed());
-    let expected = (
-        CheckStatus::L4Connection,
-        None,
-        "Connection refused".to_owned(),
-    );
-    assert_eq!(refused, expected);
+    ]);
 }
 
 #[test]
-fn tcp_verdicts() {
-    use CheckStatus::{L4Ok, L6Timeout, L7Ok, L7Response, L7Status, L7Timeout};
-    type Case = (
-        Vec<CheckRule>,
-        fn(&mut TcpStream),
-        CheckStatus,
-        Option<u16>,
-        &'static str,
-    );
-    let rule = |subject| vec![CheckRule::Expect(expect(subject))];
-    let with = |subject, change: &dyn Fn(&mut CheckExpect)| {
-        let mut expect = expect(subject);
-        change(&mut expect);
-        vec![CheckRule::Expect(expect)]
-    };
-    let not = |subject| with(subject, &|expect| expect.negated = true);
+fn tcp_contents() {
+    use CheckStatus::{L4Ok, L7Ok, L7Response, L7Timeout};
     let connect = || CheckRule::Connect(CheckConnect::default());
-    let format = |text| LogFormat::parse(text, Usage::Http).unwrap();
-    let cases: Vec<Case> = vec![
+    tcp_cases(vec![
         (vec![], banner, L4Ok, None, ""),
         (vec![connect()], banner, L4Ok, None, "(tcp-check)"),
         (vec![send("x")], silence, L7Ok, Some(0), "(tcp-check)"),
@@ -326,41 +354,6 @@ fn tcp_verdicts() {
             " at step 1 of tcp-check (expect string '+OK')",
         ),
         (
-            with(text("+OK"), &|expect| {
-                expect.timeout = Some(ExpectOutcome("L6TOUT".into()))
-            }),
-            silence,
-            L6Timeout,
-            None,
-            " at step 1 of tcp-check (expect string '+OK')",
-        ),
-        (
-            with(text("+OK"), &|expect| expect.receive_bytes_min = 0),
-            held_banner,
-            L7Response,
-            None,
-            "TCPCHK did not match content '+OK' at step 1",
-        ),
-        (
-            with(text("+OK"), &|expect| {
-                expect.error = Some(ExpectOutcome("L7STS".into()));
-                expect.status_code = Some("int(77)".into());
-            }),
-            banner,
-            L7Status,
-            Some(77),
-            "TCPCHK did not match content '+OK' at step 1",
-        ),
-        (
-            with(text("WR"), &|expect| {
-                expect.on_success = Some(format("great"))
-            }),
-            banner,
-            L7Ok,
-            Some(0),
-            "great",
-        ),
-        (
             vec![
                 connect(),
                 send("PING\r\n"),
@@ -373,12 +366,54 @@ fn tcp_verdicts() {
             Some(0),
             "(tcp-check)",
         ),
-    ];
-    for (place, (rules, deed, status, code, info)) in cases.into_iter().enumerate() {
-        let code = if status == L7Timeout { None } else { code };
-        let expected = (status, code, info.to_owned());
-        assert_eq!(found(tcp(rules), deed), expected, "case {place}");
-    }
+    ]);
+}
+
+/// What an `expect` says about the outcome itself.
+#[test]
+fn tcp_outcomes() {
+    use CheckStatus::{L6Timeout, L7Ok, L7Response, L7Status};
+    tcp_cases(vec![
+        (
+            with(text("+OK"), |expect| {
+                expect.timeout = Some(ExpectOutcome("L6TOUT".into()))
+            }),
+            silence,
+            L6Timeout,
+            None,
+            " at step 1 of tcp-check (expect string '+OK')",
+        ),
+        (
+            with(text("+OK"), |expect| expect.receive_bytes_min = 0),
+            held_banner,
+            L7Response,
+            None,
+            "TCPCHK did not match content '+OK' at step 1",
+        ),
+        (
+            with(text("+OK"), |expect| {
+                expect.error = Some(ExpectOutcome("L7STS".into()));
+                expect.status_code = Some("int(77)".into());
+            }),
+            banner,
+            L7Status,
+            Some(77),
+            "TCPCHK did not match content '+OK' at step 1",
+        ),
+        (
+            with(text("WR"), |expect| {
+                expect.on_success = Some(format("great"))
+            }),
+            banner,
+            L7Ok,
+            Some(0),
+            "great",
+        ),
+    ]);
+}
+
+#[test]
+fn tcp_refusals() {
     let (status, _, info) = found_at(tcp(vec![send("x")]), closed());
     assert_eq!(status, CheckStatus::L4Connection);
     assert_eq!(
