@@ -60,12 +60,7 @@ fn a_daemon_leaves_its_pid_and_goes_when_told() {
         );
         fs::write(&file, configuration(port, &origin, "maxconn 100")).expect("it is written");
         let status = Command::new(program.path())
-            .args([
-                "-D",
-                "-p".as_ref(),
-                pid.as_os_str().to_str().expect("UTF-8"),
-                "-f",
-            ])
+            .args(["-D", "-p", pid.as_os_str().to_str().expect("UTF-8"), "-f"])
             .arg(&file)
             .status()
             .expect("the program starts");
