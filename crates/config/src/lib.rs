@@ -1,6 +1,6 @@
 //! Keyword rows: tree to model, defaults inheritance, diagnostics.
 //!
-//! [`load`] takes files as bytes and answers about the machine ([`Surroundings`]) and gives the
+//! [`load()`] takes files as bytes and answers about the machine ([`Surroundings`]) and gives the
 //! model ([`ballast_model::Config`]) with everything there is to say about the text. Each keyword
 //! of the language is a row ([`Keyword`]): honoured, noted, refused, or checked and served later;
 //! the tables people read are printed from the rows.

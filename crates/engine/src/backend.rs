@@ -150,9 +150,10 @@ impl Backend {
         });
     }
 
-    /// Takes over what a server's health says now ([`ServerState::health`]
-    /// (crate::ServerState::health)): its use, its weight, its slow start. True when it went up
-    /// or down by this.
+    /// Takes over what a server's health says now ([`ServerState::health`][health]): its use, its
+    /// weight, its slow start. True when it went up or down by this.
+    ///
+    /// [health]: crate::ServerState::health
     pub fn settle_health(&self, server: usize) -> bool {
         let Some(known) = self.servers.get(server) else {
             return false;

@@ -3,7 +3,7 @@
 //! `quic-initial`, `tcp-request`, `tcp-response`, `http-request`, `http-response` and
 //! `http-after-response` lines are lowered into [`RuleSets`] by [`parse_rule`]; the words, the
 //! places that accept them, their help, their parsing and their deeds are rows of one table
-//! ([`rows`]). [`run`] walks the rules of one place over one transaction and says what they
+//! ([`rows`]). [`run()`] walks the rules of one place over one transaction and says what they
 //! decided. No clock, no chance, no file is touched from here.
 
 mod action;
