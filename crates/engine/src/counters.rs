@@ -31,6 +31,11 @@ impl<T> PerWorker<T> {
         &self.0[worker.min(self.0.len() - 1)].0
     }
 
+    /// How many copies there are.
+    pub fn worker_count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Every worker's copy.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|aligned| &aligned.0)

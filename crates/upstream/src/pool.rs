@@ -2,7 +2,9 @@
 //!
 //! Each worker keeps its own, by server, so that taking one and giving it back touches nothing
 //! that another worker sees. The one used last is taken first: the others grow old and are
-//! closed after `pool-purge-delay`.
+//! closed after `pool-purge-delay`. No more of them rest than were lately in use at once: under
+//! `http-reuse safe` each new client opens a connection, and nobody would ever use most of what
+//! they leave. HAProxy shows the same bound as `need_est` (`show servers conn`).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,6 +26,44 @@ struct Shelf {
     state: Arc<ServerState>,
     resting: Vec<Resting>,
     purge: Duration,
+    need: Need,
+}
+
+/// How many connections are worth having, judged by how many were in use at once.
+struct Need {
+    /// The most in use since `began`.
+    highest: u32,
+    /// What the periods before leave to expect.
+    expected: u32,
+    began: Instant,
+}
+
+impl Need {
+    fn since(now: Instant) -> Self {
+        Self {
+            highest: 0,
+            expected: 0,
+            began: now,
+        }
+    }
+
+    fn note(&mut self, used: u32) {
+        self.highest = self.highest.max(used);
+    }
+
+    /// Begins another period when this one is over; what is not needed any more is forgotten by
+    /// half.
+    fn pass(&mut self, now: Instant, period: Duration) {
+        if now.saturating_duration_since(self.began) >= period {
+            self.expected = self.highest.max(self.expected / 2);
+            self.highest = 0;
+            self.began = now;
+        }
+    }
+
+    fn count(&self) -> u32 {
+        self.highest.max(self.expected)
+    }
 }
 
 struct Resting {
@@ -86,9 +126,10 @@ pub fn give(server: &Server, mut connection: Box<ServerConnection>, now: Instant
             state: Arc::clone(&server.state),
             resting: Vec::new(),
             purge: server.model.idle_purge,
+            need: Need::since(now),
         });
         shelf.purge = server.model.idle_purge;
-        if worn || shelf.resting.len() >= limit {
+        if worn || shelf.resting.len() >= limit || !shelf.needs_one_more() {
             shelf.state.connections.leave();
             return;
         }
@@ -106,6 +147,7 @@ pub fn purge(now: Instant) {
     POOL.with_borrow_mut(|pool| {
         pool.retain(|_, shelf| {
             let (purge, state) = (shelf.purge, Arc::clone(&shelf.state));
+            shelf.need.pass(now, purge);
             shelf.resting.retain(|resting| {
                 let keeps = now.saturating_duration_since(resting.since) < purge
                     && resting.connection.is_reusable();
@@ -132,6 +174,16 @@ pub fn clear(server: &Server) {
 }
 
 impl Shelf {
+    /// Whether the connection that is given back will be wanted. A worker keeps its share of
+    /// what all of them need, whatever rests with the others: it cannot use theirs.
+    fn needs_one_more(&mut self) -> bool {
+        let (open, idle) = (self.state.connections.now(), self.state.idle.now());
+        self.need.note(open.saturating_sub(idle));
+        let need = self.need.count();
+        let share = need as usize / self.state.counters.worker_count();
+        open <= need || self.resting.len() < share.max(1)
+    }
+
     fn left(&self) {
         self.state.idle.leave();
         self.state.connections.leave();
@@ -141,4 +193,26 @@ impl Shelf {
 /// The state's address: the shelf holds the state, so no other can have it meanwhile.
 fn key(server: &Server) -> usize {
     Arc::as_ptr(&server.state).addr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_is_what_was_used_and_fades() {
+        let (began, period) = (Instant::now(), Duration::from_secs(5));
+        let mut need = Need::since(began);
+        need.note(100);
+        need.note(1);
+        need.pass(began + Duration::from_secs(4), period);
+        assert_eq!(need.count(), 100);
+        let counts = [1, 2, 3].map(|periods| {
+            need.pass(began + period * periods, period);
+            need.count()
+        });
+        assert_eq!(counts, [100, 50, 25]);
+        need.note(60);
+        assert_eq!(need.count(), 60);
+    }
 }

@@ -442,6 +442,37 @@ fn a_server_that_goes_down_keeps_no_idle_connection() {
 }
 
 #[test]
+fn what_nobody_would_use_does_not_rest() {
+    block_on(async {
+        let address = origin(vec![silence]);
+        let house = House::new(vec![backend("be", vec![server("s1", address)])]);
+        let server = house.server(0, 0);
+        let open = async || {
+            let target = ballast_net::Address::Ip(address);
+            let stream = Stream::connect(&target, &ConnectOptions::default()).await;
+            server.state.connections.enter();
+            Box::new(ServerConnection::new(stream.unwrap(), Limits::default()))
+        };
+        let now = Instant::now();
+        for _ in 0..3 {
+            // One after the other: one is enough.
+            pool::give(server, open().await, now);
+            assert_eq!(server.state.idle.now(), 1);
+            assert_eq!(server.state.connections.now(), 1);
+        }
+        let used = [open().await, open().await];
+        // Two were in use at once: two may rest.
+        for connection in used {
+            pool::give(server, connection, now);
+        }
+        assert_eq!(server.state.idle.now(), 2);
+        pool::clear(server);
+        assert_eq!(server.state.connections.now(), 0);
+    })
+    .unwrap();
+}
+
+#[test]
 fn workers_probe_their_shares_and_hear_of_each_other() {
     let names = ["s1", "s2", "s3", "s4"];
     let servers = names.map(|name| server(name, closed())).to_vec();
