@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ballast_h1::{ChunkDecoder, ChunkEvent, H1Limits};
 use ballast_message::{BodyLength, Fields};
-use ballast_worker::{Buffer, Stream};
+use ballast_worker::{Buffer, Stream, yield_now};
 
 use crate::{ReadError, Wait};
 
@@ -35,9 +35,15 @@ pub enum Piece {
     More,
 }
 
+/// Bytes that were there already may be received this often in a row before other tasks of the
+/// worker get their turn: a peer faster than us would otherwise keep the worker for itself.
+const UNWAITED_COUNT_MAX: u8 = 8;
+
 /// The way in from one peer.
 #[derive(Debug, Default)]
 pub struct Inbound {
+    /// How often in a row there was something to receive at once.
+    unwaited: u8,
     buffer: Option<Buffer>,
     body: Body,
     trailers: Option<Box<Fields>>,
@@ -109,6 +115,14 @@ impl Inbound {
     pub async fn receive(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<usize, ReadError> {
         if self.peer_closed {
             return Ok(0);
+        }
+        if !stream.is_readable() {
+            self.unwaited = 0;
+        } else if self.unwaited < UNWAITED_COUNT_MAX {
+            self.unwaited += 1;
+        } else {
+            self.unwaited = 0;
+            yield_now().await;
         }
         loop {
             wait.readable(stream).await?;

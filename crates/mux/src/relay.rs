@@ -34,6 +34,9 @@ pub async fn relay(
             Piece::End => {
                 to.end_body(from.trailers());
                 to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
+                // What waits now waits without memory; the next to move takes what is warm.
+                to.rest();
+                from.rest();
                 return Ok(());
             }
             Piece::More => {

@@ -28,6 +28,9 @@ pub struct ServerConnection {
     pub inbound: Inbound,
     /// What goes to the server.
     pub outbound: Outbound,
+    /// Whether it carries something of one client, an identity or an address, and may serve no
+    /// other.
+    pub private: bool,
     /// Exchanges begun on it so far.
     pub exchange_count: u32,
     limits: H1Limits,
@@ -41,6 +44,7 @@ impl ServerConnection {
             stream,
             inbound: Inbound::default(),
             outbound: Outbound::default(),
+            private: false,
             exchange_count: 0,
             limits,
             scan: HeadScan::default(),
