@@ -7,13 +7,14 @@
 )]
 
 mod oracle {
+    pub(crate) mod accepted;
     pub(crate) mod cases;
     pub(crate) mod world;
 }
 
 use ballast_expr::{AclSet, Condition, Expr, Linker, LogFormat, Scratch, Store, Usage, eval};
-use oracle::cases;
 use oracle::world::{Haproxy, World, quoted};
+use oracle::{accepted, cases};
 
 fn linked_files(path: &str) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| error.to_string())
@@ -205,9 +206,12 @@ fn what_haproxy_refuses_is_refused_and_what_it_takes_is_taken() {
     }
     let dir = tempfile::tempdir().unwrap();
     cases::write_maps(dir.path());
-    let exprs = cases::ACCEPTED_EXPRESSIONS;
-    let acls = cases::accepted_acls();
-    let formats = cases::accepted_formats();
+    let exprs = accepted::EXPRESSIONS;
+    let acls: Vec<Vec<&str>> = accepted::ACLS
+        .iter()
+        .map(|line| line.split(' ').collect())
+        .collect();
+    let formats = accepted::FORMATS;
     let mut lines = Vec::new();
     lines.extend(exprs.iter().map(|text| {
         format!(
@@ -253,7 +257,7 @@ fn what_haproxy_refuses_is_refused_and_what_it_takes_is_taken() {
             set.declare(&line).map_err(|e| e.to_string()),
         );
     }
-    for text in &formats {
+    for text in formats {
         let parsed = LogFormat::parse(text, Usage::Http);
         compare(
             (*text).to_owned(),
