@@ -46,9 +46,9 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
         return;
     }
     if session.frontend.is_http() {
-        http::serve(&session, client, exchange).await;
+        http::serve(&session, &mut client, &mut exchange).await;
     } else {
-        tcp::serve(&session, client, exchange).await;
+        tcp::serve(&session, &mut client, &mut exchange).await;
     }
 }
 

@@ -15,19 +15,23 @@ use crate::session::Session;
 use crate::tunnel::{Side, Way, carry};
 
 /// Carries a client's connection to its end.
-pub(crate) async fn serve(session: &Session, mut client: ClientConnection, mut exchange: Exchange) {
+pub(crate) async fn serve(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+) {
     exchange.times.received = Some(ballast_worker::now());
     exchange.tally.request_number = session.local.process.next_request_number();
-    let chosen = choose(session, &mut client, &mut exchange).await;
+    let chosen = choose(session, client, exchange).await;
     if let Ok(place) = chosen
         && session.running.generation.backends[place].is_http()
     {
         session.upgraded_for.set(Some(place));
         exchange.times.received = None;
-        return Box::pin(http::serve(session, client, exchange)).await;
+        return http::serve(session, client, exchange).await;
     }
     let carried = match chosen {
-        Ok(place) => connect_and_carry(session, &mut client, &mut exchange, place).await,
+        Ok(place) => connect_and_carry(session, client, exchange, place).await,
         Err(ending) => Err(ending),
     };
     let ending = match carried {
@@ -40,7 +44,7 @@ pub(crate) async fn serve(session: &Session, mut client: ClientConnection, mut e
     };
     exchange.ending.note(ending.cause, ending.phase);
     session.counters().responses_other.increment();
-    journal::exchange_ended(session, &mut exchange);
+    journal::exchange_ended(session, exchange);
     if session.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
         let _ = client.stream.reset_on_close();

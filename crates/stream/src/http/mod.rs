@@ -73,15 +73,19 @@ pub(crate) enum Next {
 pub(crate) type Kept = Option<reach::KeptConnection>;
 
 /// Carries a client's connection to its end.
-pub(crate) async fn serve(session: &Session, mut client: ClientConnection, mut exchange: Exchange) {
+pub(crate) async fn serve(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+) {
     let mut kept = Kept::None;
     loop {
-        let next = one(session, &mut client, &mut exchange, &mut kept).await;
+        let next = one(session, client, exchange, &mut kept).await;
         match next {
             Next::Keep => exchange.begin_next(),
             Next::Close => {
                 drop(kept);
-                answer::close(session, &mut client).await;
+                answer::close(session, client).await;
                 return;
             }
             Next::Drop => return,

@@ -1,5 +1,6 @@
 //! A connection to a server: which one, the wait for a place, the connecting, the retries.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -475,12 +476,12 @@ async fn seat(
     let timeouts = &backend.model.timeouts;
     let patience = timeouts.queue.or(timeouts.connect);
     session.downward.set_after(patience);
-    let taking = Seat::take(backend, &order, &mut line);
     let gives_up = gives_up(session, backend);
-    let outcome = session
-        .downward
-        .guard(unless_gone(client, gives_up, taking))
-        .await;
+    let outcome = {
+        let taking = pin!(Seat::take(backend, &order, &mut line));
+        let taking = pin!(unless_gone(client, gives_up, taking));
+        session.downward.guard(taking).await
+    };
     exchange.tally.server_queue = line.server;
     exchange.tally.backend_queue = line.backend;
     exchange.times.seated = Some(ballast_worker::now());
@@ -648,10 +649,12 @@ async fn open(
     let limits = session.running.limits(&backend.model.common);
     let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
     session.downward.set_after(backend.model.timeouts.connect);
-    let opening = connect(backend, seat.server(), &session.path, unique_id, limits);
+    let server = seat.server();
+    // Pinned: by value each step would hold it once more.
+    let opening = pin!(connect(backend, server, &session.path, unique_id, limits));
     let may_retry = backend.model.retry_on.conn_failure;
     let gives_up = gives_up(session, backend);
-    let opening = unless_gone(client, gives_up, opening);
+    let opening = pin!(unless_gone(client, gives_up, opening));
     match session.downward.guard(opening).await {
         Ok(None) => {
             exchange.count(session.local.worker, |counters| {

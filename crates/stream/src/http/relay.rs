@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Instant;
 
@@ -84,7 +84,8 @@ pub(crate) async fn exchange(
             respond::Chances { reused, plan },
         );
         let evicted = evicted(seat.server());
-        both(upload, respond, evicted).await
+        // Pinned here: handed over by value, each would lie in this future twice.
+        both(pin!(upload), pin!(respond), pin!(evicted)).await
     };
     let sent = client.outbound.total_bytes() - before.0;
     count_bytes(
@@ -115,7 +116,8 @@ pub(crate) async fn exchange(
             }
         }
         Both::Answered(Outcome::Tunnel, _) => {
-            tunnel(session, client, &mut connection, exchange, seat).await;
+            // In a box: once in a connection's life, and no other exchange need carry its size.
+            Box::pin(tunnel(session, client, &mut connection, exchange, seat)).await;
             End::Done {
                 next: Next::Close,
                 connection: None,
@@ -219,13 +221,10 @@ enum Both {
 /// Runs the two directions side by side. The response decides the end: a server may answer
 /// before it has read everything, or close its side of the request and answer all the same.
 async fn both(
-    upload: impl Future<Output = Result<(), RelayError>>,
-    respond: impl Future<Output = Outcome>,
-    evicted: impl Future<Output = Eviction>,
+    mut upload: Pin<&mut impl Future<Output = Result<(), RelayError>>>,
+    mut respond: Pin<&mut impl Future<Output = Outcome>>,
+    mut evicted: Pin<&mut impl Future<Output = Eviction>>,
 ) -> Both {
-    let mut upload = pin!(upload);
-    let mut respond = pin!(respond);
-    let mut evicted = pin!(evicted);
     let mut uploaded = None;
     let mut answered = None;
     poll_fn(|cx| {
