@@ -103,6 +103,10 @@ pub(crate) async fn carry(
                 Ok(()) => down_done = true,
                 Err(failure) => return Poll::Ready(blame(&failure, true)),
             }
+            // The way up has a shorter patience from now on, and has to hear of it.
+            if !up_done {
+                cx.waker().wake_by_ref();
+            }
         }
         if up_done && down_done {
             return Poll::Ready(Ending::default());
@@ -173,7 +177,22 @@ async fn receive(
 ) -> Result<usize, ReadError> {
     loop {
         let wait = Wait::until(deadline, from.until());
-        match inbound.receive(from.stream, &wait).await {
+        let mut receiving = pin!(inbound.receive(from.stream, &wait));
+        let received = poll_fn(|cx| {
+            let polled = receiving.as_mut().poll(cx);
+            // The other end may have finished meanwhile: the wait under way becomes shorter.
+            let shorter = from.until().filter(|until| {
+                from.finishing.get() && deadline.wanted().is_none_or(|wanted| *until < wanted)
+            });
+            match shorter {
+                Some(until) if polled.is_pending() => {
+                    deadline.set(until);
+                    receiving.as_mut().poll(cx)
+                }
+                _ => polled,
+            }
+        });
+        match received.await {
             Err(ReadError::TimedOut)
                 if from
                     .until()

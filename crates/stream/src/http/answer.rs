@@ -7,7 +7,7 @@ use ballast_message::{Response, remove_connection_options};
 use ballast_model::{ConnectionMode, ErrorPage};
 use ballast_mux::{ClientConnection, Wait, read_page};
 
-use super::{Next, Stop, rules};
+use super::{Next, Stop, framing, rules};
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Given};
 use crate::journal;
@@ -81,14 +81,20 @@ async fn page(
     let before = client.outbound.total_bytes();
     let version = exchange.request.version();
     let response = &mut exchange.response;
-    let ready = composed.and_then(|_| connection_field(response, version, closes));
-    if ready.is_err() {
-        return Next::Close;
-    }
-    let length = if exchange.method == Method::Head && exchange.has_request {
-        BodyLength::None
+    let asked = if exchange.has_request {
+        exchange.method
     } else {
-        BodyLength::Known(body.len() as u64)
+        Method::Get
+    };
+    let ready = composed
+        .and_then(|_| connection_field(response, version, closes))
+        .and_then(|()| {
+            let length = BodyLength::Known(body.len() as u64);
+            // Our own pages have their length at hand: no client need learn of chunks for it.
+            framing::of_response(response, asked, Version::Http10, length)
+        });
+    let Ok(length) = ready else {
+        return Next::Close;
     };
     client.outbound.begin_response(response, length);
     let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);

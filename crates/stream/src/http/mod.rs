@@ -12,6 +12,7 @@
 
 mod answer;
 mod capture;
+mod framing;
 mod monitor;
 mod prepare;
 pub(crate) mod reach;

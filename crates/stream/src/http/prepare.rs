@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ballast_message::{ConnectionOptions, NoRoom, Version, remove_connection_options};
 use ballast_model::{ForwardFor, Forwarded, ForwardedNode};
 
-use super::Stop;
+use super::{Stop, framing};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::persistence;
@@ -76,6 +76,7 @@ fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
     if let Some(cookie) = &backend.model.cookie {
         persistence::hide_from_server(cookie, exchange.request.fields_mut())?;
     }
+    exchange.request_body = framing::of_request(&mut exchange.request, exchange.request_body)?;
     // Last, so that it stands last: what becomes of the server's connection.
     let stays = super::respond::server_stays(session, exchange);
     if !stays && !backend.model.options.pretend_keepalive {

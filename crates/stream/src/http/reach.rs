@@ -24,7 +24,35 @@ use crate::view::View;
 /// A server's connection that waits for its client's next request.
 pub(crate) struct KeptConnection {
     server: Arc<Server>,
-    connection: Box<ServerConnection>,
+    /// `None` only once it was taken up again.
+    connection: Option<Box<ServerConnection>>,
+}
+
+impl KeptConnection {
+    /// The connection, if it is one of this server and still good. The server goes on counting
+    /// it, as it does while it is kept.
+    fn take_for(mut self, server: &Server) -> Option<Box<ServerConnection>> {
+        let good = Arc::ptr_eq(&self.server.state, &server.state)
+            && self
+                .connection
+                .as_ref()
+                .is_some_and(|connection| connection.is_reusable());
+        if good { self.connection.take() } else { None }
+    }
+
+    fn is_private(&self) -> bool {
+        self.connection
+            .as_ref()
+            .is_some_and(|connection| connection.private)
+    }
+}
+
+impl Drop for KeptConnection {
+    fn drop(&mut self) {
+        if self.connection.take().is_some() {
+            self.server.state.connections.leave();
+        }
+    }
 }
 
 /// A connection to carry an exchange on.
@@ -109,7 +137,9 @@ impl Plan {
             exchange.client_cookie = ClientCookie::Unused;
         }
         plan.wanted = ruled.or(meant);
-        if plan.wanted.is_none() && backend.model.options.prefer_last_server {
+        let stays = backend.model.options.prefer_last_server
+            || kept.as_ref().is_some_and(|kept| kept.is_private());
+        if plan.wanted.is_none() && stays {
             plan.last_server(&backend, kept);
         }
         plan.direct = plan.wanted.is_some();
@@ -583,14 +613,17 @@ fn rested(
 ) -> Option<Reached> {
     let server = seat.server();
     if let Some(own) = kept.take() {
-        let same = Arc::ptr_eq(&own.server.state, &server.state);
-        if same && own.connection.is_reusable() && !plan.fresh {
+        let own = if plan.fresh {
+            None
+        } else {
+            own.take_for(server)
+        };
+        if let Some(connection) = own {
             return Some(Reached {
-                connection: own.connection,
+                connection,
                 reused: true,
             });
         }
-        own.server.state.connections.leave();
     }
     if plan.fresh {
         return None;
@@ -714,13 +747,13 @@ pub(crate) fn put_back(
     let Some(backend) = &exchange.backend else {
         return;
     };
-    if pool::shares(backend, server) {
+    if pool::shares(backend, server) && !connection.private {
         let now = exchange.times.answered.unwrap_or_else(ballast_worker::now);
         pool::give(server, connection, now);
     } else {
         *kept = Some(KeptConnection {
             server: Arc::clone(server),
-            connection,
+            connection: Some(connection),
         });
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use ballast_message::{BodyLength, Version};
 use ballast_model::Common;
 use ballast_mux::{ClientConnection, ReadError, Wait};
+use ballast_worker::{select, stopping};
 
 use super::{Stop, capture};
 use crate::ending::{Cause, Phase};
@@ -28,7 +29,18 @@ pub(crate) async fn request(
 ) -> Result<(), Nothing> {
     let before = client.inbound.total_bytes() - client.inbound.bytes().len() as u64;
     let wait = Wait::until(&session.upward, first_byte_until(session, exchange));
-    if let Err(error) = client.first_byte(&wait).await {
+    let begun = if exchange.first || session.frontend.model.options.idle_close_on_response {
+        client.first_byte(&wait).await
+    } else {
+        // The process must be able to end: who idles is let go (configuration manual, "option
+        // idle-close-on-response").
+        select! {
+            biased;
+            begun = client.first_byte(&wait) => begun,
+            _ = stopping() => return Err(Nothing::Silent),
+        }
+    };
+    if let Err(error) = begun {
         return Err(nothing(session, exchange, &error));
     }
     let begun = ballast_worker::now();

@@ -102,7 +102,14 @@ pub(crate) async fn exchange(
         probe::observe(backend, seat.place(), seen);
     }
     match outcome {
-        Both::Answered(Outcome::Carried { keep_server }, uploaded) => {
+        Both::Answered(
+            Outcome::Carried {
+                keep_server,
+                private,
+            },
+            uploaded,
+        ) => {
+            connection.private |= private;
             let whole = uploaded && client.inbound.body_is_done();
             let next = if exchange.keep_client && whole {
                 Next::Keep

@@ -4,15 +4,17 @@ use std::cell::Cell;
 use std::time::{Instant, SystemTime};
 
 use ballast_expr::Scope;
-use ballast_message::{BodyLength, Method, NoRoom, Version};
+use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
 use ballast_model::ConnectionMode;
-use ballast_mux::{Answer, Outbound, ReadError, RelayError, Responses, Wait, WriteError, relay};
+use ballast_mux::{
+    Answer, Malformed, Outbound, ReadError, RelayError, Responses, Wait, WriteError, relay,
+};
 use ballast_upstream::probe::Observed;
 use ballast_worker::Stream;
 
 use super::answer::connection_field;
 use super::reach::{Again, Plan};
-use super::{Stop, capture, rules};
+use super::{Stop, capture, framing, rules};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::journal;
@@ -26,6 +28,8 @@ pub(crate) enum Outcome {
     Carried {
         /// Whether the server takes another request on this connection.
         keep_server: bool,
+        /// Whether the connection itself may bear the client's identity from now on.
+        private: bool,
     },
     /// The head was passed on, and what follows is no HTTP.
     Tunnel,
@@ -74,6 +78,7 @@ pub(crate) async fn respond(
         return Outcome::Again(Again::Response);
     }
     note(session, exchange);
+    let private = authenticates_connection(&exchange.response);
     if let Err(stop) = rules::response(session, exchange) {
         return Outcome::Stopped(stop);
     }
@@ -96,7 +101,29 @@ pub(crate) async fn respond(
     }
     down.out.begin_response(&exchange.response, length);
     journal::response_known(session, exchange);
-    body(session, exchange, &mut down, &answer).await
+    match body(session, exchange, &mut down, &answer).await {
+        Ok(keep_server) => Outcome::Carried {
+            keep_server,
+            private,
+        },
+        Err(outcome) => outcome,
+    }
+}
+
+/// NTLM and Negotiate authenticate not a request but the connection it came on, which then must
+/// serve nobody else (configuration manual, "http-reuse").
+fn authenticates_connection(response: &Response) -> bool {
+    let name: &[u8] = match response.status() {
+        401 => b"www-authenticate",
+        407 => b"proxy-authenticate",
+        _ => return false,
+    };
+    response.fields().find(name).any(|challenge| {
+        let scheme = challenge.split(|byte| *byte == b' ').next();
+        scheme.is_some_and(|scheme| {
+            scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate")
+        })
+    })
 }
 
 fn client_wait(session: &Session) -> Wait<'_> {
@@ -132,6 +159,10 @@ async fn head(
                     sent.map_err(|error| broken_to(session, exchange, &error, Phase::Headers))?;
                 }
             }
+            Some(Ok(answer)) if is_unasked_upgrade(exchange, &answer) => {
+                let error = ReadError::Malformed(Malformed::StatusInvalid);
+                return Err(failed(session, exchange, chances, &error, false));
+            }
             Some(Ok(answer)) => return Ok(answer),
             Some(Err(ReadError::TimedOut)) if still_uploading(down, patience) => {}
             Some(Err(error)) => {
@@ -152,6 +183,15 @@ async fn head(
     }
 }
 
+/// A 101 to a request that asked for no other protocol: were it believed, the client's next
+/// requests would pass unseen.
+fn is_unasked_upgrade(exchange: &Exchange, answer: &Answer) -> bool {
+    answer.body == BodyLength::Tunnel
+        && exchange.response.status() == 101
+        && !(connection_options(exchange.request.fields()).upgrade
+            && exchange.request.fields().contains(b"upgrade"))
+}
+
 /// One head from the server; `None` when the client closed meanwhile and that matters.
 async fn await_head(
     session: &Session,
@@ -163,7 +203,8 @@ async fn await_head(
         .backend
         .as_ref()
         .is_some_and(|backend| super::reach::gives_up(session, backend));
-    let method = exchange.method;
+    // What the server was asked with: a rule may have changed the client's.
+    let method = exchange.request.method();
     let answer = down
         .responses
         .answer(down.server, wait, method, &mut exchange.response);
@@ -260,12 +301,9 @@ fn shape(
     rules::after_response(session, exchange);
     exchange.tally.bytes_out += volume::of_response(&exchange.response);
     let common = &session.frontend.model.common;
-    let mut length = answer.body;
-    if length == BodyLength::Chunked && exchange.request.version() < Version::Http11 {
-        // A client of HTTP/1.0 does not know chunks (RFC 9112, section 6.1).
-        exchange.response.fields_mut().remove(b"transfer-encoding");
-        length = BodyLength::UntilClose;
-    }
+    let version = exchange.request.version();
+    let (response, asked) = (&mut exchange.response, exchange.method);
+    let length = framing::of_response(response, asked, version, answer.body)?;
     let keeps = exchange.keep_client
         && length != BodyLength::UntilClose
         && common.connection_mode != ConnectionMode::Close
@@ -297,13 +335,13 @@ fn cookie(exchange: &mut Exchange, direct: bool) -> Result<(), NoRoom> {
     Ok(())
 }
 
-/// Carries the body.
+/// Carries the body; whether the server's connection may be used again.
 async fn body(
     session: &Session,
     exchange: &mut Exchange,
     down: &mut Down<'_>,
     answer: &Answer,
-) -> Outcome {
+) -> Result<bool, Outcome> {
     let from_wait = server_wait(session, exchange);
     let to_wait = client_wait(session);
     let carried = Cell::new(0_u64);
@@ -315,17 +353,15 @@ async fn body(
     .await;
     exchange.tally.bytes_out += carried.get();
     match result {
-        Ok(()) => Outcome::Carried {
-            keep_server: answer.persistent && server_stays(session, exchange),
-        },
-        Err(RelayError::From(error)) => broken_from(session, exchange, &error),
+        Ok(()) => Ok(answer.persistent && server_stays(session, exchange)),
+        Err(RelayError::From(error)) => Err(broken_from(session, exchange, &error)),
         Err(RelayError::To(error)) => {
             let phase = if down.responses.inbound.body_is_done() {
                 Phase::Last
             } else {
                 Phase::Data
             };
-            broken_to(session, exchange, &error, phase)
+            Err(broken_to(session, exchange, &error, phase))
         }
     }
 }

@@ -1,0 +1,237 @@
+//! Makes heads say how the bodies after them are framed, whatever rules made of either.
+//!
+//! A rule may delete `content-length`, change a status or a method. A peer that is told another
+//! length than it gets takes the rest of the body for the next message: the seed of smuggling.
+//! So heads are made to agree last, after all rules.
+
+use ballast_message::{BodyLength, Fields, Method, NoRoom, Request, Response, TransferCoding};
+use ballast_message::{Version, content_length, transfer_coding};
+
+const LENGTH: &[u8] = b"content-length";
+const CODING: &[u8] = b"transfer-encoding";
+
+/// Has a request announce its body; the framing to send it in.
+///
+/// # Errors
+/// [`NoRoom`].
+pub(super) fn of_request(request: &mut Request, body: BodyLength) -> Result<BodyLength, NoRoom> {
+    let chunks = request.version() >= Version::Http11;
+    let fields = request.fields_mut();
+    match body {
+        BodyLength::Known(bytes) => known(fields, bytes, chunks),
+        BodyLength::Chunked => chunked(fields),
+        _ => {
+            fields.remove(CODING);
+            if fields.contains(LENGTH) && content_length(fields) != Ok(Some(0)) {
+                fields.remove(LENGTH);
+            }
+            Ok(body)
+        }
+    }
+}
+
+/// Has a response announce its body to a client that asked with `asked` and speaks `version`;
+/// the framing to send it in.
+///
+/// # Errors
+/// [`NoRoom`].
+pub(super) fn of_response(
+    response: &mut Response,
+    asked: Method,
+    version: Version,
+    body: BodyLength,
+) -> Result<BodyLength, NoRoom> {
+    let status = response.status();
+    let chunks = version >= Version::Http11 && response.version() >= Version::Http11;
+    let fields = response.fields_mut();
+    if status < 200 || status == 204 {
+        fields.remove(LENGTH);
+        fields.remove(CODING);
+        return Ok(BodyLength::None);
+    }
+    if status == 304 || asked == Method::Head {
+        // The fields tell of the body that is not sent (RFC 9110, section 8.6).
+        return Ok(BodyLength::None);
+    }
+    match body {
+        // The status or the method had none, and a rule made it one that has.
+        BodyLength::None => {
+            fields.remove(CODING);
+            fields.set(LENGTH, b"0")?;
+            Ok(BodyLength::Known(0))
+        }
+        BodyLength::Known(bytes) => known(fields, bytes, chunks),
+        BodyLength::Chunked if chunks => chunked(fields),
+        BodyLength::Chunked | BodyLength::UntilClose => {
+            // A client of HTTP/1.0 does not know chunks (RFC 9112, section 6.1).
+            if body == BodyLength::Chunked {
+                fields.remove(CODING);
+            }
+            fields.remove(LENGTH);
+            Ok(BodyLength::UntilClose)
+        }
+        BodyLength::Tunnel => Ok(body),
+    }
+}
+
+/// `bytes` bytes. As HAProxy does it, the body of a message that a rule robbed of its length
+/// is sent in chunks, where the peer knows them.
+fn known(fields: &mut Fields, bytes: u64, chunks: bool) -> Result<BodyLength, NoRoom> {
+    fields.remove(CODING);
+    match content_length(fields) {
+        Ok(Some(said)) if said == bytes => return Ok(BodyLength::Known(bytes)),
+        Ok(None) if chunks && bytes > 0 => return chunked(fields),
+        _ => {}
+    }
+    fields.set(LENGTH, itoa::Buffer::new().format(bytes).as_bytes())?;
+    Ok(BodyLength::Known(bytes))
+}
+
+fn chunked(fields: &mut Fields) -> Result<BodyLength, NoRoom> {
+    fields.remove(LENGTH);
+    let ends_in_chunks = matches!(
+        transfer_coding(fields),
+        Ok(TransferCoding::Chunked | TransferCoding::CodedThenChunked)
+    );
+    if !ends_in_chunks {
+        fields.set(CODING, b"chunked")?;
+    }
+    Ok(BodyLength::Chunked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ballast_message::HeadLimits;
+
+    fn response(status: u16, fields: &[(&str, &str)]) -> Response {
+        let mut response = Response::new(HeadLimits::default());
+        response.set_version(Version::Http11);
+        response.set_status(status).unwrap();
+        for (name, value) in fields {
+            let fields = response.fields_mut();
+            fields.add(name.as_bytes(), value.as_bytes()).unwrap();
+        }
+        response
+    }
+
+    /// `content-length` and `transfer-encoding`.
+    type Said<'f> = (Option<&'f [u8]>, Option<&'f [u8]>);
+    /// Status, fields, method asked with, length of the body; framing, what the head says.
+    type Row<'r> = (
+        u16,
+        &'r [(&'r str, &'r str)],
+        Method,
+        BodyLength,
+        BodyLength,
+        Said<'r>,
+    );
+
+    fn said(fields: &Fields) -> Said<'_> {
+        (fields.first(LENGTH), fields.first(CODING))
+    }
+
+    #[test]
+    fn a_response_says_what_follows() {
+        let (get, head) = (Method::Get, Method::Head);
+        let (zero, two, chunks) = (&b"0"[..], &b"2"[..], &b"chunked"[..]);
+        let length = ("content-length", "2");
+        let other = ("content-length", "9");
+        let coding = ("transfer-encoding", "chunked");
+        let known = BodyLength::Known(2);
+        let rows: [Row<'_>; 10] = [
+            (200, &[length], get, known, known, (Some(two), None)),
+            (200, &[other], get, known, known, (Some(two), None)),
+            (200, &[length, coding], get, known, known, (Some(two), None)),
+            (
+                200,
+                &[],
+                get,
+                known,
+                BodyLength::Chunked,
+                (None, Some(chunks)),
+            ),
+            (204, &[length], get, known, BodyLength::None, (None, None)),
+            (
+                304,
+                &[length],
+                get,
+                known,
+                BodyLength::None,
+                (Some(two), None),
+            ),
+            (
+                200,
+                &[length],
+                head,
+                known,
+                BodyLength::None,
+                (Some(two), None),
+            ),
+            (
+                200,
+                &[length],
+                get,
+                BodyLength::None,
+                BodyLength::Known(0),
+                (Some(zero), None),
+            ),
+            (
+                200,
+                &[length],
+                get,
+                BodyLength::Chunked,
+                BodyLength::Chunked,
+                (None, Some(chunks)),
+            ),
+            (
+                200,
+                &[length],
+                get,
+                BodyLength::UntilClose,
+                BodyLength::UntilClose,
+                (None, None),
+            ),
+        ];
+        for (at, (status, fields, asked, body, framing, want)) in rows.into_iter().enumerate() {
+            let mut response = response(status, fields);
+            let got = of_response(&mut response, asked, Version::Http11, body);
+            assert_eq!(got, Ok(framing), "row {at}");
+            assert_eq!(said(response.fields()), want, "row {at}");
+        }
+    }
+
+    #[test]
+    fn an_old_client_gets_no_chunks() {
+        let mut chunks = response(200, &[("transfer-encoding", "chunked")]);
+        let got = of_response(
+            &mut chunks,
+            Method::Get,
+            Version::Http10,
+            BodyLength::Chunked,
+        );
+        assert_eq!(got, Ok(BodyLength::UntilClose));
+        assert_eq!(said(chunks.fields()), (None, None));
+        let mut robbed = response(200, &[]);
+        let got = of_response(
+            &mut robbed,
+            Method::Get,
+            Version::Http10,
+            BodyLength::Known(2),
+        );
+        assert_eq!(got, Ok(BodyLength::Known(2)));
+        assert_eq!(said(robbed.fields()), (Some(&b"2"[..]), None));
+    }
+
+    #[test]
+    fn a_request_without_a_body_announces_none() {
+        let mut request = Request::new(HeadLimits::default());
+        request.fields_mut().add(LENGTH, b"5").unwrap();
+        request.fields_mut().add(CODING, b"chunked").unwrap();
+        assert_eq!(
+            of_request(&mut request, BodyLength::None),
+            Ok(BodyLength::None)
+        );
+        assert_eq!(said(request.fields()), (None, None));
+    }
+}
