@@ -88,19 +88,26 @@ pub(crate) async fn carry(
     with: &Server,
 ) -> Ending {
     let mut evicted = pin!(with.state.kicked());
+    let (up_deadline, down_deadline) = (up.deadline, down.deadline);
     let mut up = pin!(one_way(client, server, up, count_up));
     let mut down = pin!(one_way(server, client, down, count_down));
     let (mut up_done, mut down_done) = (false, false);
     poll_fn(|cx| {
         if !up_done && let Poll::Ready(result) = up.as_mut().poll(cx) {
             match result {
-                Ok(()) => up_done = true,
+                Ok(()) => {
+                    up_done = true;
+                    hurry(server, down_deadline);
+                }
                 Err(failure) => return Poll::Ready(blame(&failure, false)),
             }
         }
         if !down_done && let Poll::Ready(result) = down.as_mut().poll(cx) {
             match result {
-                Ok(()) => down_done = true,
+                Ok(()) => {
+                    down_done = true;
+                    hurry(client, up_deadline);
+                }
                 Err(failure) => return Poll::Ready(blame(&failure, true)),
             }
             // The way up has a shorter patience from now on, and has to hear of it.
@@ -118,6 +125,13 @@ pub(crate) async fn carry(
         evicted.as_mut().poll(cx).map(cut)
     })
     .await
+}
+
+/// What waits for this end already hears of its new patience.
+fn hurry(side: &Side<'_>, deadline: &Deadline) {
+    if let Some(until) = side.until() {
+        deadline.set(until);
+    }
 }
 
 async fn one_way(
