@@ -168,13 +168,14 @@ fn outside(date: u64, limit: Duration, now: u64) -> bool {
 }
 
 /// Makes the request what the server should see: the cookie gone (`indirect`), or without
-/// its prefix.
+/// its prefix. `kept` is memory to write in.
 ///
 /// # Errors
 /// None in practice: values only shrink. [`NoRoom`] is passed on all the same.
 pub(crate) fn hide_from_server(
     cookie: &CookiePersistence,
     fields: &mut Fields,
+    kept: &mut Vec<u8>,
 ) -> Result<(), NoRoom> {
     let strip = cookie.mode == CookieMode::Prefix;
     let hide = cookie.indirect && cookie.mode == CookieMode::Insert;
@@ -187,19 +188,19 @@ pub(crate) fn hide_from_server(
             at += 1;
             continue;
         }
-        let value = without_our_part(cookie, strip, field.value);
-        if value.is_empty() {
+        without_our_part(cookie, strip, field.value, kept);
+        if kept.is_empty() {
             fields.remove_at(at);
         } else {
-            fields.replace_value(at, &value)?;
+            fields.replace_value(at, kept)?;
             at += 1;
         }
     }
     Ok(())
 }
 
-fn without_our_part(cookie: &CookiePersistence, strip: bool, value: &[u8]) -> Vec<u8> {
-    let mut kept = Vec::with_capacity(value.len());
+fn without_our_part(cookie: &CookiePersistence, strip: bool, value: &[u8], kept: &mut Vec<u8>) {
+    kept.clear();
     for pair in pairs(value) {
         let ours = pair.is(cookie);
         if ours && !strip {
@@ -218,7 +219,6 @@ fn without_our_part(cookie: &CookiePersistence, strip: bool, value: &[u8]) -> Ve
             _ => kept.extend_from_slice(pair.whole),
         }
     }
-    kept
 }
 
 /// What the response has to be told about.

@@ -74,7 +74,10 @@ fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
         }
     }
     if let Some(cookie) = &backend.model.cookie {
-        persistence::hide_from_server(cookie, exchange.request.fields_mut())?;
+        let fields = exchange.request.fields_mut();
+        session.local.with_memory(|memory| {
+            persistence::hide_from_server(cookie, fields, &mut memory.text)
+        })?;
     }
     exchange.request_body = framing::of_request(&mut exchange.request, exchange.request_body)?;
     // Last, so that it stands last: what becomes of the server's connection.
@@ -99,14 +102,14 @@ fn add_address(
     let Some(address) = address else {
         return Ok(());
     };
-    let name = option.header.to_ascii_lowercase();
+    let name = option.header.as_bytes();
     let fields = exchange.request.fields_mut();
-    if option.if_none && fields.contains(name.as_bytes()) {
+    if option.if_none && fields.contains(name) {
         return Ok(());
     }
     let mut text = [0_u8; 64];
     let written = write_into(&mut text, address);
-    fields.add(name.as_bytes(), &text[..written])
+    fields.add(name, &text[..written])
 }
 
 /// Writes an address without an allocation; how many bytes it took.

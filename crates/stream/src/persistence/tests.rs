@@ -84,7 +84,7 @@ fn prefix_puts_the_server_before_the_value_and_takes_it_off_again() {
 
     let mut request = fields(&[("cookie", "x=y; SRV=c1~hello; z=1")]);
     assert_eq!(received(&rules, &request).unwrap().server, b"c1");
-    hide_from_server(&rules, &mut request).unwrap();
+    hide_from_server(&rules, &mut request, &mut Vec::new()).unwrap();
     assert_eq!(lines(&request), ["x=y; SRV=hello; z=1"]);
 }
 
@@ -140,7 +140,7 @@ fn indirect_hides_the_cookie_from_the_server() {
         ("q=\"a;SRV=c1\"; z=1", vec!["q=\"a;SRV=c1\"; z=1"]),
     ] {
         let mut request = fields(&[("cookie", sent)]);
-        hide_from_server(&rules, &mut request).unwrap();
+        hide_from_server(&rules, &mut request, &mut Vec::new()).unwrap();
         assert_eq!(lines(&request), seen, "{sent}");
     }
 }
