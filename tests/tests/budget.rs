@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use ballast_tests::{Client, Launch, Origin, Program, Proxy, WAIT_MAX, free_port, repository};
@@ -134,8 +135,8 @@ fn no_call_is_made_in_vain() {
     assert!(vain <= 0.05, "{vain} calls a request that move nothing");
 }
 
-/// Builds the library that counts, into cargo's directory for tests.
-fn counting_library() -> PathBuf {
+/// The library that counts, built once into cargo's directory for tests.
+static COUNTING_LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcount.so");
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-O2", "-o"])
@@ -145,16 +146,17 @@ fn counting_library() -> PathBuf {
         .expect("cc is there: Rust links with it");
     assert!(built.success(), "the library compiles");
     library
-}
+});
 
-#[test]
-fn no_allocation_a_request() {
-    let library = counting_library();
-    let (program, origin, port) = (Program::ballast(), Origin::saying("hello"), free_port());
+/// Allocations that the counted requests of one connection make once it runs warm.
+fn allocations_of_steady_state(configuration: &str, port: u16, request: &str) -> u64 {
     let counter = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(counter.path(), 0_u64.to_ne_bytes()).expect("the file is written");
     let variables = [
-        ("LD_PRELOAD", library.to_string_lossy().into_owned()),
+        (
+            "LD_PRELOAD",
+            COUNTING_LIBRARY.to_string_lossy().into_owned(),
+        ),
         (
             "ALLOCATION_COUNT_FILE",
             counter.path().to_string_lossy().into_owned(),
@@ -171,21 +173,80 @@ fn no_allocation_a_request() {
         let bytes = fs::read(counter.path()).expect("the file is there");
         u64::from_ne_bytes(bytes.try_into().expect("eight bytes"))
     };
-    let _proxy = Proxy::launch(&program, &configuration(port, &origin), &launch);
+    let _proxy = Proxy::launch(&Program::ballast(), configuration, &launch);
     assert!(
         allocations() > 50,
         "the start allocates, so the library counts"
     );
 
     let mut client = Client::connect(port);
-    for _ in 0..WARM {
-        assert_eq!(client.get("/").status, 200);
-    }
+    let mut ask = |count| {
+        for _ in 0..count {
+            client.send(request);
+            assert_eq!(client.response().status, 200);
+        }
+    };
+    ask(WARM);
     let before = allocations();
-    for _ in 0..COUNTED {
-        assert_eq!(client.get("/").status, 200);
-    }
-    let grown = allocations() - before;
-    // What runs once a second may allocate; a request may not.
-    assert!(grown < 20, "{grown} allocations in {COUNTED} requests");
+    ask(COUNTED);
+    allocations() - before
+}
+
+/// What runs once a second may allocate; a request may not.
+const SECONDLY_MAX: u64 = 20;
+
+#[test]
+fn no_allocation_a_request() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let grown = allocations_of_steady_state(
+        &configuration(port, &origin),
+        port,
+        "GET / HTTP/1.1\r\nHost: test\r\n\r\n",
+    );
+    assert!(
+        grown < SECONDLY_MAX,
+        "{grown} allocations in {COUNTED} requests"
+    );
+}
+
+/// What most configurations ask for besides: headers of ours, rules, persistence.
+#[test]
+fn no_allocation_for_rules_and_cookies() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let configuration = format!(
+        "\
+global
+    nbthread 1
+defaults
+    mode http
+    option forwardfor
+    timeout connect 5s
+    timeout client 20s
+    timeout server 20s
+frontend www
+    bind 127.0.0.1:{port}
+    http-request set-var(txn.path) path,lower
+    http-request set-header X-Forwarded-Proto http
+    http-request add-header X-Path %[var(txn.path)]
+    http-request deny if {{ path_reg ^/admin }}
+    http-request set-path %[path,regsub(^/x,/)]
+    http-response set-header X-Frame-Options DENY
+    http-response del-header Server
+    default_backend app
+backend app
+    balance leastconn
+    cookie SERVER insert indirect nocache
+    server one 127.0.0.1:{} cookie a maxconn 100
+",
+        origin.port()
+    );
+    let grown = allocations_of_steady_state(
+        &configuration,
+        port,
+        "GET /Page?a=b HTTP/1.1\r\nHost: test\r\nCookie: b=c; SERVER=a\r\n\r\n",
+    );
+    assert!(
+        grown < SECONDLY_MAX,
+        "{grown} allocations in {COUNTED} requests"
+    );
 }
