@@ -4,7 +4,6 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::Poll;
-use std::time::Instant;
 
 use ballast_engine::{Eviction, Server};
 use ballast_model::OnMarkedDown;
@@ -58,7 +57,10 @@ pub(crate) async fn exchange(
     connection.begin_request(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
     let outcome = {
-        let uploading = Cell::new(exchange.times.connected);
+        let progress = respond::Upload {
+            moved: Cell::new(exchange.times.connected),
+            under_way: Cell::new(true),
+        };
         let (server_stream, responses, server_out) = connection.split();
         let upload = upload(
             session,
@@ -69,7 +71,7 @@ pub(crate) async fn exchange(
             (&mut client.inbound, &client.stream),
             (server_out, server_stream),
             plan.replay.as_deref(),
-            (&uploading, &uploaded),
+            (&progress, &uploaded),
         );
         let respond = respond::respond(
             session,
@@ -79,7 +81,7 @@ pub(crate) async fn exchange(
                 out: &mut client.outbound,
                 server: server_stream,
                 responses,
-                uploading: &uploading,
+                upload: &progress,
             },
             respond::Chances { reused, plan },
         );
@@ -271,7 +273,7 @@ async fn upload(
     (from, client): (&mut Inbound, &Stream),
     (to, server): (&mut Outbound, &Stream),
     replay: Option<&[u8]>,
-    (uploading, sent): (&Cell<Option<Instant>>, &Cell<u64>),
+    (upload, sent): (&respond::Upload, &Cell<u64>),
 ) -> Result<(), RelayError> {
     let deadline = &session.upward;
     let client_wait = Wait::each(deadline, session.frontend.model.timeouts.client);
@@ -284,7 +286,7 @@ async fn upload(
         None => {
             let progress = |bytes: usize| {
                 sent.set(sent.get() + bytes as u64);
-                uploading.set(Some(ballast_worker::now()));
+                upload.moved.set(Some(ballast_worker::now()));
             };
             relay(
                 (from, client, &client_wait),
@@ -294,7 +296,10 @@ async fn upload(
             .await
         }
     };
-    uploading.set(None);
+    upload.under_way.set(false);
+    if sent.get() > 0 {
+        upload.moved.set(Some(ballast_worker::now()));
+    }
     result
 }
 

@@ -1,7 +1,7 @@
 //! The response: its head judged, changed and passed on, its body carried.
 
 use std::cell::Cell;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use ballast_expr::Scope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
@@ -51,8 +51,17 @@ pub(crate) struct Down<'a> {
     pub(crate) server: &'a Stream,
     /// What comes from the server.
     pub(crate) responses: Responses<'a>,
-    /// When the request's body last moved; `None` once it is sent.
-    pub(crate) uploading: &'a Cell<Option<Instant>>,
+    /// How far the request is.
+    pub(crate) upload: &'a Upload,
+}
+
+/// How far a request is on its way, for the direction that waits for the response.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    /// When it last moved; the moment the connection stood before it did.
+    pub(crate) moved: Cell<Option<Instant>>,
+    /// Whether there is more of it to come.
+    pub(crate) under_way: Cell<bool>,
 }
 
 /// What may be tried again.
@@ -130,13 +139,10 @@ fn client_wait(session: &Session) -> Wait<'_> {
     Wait::each(&session.downward, session.frontend.model.timeouts.client)
 }
 
-fn server_wait<'s>(session: &'s Session, exchange: &Exchange) -> Wait<'s> {
-    let patience = exchange
-        .backend
-        .as_ref()
-        .and_then(|backend| backend.model.timeouts.server);
-    // The clock was read when the connection stood; what passed since is microseconds.
-    Wait::each(&session.downward, patience).beginning(exchange.times.connected)
+/// How long a server may be silent.
+fn server_patience(exchange: &Exchange) -> Option<Duration> {
+    let backend = exchange.backend.as_ref()?;
+    backend.model.timeouts.server
 }
 
 /// Waits for the final head; interim ones are passed on.
@@ -147,9 +153,12 @@ async fn head(
     chances: &Chances<'_>,
 ) -> Result<Answer, Outcome> {
     let received_before = down.responses.inbound.total_bytes();
+    let patience = server_patience(exchange);
+    // A server need not answer before it has the request: its time runs from the last byte sent.
+    let mut since = down.upload.moved.get();
     loop {
-        let wait = server_wait(session, exchange);
-        let patience = wait.each;
+        let until = patience.map(|patience| since.unwrap_or_else(ballast_worker::now) + patience);
+        let wait = Wait::until(&session.downward, until);
         let answer = await_head(session, exchange, down, &wait).await;
         match answer {
             Some(Ok(answer)) if answer.interim => {
@@ -158,13 +167,16 @@ async fn head(
                     let sent = down.out.flush(down.client, &client_wait(session)).await;
                     sent.map_err(|error| broken_to(session, exchange, &error, Phase::Headers))?;
                 }
+                since = Some(ballast_worker::now());
             }
             Some(Ok(answer)) if is_unasked_upgrade(exchange, &answer) => {
                 let error = ReadError::Malformed(Malformed::StatusInvalid);
                 return Err(failed(session, exchange, chances, &error, false));
             }
             Some(Ok(answer)) => return Ok(answer),
-            Some(Err(ReadError::TimedOut)) if still_uploading(down, patience) => {}
+            Some(Err(ReadError::TimedOut)) if down.upload.moved.get() > since => {
+                since = down.upload.moved.get();
+            }
             Some(Err(error)) => {
                 let silent = down.responses.inbound.total_bytes() == received_before;
                 return Err(failed(session, exchange, chances, &error, silent));
@@ -216,21 +228,13 @@ async fn await_head(
         if let std::task::Poll::Ready(done) = answer.as_mut().poll(cx) {
             return std::task::Poll::Ready(Some(done));
         }
-        if down.uploading.get().is_some() {
+        if down.upload.under_way.get() {
             // While the body comes the other direction notices.
             return std::task::Poll::Pending;
         }
         down.client.poll_read_closed(cx).map(|_| None)
     })
     .await
-}
-
-/// A server need not answer before it has the request: its time runs from the last byte sent.
-fn still_uploading(down: &Down<'_>, patience: Option<std::time::Duration>) -> bool {
-    match (down.uploading.get(), patience) {
-        (Some(moved), Some(patience)) => moved + patience > ballast_worker::now(),
-        _ => false,
-    }
 }
 
 /// No response came, or a broken one. What to make of it.
@@ -342,7 +346,9 @@ async fn body(
     down: &mut Down<'_>,
     answer: &Answer,
 ) -> Result<bool, Outcome> {
-    let from_wait = server_wait(session, exchange);
+    // The clock was read when the head was there; what passed since is microseconds.
+    let from_wait =
+        Wait::each(&session.downward, server_patience(exchange)).beginning(exchange.times.answered);
     let to_wait = client_wait(session);
     let carried = Cell::new(0_u64);
     let result = relay(
