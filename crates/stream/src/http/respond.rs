@@ -157,8 +157,7 @@ async fn head(
     // A server need not answer before it has the request: its time runs from the last byte sent.
     let mut since = down.upload.moved.get();
     loop {
-        let until = patience.map(|patience| since.unwrap_or_else(ballast_worker::now) + patience);
-        let wait = Wait::until(&session.downward, until);
+        let wait = Wait::each(&session.downward, patience).beginning(since);
         let answer = await_head(session, exchange, down, &wait).await;
         match answer {
             Some(Ok(answer)) if answer.interim => {
