@@ -89,20 +89,9 @@ pub(crate) async fn exchange(
         // Pinned here: handed over by value, each would lie in this future twice.
         both(pin!(upload), pin!(respond), pin!(evicted)).await
     };
-    let sent = client.outbound.total_bytes() - before.0;
-    count_bytes(
-        session,
-        exchange,
-        sent,
-        connection.outbound.total_bytes() - before.1,
-    );
-    exchange.tally.bytes_in += uploaded.get();
-    session.counters().bytes_in.add(uploaded.get());
-    if let Some(seen) = exchange.observed.take()
-        && let Some(backend) = &exchange.backend
-    {
-        probe::observe(backend, seat.place(), seen);
-    }
+    let down = client.outbound.total_bytes() - before.0;
+    let up = connection.outbound.total_bytes() - before.1;
+    account(session, exchange, seat, (down, up, uploaded.get()));
     match outcome {
         Both::Answered(
             Outcome::Carried {
@@ -152,6 +141,23 @@ pub(crate) async fn exchange(
             leave(seat);
             End::Stopped(client_failed(session, exchange, &error))
         }
+    }
+}
+
+/// Counts what went down and up, and tells what was seen of the server.
+fn account(
+    session: &Session,
+    exchange: &mut Exchange,
+    seat: &Seat,
+    (down, up, body): (u64, u64, u64),
+) {
+    count_bytes(session, exchange, down, up);
+    exchange.tally.bytes_in += body;
+    session.counters().bytes_in.add(body);
+    if let Some(seen) = exchange.observed.take()
+        && let Some(backend) = &exchange.backend
+    {
+        probe::observe(backend, seat.place(), seen);
     }
 }
 
