@@ -309,6 +309,36 @@ fn a_soft_stop_waits_for_tasks_and_not_for_services() {
 }
 
 #[test]
+fn what_was_sent_before_a_soft_stop_is_done() {
+    let workers = Workers::start(&Options::default(), |_| || {}).unwrap();
+    let mailbox = workers.mailbox(0).unwrap();
+    let (let_go, held) = std::sync::mpsc::channel::<()>();
+    let (done, done_seen) = std::sync::mpsc::channel();
+    mailbox
+        .send(move || held.recv_timeout(HANG).unwrap())
+        .unwrap();
+    mailbox
+        .send(move || {
+            spawn_local(async move {
+                sleep(Duration::from_millis(5)).await;
+                done.send(()).unwrap();
+            });
+        })
+        .unwrap();
+    // The worker finds the order and the message at once.
+    workers.stop(StopOrder::when_done());
+    let_go.send(()).unwrap();
+    assert_eq!(done_seen.recv_timeout(HANG), Ok(()));
+    assert_eq!(
+        workers.join(),
+        [WorkerEnd {
+            index: 0,
+            cut_off: 0
+        }]
+    );
+}
+
+#[test]
 fn a_stop_is_hardened_and_what_is_cut_off_is_dropped_on_its_thread() {
     struct Held(Arc<AtomicUsize>);
     impl Drop for Held {

@@ -322,10 +322,20 @@ async fn drain(
     inbox: &mut mpsc::Receiver<Message>,
 ) -> usize {
     loop {
-        let ended = context::with_context(|c| c.tasks.get().running).unwrap_or(0) == 0;
         let deadline = orders.borrow_and_update().and_then(|order| order.deadline);
-        if ended || deadline.is_some_and(|at| at <= now()) {
+        if deadline.is_some_and(|at| at <= now()) {
             break;
+        }
+        if has_ended() {
+            // What was sent in time is work too: a connection another worker accepted. Whoever
+            // comes later is refused, and keeps what they had to send.
+            inbox.close();
+            while let Some(message) = inbox.recv().await {
+                contain(message);
+            }
+            if has_ended() {
+                break;
+            }
         }
         tokio::select! {
             biased;
@@ -338,14 +348,16 @@ async fn drain(
                 }
             }
             () = until(deadline) => break,
-            message = inbox.recv() => match message {
-                Some(message) => contain(message),
-                None => until(None).await,
-            },
+            Some(message) = inbox.recv() => contain(message),
             () = context::last_task_ended() => {}
         }
     }
     context::task_counts().running
+}
+
+/// True when no task is left to wait for.
+fn has_ended() -> bool {
+    context::task_counts().running == 0
 }
 
 /// The order to stop, when it comes.
