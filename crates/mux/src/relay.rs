@@ -1,4 +1,4 @@
-//! Carrying a body, or plain bytes, from one peer to the other.
+//! Carrying a body from one peer to the other.
 
 use ballast_worker::Stream;
 
@@ -45,38 +45,6 @@ pub async fn relay(
                     .await
                     .map_err(RelayError::From)?;
             }
-        }
-    }
-}
-
-/// Carries plain bytes until `from` closes.
-///
-/// # Errors
-/// As [`relay`].
-pub async fn relay_raw(
-    (from, from_stream, from_wait): (&mut Inbound, &Stream, &Wait<'_>),
-    (to, to_stream, to_wait): (&mut Outbound, &Stream, &Wait<'_>),
-    mut progress: impl FnMut(usize),
-) -> Result<(), RelayError> {
-    loop {
-        let count = from.bytes().len();
-        if count > 0 {
-            progress(count);
-            let sent = to.body(to_stream, to_wait, from.bytes()).await;
-            from.consume(count);
-            sent.map_err(RelayError::To)?;
-            to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
-        }
-        // Between two bursts of a tunnel neither side holds a buffer.
-        from.rest();
-        to.rest();
-        if from
-            .receive(from_stream, from_wait)
-            .await
-            .map_err(RelayError::From)?
-            == 0
-        {
-            return Ok(());
         }
     }
 }

@@ -241,6 +241,9 @@ impl Exchange {
         self.ending = Ending::default();
         self.client_cookie = ClientCookie::None;
         self.server_cookie = ServerCookie::None;
+        self.peeked.clear();
+        self.inspecting = false;
+        self.observed = None;
         self.given = None;
         self.answer_body.clear();
         self.variables.clear();

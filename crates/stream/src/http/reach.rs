@@ -144,7 +144,15 @@ impl Plan {
         }
         plan.direct = plan.wanted.is_some();
         if backend.is_keyed() {
-            let body = client.inbound.bytes();
+            // No further than this request's own body: what follows is another's.
+            let received = client.inbound.bytes();
+            let body = match exchange.request_body {
+                BodyLength::Known(length) => {
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    &received[..received.len().min(length)]
+                }
+                _ => &[],
+            };
             plan.hash = key(session, &backend, exchange, body);
         }
         plan
