@@ -13,6 +13,8 @@ mod outbound;
 mod page;
 mod relay;
 mod server;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 pub use client::{ClientConnection, Received};

@@ -1,0 +1,164 @@
+//! Two connections over socket pairs: what one side sends the other gets, in its own framing.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use ballast_message::{BodyLength, HeadLimits, Method, Request, Response, Version};
+use ballast_worker::{Deadline, Stream, block_on};
+
+use crate::{ClientConnection, Limits, ReadError, RelayError, ServerConnection, Wait, relay};
+
+/// A socket of ours and its other end, which reads and writes in the test's own time.
+fn pair() -> (Stream, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    (Stream::from_fd(OwnedFd::from(ours)).unwrap(), theirs)
+}
+
+fn say(peer: &mut UnixStream, text: &str) {
+    std::io::Write::write_all(peer, text.as_bytes()).unwrap();
+}
+
+fn heard(peer: &mut UnixStream) -> String {
+    let mut bytes = vec![0; 65_536];
+    let count = std::io::Read::read(peer, &mut bytes).unwrap_or(0);
+    String::from_utf8_lossy(&bytes[..count]).into_owned()
+}
+
+const PATIENCE: Option<Duration> = Some(Duration::from_secs(5));
+
+#[test]
+fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
+    block_on(async {
+        let (stream, mut client_end) = pair();
+        let mut client = ClientConnection::new(stream, Limits::default());
+        let (stream, mut server_end) = pair();
+        let mut server = ServerConnection::new(stream, Limits::default());
+        let (up, down) = (Deadline::new(), Deadline::new());
+        let wait = Wait::each(&up, PATIENCE);
+        say(
+            &mut client_end,
+            "\r\nPOST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n\
+             3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+        );
+        let mut request = Request::new(HeadLimits::default());
+        client.first_byte(&wait).await.unwrap();
+        let received = client.request(&wait, &mut request).await.unwrap();
+        assert_eq!(received.body, BodyLength::Chunked);
+        assert!(client.inbound.check_ahead().unwrap(), "all of it is here");
+
+        server.begin_request(&request, BodyLength::Known(5));
+        let mut carried = 0;
+        relay(
+            (&mut client.inbound, &client.stream, &wait),
+            (
+                &mut server.outbound,
+                &server.stream,
+                &Wait::each(&down, PATIENCE),
+            ),
+            |bytes| carried += bytes,
+        )
+        .await
+        .unwrap();
+        assert_eq!(carried, 5);
+        let sent = heard(&mut server_end);
+        assert!(
+            sent.starts_with("POST /a HTTP/1.1\r\n") && sent.ends_with("\r\n\r\nabcde"),
+            "{sent}"
+        );
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_response_that_ends_too_early_is_the_senders_fault() {
+    block_on(async {
+        let (stream, mut server_end) = pair();
+        let mut server = ServerConnection::new(stream, Limits::default());
+        let (stream, _client_end) = pair();
+        let mut client = ClientConnection::new(stream, Limits::default());
+        let deadline = Deadline::new();
+        let wait = Wait::each(&deadline, PATIENCE);
+        say(
+            &mut server_end,
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+        );
+        drop(server_end);
+        let mut response = Response::new(HeadLimits::default());
+        let answer = server
+            .answer(&wait, Method::Get, &mut response)
+            .await
+            .unwrap();
+        assert_eq!(
+            (answer.body, response.status()),
+            (BodyLength::Known(10), 200)
+        );
+        client.outbound.begin_response(&response, answer.body);
+        let result = relay(
+            (&mut server.inbound, &server.stream, &wait),
+            (&mut client.outbound, &client.stream, &wait),
+            |_| {},
+        )
+        .await;
+        assert!(
+            matches!(result, Err(RelayError::From(ReadError::Closed))),
+            "{result:?}"
+        );
+    })
+    .unwrap();
+}
+
+#[test]
+fn chunks_are_written_and_a_suppressed_body_is_not() {
+    block_on(async {
+        let (stream, mut peer) = pair();
+        let mut connection = ClientConnection::new(stream, Limits::default());
+        let deadline = Deadline::new();
+        let wait = Wait::each(&deadline, PATIENCE);
+        let mut response = Response::new(HeadLimits::default());
+        response.set_version(Version::Http11);
+        response.set_status(200).unwrap();
+        for (length, tail) in [
+            (BodyLength::Chunked, "\r\n\r\n2\r\nhi\r\n0\r\n\r\n"),
+            (BodyLength::None, "\r\n\r\n"),
+            (BodyLength::Known(2), "\r\n\r\nhi"),
+        ] {
+            connection.outbound.begin_response(&response, length);
+            connection
+                .outbound
+                .body(&connection.stream, &wait, b"hi")
+                .await
+                .unwrap();
+            connection.outbound.end_body(None);
+            connection
+                .outbound
+                .flush(&connection.stream, &wait)
+                .await
+                .unwrap();
+            assert!(!connection.outbound.has_pending());
+            let sent = heard(&mut peer);
+            assert_eq!(sent, format!("HTTP/1.1 200 OK{tail}"));
+        }
+    })
+    .unwrap();
+}
+
+#[test]
+fn silence_ends_a_wait_and_an_idle_connection_is_not_reused_once_its_server_spoke() {
+    block_on(async {
+        let (stream, mut server_end) = pair();
+        let mut server = ServerConnection::new(stream, Limits::default());
+        let deadline = Deadline::new();
+        let wait = Wait::each(&deadline, Some(Duration::from_millis(5)));
+        let mut response = Response::new(HeadLimits::default());
+        let silent = server.answer(&wait, Method::Get, &mut response).await;
+        assert!(matches!(silent, Err(ReadError::TimedOut)), "{silent:?}");
+        assert!(server.is_reusable());
+        say(&mut server_end, "HTTP/1.1 408 Late\r\n\r\n");
+        server.stream.readable().await.unwrap();
+        assert!(!server.is_reusable());
+    })
+    .unwrap();
+}
