@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ballast_cli::Door;
+use ballast_cli::{Control, Door, Say};
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_listen::{Listeners, open_bind};
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_stats::{Facts, ListenerNumbers, Surroundings};
+use ballast_upstream::probe::Keeper;
 use ballast_worker::Workers;
 
 use crate::say;
@@ -24,6 +25,7 @@ pub(crate) struct House {
     pub(crate) startup_log: String,
     listeners: Mutex<Option<Listeners>>,
     workers: OnceLock<Workers>,
+    keeper: OnceLock<Arc<Keeper>>,
     load: Mutex<LoadSample>,
 }
 
@@ -49,6 +51,7 @@ impl House {
             startup_log,
             listeners: Mutex::new(Some(listeners)),
             workers: OnceLock::new(),
+            keeper: OnceLock::new(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,
@@ -60,6 +63,11 @@ impl House {
     /// Makes the workers known, once.
     pub(crate) fn staff(&self, workers: Workers) -> &Workers {
         self.workers.get_or_init(|| workers)
+    }
+
+    /// Makes the one who holds opinions of servers known, once.
+    pub(crate) fn keep(&self, keeper: Arc<Keeper>) -> &Arc<Keeper> {
+        self.keeper.get_or_init(|| keeper)
     }
 
     /// The listening sockets, while there are any.
@@ -139,6 +147,25 @@ impl Surroundings for House {
 
     fn startup_log(&self) -> String {
         self.startup_log.clone()
+    }
+}
+
+impl Control for House {
+    fn tell(&self, backend: &str, server: &str, say: Say<'_>) -> bool {
+        let Some(keeper) = self.keeper.get() else {
+            return false;
+        };
+        let Some(at) = keeper.find(backend, server) else {
+            return false;
+        };
+        keeper.tell(at, say);
+        true
+    }
+
+    fn limits_changed(&self) {
+        if let Some(listeners) = &*self.listeners() {
+            listeners.limits_changed();
+        }
     }
 }
 

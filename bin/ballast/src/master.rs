@@ -10,11 +10,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use ballast_cli::{Door, Limits as DeskLimits, Master, ProcessKind, ProcessRow, Target};
+use ballast_cli::{Control, Door, Limits as DeskLimits, Master, ProcessKind, ProcessRow, Target};
 use ballast_listen::open_bind;
 use ballast_model::{Address, Bind, CliLevel, SeverityOutput};
 use ballast_net::{self as net, ChildEnd, Error, Fork, Signal, notify_supervisor};
-use ballast_stats::Surroundings;
 use ballast_worker::{Signals, Stream, block_on, spawn_service};
 
 use crate::args::Options;
@@ -243,11 +242,7 @@ pub(crate) struct Line(UnixStream);
 
 impl Line {
     /// Serves each caller that the master sends, on this worker.
-    pub(crate) fn answer(
-        self,
-        desk: Arc<dyn Surroundings>,
-        limits: DeskLimits,
-    ) -> Result<(), Error> {
+    pub(crate) fn answer(self, desk: Arc<dyn Control>, limits: DeskLimits) -> Result<(), Error> {
         let fail = |error| Error::new("ioctl(FIONBIO)", "master", error);
         self.0.set_nonblocking(true).map_err(fail)?;
         let stream = Stream::from_fd(self.0.into())?;

@@ -66,14 +66,14 @@ pub(crate) fn run(
     let (house, start) = compile(premises, begun);
     let house = Arc::new(house);
     let workers = house.staff(start_workers(&house, &start)?);
-    let keeper = keeper(&house, workers, &logs, &open_logs, background)?;
+    let keeper = house.keep(keeper(&house, workers, &logs, &open_logs, background)?);
     // First everyone can receive, then somebody accepts: they hand connections to each other.
     for mailbox in workers.mailboxes() {
         let room = Room {
             house: Arc::clone(&house),
             logs: logs.clone(),
             open_logs: open_logs.clone(),
-            keeper: Arc::clone(&keeper),
+            keeper: Arc::clone(keeper),
             worker: mailbox.index(),
             worker_count: workers.count(),
         };
@@ -237,7 +237,7 @@ fn open_desk(
         return Ok(());
     };
     let limits = DeskLimits::of(&house.generation.config.global);
-    let desk: Arc<dyn ballast_stats::Surroundings> = house.clone();
+    let desk: Arc<dyn ballast_cli::Control> = house.clone();
     let opened = on(mailbox, move || {
         if let Some(line) = master {
             line.answer(Arc::clone(&desk), limits)?;

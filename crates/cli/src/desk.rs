@@ -4,9 +4,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use ballast_model::{CliLevel, SeverityOutput};
-use ballast_stats::Surroundings;
 
 use crate::catalogue::{Command, commands_of_master, commands_of_worker};
+use crate::control::Control;
 use crate::limits::Limits;
 
 /// One `stats socket`, bound and listening.
@@ -28,7 +28,7 @@ pub struct Door {
 #[derive(Clone)]
 pub(crate) enum House {
     /// The one that serves.
-    Worker(Arc<dyn Surroundings>),
+    Worker(Arc<dyn Control>),
     /// The one that watches it (`-W`).
     Master(Arc<dyn Master>),
 }

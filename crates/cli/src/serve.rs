@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ballast_model::{CliLevel, SeverityOutput};
-use ballast_stats::Surroundings;
 use ballast_worker::sync::Semaphore;
 use ballast_worker::{AcceptError, Acceptor, Error, Stream, select, spawn_local, spawn_service};
 use ballast_worker::{is_stopping, stopping};
 
+use crate::control::Control;
 use crate::desk::{Desk, Door, House, Master};
 use crate::limits::Limits;
 use crate::session::{self, Session};
@@ -21,7 +21,7 @@ use crate::session::{self, Session};
 /// # Errors
 /// A socket cannot be watched.
 pub fn serve(
-    surroundings: Arc<dyn Surroundings>,
+    surroundings: Arc<dyn Control>,
     doors: Vec<Door>,
     limits: Limits,
 ) -> Result<(), Error> {
@@ -46,7 +46,7 @@ pub fn serve_master(
 /// The socket cannot be watched.
 pub fn serve_stream(
     socket: OwnedFd,
-    surroundings: Arc<dyn Surroundings>,
+    surroundings: Arc<dyn Control>,
     level: CliLevel,
     limits: Limits,
 ) -> Result<(), Error> {

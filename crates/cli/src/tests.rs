@@ -67,6 +67,23 @@ impl Surroundings for House {
     }
 }
 
+impl crate::Control for House {
+    fn tell(&self, backend: &str, server: &str, say: crate::Say<'_>) -> bool {
+        let Some(place) = self.generation.backend_named(backend) else {
+            return false;
+        };
+        let backend = &self.generation.backends[place];
+        let Some(place) = backend.server_named(server) else {
+            return false;
+        };
+        let _ = say(&mut backend.servers[place].state.health(), 0);
+        backend.settle_health(place);
+        true
+    }
+
+    fn limits_changed(&self) {}
+}
+
 /// A desk behind a socket, on a thread of its own that ends with the test's last client.
 struct Place {
     path: PathBuf,

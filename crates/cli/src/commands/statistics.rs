@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ballast_engine::Generation;
 use ballast_model::CliLevel;
 use ballast_net::local_time;
-use ballast_stats::{Filter, Rows, Stat};
+use ballast_stats::{Filter, Rows, Stat, Surroundings};
 
 use super::process::form;
 use crate::answer::Answer;
@@ -51,7 +51,8 @@ fn stat(call: &mut Call<'_>) -> Answer {
     }
     filter.up = words.iter().any(|word| word == "up");
     filter.no_maint = words.iter().any(|word| word == "no-maint");
-    let rows = Rows::new(Arc::clone(surroundings), filter);
+    let surroundings = Arc::clone(surroundings) as Arc<dyn Surroundings>;
+    let rows = Rows::new(surroundings, filter);
     let mut stat = Stat::new(rows, form(words).0);
     Answer::Pieces(Box::new(move |into| stat.write_next(into)))
 }
