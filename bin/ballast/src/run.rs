@@ -1,5 +1,7 @@
 //! A start, step by step, each of which may end it.
 
+use std::sync::Arc;
+
 use ballast_config::Loaded;
 use ballast_listen::{OpenSettings, Opened};
 use ballast_model::Config;
@@ -96,13 +98,16 @@ fn prepare(options: &Options, loaded: Loaded) -> Result<Premises, u8> {
 fn apply_options(options: &Options, config: &mut Config) {
     if let Some(count) = options.proxy_connection_count_max {
         for frontend in &mut config.frontends {
-            frontend.connection_count_max.get_or_insert(count);
+            Arc::make_mut(frontend)
+                .connection_count_max
+                .get_or_insert(count);
         }
     }
-    config.global.no_reuseport |= options.no_reuseport;
-    config.global.no_splice |= options.no_splice;
+    let global = Arc::make_mut(&mut config.global);
+    global.no_reuseport |= options.no_reuseport;
+    global.no_splice |= options.no_splice;
     if let Some(name) = &options.local_peer {
-        config.global.localpeer = Some(name.clone());
+        global.localpeer = Some(name.clone());
     }
 }
 

@@ -29,13 +29,13 @@ impl House {
             ..model::Server::new(format!("s{id}"), address.clone())
         });
         let mut backend = model::Backend {
-            servers: servers.collect(),
+            servers: servers.map(Arc::new).collect(),
             ..model::Backend::default()
         };
         backend.common.name = "be".into();
         backend.common.id = 2;
         let config = model::Config {
-            backends: vec![backend],
+            backends: vec![Arc::new(backend)],
             ..model::Config::default()
         };
         let registry = Registry::new(1, Arc::new(Process::new(1, 100)));

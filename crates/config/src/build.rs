@@ -26,7 +26,7 @@ pub(crate) fn build(drafts: Drafts, context: &mut Context<'_>) -> Config {
         mut config,
         proxies,
     } = drafts;
-    config.global = global;
+    config.global = Arc::new(global);
     for draft in proxies {
         proxy(draft, &mut config, context);
     }
@@ -54,20 +54,23 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
         if draft.kind == SectionKind::Listen && front.default_backend.is_none() {
             front.default_backend = Some(draft.name.clone());
         }
-        config.frontends.push(front);
+        config.frontends.push(Arc::new(front));
     }
     if is_back {
         let mut back = draft.back;
         back.common = common;
-        back.servers = draft.servers.into_iter().map(|one| one.server).collect();
-        for server in &mut back.servers {
+        let name = &back.common.name;
+        let servers = draft.servers.into_iter().map(|one| {
+            let mut server = one.server;
             if let Some((backend, _)) = &mut server.track
                 && backend.is_empty()
             {
-                backend.clone_from(&back.common.name);
+                backend.clone_from(name);
             }
-        }
-        config.backends.push(back);
+            Arc::new(server)
+        });
+        back.servers = servers.collect();
+        config.backends.push(Arc::new(back));
     }
 }
 

@@ -80,7 +80,7 @@ impl Generation {
 
 fn compile_frontend(
     place: usize,
-    frontend: &model::Frontend,
+    frontend: &Arc<model::Frontend>,
     registry: &Registry,
     process_max: u32,
     backends: &HashMap<String, usize>,
@@ -107,7 +107,7 @@ fn compile_frontend(
             .default_backend
             .as_ref()
             .and_then(|name| backends.get(name).copied()),
-        model: Arc::new(frontend.clone()),
+        model: Arc::clone(frontend),
         state,
         routes,
     }
@@ -115,7 +115,7 @@ fn compile_frontend(
 
 fn compile_backend(
     config: &model::Config,
-    backend: &model::Backend,
+    backend: &Arc<model::Backend>,
     registry: &Registry,
     process_max: u32,
 ) -> Backend {
@@ -170,7 +170,7 @@ fn compile_backend(
             Algorithm::First | Algorithm::Hash(_) | Algorithm::Random { .. } => Sharing::Shared,
             Algorithm::RoundRobin | Algorithm::StaticRr => Sharing::Exclusive,
         },
-        model: Arc::new(backend.clone()),
+        model: Arc::clone(backend),
         servers,
         use_servers,
         balancer: RwLock::new(balancer),
@@ -181,7 +181,7 @@ fn compile_backend(
 
 fn compile_server(
     backend: &model::Backend,
-    server: &model::Server,
+    server: &Arc<model::Server>,
     registry: &Registry,
 ) -> Arc<Server> {
     let (state, new) = registry.server(&backend.common.name, &server.name);
@@ -208,7 +208,7 @@ fn compile_server(
         Some(dynamic_cookie(key.as_bytes(), address))
     });
     Arc::new(Server {
-        model: Arc::new(server.clone()),
+        model: Arc::clone(server),
         state,
         cookie,
     })

@@ -101,7 +101,7 @@ mod tests {
         frontend.common.name = "f".into();
         frontend.default_backend = Some("b".into());
         frontend.connection_count_max = Some(501);
-        config.frontends.push(frontend);
+        config.frontends.push(frontend.into());
         let mut backend = Backend::default();
         backend.common.name = "b".into();
         assert_eq!(full_connections(&config, &backend, 2000), 51);

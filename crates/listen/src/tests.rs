@@ -147,7 +147,7 @@ fn frontend(name: &str, bind_count: u32) -> model::Frontend {
 
 fn of(frontends: impl IntoIterator<Item = model::Frontend>) -> model::Config {
     model::Config {
-        frontends: frontends.into_iter().collect(),
+        frontends: frontends.into_iter().map(Arc::new).collect(),
         ..model::Config::default()
     }
 }

@@ -1,5 +1,6 @@
 //! Backends: the servers, and how one is chosen, reached and given up.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_expr::{Condition, Expr, LogFormat};
@@ -12,7 +13,7 @@ pub struct Backend {
     /// Name, mode, and what frontends have too.
     pub common: Common,
     /// `server` lines and expanded `server-template` lines, in order.
-    pub servers: Vec<Server>,
+    pub servers: Vec<Arc<Server>>,
     /// `balance`.
     pub balance: Balance,
     /// `hash-type`.
@@ -49,8 +50,17 @@ pub struct Backend {
     pub options: BackendOptions,
     /// `max-keep-alive-queue`.
     pub keep_alive_queue_max: Option<u32>,
-    /// `load-server-state-from-file`: the file to read, when any.
-    pub server_state_file: Option<String>,
+    /// `load-server-state-from-file`: where the states of its servers are read from at start.
+    pub server_states: Option<ServerStates>,
+}
+
+/// `load-server-state-from-file`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ServerStates {
+    /// `global`: the file of the process ([`crate::Global::server_state_file`]).
+    Global,
+    /// `local`: this file, after `server-state-base`.
+    Local(String),
 }
 
 /// Boolean `option` words that only backends know.

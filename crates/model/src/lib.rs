@@ -8,6 +8,8 @@
 //! of the field says what then holds. A `listen` section becomes one [`Frontend`] and one
 //! [`Backend`] of the same name, both marked [`Common::listen`].
 
+use std::sync::Arc;
+
 mod address;
 mod backend;
 mod check;
@@ -21,7 +23,7 @@ mod userlist;
 pub use address::{Address, Host, Network, PortSpec};
 pub use backend::{
     Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashFunction,
-    HashType, HttpReuse, Redispatch, RetryOn, UriKey, UseServer, UseServerTarget,
+    HashType, HttpReuse, Redispatch, RetryOn, ServerStates, UriKey, UseServer, UseServerTarget,
 };
 pub use check::{
     Check, CheckConnect, CheckExpect, CheckPayload, CheckRule, CheckSend, ExpectOutcome,
@@ -39,7 +41,7 @@ pub use global::{CliLevel, CpuMap, Global, SeverityOutput, StatsSocket, Tune};
 pub use log::{Facility, Level, LogEndpoint, LogFormatName, LogLines, LogSample, LogTarget};
 pub use server::{
     HashKey, InitAddr, InitState, Observe, OnError, OnMarkedDown, OnMarkedUp, ProxyProtocol,
-    Server, ServerChecks, SourceAddress,
+    Server, ServerChecks, SourceAddress, TransparentSource,
 };
 pub use userlist::{ListedUser, Password, Userlist};
 
@@ -47,25 +49,25 @@ pub use userlist::{ListedUser, Password, Userlist};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// The `global` section(s), merged.
-    pub global: Global,
+    pub global: Arc<Global>,
     /// Every `frontend` and the front half of every `listen`, in file order.
-    pub frontends: Vec<Frontend>,
+    pub frontends: Vec<Arc<Frontend>>,
     /// Every `backend` and the back half of every `listen`, in file order.
-    pub backends: Vec<Backend>,
+    pub backends: Vec<Arc<Backend>>,
     /// `userlist` sections.
     pub userlists: Vec<Userlist>,
 }
 
 impl Config {
     /// The backend of that name.
-    pub fn backend(&self, name: &str) -> Option<&Backend> {
+    pub fn backend(&self, name: &str) -> Option<&Arc<Backend>> {
         self.backends
             .iter()
             .find(|backend| backend.common.name == name)
     }
 
     /// The frontend of that name.
-    pub fn frontend(&self, name: &str) -> Option<&Frontend> {
+    pub fn frontend(&self, name: &str) -> Option<&Arc<Frontend>> {
         self.frontends
             .iter()
             .find(|frontend| frontend.common.name == name)

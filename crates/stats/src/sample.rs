@@ -77,6 +77,15 @@ pub(crate) fn bind(name: Option<&str>, id: u32, address: Address) -> model::Bind
     }
 }
 
+/// A server of it, to be changed.
+pub(crate) fn server_of(
+    config: &mut model::Config,
+    backend: usize,
+    server: usize,
+) -> &mut model::Server {
+    Arc::make_mut(&mut Arc::make_mut(&mut config.backends[backend]).servers[server])
+}
+
 /// The configuration that `oracle` in the tests writes out for HAProxy.
 pub(crate) fn config() -> model::Config {
     use model::{Backend, Frontend, Mode};
@@ -104,7 +113,9 @@ pub(crate) fn config() -> model::Config {
     (s2.disabled, s2.backup) = (true, true);
     let be = Backend {
         common: common("be", 4, Mode::Http),
-        servers: vec![s1, s2, server("s3", 3, "[::1]:18492")],
+        servers: [s1, s2, server("s3", 3, "[::1]:18492")]
+            .map(Arc::new)
+            .to_vec(),
         balance: model::Balance::LeastConnections,
         cookie: Some(cookie()),
         full_connections: Some(33),
@@ -112,7 +123,7 @@ pub(crate) fn config() -> model::Config {
     };
     let be2 = Backend {
         common: common("be2", 5, Mode::Tcp),
-        servers: vec![server("t1", 1, "127.0.0.1:18490")],
+        servers: vec![Arc::new(server("t1", 1, "127.0.0.1:18490"))],
         full_connections: Some(44),
         ..Backend::default()
     };
@@ -122,8 +133,8 @@ pub(crate) fn config() -> model::Config {
         ..Backend::default()
     };
     model::Config {
-        frontends: vec![fe, fe2],
-        backends: vec![be, be2, empty],
+        frontends: [fe, fe2].map(Arc::new).to_vec(),
+        backends: [be, be2, empty].map(Arc::new).to_vec(),
         ..model::Config::default()
     }
 }

@@ -80,8 +80,8 @@ fn what_is_configured_and_counted_is_shown() {
 #[test]
 fn what_is_believed_of_a_server_and_of_one_that_follows_it_is_shown() {
     let mut config = sample::config();
-    config.backends[0].servers[0].checks.enabled = true;
-    config.backends[0].servers[2].track = Some(("be".into(), "s1".into()));
+    sample::server_of(&mut config, 0, 0).checks.enabled = true;
+    sample::server_of(&mut config, 0, 2).track = Some(("be".into(), "s1".into()));
     let sample = Sample::of(config);
     let servers = &sample.generation.backends[0].servers;
     let verdict = {
@@ -149,12 +149,12 @@ fn filters_choose_proxies_types_numbers_and_states() {
 #[test]
 fn weights_of_backups_count_only_when_no_active_server_is_left() {
     let mut config = sample::config();
-    let backend = &mut config.backends[1];
-    backend.servers[0].backup = true;
-    backend.servers[0].weight = 7;
+    let first = sample::server_of(&mut config, 1, 0);
+    (first.backup, first.weight) = (true, 7);
     let mut other = sample::server("t2", 2, "127.0.0.1:2");
     (other.backup, other.weight) = (true, 8);
-    backend.servers.push(other);
+    let backend = Arc::make_mut(&mut config.backends[1]);
+    backend.servers.push(Arc::new(other));
     let weight = |config| {
         let rows = table(&stat(&Sample::of(config), Filter::default(), Form::Text));
         let row = &rows[&("be2".to_owned(), "BACKEND".to_owned())];
@@ -165,14 +165,14 @@ fn weights_of_backups_count_only_when_no_active_server_is_left() {
         )
     };
     assert_eq!(weight(config.clone()), ("7".into(), "0".into(), "2".into()));
-    config.backends[1].options.all_backups = true;
+    Arc::make_mut(&mut config.backends[1]).options.all_backups = true;
     assert_eq!(weight(config), ("15".into(), "0".into(), "2".into()));
 }
 
 #[test]
 fn values_that_csv_and_json_could_misread_are_dressed() {
     let mut config = sample::config();
-    config.backends[0].servers[0].cookie = Some("a,\"b\"\n".into());
+    sample::server_of(&mut config, 0, 0).cookie = Some("a,\"b\"\n".into());
     let sample = Sample::of(config);
     let filter = Filter::default().with_numbers(Some(4), "4", "1");
     assert!(stat(&sample, filter, Form::Text).contains(",\"a,\"\"b\"\"\n\","));

@@ -29,11 +29,11 @@ fn proxies(front: &str, back: &str) -> Loaded {
 }
 
 fn front(lines: &str) -> ballast_model::Frontend {
-    proxies(lines, "").config.frontends.remove(0)
+    std::sync::Arc::unwrap_or_clone(proxies(lines, "").config.frontends.remove(0))
 }
 
 fn back(lines: &str) -> ballast_model::Backend {
-    proxies("", lines).config.backends.remove(0)
+    std::sync::Arc::unwrap_or_clone(proxies("", lines).config.backends.remove(0))
 }
 
 /// The alerts about lines of a frontend.

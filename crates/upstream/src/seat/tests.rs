@@ -19,11 +19,11 @@ fn backend(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Backen
         let mut server = ServerModel::new(format!("s{place}"), address);
         server.id = u32::try_from(place).unwrap() + 1;
         server.connection_count_max = *limit;
-        model.servers.push(server);
+        model.servers.push(Arc::new(server));
     }
     change(&mut model);
     let config = Config {
-        backends: vec![model],
+        backends: vec![Arc::new(model)],
         ..Config::default()
     };
     let process = Arc::new(Process::new(1, 100));
@@ -143,7 +143,9 @@ fn a_place_handed_to_one_who_left_goes_on() {
 #[test]
 fn a_full_queue_sends_on_those_who_need_not_insist() {
     block_on(async {
-        let backend = backend(&[1, 1], |model| model.servers[0].queue_count_max = 1);
+        let backend = backend(&[1, 1], |model| {
+            Arc::make_mut(&mut model.servers[0]).queue_count_max = 1;
+        });
         let _first = seated(ask(&backend, order(Some(0)))).await;
         let queued = ask(&backend, order(Some(0)));
         settle().await;
@@ -235,7 +237,9 @@ fn a_server_that_drains_serves_its_own_alone() {
 #[test]
 fn a_backup_serves_the_queue_only_when_it_must() {
     block_on(async {
-        let backend = backend(&[1, 1], |model| model.servers[1].backup = true);
+        let backend = backend(&[1, 1], |model| {
+            Arc::make_mut(&mut model.servers[1]).backup = true;
+        });
         let first = seated(ask(&backend, order(None))).await;
         assert_eq!(first.place(), 0);
         let waits = ask(&backend, order(None));

@@ -40,7 +40,7 @@ struct House {
 impl House {
     fn new(backends: Vec<BackendModel>) -> Self {
         Self::with(Config {
-            backends,
+            backends: backends.into_iter().map(Arc::new).collect(),
             ..Config::default()
         })
     }
@@ -85,7 +85,7 @@ impl House {
 fn backend(name: &str, servers: Vec<ServerModel>) -> BackendModel {
     let mut backend = BackendModel::default();
     backend.common.name = name.to_owned();
-    backend.servers = servers;
+    backend.servers = servers.into_iter().map(Arc::new).collect();
     backend
 }
 

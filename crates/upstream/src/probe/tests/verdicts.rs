@@ -510,8 +510,8 @@ fn a_program_may_decide() {
             path: Some("/usr/bin:/bin".to_owned()),
         };
         let mut config = Config::default();
-        config.global.external_check = allowed;
-        config.backends = vec![farm];
+        Arc::make_mut(&mut config.global).external_check = allowed;
+        config.backends = vec![Arc::new(farm)];
         let verdict = block_on(async { House::with(config).run().await }).unwrap();
         (verdict.status, verdict.code)
     };
