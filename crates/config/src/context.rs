@@ -77,6 +77,8 @@ pub(crate) struct Names {
     pub unix_bind: UnixBind,
     /// `default-path`: the directory that relative file names start from.
     pub(crate) base: Option<String>,
+    /// `server-state-base`: the directory that names of state files start from.
+    pub(crate) state_base: Option<String>,
     /// `ssl-server-verify none`.
     pub(crate) verify_none: bool,
     /// `ca-base` of the global section.

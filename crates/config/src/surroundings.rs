@@ -31,6 +31,11 @@ pub trait Surroundings {
     /// Whether a group exists.
     fn group(&self, name: &str) -> bool;
 
+    /// The address that a state file holds for a server (`init-addr last`).
+    fn saved_address(&self, _file: &str, _backend: &str, _server: &str) -> Option<IpAddr> {
+        None
+    }
+
     /// The machine's name.
     fn hostname(&self) -> String;
 
@@ -123,6 +128,10 @@ impl<S: Surroundings> Surroundings for Stub<S> {
 
     fn group(&self, name: &str) -> bool {
         self.0.group(name)
+    }
+
+    fn saved_address(&self, file: &str, backend: &str, server: &str) -> Option<IpAddr> {
+        self.0.saved_address(file, backend, server)
     }
 
     fn hostname(&self) -> String {

@@ -24,10 +24,21 @@ pub struct Backend {
     pub use_servers: Vec<UseServer>,
     /// `fullconn`, written or computed.
     pub full_connections: u32,
+    /// The kernel's buffers of connections to the servers.
+    pub socket_buffers: SocketBuffers,
     pub(crate) balancer: RwLock<Balancer>,
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) by_cookie: HashMap<Vec<u8>, usize>,
     pub(crate) sharing: Sharing,
+}
+
+/// Sizes asked of the kernel, in bytes; `None` leaves its own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SocketBuffers {
+    /// `tune.rcvbuf.server`.
+    pub receive: Option<u32>,
+    /// `tune.sndbuf.server`.
+    pub send: Option<u32>,
 }
 
 /// What a pick needs of the balancer.

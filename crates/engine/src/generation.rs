@@ -16,8 +16,8 @@ use ballast_model as model;
 
 use crate::backend::Sharing;
 use crate::{
-    Backend, Belief, Frontend, Registry, Route, RouteTarget, Server, UseServer, UseServerTarget,
-    health_settings, limits,
+    Backend, Belief, Frontend, Registry, Route, RouteTarget, Server, SocketBuffers, UseServer,
+    UseServerTarget, health_settings, limits,
 };
 
 /// Everything that runs, of one configuration.
@@ -165,6 +165,10 @@ fn compile_backend(
     Backend {
         state: registry.backend(&backend.common.name),
         full_connections: limits::full_connections(config, backend, process_max),
+        socket_buffers: SocketBuffers {
+            receive: config.global.tune.receive_buffer_server,
+            send: config.global.tune.send_buffer_server,
+        },
         sharing: match algorithm {
             Algorithm::LeastConn => Sharing::Told,
             Algorithm::First | Algorithm::Hash(_) | Algorithm::Random { .. } => Sharing::Shared,

@@ -19,7 +19,7 @@ mod registry;
 mod server;
 mod waiting;
 
-pub use backend::{Backend, BackendState, Standing, UseServer, UseServerTarget};
+pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};
 pub use frontend::{Frontend, FrontendState, Route, RouteTarget};
 pub use gauge::Gauge;
 pub use generation::{Generation, hash_type};

@@ -40,6 +40,10 @@ pub struct Backend {
     pub check: Check,
     /// `use-server` rules, in order.
     pub use_servers: Vec<UseServer>,
+    /// `force-persist` and `ignore-persist`, in order: the first that holds decides.
+    pub persistence_rules: Vec<PersistenceRule>,
+    /// `http-send-name-header`: the field that tells a server its name.
+    pub name_header: Option<String>,
     /// `option forwarded`.
     pub forwarded: Option<Forwarded>,
     /// TCP keep-alive towards servers.
@@ -84,8 +88,8 @@ pub struct BackendOptions {
     pub case_adjust: bool,
     /// `option transparent`: the client's own destination is the server.
     pub transparent: bool,
-    /// `option http-proxy`-free `dispatch` has no row here: it was removed.
-    pub http_drop_request_trailers: bool,
+    /// `option http-drop-request-trailers`.
+    pub drop_request_trailers: bool,
 }
 
 /// Timeouts of a backend. `None` is no limit, except where a field says otherwise.
@@ -276,8 +280,6 @@ pub struct RetryOn {
     pub junk_response: bool,
     /// `response-timeout`.
     pub response_timeout: bool,
-    /// `0rtt-rejected`.
-    pub early_data_rejected: bool,
     /// Numeric statuses.
     pub statuses: Vec<u16>,
 }
@@ -289,7 +291,6 @@ impl Default for RetryOn {
             empty_response: false,
             junk_response: false,
             response_timeout: false,
-            early_data_rejected: false,
             statuses: Vec::new(),
         }
     }
@@ -301,7 +302,6 @@ impl RetryOn {
         self.empty_response
             || self.junk_response
             || self.response_timeout
-            || self.early_data_rejected
             || !self.statuses.is_empty()
     }
 }
@@ -318,6 +318,24 @@ pub enum HttpReuse {
     Aggressive,
     /// `always`.
     Always,
+}
+
+/// `force-persist` or `ignore-persist`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PersistenceRule {
+    /// Which of the two.
+    pub deed: PersistenceDeed,
+    /// When.
+    pub condition: Condition,
+}
+
+/// What a persistence rule does to a request it holds for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PersistenceDeed {
+    /// `force-persist`: its server is used even when it is down, and never another.
+    Force,
+    /// `ignore-persist`: the cookie is not looked at, and none is given.
+    Ignore,
 }
 
 /// `use-server <name> if|unless <condition>`.

@@ -52,8 +52,6 @@ pub struct Common {
     pub buffer_request: bool,
     /// `option abortonclose`: a client that closes while queued gives up its request.
     pub abort_on_close: Option<bool>,
-    /// `option http-no-delay`.
-    pub no_delay: bool,
     /// `option nolinger`: connections are reset instead of closed.
     pub no_linger: bool,
     /// `option accept-invalid-http-request` on a frontend, `-response` on a backend.

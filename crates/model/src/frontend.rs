@@ -46,7 +46,7 @@ pub struct Frontend {
 /// Boolean `option` words that only frontends know.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FrontendOptions {
-    /// `option contstats`: counters move during long exchanges too. Always so here.
+    /// `option contstats`: counters move during long exchanges too, not only after them.
     pub continuous_stats: bool,
     /// `option http-ignore-probes`.
     pub ignore_probes: bool,
@@ -54,12 +54,15 @@ pub struct FrontendOptions {
     pub use_proxy_header: bool,
     /// `option socket-stats`: one statistics row per bind.
     pub socket_stats: bool,
-    /// `option tcp-smart-accept`.
-    pub smart_accept: bool,
+    /// `option tcp-smart-accept`: the request is acknowledged with the response. When `None`,
+    /// in HTTP mode only.
+    pub smart_accept: Option<bool>,
     /// `option idle-close-on-response`.
     pub idle_close_on_response: bool,
     /// `option h1-case-adjust-bogus-client`.
     pub case_adjust: bool,
+    /// `option http-drop-response-trailers`.
+    pub drop_response_trailers: bool,
 }
 
 /// Timeouts of a frontend. `None` is no limit, except where a field says otherwise.

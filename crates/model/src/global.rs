@@ -59,24 +59,20 @@ pub struct Global {
     pub stats_timeout: Option<Duration>,
     /// `stats maxconn`; 10 by default.
     pub stats_connection_count_max: Option<u32>,
-    /// `server-state-file`.
+    /// `server-state-file`, after `server-state-base`.
     pub server_state_file: Option<String>,
-    /// `server-state-base`.
-    pub server_state_base: Option<String>,
     /// `spread-checks`, percent.
     pub spread_checks_percent: u8,
     /// `max-spread-checks`.
     pub spread_checks_max: Option<Duration>,
     /// `external-check` was allowed.
     pub external_check: bool,
-    /// `insecure-fork-wanted`.
+    /// `insecure-fork-wanted`: programs may be started without the rights of root.
     pub fork_allowed: bool,
     /// `noreuseport`.
     pub no_reuseport: bool,
     /// `nosplice`.
     pub no_splice: bool,
-    /// `unix-bind prefix`.
-    pub unix_prefix: Option<String>,
     /// `set-dumpable`.
     pub dumpable: bool,
     /// `h1-case-adjust`: from, to.
@@ -89,8 +85,6 @@ pub struct Global {
     pub zero_warning: bool,
     /// `tune.*`.
     pub tune: Tune,
-    /// `mworker-max-reloads`.
-    pub reload_count_max: Option<u32>,
     /// `busy-polling`.
     pub busy_polling: bool,
 }
@@ -110,8 +104,6 @@ pub struct Tune {
     pub cookie_bytes: u32,
     /// `tune.maxaccept`: connections taken per wake-up; `None` leaves it to the listener.
     pub accept_count_max: Option<i32>,
-    /// `tune.comp.maxlevel`.
-    pub compression_level_max: u8,
     /// `tune.rcvbuf.client`, in bytes.
     pub receive_buffer_client: Option<u32>,
     /// `tune.rcvbuf.server`, in bytes.
@@ -120,12 +112,6 @@ pub struct Tune {
     pub send_buffer_client: Option<u32>,
     /// `tune.sndbuf.server`, in bytes.
     pub send_buffer_server: Option<u32>,
-    /// `tune.pipesize`, in bytes.
-    pub pipe_bytes: Option<u32>,
-    /// `tune.idle-pool.shared`.
-    pub idle_pool_shared: bool,
-    /// `tune.pattern.cache-size`.
-    pub pattern_cache_count: u32,
 }
 
 impl Default for Tune {
@@ -137,14 +123,10 @@ impl Default for Tune {
             log_uri_bytes: 1024,
             cookie_bytes: 63,
             accept_count_max: None,
-            compression_level_max: 1,
             receive_buffer_client: None,
             receive_buffer_server: None,
             send_buffer_client: None,
             send_buffer_server: None,
-            pipe_bytes: None,
-            idle_pool_shared: true,
-            pattern_cache_count: 10_000,
         }
     }
 }

@@ -23,7 +23,8 @@ mod userlist;
 pub use address::{Address, Host, Network, PortSpec};
 pub use backend::{
     Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashFunction,
-    HashType, HttpReuse, Redispatch, RetryOn, ServerStates, UriKey, UseServer, UseServerTarget,
+    HashType, HttpReuse, PersistenceDeed, PersistenceRule, Redispatch, RetryOn, ServerStates,
+    UriKey, UseServer, UseServerTarget,
 };
 pub use check::{
     Check, CheckConnect, CheckExpect, CheckPayload, CheckRule, CheckSend, ExpectOutcome,

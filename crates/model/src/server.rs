@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ballast_expr::LogFormat;
+use ballast_expr::{Expr, LogFormat};
 
-use crate::{Address, Network, Origin, PortSpec};
+use crate::{Address, Origin, PortSpec};
 
 /// A `server`, or one instance of a `server-template`.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,8 +71,6 @@ pub struct Server {
     pub redirect_prefix: Option<String>,
     /// `pool-max-conn`: idle connections kept; `None` is no limit, 0 none.
     pub idle_count_max: Option<u32>,
-    /// `pool-low-conn`.
-    pub idle_count_low: u32,
     /// `pool-purge-delay`; 5 s by default.
     pub idle_purge: Duration,
     /// `max-reuse`: exchanges one connection may carry; `None` is no limit.
@@ -117,7 +115,6 @@ impl Server {
             congestion: None,
             redirect_prefix: None,
             idle_count_max: None,
-            idle_count_low: 0,
             idle_purge: Duration::from_secs(5),
             reuse_count_max: None,
             hash_key: HashKey::default(),
@@ -283,12 +280,24 @@ pub struct SourceAddress {
     pub address: SocketAddr,
     /// Last port of a range that begins at the address's port.
     pub port_last: Option<u16>,
-    /// `usesrc client` or `clientip`: leave with the client's own address. True keeps the port.
-    pub use_client: Option<bool>,
+    /// `usesrc`: connections for clients leave from another address, which need not be this
+    /// machine's; probes from [`Self::address`].
+    pub transparent: Option<TransparentSource>,
     /// `interface`.
     pub interface: Option<String>,
-    /// Networks for which the above does not apply; none today.
-    pub except: Option<Network>,
+}
+
+/// `usesrc`: the address that servers see.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TransparentSource {
+    /// `<addr>[:<port>]`.
+    Address(SocketAddr),
+    /// `client`: the client's, with its port.
+    Client,
+    /// `clientip`: the client's, with a port of the system's choice.
+    ClientIp,
+    /// `hdr_ip(<header>[,<occurrence>])`: read from the request.
+    Header(Expr),
 }
 
 /// `hash-key`: what places a server on the consistent-hash ring.

@@ -4,19 +4,23 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::listen::stream_socket;
-use crate::{Address, Error, KeepAlive, Namespace, option};
+use crate::{Address, Error, KeepAlive, Kind, Namespace, option};
 
 /// Where a connection comes from (`source`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Source {
     /// The address; port 0 lets the kernel choose one when it connects.
     pub address: SocketAddr,
+    /// The last port of a range that begins with the address's port: each connection leaves
+    /// from the next port that is free towards its target.
+    pub port_last: Option<u16>,
     /// `usesrc`: the address may be one that is not this machine's, such as
     /// the client's own.
     pub transparent: bool,
@@ -39,6 +43,10 @@ pub struct ConnectOptions {
     pub mss: Option<u32>,
     /// `namespace`.
     pub namespace: Option<Arc<Namespace>>,
+    /// `tune.rcvbuf.server`, bytes.
+    pub receive_buffer: Option<u32>,
+    /// `tune.sndbuf.server`, bytes.
+    pub send_buffer: Option<u32>,
     /// `option tcp-smart-connect`: the handshake's last ACK waits for data.
     pub smart_connect: bool,
     /// `source`.
@@ -65,13 +73,67 @@ pub enum Progress {
 /// The call that failed, with the address; its [`Error::kind`] tells our
 /// shortages from the server's refusal.
 pub fn connect(target: &Address, options: &ConnectOptions) -> Result<(OwnedFd, Progress), Error> {
+    let range = options
+        .source
+        .and_then(|source| Some((source, source.port_last?)));
+    match range {
+        Some((source, last)) if last > source.address.port() => {
+            from_range(target, options, source, last)
+        }
+        _ => connect_from(target, options, options.source.as_ref()),
+    }
+}
+
+/// How many ports of a range are tried for one connection. Ports are given out in turn, so the
+/// one tried first is the one given out longest ago.
+const PORT_TRY_COUNT_MAX: u32 = 512;
+
+/// Whose turn it is, over all ranges.
+static TURN: AtomicU32 = AtomicU32::new(0);
+
+/// Leaves from the next port of a range that is free.
+fn from_range(
+    target: &Address,
+    options: &ConnectOptions,
+    source: Source,
+    last: u16,
+) -> Result<(OwnedFd, Progress), Error> {
+    let first = source.address.port();
+    let count = u32::from(last - first) + 1;
+    let mut failure = None;
+    for _ in 0..count.min(PORT_TRY_COUNT_MAX) {
+        let turn = TURN.fetch_add(1, Ordering::Relaxed) % count;
+        let port = first + u16::try_from(turn).expect("less than the length of a range of ports");
+        let address = SocketAddr::new(source.address.ip(), port);
+        let source = Source { address, ..source };
+        match connect_from(target, options, Some(&source)) {
+            Err(error) if is_port_taken(&error) => failure = Some(error),
+            outcome => return outcome,
+        }
+    }
+    Err(failure.expect("a range has two ports at least"))
+}
+
+/// Whether another port may do: this one is bound, or connected to the target already.
+fn is_port_taken(error: &Error) -> bool {
+    matches!(
+        (error.call(), error.kind()),
+        ("bind" | "connect", Kind::AddressInUse) | ("connect", Kind::AddressNotAvailable)
+    )
+}
+
+fn connect_from(
+    target: &Address,
+    options: &ConnectOptions,
+    source: Option<&Source>,
+) -> Result<(OwnedFd, Progress), Error> {
     let os_target = target.to_os()?;
     let family = target.family();
     let fd = Namespace::run(options.namespace.as_deref(), || {
         stream_socket(family, target)
     })?;
     if let Address::Ip(ip) = target {
-        prepare(fd.as_fd(), ip, options)?;
+        prepare(fd.as_fd(), ip, options, source)?;
     }
     match rustix::net::connect(&fd, &os_target) {
         Ok(()) => Ok((fd, Progress::Done)),
@@ -88,7 +150,12 @@ pub fn connect_outcome(fd: impl AsFd, target: &Address) -> Result<(), Error> {
     option::socket_error(fd).map_err(|e| Error::new("connect", target, e))
 }
 
-fn prepare(fd: BorrowedFd<'_>, ip: &SocketAddr, options: &ConnectOptions) -> Result<(), Error> {
+fn prepare(
+    fd: BorrowedFd<'_>,
+    ip: &SocketAddr,
+    options: &ConnectOptions,
+    source: Option<&Source>,
+) -> Result<(), Error> {
     let check = |name, answer: io::Result<()>| answer.map_err(|e| Error::new(name, ip, e));
     check("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true))?;
     if let Some(interface) = &options.interface {
@@ -103,10 +170,16 @@ fn prepare(fd: BorrowedFd<'_>, ip: &SocketAddr, options: &ConnectOptions) -> Res
     if let Some(tos) = options.tos {
         check("setsockopt(IP_TOS)", option::set_tos(fd, tos))?;
     }
-    if let Some(source) = &options.source {
+    if let Some(source) = source {
         bind_source(fd, source)?;
     }
     // Tuning: a kernel that does not know it still connects.
+    if let Some(bytes) = options.receive_buffer {
+        let _ = option::set_receive_buffer(fd, bytes as usize);
+    }
+    if let Some(bytes) = options.send_buffer {
+        let _ = option::set_send_buffer(fd, bytes as usize);
+    }
     if let Some(keepalive) = &options.keepalive {
         let _ = option::set_keepalive(fd, keepalive);
     }
@@ -152,7 +225,6 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
 
     use super::*;
-    use crate::Kind;
 
     fn wait_writable(fd: &OwnedFd) {
         let mut set = [PollFd::new(fd, PollFlags::OUT)];
@@ -171,8 +243,11 @@ mod tests {
             }),
             source: Some(Source {
                 address: "127.0.0.9:0".parse().unwrap(),
+                port_last: None,
                 transparent: false,
             }),
+            receive_buffer: Some(20_000),
+            send_buffer: Some(30_000),
             tos: Some(0x10),
             user_timeout: Some(Duration::from_secs(3)),
             ..ConnectOptions::default()
@@ -190,7 +265,47 @@ mod tests {
         assert_eq!(sockopt::tcp_keepidle(&fd).unwrap(), Duration::from_secs(11));
         assert_eq!(sockopt::tcp_keepintvl(&fd).unwrap(), Duration::from_secs(7));
         assert_eq!(sockopt::ip_tos(&fd).unwrap(), 0x10);
+        // The kernel doubles what it is asked for.
+        assert_eq!(sockopt::socket_recv_buffer_size(&fd).unwrap(), 40_000);
+        assert_eq!(sockopt::socket_send_buffer_size(&fd).unwrap(), 60_000);
         assert!(crate::tcp_info(&fd).unwrap().rtt_us > 0);
+    }
+
+    #[test]
+    fn a_range_gives_each_connection_another_port_until_none_is_left() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Address::Ip(listener.local_addr().unwrap());
+        let options = ConnectOptions {
+            source: Some(Source {
+                address: "127.0.0.33:20001".parse().unwrap(),
+                port_last: Some(20003),
+                transparent: false,
+            }),
+            ..ConnectOptions::default()
+        };
+        let mut held: Vec<OwnedFd> = (0..3)
+            .map(|_| connect(&target, &options).unwrap().0)
+            .collect();
+        let port = |fd: &OwnedFd| match Address::local_of(fd) {
+            Ok(Address::Ip(address)) => address.port(),
+            other => panic!("{other:?}"),
+        };
+        let mut ports: Vec<u16> = held.iter().map(port).collect();
+        ports.sort_unstable();
+        assert_eq!(ports, [20001, 20002, 20003]);
+        let error = connect(&target, &options).unwrap_err();
+        assert!(error.kind().is_local_resource(), "{error}");
+        // Another target has all of them again: the same port towards it is another connection.
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = Address::Ip(other.local_addr().unwrap());
+        held.push(connect(&other, &options).unwrap().0);
+        // What is reset leaves no trace, so its port comes back.
+        let freed = held.swap_remove(1);
+        let port_freed = port(&freed);
+        option::set_linger_zero(&freed).unwrap();
+        drop(freed);
+        let (again, _) = connect(&target, &options).unwrap();
+        assert_eq!(port(&again), port_freed);
     }
 
     #[test]
@@ -218,6 +333,7 @@ mod tests {
         let options = ConnectOptions {
             source: Some(Source {
                 address: "192.0.2.1:0".parse().unwrap(),
+                port_last: None,
                 transparent: false,
             }),
             ..ConnectOptions::default()

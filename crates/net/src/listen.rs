@@ -38,6 +38,9 @@ pub struct ListenOptions {
     pub reuse_port: bool,
     /// `tune.sndbuf.client`, bytes; accepted connections inherit it.
     pub send_buffer: Option<usize>,
+    /// `option tcp-smart-accept`: what accepted connections receive is acknowledged with what
+    /// is sent back.
+    pub smart_accept: bool,
     /// `transparent`: an address that is not this machine's.
     pub transparent: bool,
     /// `user`, `group`, `mode` of a path.
@@ -62,6 +65,7 @@ impl Default for ListenOptions {
             receive_buffer: None,
             reuse_port: true,
             send_buffer: None,
+            smart_accept: false,
             transparent: false,
             unix: UnixPermissions::default(),
             user_timeout: None,
@@ -269,6 +273,9 @@ fn tune(fd: BorrowedFd<'_>, address: &Address, options: &ListenOptions, refused:
             "setsockopt(TCP_CONGESTION)",
             option::set_congestion(fd, algorithm),
         );
+    }
+    if options.smart_accept {
+        soft("setsockopt(TCP_QUICKACK)", option::set_quick_ack(fd, false));
     }
     // Accepted connections inherit it: one call here saves one per connection.
     soft("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true));

@@ -16,6 +16,6 @@ pub mod pool;
 pub mod probe;
 mod seat;
 
-pub use connect::{ConnectError, connect};
+pub use connect::{ConnectError, Told, connect};
 pub use path::Path;
 pub use seat::{Line, Order, Refusal, Seat, call_waiting};

@@ -48,7 +48,12 @@ fn line(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let binds = addresses(args, context)?;
+    // What `unix-bind` says is for binds; a command socket is what its own line says.
+    let is_command = draft.kind == ballast_syntax::SectionKind::Global;
+    let prefix = (!is_command)
+        .then(|| context.names.unix_bind.prefix.clone())
+        .flatten();
+    let binds = addresses(args, context, prefix.as_deref())?;
     let mut one = BindDraft {
         bind: Bind::new(Address::Fd(0)),
         span: args.span(),
@@ -62,7 +67,9 @@ fn line(
             expose_listeners: false,
         },
     };
-    one.bind.unix_owner = context.names.unix_bind.owner.clone();
+    if !is_command {
+        one.bind.unix_owner = context.names.unix_bind.owner.clone();
+    }
     words(&mut one, args, context)?;
     one.bind.origin = context.origin(args.span());
     let mut id = one.id;
@@ -95,8 +102,12 @@ pub(crate) fn stats_socket(
     Ok(sockets.collect())
 }
 
-/// The addresses of a line, port ranges expanded.
-fn addresses(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Vec<Address>, Diagnostic> {
+/// The addresses of a line, port ranges expanded. `prefix` goes before paths.
+fn addresses(
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    prefix: Option<&str>,
+) -> Result<Vec<Address>, Diagnostic> {
     let keyword = args.keyword();
     let what = "[addr1]:port1[-end1]{,[addr]:port[-end]}... as arguments";
     let word = args.word(what)?;
@@ -138,7 +149,7 @@ fn addresses(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Vec<Addre
         let address = context
             .resolve_address(&parsed.address)
             .map_err(|error| args.wrong_at(range.clone(), format!("'{keyword}' : {error}")))?;
-        let address = match (address, &context.names.unix_bind.prefix) {
+        let address = match (address, prefix) {
             (Address::Unix(path), Some(prefix)) => Address::Unix(format!("{prefix}{path}")),
             (address, _) => address,
         };

@@ -103,8 +103,8 @@ pub(super) const ROWS: &[R] = &[
         global.no_splice = true;
         args.end()
     }),
-    R::new("server-state-base", G, "<directory>", "where state files are", |global, args, _| {
-        global.server_state_base = Some(args.text("a directory")?.to_owned());
+    R::new("server-state-base", G, "<directory>", "where state files are", |_, args, context| {
+        context.names.state_base = Some(args.text("a directory")?.to_owned());
         args.end()
     })
     .examples("server-state-base /var/lib/lb", "server-state-base"),

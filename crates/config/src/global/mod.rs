@@ -33,6 +33,7 @@ const FAMILIES: &[&[Row<Global>]] = &[
     tune::COPY_ROWS,
     tune::SCHEDULER_ROWS,
     tune::MEMORY_ROWS,
+    tune::DATAGRAM_ROWS,
     tune::BARE_ROWS,
 ];
 

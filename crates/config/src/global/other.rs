@@ -177,6 +177,9 @@ pub(super) const ROWS: &[R] = &[
         if !from.eq_ignore_ascii_case(to) || from.chars().any(|c| c.is_ascii_uppercase()) {
             return Err(args.wrong("'h1-case-adjust' expects the name in lower case, then the same name in another"));
         }
+        if global.case_adjust.iter().any(|(known, _)| known == from) {
+            return Err(args.wrong(format!("duplicate entry '{from}'")));
+        }
         global.case_adjust.push((from.to_owned(), to.to_owned()));
         args.end()
     })
@@ -259,7 +262,7 @@ fn check_var(args: &Args<'_>, name: &str) -> Result<(), Diagnostic> {
     )))
 }
 
-/// Lines of `<from> <to>`.
+/// Lines of `<from> <to>`; empty ones and those that begin with `#` say nothing.
 fn case_file(
     global: &mut Global,
     args: &mut Args<'_>,
@@ -267,11 +270,57 @@ fn case_file(
 ) -> Result<(), Diagnostic> {
     let word = args.word("a file name")?;
     let bytes = context.read(word.text(), "h1-case-adjust-file", word.span())?;
-    for line in String::from_utf8_lossy(&bytes).lines() {
-        let mut words = line.split_whitespace();
-        if let (Some(from), Some(to)) = (words.next(), words.next()) {
-            global.case_adjust.push((from.to_owned(), to.to_owned()));
+    args.end()?;
+    for (at, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let (from, to) = case_line(line, &global.case_adjust).map_err(|message| {
+            let place = format!("h1-case-adjust-file '{}' : {message}", word.text());
+            let at = at + 1;
+            Diagnostic::alert("bad-value", format!("{place} at line {at}.")).at(word.span())
+        })?;
+        global.case_adjust.push((from.to_owned(), to.to_owned()));
+    }
+    Ok(())
+}
+
+/// A name in lower case and the same name as it is to be written.
+fn case_line<'l>(line: &'l str, known: &[(String, String)]) -> Result<(&'l str, &'l str), String> {
+    let (from, to) = line
+        .split_once([' ', '\t'])
+        .map(|(from, to)| (from, to.trim()))
+        .ok_or("expect <to>")?;
+    if !from.eq_ignore_ascii_case(to) || from.chars().any(|c| c.is_ascii_uppercase()) {
+        return Err("<from> and <to> must not differ except the case".to_owned());
+    }
+    if known.iter().any(|(name, _)| name == from) {
+        return Err(format!("duplicate entry '{from}'"));
+    }
+    Ok((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_a_case_file_names_one_header_twice() {
+        let known = [("host".to_owned(), "Host".to_owned())];
+        assert_eq!(case_line("x-a \t X-A", &known), Ok(("x-a", "X-A")));
+        let cases = [
+            ("x-a", "expect <to>"),
+            ("X-A X-a", "<from> and <to> must not differ except the case"),
+            ("x-a X-B", "<from> and <to> must not differ except the case"),
+            (
+                "x-a X-A x",
+                "<from> and <to> must not differ except the case",
+            ),
+            ("host HOST", "duplicate entry 'host'"),
+        ];
+        for (line, message) in cases {
+            assert_eq!(case_line(line, &known), Err(message.to_owned()), "{line}");
         }
     }
-    args.end()
 }

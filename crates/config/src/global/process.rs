@@ -212,7 +212,7 @@ pub(super) const ROWS: &[R] = &[
         "insecure-fork-wanted",
         G,
         "",
-        "allows starting programs",
+        "allows starting programs without the rights of root",
         |global, args, _| {
             global.fork_allowed = args.prefix == Prefix::None;
             args.end()
@@ -265,12 +265,10 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "reloads after which an old worker is ended",
-        |global, args, _| {
-            global.reload_count_max = Some(args.count("a number")?);
-            args.end()
-        },
+        check::amount,
     )
-    .examples("mworker-max-reloads 3", "mworker-max-reloads x"),
+    .examples("mworker-max-reloads 3", "mworker-max-reloads x")
+    .noted("no old worker is left behind by a change"),
     R::new(
         "nbthread",
         G,
@@ -554,7 +552,7 @@ fn default_path(
 }
 
 fn unix_bind(
-    global: &mut Global,
+    _: &mut Global,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
@@ -564,11 +562,7 @@ fn unix_bind(
     let mut unix = context.names.unix_bind.clone();
     while let Some(word) = args.next() {
         match word {
-            "prefix" => {
-                let prefix = args.text("a prefix")?.to_owned();
-                global.unix_prefix = Some(prefix.clone());
-                unix.prefix = Some(prefix);
-            }
+            "prefix" => unix.prefix = Some(args.text("a prefix")?.to_owned()),
             "mode" => {
                 let text = args.text("an octal mode")?;
                 let mode = u32::from_str_radix(text, 8).ok();

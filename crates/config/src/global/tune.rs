@@ -20,6 +20,7 @@ const TLS: &str = "acts on lines with 'ssl' only";
 const COPY: &str = "data are forwarded without extra copies where it pays";
 const SCHEDULER: &str = "tasks are scheduled by the runtime of each worker";
 const VARS: &str = "memory of variables is bounded by the exchange";
+const DATAGRAMS: &str = "no proxy carries datagrams";
 const MEMORY: &str = "buffers are held by exchanges that move data only";
 
 /// Rows that are accepted for one reason: word, arguments, help, check.
@@ -54,14 +55,13 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "compression level",
-        |global, args, _| {
-            let number = args.number("a level", 1..=9)?;
-            global.tune.compression_level_max =
-                u8::try_from(number).expect("the range was checked");
+        |_, args, _| {
+            args.number("a level", 1..=9)?;
             args.end()
         },
     )
-    .examples("tune.comp.maxlevel 3", "tune.comp.maxlevel 12"),
+    .examples("tune.comp.maxlevel 3", "tune.comp.maxlevel 12")
+    .noted("acts on compression only"),
     R::new(
         "tune.http.cookielen",
         G,
@@ -101,13 +101,13 @@ pub(super) const ROWS: &[R] = &[
         G,
         "on | off",
         "threads take each other's kept connections",
-        |global, args, _| {
-            global.tune.idle_pool_shared =
-                args.choice(&[("on", true), ("off", false), ("auto", true), ("full", true)])?;
+        |_, args, _| {
+            args.choice(&[("on", ()), ("off", ()), ("auto", ()), ("full", ())])?;
             args.end()
         },
     )
-    .examples("tune.idle-pool.shared off", "tune.idle-pool.shared maybe"),
+    .examples("tune.idle-pool.shared off", "tune.idle-pool.shared maybe")
+    .noted("each worker keeps its own server connections"),
     R::new(
         "tune.maxaccept",
         G,
@@ -136,23 +136,19 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "remembered results of pattern lookups",
-        |global, args, _| {
-            global.tune.pattern_cache_count = bytes(args)?;
-            Ok(())
-        },
+        check::amount,
     )
-    .examples("tune.pattern.cache-size 0", "tune.pattern.cache-size x"),
+    .examples("tune.pattern.cache-size 0", "tune.pattern.cache-size x")
+    .noted("every lookup is made anew: no result is remembered"),
     R::new(
         "tune.pipesize",
         G,
         "<size>",
         "size of splicing pipes, in bytes",
-        |global, args, _| {
-            global.tune.pipe_bytes = Some(bytes(args)?);
-            Ok(())
-        },
+        |_, args, _| bytes(args).map(|_| ()),
     )
-    .examples("tune.pipesize 65536", "tune.pipesize x"),
+    .examples("tune.pipesize 65536", "tune.pipesize x")
+    .noted("no pipe carries data"),
     R::new(
         "tune.rcvbuf.client",
         G,
@@ -356,12 +352,15 @@ pub(super) const MEMORY_ROWS: &[R] = noted! { MEMORY;
     "tune.peers.max-updates-at-once", "<number>", "updates sent in one go", amount, "200";
     "tune.pool-high-fd-ratio", "<number>", "share of descriptors above which connections close", amount, "25";
     "tune.pool-low-fd-ratio", "<number>", "share of descriptors below which connections are kept", amount, "20";
+    "tune.ring.queues", "<number>", "queues of a ring", amount, "1";
+    "tune.stick-counters", "<number>", "tracked counters of a connection", amount, "3";
+};
+
+pub(super) const DATAGRAM_ROWS: &[R] = noted! { DATAGRAMS;
     "tune.rcvbuf.backend", "<size>", "kernel receive buffer of datagram sockets towards servers", amount, "64k";
     "tune.rcvbuf.frontend", "<size>", "kernel receive buffer of datagram sockets towards clients", amount, "64k";
-    "tune.ring.queues", "<number>", "queues of a ring", amount, "1";
     "tune.sndbuf.backend", "<size>", "kernel send buffer of datagram sockets towards servers", amount, "64k";
     "tune.sndbuf.frontend", "<size>", "kernel send buffer of datagram sockets towards clients", amount, "64k";
-    "tune.stick-counters", "<number>", "tracked counters of a connection", amount, "3";
 };
 
 /// Words of TLS that take no argument.

@@ -5,12 +5,15 @@ mod ids;
 mod modes;
 mod names;
 mod servers;
+mod states;
 
+use ballast_model::{Check, Global};
 use ballast_syntax::{Diagnostic, Severity, Span};
 
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
+use crate::proxy::bound_captures;
 
 /// Checks everything and settles what depends on other sections: numbers, addresses of names, what
 /// falls back because of the mode.
@@ -20,12 +23,40 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     }
     ids::assign(drafts, context);
     names::check(drafts, context);
+    states::settle(drafts, context);
     for draft in &mut drafts.proxies {
         modes::check(draft, context);
-        servers::check(draft, context);
+        bound_captures(draft, drafts.global.tune.cookie_bytes, context);
+        servers::check(draft, drafts.global.server_state_file.as_deref(), context);
+        programs(draft, &drafts.global, context);
         forgotten(draft, context);
     }
     servers::tracks(drafts, context);
+}
+
+/// What `option external-check` needs of the global section.
+fn programs(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
+    if draft.common.disabled || !matches!(draft.back.check, Check::External { .. }) {
+        return;
+    }
+    let title = draft.title();
+    if !global.external_check {
+        let message = format!(
+            "{title} : 'option external-check' unable to find required 'global.external-check'."
+        );
+        let mut alert = Diagnostic::alert("missing-keyword", message)
+            .help("write 'external-check' into the global section");
+        alert.span = draft.span;
+        context.report(alert);
+    }
+    if !global.fork_allowed {
+        let message = format!(
+            "{title} : 'insecure-fork-wanted' not enabled in the global section, 'option \
+             external-check' will likely fail."
+        );
+        let code = "missing-keyword";
+        say(context, Severity::Warning, code, message, draft.span);
+    }
 }
 
 /// What a proxy cannot well do without.

@@ -1,10 +1,12 @@
 //! Servers: templates, names, addresses, checks, who follows whom.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use ballast_model::{Address, Check, CheckRule};
 use ballast_syntax::{Diagnostic, Severity};
 
+use super::states;
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::{ProxyDraft, ServerDraft};
@@ -32,8 +34,13 @@ pub(super) fn expand(draft: &mut ProxyDraft) {
     draft.servers = servers;
 }
 
-/// Checks the servers of a proxy and resolves their names.
-pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
+/// Checks the servers of a proxy and resolves their names. `global_states` is the state file of
+/// the process.
+pub(super) fn check(
+    draft: &mut ProxyDraft,
+    global_states: Option<&str>,
+    context: &mut Context<'_>,
+) {
     if !draft.is_back() {
         return;
     }
@@ -42,8 +49,15 @@ pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let check_port = connects_to_port(&draft.back.check);
     let mut servers = std::mem::take(&mut draft.servers);
     let mut failed: HashMap<String, String> = HashMap::new();
+    let states = states::file(draft, global_states);
     for one in &mut servers {
-        resolve(one, &title, &mut failed, context);
+        let last = states.and_then(|file| {
+            let server = &one.server.name;
+            context
+                .surroundings
+                .saved_address(file, &draft.name, server)
+        });
+        resolve(one, &title, last, &mut failed, context);
         ports(one, &title, check_port, context);
         checks(one, &title, context);
         if one.server.source.is_none() {
@@ -105,6 +119,7 @@ fn twins(draft: &ProxyDraft, context: &mut Context<'_>) {
 fn resolve(
     one: &mut ServerDraft,
     title: &str,
+    last: Option<IpAddr>,
     failed: &mut HashMap<String, String>,
     context: &mut Context<'_>,
 ) {
@@ -114,8 +129,8 @@ fn resolve(
     let host = host.clone();
     one.server.host_name = Some(host.clone());
     let result = match failed.get(&host) {
-        Some(error) if one.server.init_addr.is_empty() => Err(error.clone()),
-        _ => crate::server::resolve(one, context),
+        Some(error) if one.server.init_addr.is_empty() && last.is_none() => Err(error.clone()),
+        _ => crate::server::resolve(one, last, context),
     };
     match result {
         Ok(Some(address)) => one.server.address = address,

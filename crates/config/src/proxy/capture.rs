@@ -104,6 +104,22 @@ pub(super) const ROWS: &[R] = &[
     ),
 ];
 
+/// Captured cookies are cut to what `tune.http.cookielen` allows, wherever that stands.
+pub(crate) fn bound(draft: &mut ProxyDraft, bytes_max: u32, context: &mut Context<'_>) {
+    let title = draft.title();
+    let Some(capture) = &mut draft.front.cookie_capture else {
+        return;
+    };
+    if capture.value_bytes_max > bytes_max {
+        capture.value_bytes_max = bytes_max;
+        let message = format!("truncating capture length to {bytes_max} bytes for {title}.");
+        let mut warning = Diagnostic::warning("capture-too-long", message)
+            .help("raise 'tune.http.cookielen' in the global section");
+        warning.span = draft.span;
+        context.report(warning);
+    }
+}
+
 fn header(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<HeaderCapture, Diagnostic> {
     let (name, value_bytes_max) = named_length(args, context)?;
     Ok(HeaderCapture {

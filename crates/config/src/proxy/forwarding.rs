@@ -85,7 +85,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "[<header>]",
         "tell the server its own name in a header",
-        |_, args, _| {
+        |draft, args, _| {
             let name = args.text("a header string")?;
             let is_reserved = ["host", "content-length", "transfer-encoding", "connection"]
                 .iter()
@@ -96,11 +96,12 @@ pub(super) const ROWS: &[R] = &[
                     .wrong(message)
                     .help("choose a header of your own, such as X-Server"));
             }
+            draft.back.name_header = Some(name.to_ascii_lowercase());
             args.end()
         },
     )
     .examples("http-send-name-header X-Server", "http-send-name-header")
-    .later("the rule language"),
+    .http(),
 ];
 
 fn forward_for(

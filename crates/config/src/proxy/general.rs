@@ -4,8 +4,7 @@
 
 use std::net::SocketAddr;
 
-use ballast_expr::Expr;
-use ballast_model::{Address, HttpReuse, Mode, SourceAddress};
+use ballast_model::{Address, HttpReuse, Mode, ServerStates, SourceAddress};
 use ballast_syntax::Diagnostic;
 
 use super::ask;
@@ -14,6 +13,7 @@ use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
+use crate::server::network;
 
 type R = Row<ProxyDraft>;
 
@@ -80,7 +80,8 @@ pub(super) const ROWS: &[R] = &[
             args.end()
         },
     )
-    .examples("guid shop-front", "guid a,b"),
+    .examples("guid shop-front", "guid a,b")
+    .noted(GUID_UNUSED),
     R::new(
         "disabled",
         Sections::PROXIES,
@@ -211,20 +212,21 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "{ global | local | none }",
         "where the state of servers is read from at start",
-        |draft, args, context| {
+        |draft, args, _| {
+            // The file of `local` is settled when the whole section is read.
             let choices = [
                 ("global", Some(true)),
                 ("local", Some(false)),
                 ("none", None),
             ];
-            let chosen = args.choice(&choices)?;
-            args.end()?;
-            if chosen.is_some() {
-                context.unserved(args.keyword(), "handover", args.span());
-            } else {
-                draft.back.server_state_file = None;
-            }
-            Ok(())
+            draft.back.server_states = args.choice(&choices)?.map(|is_global| {
+                if is_global {
+                    ServerStates::Global
+                } else {
+                    ServerStates::Local(String::new())
+                }
+            });
+            args.end()
         },
     )
     .examples(
@@ -237,8 +239,8 @@ pub(super) const ROWS: &[R] = &[
         "[ { use-backend-name | <file> } ]",
         "the file 'load-server-state-from-file local' reads",
         |draft, args, _| {
-            draft.back.server_state_file = match args.next() {
-                None | Some("use-backend-name") => Some(draft.name.clone()),
+            draft.words.state_file = match args.next() {
+                None | Some("use-backend-name") => None,
                 Some(file) => Some(file.to_owned()),
             };
             args.end()
@@ -249,6 +251,10 @@ pub(super) const ROWS: &[R] = &[
         "server-state-file-name a b",
     ),
 ];
+
+/// Why a guid changes nothing.
+pub(crate) const GUID_UNUSED: &str =
+    "only files of counters name their rows by it, and there are none";
 
 /// HAProxy's bound of a guid.
 const GUID_BYTES_MAX: usize = 127;
@@ -290,13 +296,21 @@ fn source(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<SourceAddres
     let mut source = SourceAddress {
         address: socket_address(text, args, context, "source")?,
         port_last: None,
-        use_client: None,
+        transparent: None,
         interface: None,
-        except: None,
     };
     while let Some(word) = args.next() {
         match word {
-            "usesrc" => usesrc(&mut source, args, context)?,
+            "usesrc" => match args.next() {
+                None | Some("") => {
+                    let message =
+                        "'usesrc' expects <addr>[:<port>], 'client', or 'clientip' as argument";
+                    return Err(args.wrong(message));
+                }
+                Some(text) => {
+                    source.transparent = Some(network::usesrc(text, args, context)?);
+                }
+            },
             "interface" => match args.next() {
                 Some(name) if !name.is_empty() => source.interface = Some(name.to_owned()),
                 _ => return Err(args.wrong("'source' : missing interface name")),
@@ -315,38 +329,6 @@ fn source(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<SourceAddres
         }
     }
     Ok(source)
-}
-
-fn usesrc(
-    source: &mut SourceAddress,
-    args: &mut Args<'_>,
-    context: &mut Context<'_>,
-) -> Result<(), Diagnostic> {
-    match args.next() {
-        None | Some("") => {
-            let message = "'usesrc' expects <addr>[:<port>], 'client', or 'clientip' as argument";
-            Err(args.wrong(message))
-        }
-        Some("client") => {
-            source.use_client = Some(true);
-            Ok(())
-        }
-        Some("clientip") => {
-            source.use_client = Some(false);
-            Ok(())
-        }
-        Some(text) if text.starts_with("hdr_ip(") => {
-            Expr::parse(&format!("req.{text}"))
-                .map_err(|error| args.wrong(format!("'usesrc {text}' : {}", error.message)))?;
-            context.unserved("usesrc hdr_ip", "the rule language", args.span());
-            Ok(())
-        }
-        Some(text) => {
-            socket_address(text, args, context, "usesrc")?;
-            context.unserved("usesrc", "transparent sources", args.span());
-            Ok(())
-        }
-    }
 }
 
 /// The socket address of a word; a host name is resolved.

@@ -21,8 +21,10 @@ mod words;
 
 use std::sync::LazyLock;
 
-use ballast_expr::{Condition, Linker, LogFormat};
-use ballast_model::{Balance, ForwardedNode, RouteTarget, UseServerTarget};
+use ballast_expr::{Condition, Expr, Linker, LogFormat};
+use ballast_model::{
+    Balance, ForwardedNode, RouteTarget, SourceAddress, TransparentSource, UseServerTarget,
+};
 use ballast_syntax::{Diagnostic, Line};
 
 use crate::context::Context;
@@ -30,6 +32,8 @@ use crate::draft::ProxyDraft;
 use crate::keyword::{Keyword, Row, Sections};
 use crate::table::Table;
 
+pub(crate) use capture::bound as bound_captures;
+pub(crate) use general::GUID_UNUSED;
 pub(crate) use words::Words;
 
 /// All families of proxy keywords.
@@ -151,6 +155,7 @@ pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<balla
     let (front, back) = (&mut draft.front, &mut draft.back);
     let mut conditions: Vec<&mut Condition> = Vec::new();
     let mut formats: Vec<&mut LogFormat> = Vec::new();
+    let mut exprs: Vec<&mut Expr> = Vec::new();
     for route in &mut front.routes {
         conditions.extend(route.condition.as_mut());
         if let RouteTarget::Dynamic(format) = &mut route.target {
@@ -164,20 +169,23 @@ pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<balla
             formats.push(format);
         }
     }
+    let persistence = back.persistence_rules.iter_mut();
+    conditions.extend(persistence.map(|rule| &mut rule.condition));
     let log = &mut front.log;
     formats.extend(log.format.as_mut());
     formats.extend(log.error_format.as_mut());
     formats.extend(log.structured_data.as_mut());
     formats.extend(draft.common.unique_id_format.as_mut());
     formats.extend(check::formats(&mut back.check));
-    for condition in conditions {
-        errors.extend(condition.link(linker).err());
+    for server in &mut draft.servers {
+        if let Some(proxy) = &mut server.server.send_proxy {
+            formats.extend(proxy.tlvs.iter_mut().map(|(_, format)| format));
+        }
+        exprs.extend(source_expr(&mut server.server.source));
     }
-    for format in formats {
-        errors.extend(format.link(linker).err());
-    }
+    exprs.extend(source_expr(&mut back.source));
     if let Balance::Hash(expr) = &mut back.balance {
-        errors.extend(expr.link(linker).err());
+        exprs.push(expr);
     }
     if let Some(header) = &mut back.forwarded {
         let nodes = [
@@ -189,9 +197,26 @@ pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<balla
         ];
         for node in nodes.into_iter().flatten() {
             if let ForwardedNode::Expression(expr) = node {
-                errors.extend(expr.link(linker).err());
+                exprs.push(expr);
             }
         }
     }
+    for condition in conditions {
+        errors.extend(condition.link(linker).err());
+    }
+    for format in formats {
+        errors.extend(format.link(linker).err());
+    }
+    for expr in exprs {
+        errors.extend(expr.link(linker).err());
+    }
     errors
+}
+
+/// The expression that a `source` reads an address from.
+fn source_expr(source: &mut Option<SourceAddress>) -> Option<&mut Expr> {
+    match &mut source.as_mut()?.transparent {
+        Some(TransparentSource::Header(expr)) => Some(expr),
+        _ => None,
+    }
 }

@@ -109,30 +109,23 @@ pub(super) const ROWS: &[R] = &[
         draft => draft.common.buffer_request)
     .http(),
     switch!("option http-drop-request-trailers", BACK, "drop trailers of requests",
-        draft => draft.back.options.http_drop_request_trailers)
+        draft => draft.back.options.drop_request_trailers)
     .http(),
-    R::new(
-        "option http-drop-response-trailers",
-        Sections::FRONT,
-        "",
-        "drop trailers of responses",
-        crate::check::none,
-    )
-    .examples("option http-drop-response-trailers", "option http-drop-response-trailers x")
-    .with_no_default()
-    .http()
-    .later("HTTP trailers"),
+    switch!("option http-drop-response-trailers", FRONT, "drop trailers of responses",
+        draft => draft.front.options.drop_response_trailers)
+    .http(),
     switch!("option http-ignore-probes", FRONT, "do not log or count connections without a request",
         draft => draft.front.options.ignore_probes)
     .http(),
-    switch!("option http-no-delay", PROXIES, "forward every piece of a body at once",
-        draft => draft.common.no_delay)
+    noted!("option http-no-delay", PROXIES, "forward every piece of a body at once",
+        "what has come is forwarded at once, and the system is never asked to wait for more")
     .http(),
     switch!("option http-pretend-keepalive", BACK,
         "do not tell servers that their connection will be closed",
         draft => draft.back.options.pretend_keepalive)
     .http(),
-    switch!("option http-use-proxy-header", FRONT, "use Proxy-Connection where a proxy would",
+    switch!("option http-use-proxy-header", FRONT,
+        "requests to a proxy carry their credentials in Proxy-Authorization",
         draft => draft.front.options.use_proxy_header)
     .http(),
     switch!("option idle-close-on-response", FRONT, "let idle clients be answered once when stopping",
@@ -163,8 +156,23 @@ pub(super) const ROWS: &[R] = &[
         "bytes are moved in the kernel wherever it pays"),
     switch!("option srvtcpka", BACK, "TCP keep-alive probes towards servers",
         draft => draft.back.keepalive.enabled),
-    switch!("option tcp-smart-accept", FRONT, "save a packet when accepting",
-        draft => draft.front.options.smart_accept),
+    R::new(
+        "option tcp-smart-accept",
+        Sections::FRONT,
+        "",
+        "save a packet when accepting; in HTTP mode it is always so unless 'no' says otherwise",
+        |draft, args, _| {
+            args.end()?;
+            draft.front.options.smart_accept = match args.prefix {
+                Prefix::None => Some(true),
+                Prefix::No => Some(false),
+                Prefix::Default => None,
+            };
+            Ok(())
+        },
+    )
+    .examples("option tcp-smart-accept", "option tcp-smart-accept extra")
+    .with_no_default(),
     switch!("option tcp-smart-connect", BACK, "save a packet when connecting",
         draft => draft.back.options.smart_connect),
     R::new(

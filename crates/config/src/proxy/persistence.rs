@@ -4,7 +4,9 @@
 //! "option redispatch".
 
 use ballast_expr::Phase;
-use ballast_model::{CookieMode, CookiePersistence, Redispatch, RetryOn};
+use ballast_model::{
+    CookieMode, CookiePersistence, PersistenceDeed, PersistenceRule, Redispatch, RetryOn,
+};
 use ballast_syntax::{Diagnostic, TimeUnit};
 
 use super::ask;
@@ -61,7 +63,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK,
         "{ none | conn-failure | empty-response | junk-response | response-timeout | \
          0rtt-rejected | <status> | all-retryable-errors }*",
-        "which failures may be tried again",
+        "which failures may be tried again; 0rtt-rejected cannot happen without TLS",
         retry_on,
     )
     .examples("retry-on conn-failure 503", "retry-on 405"),
@@ -124,29 +126,34 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK_ONLY,
         "{ if | unless } <condition>",
         "go to the cookie's server even when it is down",
-        |draft, args, context| {
-            let phases = [Phase::SelectServer];
-            ask::required_condition(draft, args, context, &phases).map(drop)
-        },
+        |draft, args, context| persistence_rule(draft, args, context, PersistenceDeed::Force),
     )
-    .examples("force-persist if { src 127.0.0.1 }", "force-persist")
-    .later("the rule language"),
+    .examples("force-persist if { src 127.0.0.1 }", "force-persist"),
     R::new(
         "ignore-persist",
         Sections::BACK_ONLY,
         "{ if | unless } <condition>",
         "do not look at the cookie",
-        |draft, args, context| {
-            let phases = [Phase::SelectServer];
-            ask::required_condition(draft, args, context, &phases).map(drop)
-        },
+        |draft, args, context| persistence_rule(draft, args, context, PersistenceDeed::Ignore),
     )
     .examples(
         "ignore-persist if { path_end .css }",
         "ignore-persist { path_end .css }",
-    )
-    .later("the rule language"),
+    ),
 ];
+
+fn persistence_rule(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+    deed: PersistenceDeed,
+) -> Result<(), Diagnostic> {
+    let phases = [Phase::SelectServer];
+    let condition = ask::required_condition(draft, args, context, &phases)?;
+    let rule = PersistenceRule { deed, condition };
+    draft.back.persistence_rules.push(rule);
+    Ok(())
+}
 
 const COOKIE_WORDS: &[&str] = &[
     "rewrite", "insert", "prefix", "indirect", "nocache", "postonly", "preserve", "httponly",
@@ -310,13 +317,13 @@ fn retry_on(
             "empty-response" => retry.empty_response = true,
             "junk-response" => retry.junk_response = true,
             "response-timeout" => retry.response_timeout = true,
-            "0rtt-rejected" => retry.early_data_rejected = true,
+            // There is no early data without TLS, and nothing to be rejected.
+            "0rtt-rejected" => {}
             "all-retryable-errors" => {
                 retry.conn_failure = true;
                 retry.empty_response = true;
                 retry.junk_response = true;
                 retry.response_timeout = true;
-                retry.early_data_rejected = true;
                 for status in [500, 502, 503, 504] {
                     add_status(&mut retry, status);
                 }

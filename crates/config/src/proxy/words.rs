@@ -16,6 +16,8 @@ pub(crate) struct Words {
     pub references: Vec<(Reference, Span)>,
     /// Rulesets of this section that a rule always ends, and whether it was said.
     pub final_rules: Vec<(&'static str, bool)>,
+    /// `server-state-file-name`, as written; the name of the backend when `None`.
+    pub state_file: Option<String>,
     /// Where the `stick-table` of the section stands.
     pub table: Option<Span>,
     /// Words of this section whose rules HAProxy runs in an order of its own.

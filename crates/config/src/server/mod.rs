@@ -7,6 +7,7 @@ pub(crate) mod network;
 mod tls;
 mod words;
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 
 use ballast_model::{Address, PortSpec};
@@ -234,12 +235,13 @@ fn words(
 }
 
 /// Where a server's address leads once names are resolved; `None` when nothing could be found and
-/// the server starts without an address.
+/// the server starts without an address. `last` is the address that a state file holds for it.
 ///
 /// # Errors
 /// Why the server cannot start.
 pub(crate) fn resolve(
     one: &ServerDraft,
+    last: Option<IpAddr>,
     context: &mut Context<'_>,
 ) -> Result<Option<Address>, String> {
     use ballast_model::InitAddr;
@@ -253,10 +255,14 @@ pub(crate) fn resolve(
     let mut reason = None;
     for method in methods {
         match method {
-            InitAddr::Last => {}
+            InitAddr::Last => {
+                if let Some(ip) = last {
+                    return Ok(Some(Address::Inet(SocketAddr::new(ip, *port))));
+                }
+            }
             InitAddr::None => return Ok(None),
             InitAddr::Address(ip) => {
-                return Ok(Some(Address::Inet(std::net::SocketAddr::new(*ip, *port))));
+                return Ok(Some(Address::Inet(SocketAddr::new(*ip, *port))));
             }
             InitAddr::Libc => match context.resolve_address(&one.server.address) {
                 Ok(address) => return Ok(Some(address)),

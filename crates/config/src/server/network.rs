@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use ballast_expr::{LogFormat, Usage};
-use ballast_model::{Address, ProxyProtocol, SourceAddress};
+use ballast_expr::{Expr, LogFormat, Usage};
+use ballast_model::{Address, ProxyProtocol, SourceAddress, TransparentSource};
 use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::address::{self, Port, Wants};
@@ -375,7 +375,37 @@ fn tlv(
     Ok(())
 }
 
-/// What follows `source`, on a server line or in a section.
+/// The word after `usesrc`.
+///
+/// # Errors
+/// When it is neither an address nor one of the words.
+pub(crate) fn usesrc(
+    text: &str,
+    args: &Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<TransparentSource, Diagnostic> {
+    match text {
+        "client" => Ok(TransparentSource::Client),
+        "clientip" => Ok(TransparentSource::ClientIp),
+        _ if text.starts_with("hdr_ip(") => {
+            let expr = Expr::parse(&format!("req.{text}"))
+                .map_err(|error| args.wrong(format!("'usesrc {text}' : {}", error.message)))?;
+            context.check_expr(&expr, args.span());
+            Ok(TransparentSource::Header(expr))
+        }
+        _ => {
+            let wrong = |error: String| args.wrong(format!("'usesrc {text}' : {error}"));
+            let parsed =
+                address::parse(text, Wants::default(), &context.environment).map_err(wrong)?;
+            match context.resolve_address(&parsed.address).map_err(wrong)? {
+                Address::Inet(address) => Ok(TransparentSource::Address(address)),
+                _ => Err(args.wrong("'usesrc' expects an IP address")),
+            }
+        }
+    }
+}
+
+/// What follows `source` on a server line.
 ///
 /// # Errors
 /// When a word is wrong.
@@ -402,25 +432,13 @@ pub(crate) fn source(
     let mut source = SourceAddress {
         address: SocketAddr::new(address.ip(), address.port()),
         port_last,
-        use_client: None,
+        transparent: None,
         interface: None,
-        except: None,
     };
     loop {
         if args.take("usesrc") {
             let text = args.text("an address, 'client', 'clientip' or 'hdr_ip(name,#)'")?;
-            match text {
-                "client" => source.use_client = Some(true),
-                "clientip" => source.use_client = Some(false),
-                _ if text.starts_with("hdr_ip(") => {
-                    context.unserved("usesrc hdr_ip", "the rule language", args.keyword_span());
-                }
-                _ => {
-                    address::parse(text, Wants::default(), &context.environment)
-                        .map_err(|error| args.wrong(format!("'usesrc' : {error}")))?;
-                    context.unserved("usesrc <addr>", "transparent sources", args.keyword_span());
-                }
-            }
+            source.transparent = Some(usesrc(text, args, context)?);
         } else if args.take("interface") {
             source.interface = Some(args.text("an interface name")?.to_owned());
         } else {

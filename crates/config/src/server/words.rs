@@ -38,7 +38,8 @@ pub(super) const ROWS: &[R] = &[
         one.server.guid = Some(args.text("a name")?.to_owned());
         Ok(())
     })
-    .examples("guid web-1", "guid"),
+    .examples("guid web-1", "guid")
+    .noted(crate::proxy::GUID_UNUSED),
     R::new("hash-key", S, "id | addr | addr-port | guid", "what places the server on the hash ring", |one, args, context| {
         let key = args.choice(&[
             ("id", Some(HashKey::Id)),
@@ -115,7 +116,8 @@ pub(super) const ROWS: &[R] = &[
     R::new("non-stick", S, "", "sessions with the server are not remembered", |one, _, _| {
         one.server.non_stick = true;
         Ok(())
-    }),
+    })
+    .noted("without stick tables no server is remembered"),
     R::new("on-marked-down", S, "shutdown-sessions", "what happens to sessions when the server goes down", |one, args, _| {
         one.server.on_marked_down = args.choice(&[("shutdown-sessions", OnMarkedDown::ShutdownSessions)])?;
         Ok(())
@@ -133,11 +135,12 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("pool-conn-name req.hdr(host)", "pool-conn-name nosuch")
     .later("TLS"),
-    R::new("pool-low-conn", S, "<max>", "kept connections below which threads take from each other", |one, args, context| {
-            one.server.idle_count_low = count(args, context)?;
+    R::new("pool-low-conn", S, "<max>", "kept connections below which threads take from each other", |_, args, context| {
+        count(args, context)?;
         Ok(())
     })
-    .examples("pool-low-conn 4", "pool-low-conn x"),
+    .examples("pool-low-conn 4", "pool-low-conn x")
+    .noted("each worker keeps its own server connections"),
     R::new("pool-max-conn", S, "<max>", "connections kept without use; -1 is no limit", |one, args, _| {
         let number = args.number("a number", -1..=i64::from(i32::MAX))?;
         one.server.idle_count_max = u32::try_from(number).ok();
@@ -165,7 +168,8 @@ pub(super) const ROWS: &[R] = &[
     R::new("stick", S, "", "undoes non-stick", |one, _, _| {
         one.server.non_stick = false;
         Ok(())
-    }),
+    })
+    .noted("without stick tables no server is remembered"),
     R::new("strict-maxconn", S, "", "kept connections count towards maxconn too", check::nothing).later("limits on idle connections"),
     R::new("track", S, "[<backend>/]<server>", "takes the state of another server", |one, args, _| {
         let text = args.text("[<backend>/]<server>")?;

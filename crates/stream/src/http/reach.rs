@@ -8,11 +8,11 @@ use ballast_balance::{Ask, HashType, domain_only, uri_key, url_param};
 use ballast_engine::{Backend, Server, UseServerTarget, hash_type};
 use ballast_expr::Value;
 use ballast_message::{BodyLength, Method, Version};
-use ballast_model::{Balance, RetryOn};
+use ballast_model::{Balance, RetryOn, TransparentSource};
 use ballast_mux::{ClientConnection, ReadError, ServerConnection};
 use ballast_net::{self as net, Kind};
 use ballast_upstream::probe::{self, Observed};
-use ballast_upstream::{ConnectError, Line, Order, Refusal, Seat, connect, pool};
+use ballast_upstream::{ConnectError, Line, Order, Refusal, Seat, Told, connect, pool};
 
 use super::{Kept, Stop};
 use crate::ending::{Cause, Phase};
@@ -137,10 +137,11 @@ impl Plan {
             exchange.client_cookie = ClientCookie::Unused;
         }
         plan.wanted = ruled.or(meant);
-        let stays = backend.model.options.prefer_last_server
-            || kept.as_ref().is_some_and(|kept| kept.is_private());
+        let is_private = kept.as_ref().is_some_and(|kept| kept.is_private());
+        let stays = is_private || backend.model.options.prefer_last_server;
         if plan.wanted.is_none() && stays {
-            plan.last_server(&backend, kept);
+            let queue_max = backend.model.keep_alive_queue_max.filter(|_| !is_private);
+            plan.last_server(&backend, kept, queue_max);
         }
         plan.direct = plan.wanted.is_some();
         if backend.is_keyed() {
@@ -158,13 +159,20 @@ impl Plan {
         plan
     }
 
-    /// `option prefer-last-server`: the server whose connection the client still has.
-    fn last_server(&mut self, backend: &Backend, kept: &Kept) {
+    /// `option prefer-last-server`: the server whose connection the client still has, unless it
+    /// is full and `queue_max` or more wait for it already (`max-keep-alive-queue`).
+    fn last_server(&mut self, backend: &Backend, kept: &Kept, queue_max: Option<u32>) {
         let Some(kept) = kept else { return };
         let place = backend.server_named(kept.server.name());
         self.wanted = place.filter(|&place| {
             let server = &backend.servers[place];
-            Arc::ptr_eq(&server.state, &kept.server.state) && server.state.is_usable()
+            let has_room = || {
+                let limit = backend.server_limit(place);
+                limit == 0 || server.state.sessions.now() < limit
+            };
+            Arc::ptr_eq(&server.state, &kept.server.state)
+                && server.state.is_usable()
+                && queue_max.is_none_or(|max| has_room() || server.state.queue.now() < max)
         });
     }
 
@@ -688,11 +696,11 @@ async fn open(
     seat: &Seat,
 ) -> Result<Box<ServerConnection>, Failure> {
     let limits = session.running.limits(&backend.model.common);
-    let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
     session.downward.set_after(backend.model.timeouts.connect);
     let server = seat.server();
+    let told = told(session, exchange, server);
     // Pinned: by value each step would hold it once more.
-    let opening = pin!(connect(backend, server, &session.path, unique_id, limits));
+    let opening = pin!(connect(backend, server, &session.path, &told, limits));
     let may_retry = backend.model.retry_on.conn_failure;
     let gives_up = gives_up(session, backend);
     let opening = pin!(unless_gone(client, gives_up, opening));
@@ -725,6 +733,46 @@ async fn open(
             may_retry,
         }),
     }
+}
+
+/// What the connection takes with it of the exchange it is opened for.
+fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> Told<'e> {
+    let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
+    let mut told = Told {
+        unique_id,
+        ..Told::default()
+    };
+    // Of the server's line: it begins with what the section says.
+    let source = server.model.source.as_ref();
+    if let Some(TransparentSource::Header(expr)) =
+        source.and_then(|source| source.transparent.as_ref())
+    {
+        let view = View::new(session, exchange);
+        told.source = session.local.with_memory(|memory| {
+            match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
+                Value::Ipv4(address) => Some(address.into()),
+                Value::Ipv6(address) => Some(address.into()),
+                _ => None,
+            }
+        });
+    }
+    if let Some(proxy) = &server.model.send_proxy
+        && !proxy.tlvs.is_empty()
+    {
+        let view = View::for_log(session, exchange, false);
+        told.tlvs = proxy
+            .tlvs
+            .iter()
+            .map(|(_, format)| {
+                let mut value = Vec::new();
+                session.local.with_memory(|memory| {
+                    format.render(&view, &mut memory.scratch, &mut value);
+                });
+                value
+            })
+            .collect();
+    }
+    told
 }
 
 /// Notes the ends of the server's connection, where something will ask for them: the system

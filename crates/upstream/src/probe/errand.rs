@@ -14,7 +14,6 @@ use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::{Deadline, Expired, Stream, now};
 
 use super::keeper::Keeper;
-use crate::Path;
 use crate::connect::options;
 
 /// One round.
@@ -147,7 +146,7 @@ impl<'a> Errand<'a> {
 
     /// Connects to `target` with the options of the server's line.
     pub(super) async fn reach(&self, target: &net::Address) -> Result<Stream, Failure> {
-        let options = options(self.backend, self.server, &Path::default());
+        let options = options(self.backend, self.server, None);
         match self.within(Stream::connect(target, &options)).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(Failure::unreachable(&error)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ballast_health::{CheckStatus, Verdict};
 use ballast_model::Address;
+use ballast_net::is_root;
 use ballast_worker::{now, run_blocking, sleep};
 
 use super::errand::Errand;
@@ -37,8 +38,15 @@ impl External {
     /// `timeout check`.
     pub(super) async fn run(&self, errand: &Errand<'_>) -> Verdict {
         let failed = |code| errand.verdict(CheckStatus::ProcessError).with_code(code);
-        if !errand.keeper.generation().config.global.external_check {
+        let global = &errand.keeper.generation().config.global;
+        if !global.external_check {
             return failed(NOT_STARTED).with_info("external-check is not allowed");
+        }
+        if !global.fork_allowed && !is_root() {
+            // HAProxy takes the right away from itself; the words are the system's for that.
+            return errand
+                .verdict(CheckStatus::SocketError)
+                .with_info("Resource temporarily unavailable");
         }
         if let Some(time) = errand.backend.model.timeouts.check {
             errand.limit(time);

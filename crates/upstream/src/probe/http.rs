@@ -121,7 +121,11 @@ impl Talk {
             lenient: errand.backend.model.common.accept_invalid,
             ..Limits::default()
         };
-        self.connection = Some(ServerConnection::new(stream, limits));
+        let mut connection = ServerConnection::new(stream, limits);
+        if let Some(cases) = &errand.backend.name_cases {
+            connection.outbound.adjust_names(cases);
+        }
+        self.connection = Some(connection);
         Ok(())
     }
 

@@ -164,8 +164,7 @@ pub(super) const ROWS: &[R] = &[
             Ok(())
         },
     )
-    .examples("option external-check", "option external-check extra")
-    .later("external checks"),
+    .examples("option external-check", "option external-check extra"),
     R::new(
         "external-check command",
         Sections::BACK,
