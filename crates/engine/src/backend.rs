@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ballast_balance::{Ask, Balancer, Choice, Load};
 use ballast_expr::{Condition, LogFormat};
+use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
@@ -24,6 +25,8 @@ pub struct Backend {
     pub use_servers: Vec<UseServer>,
     /// `fullconn`, written or computed.
     pub full_connections: u32,
+    /// The case in which servers want field names (`option h1-case-adjust-bogus-server`).
+    pub name_cases: Option<Arc<NameCases>>,
     /// The kernel's buffers of connections to the servers.
     pub socket_buffers: SocketBuffers,
     pub(crate) balancer: RwLock<Balancer>,

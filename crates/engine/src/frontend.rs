@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ballast_expr::{Condition, LogFormat};
+use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{FrontendCounters, PerWorker};
@@ -22,6 +23,8 @@ pub struct Frontend {
     pub place: usize,
     /// `default_backend`, as its place in the generation.
     pub default_backend: Option<usize>,
+    /// The case in which clients want field names (`option h1-case-adjust-bogus-client`).
+    pub name_cases: Option<Arc<NameCases>>,
 }
 
 impl Frontend {

@@ -12,6 +12,7 @@ use ballast_balance::{
     Algorithm, Balancer, Candidate, Function, HashKey, HashType, Method, Setup, dynamic_cookie,
 };
 use ballast_health::Health;
+use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::backend::Sharing;
@@ -44,10 +45,21 @@ impl Generation {
             .enumerate()
             .map(|(place, backend)| (backend.common.name.clone(), place))
             .collect();
+        let cases = name_cases(&config);
         let backends = config
             .backends
             .iter()
-            .map(|backend| Arc::new(compile_backend(&config, backend, registry, process_max)))
+            .map(|backend| {
+                let adjusts = backend.options.case_adjust;
+                let cases = cases.as_ref().filter(|_| adjusts);
+                Arc::new(compile_backend(
+                    &config,
+                    backend,
+                    registry,
+                    process_max,
+                    cases,
+                ))
+            })
             .collect();
         let frontends = config
             .frontends
@@ -60,6 +72,7 @@ impl Generation {
                     registry,
                     process_max,
                     &backend_by_name,
+                    cases.as_ref().filter(|_| frontend.options.case_adjust),
                 ))
             })
             .collect();
@@ -78,12 +91,21 @@ impl Generation {
     }
 }
 
+/// `h1-case-adjust`, when there is any: one table for all who ask for it.
+fn name_cases(config: &model::Config) -> Option<Arc<NameCases>> {
+    let pairs = &config.global.case_adjust;
+    let pairs = pairs.iter().map(|(from, to)| (from.as_str(), to.as_str()));
+    let cases = NameCases::new(pairs);
+    (!cases.is_empty()).then(|| Arc::new(cases))
+}
+
 fn compile_frontend(
     place: usize,
     frontend: &Arc<model::Frontend>,
     registry: &Registry,
     process_max: u32,
     backends: &HashMap<String, usize>,
+    cases: Option<&Arc<NameCases>>,
 ) -> Frontend {
     let state = registry.frontend(&frontend.common.name);
     state.limit_connections(frontend.connection_count_max.unwrap_or(process_max));
@@ -103,6 +125,7 @@ fn compile_frontend(
         .collect();
     Frontend {
         place,
+        name_cases: cases.cloned(),
         default_backend: frontend
             .default_backend
             .as_ref()
@@ -118,6 +141,7 @@ fn compile_backend(
     backend: &Arc<model::Backend>,
     registry: &Registry,
     process_max: u32,
+    cases: Option<&Arc<NameCases>>,
 ) -> Backend {
     let servers: Vec<Arc<Server>> = backend
         .servers
@@ -165,6 +189,7 @@ fn compile_backend(
     Backend {
         state: registry.backend(&backend.common.name),
         full_connections: limits::full_connections(config, backend, process_max),
+        name_cases: cases.cloned(),
         socket_buffers: SocketBuffers {
             receive: config.global.tune.receive_buffer_server,
             send: config.global.tune.send_buffer_server,

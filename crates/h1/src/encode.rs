@@ -52,8 +52,17 @@ pub fn chunk_header(size: u64) -> ChunkBytes {
 
 /// Writes the chunk that ends a body, its trailers, and the empty line.
 pub fn write_last_chunk(trailers: &Fields, out: &mut Vec<u8>) {
+    write_last_chunk_with(trailers, out, |_| None);
+}
+
+/// As [`write_last_chunk`], with `name_case` as in [`write_request_head_with`].
+pub fn write_last_chunk_with<'n>(
+    trailers: &Fields,
+    out: &mut Vec<u8>,
+    name_case: impl Fn(&[u8]) -> Option<&'n [u8]>,
+) {
     out.extend_from_slice(b"0\r\n");
-    write_fields(trailers, out);
+    write_fields_with(trailers, out, name_case);
     out.extend_from_slice(CHUNK_END);
 }
 

@@ -23,7 +23,8 @@ mod tests;
 pub use chunk::{ChunkDecoder, ChunkEvent, ChunkStep, RelayEvent, RelayStep};
 pub use encode::{
     CHUNK_END, ChunkBytes, chunk_header, write_fields, write_fields_with, write_last_chunk,
-    write_request_head, write_request_head_with, write_response_head, write_response_head_with,
+    write_last_chunk_with, write_request_head, write_request_head_with, write_response_head,
+    write_response_head_with,
 };
 pub use error::{H1Error, H1Fault};
 pub use head::{HeadScan, Parse, leading_line_ends};

@@ -192,6 +192,10 @@ fn options(
         receive_buffer: tune.receive_buffer_client.map(|bytes| bytes as usize),
         reuse_port: !(settings.no_reuseport || config.global.no_reuseport),
         send_buffer: tune.send_buffer_client.map(|bytes| bytes as usize),
+        smart_accept: frontend
+            .options
+            .smart_accept
+            .unwrap_or(frontend.common.mode == model::Mode::Http),
         transparent: bind.transparent,
         unix: permissions(&bind.unix_owner)?,
         user_timeout: bind.user_timeout,

@@ -8,6 +8,7 @@
 //! Field names are stored in lower case, whatever the case they came in: HAProxy forwards,
 //! logs and matches them so, and HTTP/2 demands it.
 
+mod cases;
 mod check;
 mod connection;
 mod fields;
@@ -22,6 +23,7 @@ mod tests;
 mod values;
 mod version;
 
+pub use cases::NameCases;
 pub use check::{
     HostError, default_port, is_field_name, is_field_value, is_field_value_lenient, is_target,
     is_target_lenient, is_token, is_token_byte, parse_authority, validate_host,

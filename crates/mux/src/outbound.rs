@@ -5,9 +5,10 @@
 //! one vectored write.
 
 use std::io::{self, IoSlice};
+use std::sync::Arc;
 
 use ballast_h1 as h1;
-use ballast_message::{BodyLength, Fields, Request, Response};
+use ballast_message::{BodyLength, Fields, NameCases, Request, Response};
 use ballast_worker::Stream;
 
 use crate::{Wait, WriteError, gather};
@@ -39,6 +40,9 @@ pub struct Outbound {
     sent: usize,
     framing: Framing,
     total_bytes: u64,
+    /// The case of names, where the peer insists on one.
+    cases: Option<Arc<NameCases>>,
+    drops_trailers: bool,
 }
 
 impl Outbound {
@@ -60,6 +64,17 @@ impl Outbound {
         }
     }
 
+    /// Writes the names of fields as listed from now on (`h1-case-adjust`).
+    pub fn adjust_names(&mut self, cases: &Arc<NameCases>) {
+        self.cases = Some(Arc::clone(cases));
+    }
+
+    /// Leaves out the trailers of bodies from now on (`option http-drop-request-trailers` and
+    /// its like).
+    pub fn drop_trailers(&mut self) {
+        self.drops_trailers = true;
+    }
+
     /// The gathered bytes, to append a head to.
     pub fn head(&mut self) -> &mut Vec<u8> {
         if self.pending.capacity() == 0 {
@@ -70,19 +85,33 @@ impl Outbound {
 
     /// Gathers a response's head; its body follows.
     pub fn begin_response(&mut self, response: &Response, body: BodyLength) {
-        h1::write_response_head(response, self.head());
+        self.response_head(response);
         self.begin_body(body);
     }
 
     /// Gathers an interim response (1xx), or one that ends HTTP on the connection.
     pub fn bodiless_response(&mut self, response: &Response) {
-        h1::write_response_head(response, self.head());
+        self.response_head(response);
         self.framing = Framing::Plain;
+    }
+
+    fn response_head(&mut self, response: &Response) {
+        match self.cases.clone() {
+            None => h1::write_response_head(response, self.head()),
+            Some(cases) => {
+                h1::write_response_head_with(response, self.head(), |name| cases.of(name));
+            }
+        }
     }
 
     /// Gathers a request's head; its body follows.
     pub fn begin_request(&mut self, request: &Request, body: BodyLength) {
-        h1::write_request_head(request, self.head());
+        match self.cases.clone() {
+            None => h1::write_request_head(request, self.head()),
+            Some(cases) => {
+                h1::write_request_head_with(request, self.head(), |name| cases.of(name));
+            }
+        }
         self.begin_body(body);
     }
 
@@ -128,8 +157,11 @@ impl Outbound {
     /// Ends the body: the last chunk and its trailers, where the framing has them.
     pub fn end_body(&mut self, trailers: Option<&Fields>) {
         if self.framing == Framing::Chunked {
-            match trailers {
-                Some(trailers) => h1::write_last_chunk(trailers, self.head()),
+            let cases = self.cases.clone();
+            match trailers.filter(|_| !self.drops_trailers) {
+                Some(trailers) => h1::write_last_chunk_with(trailers, self.head(), |name| {
+                    cases.as_ref().and_then(|cases| cases.of(name))
+                }),
                 None => self.head().extend_from_slice(b"0\r\n\r\n"),
             }
         }
