@@ -69,7 +69,9 @@ pub fn write_last_chunk_with<'n>(
 /// Writes a request head with its empty line. The version is 1.0 for a 1.0 request, else 1.1;
 /// the target stands as it is in the request.
 pub fn write_request_head(request: &Request, out: &mut Vec<u8>) {
-    write_request_head_with(request, out, |_| None);
+    write_request_line(request, out);
+    write_fields(request.fields(), out);
+    out.extend_from_slice(CHUNK_END);
 }
 
 /// As [`write_request_head`], each field name passing through `name_case` first, which may
@@ -79,6 +81,13 @@ pub fn write_request_head_with<'n>(
     out: &mut Vec<u8>,
     name_case: impl Fn(&[u8]) -> Option<&'n [u8]>,
 ) {
+    write_request_line(request, out);
+    write_fields_with(request.fields(), out, name_case);
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// The line, and room for the fields after it.
+fn write_request_line(request: &Request, out: &mut Vec<u8>) {
     out.reserve(request.fields().wire_bytes() + 16);
     out.extend_from_slice(request.method_token());
     out.push(b' ');
@@ -88,14 +97,14 @@ pub fn write_request_head_with<'n>(
     } else {
         b" HTTP/1.1\r\n"
     });
-    write_fields_with(request.fields(), out, name_case);
-    out.extend_from_slice(CHUNK_END);
 }
 
 /// Writes a response head with its empty line. The version is 1.0 for a 1.0 response, else
 /// 1.1; an empty reason leaves the space before it, as HAProxy does.
 pub fn write_response_head(response: &Response, out: &mut Vec<u8>) {
-    write_response_head_with(response, out, |_| None);
+    write_status_line(response, out);
+    write_fields(response.fields(), out);
+    out.extend_from_slice(CHUNK_END);
 }
 
 /// As [`write_response_head`], with `name_case` as in [`write_request_head_with`].
@@ -104,6 +113,13 @@ pub fn write_response_head_with<'n>(
     out: &mut Vec<u8>,
     name_case: impl Fn(&[u8]) -> Option<&'n [u8]>,
 ) {
+    write_status_line(response, out);
+    write_fields_with(response.fields(), out, name_case);
+    out.extend_from_slice(CHUNK_END);
+}
+
+/// The line, and room for the fields after it.
+fn write_status_line(response: &Response, out: &mut Vec<u8>) {
     out.reserve(response.fields().wire_bytes() + 20);
     out.extend_from_slice(if response.version() < Version::Http11 {
         b"HTTP/1.0 "
@@ -116,13 +132,30 @@ pub fn write_response_head_with<'n>(
     out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
     out.extend_from_slice(response.reason());
     out.extend_from_slice(CHUNK_END);
-    write_fields_with(response.fields(), out, name_case);
-    out.extend_from_slice(CHUNK_END);
 }
 
-/// Writes field lines without the empty line after them.
+/// Writes field lines without the empty line after them: those that go on as they came in one
+/// piece.
 pub fn write_fields(fields: &Fields, out: &mut Vec<u8>) {
-    write_fields_with(fields, out, |_| None);
+    let mut at = 0;
+    loop {
+        while let Some((run, next)) = fields.wire_run(at) {
+            out.extend_from_slice(run);
+            at = next;
+        }
+        let Some(field) = fields.field(at) else {
+            return;
+        };
+        write_field(field.name, field.value, out);
+        at += 1;
+    }
+}
+
+fn write_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(CHUNK_END);
 }
 
 /// As [`write_fields`], with `name_case` as in [`write_request_head_with`].
@@ -132,12 +165,7 @@ pub fn write_fields_with<'n>(
     name_case: impl Fn(&[u8]) -> Option<&'n [u8]>,
 ) {
     for field in fields {
-        match name_case(field.name) {
-            Some(name) => out.extend_from_slice(name),
-            None => out.extend_from_slice(field.name),
-        }
-        out.extend_from_slice(b": ");
-        out.extend_from_slice(field.value);
-        out.extend_from_slice(CHUNK_END);
+        let name = name_case(field.name).unwrap_or(field.name);
+        write_field(name, field.value, out);
     }
 }

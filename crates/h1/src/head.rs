@@ -74,6 +74,8 @@ impl Seen {
     pub(crate) const HOST_AGAIN: u8 = 16;
     pub(crate) const TRANSFER_ENCODING: u8 = 32;
     pub(crate) const UPGRADE: u8 = 64;
+    /// One of the two fields that tell a length, more than once.
+    pub(crate) const LENGTH_AGAIN: u8 = 128;
 
     pub(crate) fn has(self, mark: u8) -> bool {
         self.0 & mark != 0
@@ -81,17 +83,35 @@ impl Seen {
 
     #[inline]
     fn note(&mut self, name: &[u8]) {
-        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
-        self.0 |= match name.len() {
-            4 if is(b"host") => Seen::HOST | ((self.0 & Seen::HOST) << 1),
-            6 if is(b"expect") => Seen::EXPECT,
-            7 if is(b"upgrade") => Seen::UPGRADE,
-            10 if is(b"connection") => Seen::CONNECTION,
-            14 if is(b"content-length") => Seen::CONTENT_LENGTH,
-            17 if is(b"transfer-encoding") => Seen::TRANSFER_ENCODING,
-            _ => 0,
+        let mark = match name.len() {
+            4 if folds_to(name, b"host") => Seen::HOST,
+            6 if folds_to(name, b"expect") => Seen::EXPECT,
+            7 if folds_to(name, b"upgrade") => Seen::UPGRADE,
+            10 if folds_to(name, b"connection") => Seen::CONNECTION,
+            14 if folds_to(name, b"content-length") => Seen::CONTENT_LENGTH,
+            17 if folds_to(name, b"transfer-encoding") => Seen::TRANSFER_ENCODING,
+            _ => return,
         };
+        if self.has(mark) {
+            match mark {
+                Seen::HOST => self.0 |= Seen::HOST_AGAIN,
+                Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING => self.0 |= Seen::LENGTH_AGAIN,
+                _ => {}
+            }
+        }
+        self.0 |= mark;
     }
+}
+
+/// Whether a field's name is this one of `N` lower-case letters and dashes. In the bytes a name
+/// may have, only the two cases of a letter differ in nothing but the bit that is set here.
+#[inline]
+fn folds_to<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
+    let Some(name) = name.first_chunk::<N>() else {
+        return false;
+    };
+    let different = name.iter().zip(known);
+    different.fold(0, |all, (byte, known)| all | ((byte | 0x20) ^ known)) == 0
 }
 
 /// How many bytes of bare line ends stand at the start of `buf`. They belong to no message
@@ -156,13 +176,40 @@ impl HeadScan {
         fields: &mut Fields,
         policy: Policy,
     ) -> Result<Option<usize>, H1Fault> {
-        while let Some(line) = self.next_line(buf, policy)? {
+        loop {
+            // A line that was looked at before and had no end is left to the slow way, which
+            // remembers how far it looked.
+            while self.searched == self.line_start
+                && let Some(quick) = quick_field(buf, self.line_start)
+            {
+                let name = self.line_start..quick.colon;
+                self.seen.note(&buf[name.clone()]);
+                fields
+                    .push_received(name, quick.value)
+                    .map_err(|_| fault(H1Error::TooManyFields, self.line_start))?;
+                self.advance(quick.next);
+            }
+            let Some(line) = self.next_line(buf, policy)? else {
+                return Ok(None);
+            };
             if line.start == line.end {
                 return Ok(Some(line.next));
             }
             self.field_line(buf, line, fields, policy)?;
         }
-        Ok(None)
+    }
+
+    /// Takes a start line that was found in order, and ends at `next`.
+    pub(crate) fn started(&mut self, first: Range<usize>, second: Range<usize>, next: usize) {
+        self.set_start(first, second);
+        self.version = Version::Http11;
+        self.stage = Stage::Fields;
+        self.advance(next);
+    }
+
+    fn advance(&mut self, next: usize) {
+        self.line_start = next;
+        self.searched = next;
     }
 
     fn field_line(
@@ -213,14 +260,96 @@ impl HeadScan {
             return Err(fault(H1Error::BareLf, line_feed));
         }
         let next = line_feed + 1;
-        self.line_start = next;
-        self.searched = next;
+        self.advance(next);
         Ok(Some(Line {
             start,
             end: line_feed - usize::from(!bare),
             next,
         }))
     }
+}
+
+/// A field line as nearly all are.
+struct QuickField {
+    colon: usize,
+    value: Range<usize>,
+    next: usize,
+}
+
+/// The line at `start`, if it is whole and in perfect order: a token, a colon, a value, CR LF.
+/// Looks at each byte once. Whatever else may be said of a line is left to the slow way, which
+/// must come to the same end for those that are in order.
+#[inline]
+fn quick_field(buf: &[u8], start: usize) -> Option<QuickField> {
+    let line = buf.get(start..)?;
+    let colon = start + line.iter().position(|byte| !is_token_byte(*byte))?;
+    if colon == start || buf[colon] != b':' {
+        return None;
+    }
+    let mut from = colon + 1;
+    while matches!(buf.get(from)?, b' ' | b'\t') {
+        from += 1;
+    }
+    let line_end = from + text_len(&buf[from..])?;
+    if buf.get(line_end..line_end + 2)? != b"\r\n" {
+        return None;
+    }
+    let mut to = line_end;
+    while to > from && matches!(buf[to - 1], b' ' | b'\t') {
+        to -= 1;
+    }
+    Some(QuickField {
+        colon,
+        value: from..to,
+        next: line_end + 2,
+    })
+}
+
+/// A word with 1 in each byte.
+pub(crate) const ONES: u64 = u64::MAX / 255;
+/// A word with the top bit set in each byte.
+pub(crate) const TOPS: u64 = ONES << 7;
+
+/// Marks with its top bit each byte of a word that is below `bound` (128 at most). Of the marks
+/// the lowest is right; those above it may be wrong.
+#[inline]
+pub(crate) fn bytes_below(word: u64, bound: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(bound)) & !word & TOPS
+}
+
+/// How many bytes stand before the first that `marks` finds, eight at a time, and `ends`
+/// confirms, which looks at one. None where there is none.
+#[inline]
+pub(crate) fn find_byte(
+    bytes: &[u8],
+    marks: impl Fn(u64) -> u64,
+    ends: impl Fn(u8) -> bool,
+) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let marked = marks(u64::from_le_bytes(*word));
+        if marked == 0 {
+            at += 8;
+            continue;
+        }
+        let first = marked.trailing_zeros() as usize / 8;
+        if ends(word[first]) {
+            return Some(at + first);
+        }
+        at += first + 1;
+    }
+    let rest = bytes.get(at..)?;
+    Some(at + rest.iter().position(|byte| ends(*byte))?)
+}
+
+/// How many bytes stand before the first that cannot be in a value: CR, LF, NUL.
+#[inline]
+pub(crate) fn text_len(bytes: &[u8]) -> Option<usize> {
+    find_byte(
+        bytes,
+        |word| bytes_below(word, b'\r' + 1),
+        |byte| matches!(byte, b'\r' | b'\n' | 0),
+    )
 }
 
 pub(crate) fn fault(error: H1Error, at_byte: usize) -> H1Fault {

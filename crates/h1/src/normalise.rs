@@ -7,6 +7,7 @@ use ballast_message::{
 };
 
 use crate::error::H1Error;
+use crate::head::Seen;
 
 /// Checks the `Host` fields and leaves one.
 pub(crate) fn host(request: &mut Request, repeated: bool, lenient: bool) -> Result<(), H1Error> {
@@ -57,7 +58,13 @@ pub(crate) fn authority(request: &mut Request) {
 
 /// Leaves one `Content-Length` with one number, and `chunked` alone in one
 /// `Transfer-Encoding`. Only for heads whose length was judged before.
-pub(crate) fn length_fields(fields: &mut Fields) {
+pub(crate) fn length_fields(fields: &mut Fields, seen: Seen) {
+    let is_number = |value: &[u8]| value.iter().all(u8::is_ascii_digit);
+    if !seen.has(Seen::LENGTH_AGAIN | Seen::TRANSFER_ENCODING)
+        && fields.first(b"content-length").is_none_or(is_number)
+    {
+        return;
+    }
     keep_first(fields, b"content-length");
     keep_first(fields, b"transfer-encoding");
     let listed = fields

@@ -8,7 +8,9 @@ use ballast_message::{
 };
 
 use crate::error::{H1Error, H1Fault};
-use crate::head::{HeadScan, Line, Parse, Policy, Seen, fault, parse_version};
+use crate::head::{
+    HeadScan, Line, ONES, Parse, Policy, Seen, TOPS, bytes_below, fault, find_byte, parse_version,
+};
 use crate::limits::H1Limits;
 use crate::normalise;
 
@@ -77,6 +79,11 @@ fn parse(
             Ok(Parse::Incomplete)
         }
     };
+    if scan.is_fresh()
+        && let Some((method, target, next)) = quick_start(head)
+    {
+        scan.started(method, target, next);
+    }
     let mut preface = false;
     let started = scan.start_line(head, policy, |scan, line| {
         preface = &head[line.start..line.end] == b"PRI * HTTP/2.0";
@@ -146,6 +153,34 @@ fn start_line(buf: &[u8], scan: &mut HeadScan, line: Line, lenient: bool) -> Res
     Ok(())
 }
 
+/// The request line, if it is whole, in perfect order and of HTTP/1.1; else it is left to
+/// [`start_line`], which comes to the same end for those that are.
+#[inline]
+fn quick_start(buf: &[u8]) -> Option<(Range<usize>, Range<usize>, usize)> {
+    const VERSION: &[u8] = b" HTTP/1.1\r\n";
+    let method = buf.iter().position(|byte| !is_token_byte(*byte))?;
+    if method == 0 || buf[method] != b' ' {
+        return None;
+    }
+    let start = method + 1;
+    let target = find_byte(
+        &buf[start..],
+        |word| {
+            // Past 0x7e: the top bit is set, or becomes so by one more. A `#` becomes 0.
+            let high = (((word & !TOPS) + ONES) | word) & TOPS;
+            let hash = bytes_below(word ^ (ONES * u64::from(b'#')), 1);
+            bytes_below(word, 0x21) | high | hash
+        },
+        |byte| byte <= 0x20 || byte >= 0x7f || byte == b'#',
+    )?;
+    let end = start + target;
+    (target > 0 && buf[end..].starts_with(VERSION)).then_some((
+        0..method,
+        start..end,
+        end + VERSION.len(),
+    ))
+}
+
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
@@ -197,7 +232,7 @@ fn judge(
     let mut body = BodyLength::None;
     if seen.has(Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING) {
         body = ballast_message::request_body_length(request)?;
-        normalise::length_fields(request.fields_mut());
+        normalise::length_fields(request.fields_mut(), seen);
         body = check_body_allowed(request, body, limits)?;
     }
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));

@@ -1,11 +1,15 @@
 //! Responses in.
 
+use std::ops::Range;
+
 use ballast_message::{
     BodyLength, ConnectionOptions, Method, Response, Version, is_persistent, response_body_length,
 };
 
 use crate::error::{H1Error, H1Fault};
-use crate::head::{HeadScan, Line, Parse, Policy, Seen, check_text, fault, parse_version};
+use crate::head::{
+    HeadScan, Line, Parse, Policy, Seen, check_text, fault, parse_version, text_len,
+};
 use crate::limits::H1Limits;
 use crate::normalise;
 
@@ -69,6 +73,12 @@ fn parse(
             Ok(Parse::Incomplete)
         }
     };
+    if scan.is_fresh()
+        && let Some((status, reason)) = quick_status(head)
+    {
+        scan.status = status;
+        scan.started(0..VERSION.len(), reason.clone(), reason.end + 2);
+    }
     if !scan.start_line(head, policy, |scan, line| status_line(head, scan, line))? {
         check_beginning(head, scan.line_start())?;
         return incomplete();
@@ -87,6 +97,32 @@ fn parse(
     judge(response, scan, method, head_bytes)
         .map(Parse::Complete)
         .map_err(|error| fault(error, head_bytes))
+}
+
+const VERSION: &[u8] = b"HTTP/1.1";
+
+/// The status and where the reason lies, if the line is whole, in perfect order and of HTTP/1.1;
+/// else it is left to [`status_line`], which comes to the same end for those that are.
+#[inline]
+fn quick_status(buf: &[u8]) -> Option<(u16, Range<usize>)> {
+    const REASON_START: usize = VERSION.len() + 5;
+    let rest = buf.strip_prefix(VERSION)?;
+    let [
+        b' ',
+        a @ b'1'..=b'9',
+        b @ b'0'..=b'9',
+        c @ b'0'..=b'9',
+        b' ',
+        reason @ ..,
+    ] = rest
+    else {
+        return None;
+    };
+    let status = [a, b, c]
+        .into_iter()
+        .fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
+    let end = REASON_START + text_len(reason)?;
+    (buf.get(end..end + 2)? == b"\r\n").then_some((status, REASON_START..end))
 }
 
 /// `version SP status [SP [reason]]`.
@@ -145,7 +181,7 @@ fn judge(
     if seen.has(Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING) {
         let status = response.status();
         let fields = response.fields_mut();
-        normalise::length_fields(fields);
+        normalise::length_fields(fields, seen);
         if seen.has(Seen::TRANSFER_ENCODING) {
             let both = fields.remove(b"content-length") > 0;
             sure = !both && scan.version >= Version::Http11;

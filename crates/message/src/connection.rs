@@ -65,6 +65,20 @@ pub fn remove_connection_options(
             || (gone.keep_alive && option.eq_ignore_ascii_case(b"keep-alive"))
             || (gone.upgrade && option.eq_ignore_ascii_case(b"upgrade"))
     };
+    let mut places = fields.positions(b"connection");
+    let (Some(first), second) = (places.next(), places.next()) else {
+        return Ok(());
+    };
+    drop(places);
+    let whole = |fields: &Fields, at: usize| {
+        fields
+            .field(at)
+            .is_some_and(|field| comma_values(field.value).all(is_gone))
+    };
+    if second.is_none() && whole(fields, first) {
+        fields.remove_at(first);
+        return Ok(());
+    }
     fields.remove_matching(|field| {
         field.name == b"connection" && comma_values(field.value).all(is_gone)
     });

@@ -57,8 +57,56 @@ struct Entry {
 impl Entry {
     /// Bytes on the wire: name, colon, space, value, line end.
     fn wire_bytes(self) -> u32 {
-        self.name.len + self.value.len + 4
+        self.name.len + self.value.len + ENTRY_EXTRA_BYTES as u32
     }
+}
+
+/// What a field line has besides name and value: colon, space, line end.
+const ENTRY_EXTRA_BYTES: usize = 4;
+
+/// The mark of a name, the same in any case: one of 64 bits, chosen so that the names asked for
+/// most share theirs with few others.
+#[inline]
+fn mark_of(name: &[u8]) -> u64 {
+    let (first, last) = match name {
+        [first, .., last] => (*first, *last),
+        [only] => (*only, *only),
+        [] => (0, 0),
+    };
+    let number = name.len() * 3 + usize::from(first | 0x20) * 5 + usize::from(last | 0x20) * 10;
+    1 << (number % 64)
+}
+
+/// Puts ASCII letters in lower case, a word at a time: names are short, and have no time to gain
+/// from wider registers.
+#[inline]
+fn make_lower(bytes: &mut [u8]) {
+    let len = bytes.len();
+    let mut at = 0;
+    while let Some(word) = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<8>) {
+        *word = lower_word(*word);
+        at += 8;
+    }
+    if at < len {
+        // The last word once more, from its end: what is lower stays lower.
+        match bytes.last_chunk_mut::<8>() {
+            Some(word) => *word = lower_word(*word),
+            None => bytes.make_ascii_lowercase(),
+        }
+    }
+}
+
+#[inline]
+fn lower_word(word: [u8; 8]) -> [u8; 8] {
+    const ONES: u64 = u64::MAX / 255;
+    const TOPS: u64 = ONES << 7;
+    let word = u64::from_ne_bytes(word);
+    let low = word & !TOPS;
+    // The top bit of each byte says "at least `A`", and "past `Z`".
+    let from_a = low + ONES * (0x80 - b'A' as u64);
+    let past_z = low + ONES * (0x7f - b'Z' as u64);
+    let upper = from_a & !past_z & !word & TOPS;
+    (word | (upper >> 2)).to_ne_bytes()
 }
 
 /// The fields of a head, or a trailer section of its own.
@@ -70,6 +118,9 @@ pub struct Fields {
     line: [Span; 2],
     /// Bytes the head takes when written, without the version.
     wire_bytes: u32,
+    /// The marks of all names that were ever here: a name whose mark is missing is not, and
+    /// nobody need look. Most questions are about fields that are not there.
+    marks: u64,
     limits: HeadLimits,
 }
 
@@ -88,6 +139,7 @@ impl Fields {
         self.entries.clear();
         self.line = [Span::default(); 2];
         self.wire_bytes = 0;
+        self.marks = 0;
     }
 
     /// Forgets everything and gives the memory back, for a connection that goes idle.
@@ -101,6 +153,7 @@ impl Fields {
         self.entries.clone_from(&other.entries);
         self.line = other.line;
         self.wire_bytes = other.wire_bytes;
+        self.marks = other.marks;
         self.limits = other.limits;
     }
 
@@ -129,6 +182,12 @@ impl Fields {
         self.wire_bytes as usize
     }
 
+    /// Bytes of all names and values together.
+    pub fn pair_bytes(&self) -> usize {
+        let line = self.line[0].len() + self.line[1].len();
+        self.wire_bytes() - line - ENTRY_EXTRA_BYTES * self.entries.len()
+    }
+
     /// Bytes held, forgotten ones included.
     #[cfg(test)]
     pub(crate) fn arena_bytes(&self) -> usize {
@@ -155,19 +214,20 @@ impl Fields {
         Find {
             fields: self,
             name,
-            entries: self.entries.iter(),
+            entries: self.candidates(name).iter(),
         }
     }
 
     /// The indexes of the fields of this name, in order, for [`Fields::replace_value`].
     pub fn positions<'a>(&'a self, name: &'a [u8]) -> impl DoubleEndedIterator<Item = usize> + 'a {
-        (0..self.entries.len()).filter(move |at| self.is_named(self.entries[*at], name))
+        let entries = self.candidates(name);
+        (0..entries.len()).filter(move |at| self.is_named(entries[*at], name))
     }
 
     /// The value of the first field of this name.
     pub fn first(&self, name: &[u8]) -> Option<&[u8]> {
         let entry = self
-            .entries
+            .candidates(name)
             .iter()
             .find(|entry| self.is_named(**entry, name))?;
         Some(self.slice(entry.value))
@@ -176,7 +236,7 @@ impl Fields {
     /// The value of the last field of this name.
     pub fn last(&self, name: &[u8]) -> Option<&[u8]> {
         let entry = self
-            .entries
+            .candidates(name)
             .iter()
             .rfind(|entry| self.is_named(**entry, name))?;
         Some(self.slice(entry.value))
@@ -184,12 +244,14 @@ impl Fields {
 
     /// Whether a field of this name is there.
     pub fn contains(&self, name: &[u8]) -> bool {
-        self.entries.iter().any(|entry| self.is_named(*entry, name))
+        self.candidates(name)
+            .iter()
+            .any(|entry| self.is_named(*entry, name))
     }
 
     /// How many fields (lines) of this name there are: `fhdr_cnt()`.
     pub fn count(&self, name: &[u8]) -> usize {
-        self.entries
+        self.candidates(name)
             .iter()
             .filter(|entry| self.is_named(**entry, name))
             .count()
@@ -236,6 +298,7 @@ impl Fields {
     pub fn insert(&mut self, index: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
         let bytes = name.len() + value.len() + 4;
         self.admit(bytes)?;
+        self.marks |= mark_of(name);
         let name = self.append_lower(name);
         let value = self.append(value);
         let entry = Entry { name, value };
@@ -259,7 +322,18 @@ impl Fields {
 
     /// Removes all fields of this name and says how many there were.
     pub fn remove(&mut self, name: &[u8]) -> usize {
-        self.remove_matching(|field| field.name.eq_ignore_ascii_case(name))
+        let mut places = self.positions(name);
+        match (places.next(), places.next()) {
+            (None, _) => 0,
+            (Some(only), None) => {
+                drop(places);
+                usize::from(self.remove_at(only))
+            }
+            _ => {
+                drop(places);
+                self.remove_matching(|field| field.name.eq_ignore_ascii_case(name))
+            }
+        }
     }
 
     /// Removes the field at `index`, if there is one.
@@ -354,7 +428,8 @@ impl Fields {
         self.arena.extend_from_slice(head);
         for entry in &self.entries {
             if let Some(name) = self.arena.get_mut(entry.name.range()) {
-                name.make_ascii_lowercase();
+                make_lower(name);
+                self.marks |= mark_of(name);
             }
             if folded && let Some(value) = self.arena.get_mut(entry.value.range()) {
                 for byte in value
@@ -365,6 +440,30 @@ impl Fields {
                 }
             }
         }
+    }
+
+    /// The longest run of fields from `index` on that stand in memory as they go on the wire
+    /// (name, colon, space, value, line end), and the index after it; None where the field at
+    /// `index` does not. What was received and not changed is written in one piece by it.
+    pub fn wire_run(&self, index: usize) -> Option<(&[u8], usize)> {
+        let entries = self.entries.get(index..)?;
+        let start = entries.first()?.name.range().start;
+        let mut end = start;
+        let mut count = 0;
+        for entry in entries {
+            let (name, value) = (entry.name.range(), entry.value.range());
+            let stands = name.start == end
+                && name.end + 2 == value.start
+                && self.arena.get(name.end..value.start) == Some(b": ")
+                && self.arena.get(value.end..value.end + 2) == Some(b"\r\n");
+            if !stands {
+                break;
+            }
+            end = value.end + 2;
+            count += 1;
+        }
+        let run = self.arena.get(start..end).filter(|run| !run.is_empty())?;
+        Some((run, index + count))
     }
 
     // === the start line ===
@@ -419,13 +518,27 @@ impl Fields {
         }
     }
 
+    /// The entries among which one of this name may be: all, or none.
+    #[inline]
+    fn candidates(&self, name: &[u8]) -> &[Entry] {
+        if self.marks & mark_of(name) == 0 {
+            return &[];
+        }
+        &self.entries
+    }
+
     #[inline]
     fn is_named(&self, entry: Entry, name: &[u8]) -> bool {
-        entry.name.len() == name.len() && self.slice(entry.name).eq_ignore_ascii_case(name)
+        if entry.name.len() != name.len() {
+            return false;
+        }
+        let own = self.slice(entry.name);
+        // Mostly it is asked for in lower case, as it stands.
+        own == name || own.eq_ignore_ascii_case(name)
     }
 
     fn bytes_of(&self, name: &[u8]) -> u32 {
-        self.entries
+        self.candidates(name)
             .iter()
             .filter(|entry| self.is_named(**entry, name))
             .map(|entry| entry.wire_bytes())

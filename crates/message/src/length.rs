@@ -127,23 +127,45 @@ pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
 /// When a value is no number, or two differ.
 pub fn content_length(fields: &Fields) -> Result<Option<u64>, LengthError> {
     let mut found = None;
+    let mut note = |length: u64| {
+        if found.is_some_and(|known| known != length) {
+            return Err(LengthError::ContentLengthsDiffer);
+        }
+        found = Some(length);
+        Ok(())
+    };
     for value in fields.find(b"content-length") {
+        // Mostly it is one number, and no list.
+        if let Some(length) = parse_content_length(value) {
+            note(length)?;
+            continue;
+        }
         for member in comma_values(value) {
-            let length = parse_content_length(member).ok_or(LengthError::ContentLengthInvalid)?;
-            if found.is_some_and(|known| known != length) {
-                return Err(LengthError::ContentLengthsDiffer);
-            }
-            found = Some(length);
+            note(parse_content_length(member).ok_or(LengthError::ContentLengthInvalid)?)?;
         }
     }
     Ok(found)
 }
+
+/// That many digits never reach 2^63.
+const DIGITS_THAT_FIT: usize = 18;
 
 /// One `Content-Length`: digits only, below 2^63 (RFC 9110 section 8.6), so that no sum with it
 /// can overflow.
 pub fn parse_content_length(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
+    }
+    if digits.len() <= DIGITS_THAT_FIT {
+        let mut length = 0;
+        for byte in digits {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                return None;
+            }
+            length = length * 10 + u64::from(digit);
+        }
+        return Some(length);
     }
     digits
         .iter()

@@ -576,3 +576,51 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_field_is_found_in_any_case_and_names_of_any_length_are_lowered() {
+    for len in 1..40 {
+        let mixed: String = ('A'..='Z')
+            .chain('a'..='z')
+            .cycle()
+            .skip(len)
+            .take(len)
+            .collect();
+        let lower = mixed.to_ascii_lowercase();
+        let head = format!("{mixed}: V\r\n");
+        let mut fields = Fields::default();
+        fields.push_received(0..len, len + 2..len + 3).unwrap();
+        fields.finish_received(head.as_bytes(), false);
+        for name in [&mixed, &lower] {
+            assert_eq!(fields.first(name.as_bytes()), Some(&b"V"[..]), "{name}");
+        }
+        let written = format!("{lower}: V\r\n");
+        assert_eq!(fields.wire_run(0), Some((written.as_bytes(), 1)));
+        assert_eq!(fields.pair_bytes(), len + 1);
+        assert_eq!(fields.remove(mixed.as_bytes()), 1);
+        assert_eq!(
+            (fields.first(lower.as_bytes()), fields.wire_run(0)),
+            (None, None)
+        );
+    }
+}
+
+#[test]
+fn what_was_changed_is_not_in_the_run_that_goes_on_as_it_came() {
+    let head = b"A: 1\r\nB: 2\r\nC:3\r\nD: 4\r\n";
+    let mut fields = Fields::default();
+    for (name, value) in [(0, 3), (6, 9), (12, 14), (17, 20)] {
+        fields
+            .push_received(name..name + 1, value..value + 1)
+            .unwrap();
+    }
+    fields.finish_received(head, false);
+    assert_eq!(fields.wire_run(0), Some((&b"a: 1\r\nb: 2\r\n"[..], 2)));
+    assert_eq!(fields.wire_run(2), None);
+    assert_eq!(fields.wire_run(3), Some((&b"d: 4\r\n"[..], 4)));
+    fields.replace_value(1, b"9").unwrap();
+    assert_eq!(fields.wire_run(0), Some((&b"a: 1\r\n"[..], 1)));
+    assert_eq!(fields.wire_run(1), None);
+    fields.remove_at(1);
+    assert_eq!(fields.wire_run(0), Some((&b"a: 1\r\n"[..], 1)));
+}

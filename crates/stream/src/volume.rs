@@ -28,11 +28,7 @@ pub(crate) fn of_response(response: &Response) -> u64 {
 }
 
 fn total(words: usize, fields: &Fields) -> u64 {
-    let pairs: usize = fields
-        .iter()
-        .map(|field| field.name.len() + field.value.len())
-        .sum();
-    (START_LINE_BYTES + VERSION_BYTES + words + pairs + HEAD_END_BYTES) as u64
+    (START_LINE_BYTES + VERSION_BYTES + words + fields.pair_bytes() + HEAD_END_BYTES) as u64
 }
 
 #[cfg(test)]

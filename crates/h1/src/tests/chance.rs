@@ -188,6 +188,44 @@ proptest! {
         }
     }
 
+    /// The quick way over lines in order and the slow way over all others are one way: a head
+    /// in small pieces takes the slow one.
+    #[test]
+    fn any_response_is_the_same_in_any_pieces(
+        start in prop::sample::select(vec![
+            "HTTP/1.1 200 OK\r\n", "HTTP/1.1 404 \r\n", "HTTP/1.1 200\r\n", "HTTP/1.0 200 OK\r\n",
+            "HTTP/1.1  200 OK\r\n", "HTTP/1.1 099 Low\r\n", "HTTP/1.1 200 a\tb \r\n", "\r\nHTTP/1.1 200 OK\n",
+        ]),
+        lines in vec(prop::sample::select(vec![
+            "Content-Length: 5\r\n", "content-length:5\r\n", "Content-Length: 5, 5\r\n", "Content-Length: 6\r\n",
+            "Transfer-Encoding: chunked\r\n", "Connection: keep-alive\r\n", "Connection:\tclose \r\n",
+            "Server: a\tb\r\n", "X-Empty:\r\n", "X-Spaces:   \r\n", "Bare: x\n", " folded\r\n", "No colon\r\n",
+            "Bad name: x\r\n", ": none\r\n", "Nul: \0\r\n", "Cr: a\rb\r\n", "Long-Enough-For-A-Word: 0123456789abcdef\r\n",
+        ]), 0..6),
+        end in prop::sample::select(vec!["\r\n", "\n", ""]),
+        step in 1_usize..5,
+    ) {
+        let input = [start, &lines.concat(), end].concat().into_bytes();
+        let limits = H1Limits::default();
+        let parse = |step: usize| {
+            let mut response = ballast_message::Response::default();
+            let mut scan = HeadScan::default();
+            let mut len = 0;
+            loop {
+                len = (len + step).min(input.len());
+                let parse = parse_response(&input[..len], &mut scan, &limits, Method::Get, &mut response);
+                if parse != Parse::Incomplete || len == input.len() {
+                    let mut out = Vec::new();
+                    if matches!(parse, Parse::Complete(_)) {
+                        crate::write_response_head(&response, &mut out);
+                    }
+                    return (parse, out);
+                }
+            }
+        };
+        prop_assert_eq!(parse(input.len()), parse(step));
+    }
+
     #[test]
     fn responses_never_panic(bytes in vec(any::<u8>(), 0..60), step in 1_usize..20) {
         let mut input = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
