@@ -8,6 +8,7 @@
 mod answer;
 mod page;
 mod serve;
+mod websocket;
 
 use std::cell::{Cell, RefCell};
 use std::process::ExitCode;
@@ -24,7 +25,8 @@ Each --listen is a server; it bears the last --name before it.
   /                 a page that says which server answered
   /echo             the request, as it was received (body included)
   /health           200 while the server is up; /down and /up change that
-  /ws               with Upgrade: 101, then every byte is sent back
+  /ws               a WebSocket that sends every message back;
+                    with another Upgrade: 101, then every byte is sent back
   any other path    a short text, shaped by the query:
     size=N          a body of N bytes (at most 1 GiB)
     delay=MS        wait before answering (at most 10 minutes)

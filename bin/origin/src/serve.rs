@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::Server;
 use crate::answer::{Answer, Asked, Deed};
+use crate::websocket;
 
 /// A head longer than this is refused with 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -55,6 +56,8 @@ struct Head {
     framing: Framing,
     asked: Asked,
     expects_continue: bool,
+    /// The key of a WebSocket handshake.
+    key: Option<String>,
 }
 
 struct Connection {
@@ -118,6 +121,7 @@ impl Connection {
         let mut expects_continue = false;
         let mut is_closing = request.version == Some(0);
         let mut is_upgrade = false;
+        let (mut is_websocket, mut key) = (false, None);
         for field in request.headers.iter() {
             let value = field.value;
             if field.name.eq_ignore_ascii_case("content-length") {
@@ -137,6 +141,9 @@ impl Connection {
                 }
             } else if field.name.eq_ignore_ascii_case("upgrade") {
                 is_upgrade = true;
+                is_websocket = value.eq_ignore_ascii_case(b"websocket");
+            } else if field.name.eq_ignore_ascii_case("sec-websocket-key") {
+                key = std::str::from_utf8(value).ok().map(str::to_owned);
             }
         }
         let asked = Asked::read(&request, is_closing, is_upgrade);
@@ -145,6 +152,7 @@ impl Connection {
             framing,
             asked,
             expects_continue,
+            key: key.filter(|_| is_websocket),
         }))
     }
 
@@ -170,7 +178,10 @@ impl Connection {
         }
         self.server.requests.set(self.server.requests.get() + 1);
         if head.asked.deed == Deed::Tunnel {
-            self.tunnel().await?;
+            match head.key {
+                Some(key) => self.websocket(&key).await?,
+                None => self.tunnel().await?,
+            }
             return Ok(false);
         }
         let answer = Answer::to(&head.asked, &self.server, echoed);
@@ -260,6 +271,30 @@ impl Connection {
             self.consumed = self.received.len();
             self.write().await?;
             if self.receive().await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// After 101: every message goes back, until one side closes.
+    async fn websocket(&mut self, key: &str) -> io::Result<()> {
+        self.answers
+            .extend_from_slice(websocket::head(key).as_bytes());
+        loop {
+            let mut is_over = false;
+            while let Some(step) =
+                websocket::step(&self.received[self.consumed..], &mut self.answers)
+            {
+                self.consumed += step.length;
+                is_over = step.is_last;
+                if is_over || self.answers.len() >= GATHER_BYTES_MAX {
+                    break;
+                }
+            }
+            // The frames that were not reached yet come before what is still to be received.
+            let is_gathered = self.answers.len() >= GATHER_BYTES_MAX;
+            self.write().await?;
+            if is_over || (!is_gathered && self.receive().await? == 0) {
                 return Ok(());
             }
         }

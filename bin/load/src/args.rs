@@ -1,0 +1,297 @@
+//! The command line.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::pace::Rate;
+use crate::plan::{Expect, Mode, Origin, Plan};
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+usage: ballast-load [http] [options] TARGET...       requests and answers
+       ballast-load connect [options] TARGET...      the same, with a new connection per request
+       ballast-load websockets [options] TARGET...   connections that stay, and echo
+
+TARGET is HOST:PORT, http://HOST:PORT/PATH or unix@/PATH/OF/SOCKET. Connections are spread over
+the targets. It never stops at a failure: every one is counted by its class.
+
+  --connections N         connections (16; connect: 64; websockets: 1000)
+  --threads N             threads (1)
+  --close                 a new connection per request
+  --rate R                open loop: R requests a second, each due at its time; latency counts
+                          from there. Without it: as fast as answers come
+  --requests N            end after N requests
+  --duration T            end after T (10s when --requests is not given): 500ms, 10s, 2m
+  --timeout T             how long a request may take, connecting included (5s)
+  --path P                ask for this path; several are asked for in turn (/; websockets: /ws)
+  --method M              (GET)
+  --header 'NAME: VALUE'  add this field; may be given again
+  --body-bytes N          send a body of N bytes
+  --expect-status LIST    statuses that are no failure: 200,301-308 (200-399)
+  --expect-body-bytes N   the length every body must have
+  --expect-body-prefix S  what every body must begin with
+  --every-ms MS           websockets: between two messages on one connection (1000)
+  --timeline MS           print rate, failures and longest latency of every MS milliseconds
+  --json                  print JSON instead of a table
+
+It exits with 0 when nothing failed, 1 when something did, 2 when it could not begin.
+";
+
+/// More would be a slip of the finger.
+const CONNECTION_COUNT_MAX: u64 = 200_000;
+const THREAD_COUNT_MAX: u64 = 256;
+const BODY_BYTES_MAX: u64 = 64 << 20;
+const RATE_MAX: f64 = 1e7;
+const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
+
+/// Reads the words after the program's name; none when help is asked for.
+///
+/// # Errors
+///
+/// What is wrong, in words.
+pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, String> {
+    let mut words = words.peekable();
+    let mode = words.next_if(|word| matches!(word.as_str(), "http" | "connect" | "websockets"));
+    let mut plan = defaults(mode.as_deref().unwrap_or("http"));
+    let (mut targets, mut paths) = (Vec::new(), Vec::new());
+    while let Some(word) = words.next() {
+        let (name, mut inline) = match word.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+            _ => (word.as_str(), None),
+        };
+        let value = || {
+            inline
+                .take()
+                .or_else(|| words.next())
+                .ok_or_else(|| format!("{name} wants a value"))
+        };
+        match name {
+            "-h" | "--help" => return Ok(None),
+            "--path" => paths.push(path(value)?),
+            _ if name.starts_with('-') => option(&mut plan, name, value)?,
+            _ => targets.push(word),
+        }
+    }
+    if targets.is_empty() {
+        return Err("no target".to_owned());
+    }
+    if plan.requests.is_none() && plan.duration.is_none() {
+        plan.duration = Some(Duration::from_secs(10));
+    }
+    plan.threads = plan.threads.min(plan.connections);
+    for target in targets {
+        let mut origin = Origin::read(&target).map_err(|error| format!("{target}: {error}"))?;
+        origin.paths.extend(paths.iter().cloned());
+        if origin.paths.is_empty() {
+            let usual = if plan.mode == Mode::Http { "/" } else { "/ws" };
+            origin.paths.push(usual.to_owned());
+        }
+        plan.origins.push(origin);
+    }
+    plan.write_requests();
+    Ok(Some(plan))
+}
+
+fn defaults(mode: &str) -> Plan {
+    Plan {
+        mode: match mode {
+            "websockets" => Mode::WebSockets,
+            _ => Mode::Http,
+        },
+        origins: Vec::new(),
+        connections: match mode {
+            "connect" => 64,
+            "websockets" => 1000,
+            _ => 16,
+        },
+        threads: 1,
+        is_closing: mode == "connect",
+        rate: None,
+        requests: None,
+        duration: None,
+        timeout: Duration::from_secs(5),
+        method: "GET".to_owned(),
+        fields: Vec::new(),
+        body_bytes: 0,
+        expect: Expect {
+            statuses: vec![200..=399],
+            ..Expect::default()
+        },
+        every: Duration::from_secs(1),
+        timeline: None,
+        is_json: false,
+    }
+}
+
+fn option(
+    plan: &mut Plan,
+    name: &str,
+    mut value: impl FnMut() -> Result<String, String>,
+) -> Result<(), String> {
+    match name {
+        "--close" => plan.is_closing = true,
+        "--json" => plan.is_json = true,
+        "--connections" => plan.connections = count(name, value()?, 1, CONNECTION_COUNT_MAX)?,
+        "--threads" => plan.threads = count(name, value()?, 1, THREAD_COUNT_MAX)?,
+        "--rate" => plan.rate = Some(rate(&value()?)?),
+        "--requests" => plan.requests = Some(number(name, &value()?, 1, u64::MAX >> 12)?),
+        "--duration" => plan.duration = Some(duration(name, &value()?)?),
+        "--timeout" => plan.timeout = duration(name, &value()?)?,
+        "--method" => plan.method = method(value()?)?,
+        "--header" => plan.fields.push(field(value()?)?),
+        "--body-bytes" => plan.body_bytes = count(name, value()?, 0, BODY_BYTES_MAX)?,
+        "--expect-status" => plan.expect.statuses = statuses(&value()?)?,
+        "--expect-body-bytes" => {
+            plan.expect.body_bytes = Some(number(name, &value()?, 0, u64::MAX)?);
+        }
+        "--expect-body-prefix" => plan.expect.body_prefix = value()?.into_bytes(),
+        "--every-ms" => plan.every = milliseconds(name, &value()?)?,
+        "--timeline" => plan.timeline = Some(milliseconds(name, &value()?)?),
+        _ => return Err(format!("unknown argument {name}")),
+    }
+    Ok(())
+}
+
+fn number(name: &str, text: &str, min: u64, max: u64) -> Result<u64, String> {
+    text.parse()
+        .ok()
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| format!("{name} {text}: wants a number from {min} to {max}"))
+}
+
+fn count(name: &str, text: String, min: u64, max: u64) -> Result<usize, String> {
+    let number = number(name, &text, min, max)?;
+    usize::try_from(number).map_err(|_| format!("{name} {text}: too much for this machine"))
+}
+
+fn milliseconds(name: &str, text: &str) -> Result<Duration, String> {
+    number(name, text, 1, 86_400_000).map(Duration::from_millis)
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    text.parse()
+        .ok()
+        .filter(|rate| *rate > 0.0 && *rate <= RATE_MAX)
+        .map(Rate)
+        .ok_or_else(|| format!("--rate {text}: wants requests per second, at most {RATE_MAX}"))
+}
+
+/// `10`, `10s`, `500ms`, `2m`.
+fn duration(name: &str, text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        _ => 0.0,
+    };
+    digits
+        .parse()
+        .ok()
+        .and_then(|number: f64| Duration::try_from_secs_f64(number * scale).ok())
+        .filter(|duration| !duration.is_zero() && *duration <= DURATION_MAX)
+        .ok_or_else(|| format!("{name} {text}: wants a time such as 500ms, 10s or 2m"))
+}
+
+/// `200,204,300-399`.
+fn statuses(text: &str) -> Result<Vec<RangeInclusive<u16>>, String> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range = first.parse().ok()?..=last.parse().ok()?;
+        let is_right = *range.start() >= 100 && *range.end() <= 999 && !range.is_empty();
+        is_right.then_some(range)
+    };
+    text.split(',')
+        .map(|part| range(part.trim()))
+        .collect::<Option<_>>()
+        .ok_or_else(|| format!("--expect-status {text}: wants statuses such as 200,301-308"))
+}
+
+fn path(mut value: impl FnMut() -> Result<String, String>) -> Result<String, String> {
+    let path = value()?;
+    let is_right = !path.is_empty() && path.bytes().all(|byte| byte.is_ascii_graphic());
+    is_right
+        .then_some(path)
+        .ok_or_else(|| "--path wants a path without spaces and line ends".to_owned())
+}
+
+fn method(text: String) -> Result<String, String> {
+    let is_right = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_right
+        .then_some(text)
+        .ok_or_else(|| "--method wants a word".to_owned())
+}
+
+fn field(text: String) -> Result<String, String> {
+    let is_right = text.find(':').is_some_and(|at| at > 0)
+        && text.bytes().all(|byte| byte >= b' ' || byte == b'\t');
+    is_right
+        .then_some(text)
+        .ok_or_else(|| "--header wants 'NAME: VALUE' on one line".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(line: &str) -> Result<Plan, String> {
+        read(line.split(' ').map(str::to_owned)).map(|plan| plan.expect("no help was asked for"))
+    }
+
+    #[test]
+    fn a_line_becomes_requests() {
+        let plan = plan(
+            "http --path /a --path /b --header A:b --method POST --body-bytes 3 --close \
+             http://127.0.0.1:81/c 127.0.0.1:82 unix@/tmp/s --expect-status=200,300-308",
+        )
+        .unwrap();
+        let paths: Vec<usize> = plan.origins.iter().map(|o| o.requests.len()).collect();
+        assert_eq!(paths, [3, 2, 2]);
+        assert_eq!(
+            String::from_utf8(plan.origins[0].requests[0].clone()).unwrap(),
+            "POST /c HTTP/1.1\r\nHost: 127.0.0.1:81\r\nA:b\r\nContent-Length: 3\r\n\
+             Connection: close\r\n\r\nxxx"
+        );
+        assert_eq!(plan.origins[2].address.to_string(), "unix@/tmp/s");
+        assert_eq!(plan.expect.statuses, [200..=200, 300..=308]);
+        assert!(!plan.is_idempotent());
+    }
+
+    #[test]
+    fn what_is_not_said_is_usual() {
+        let http = plan("127.0.0.1").unwrap();
+        assert_eq!(http.origins[0].address.to_string(), "127.0.0.1:80");
+        assert_eq!(http.duration, Some(Duration::from_secs(10)));
+        assert!(!http.is_closing && http.is_idempotent());
+        assert!(plan("connect 127.0.0.1:1").unwrap().is_closing);
+        let sockets = plan("websockets 127.0.0.1:1").unwrap();
+        assert_eq!(sockets.mode, Mode::WebSockets);
+        assert_eq!(sockets.origins[0].paths, ["/ws"]);
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, ms) in [("2", 2000), ("1.5s", 1500), ("20ms", 20), ("1m", 60_000)] {
+            assert_eq!(duration("", text), Ok(Duration::from_millis(ms)));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for line in [
+            "",
+            "--rate 0 127.0.0.1:1",
+            "--rate fast 127.0.0.1:1",
+            "--connections 0 127.0.0.1:1",
+            "--duration 1h 127.0.0.1:1",
+            "--duration -1 127.0.0.1:1",
+            "--expect-status 20 127.0.0.1:1",
+            "--header nothing 127.0.0.1:1",
+            "--what 127.0.0.1:1",
+            "--path",
+            "127.0.0.1:99999",
+        ] {
+            assert!(plan(line).is_err(), "{line}");
+        }
+    }
+}

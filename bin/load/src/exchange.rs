@@ -1,0 +1,264 @@
+//! One connection, and one request and its answer on it.
+//!
+//! Writing and reading go on at once: a server that answers before it has read the request whole
+//! would otherwise wait for us while we wait for it.
+
+use std::future::{Future as _, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+
+use crate::answer::Answer;
+use crate::failure::{Class, Fault};
+use crate::socket::{Address, Socket};
+
+/// Bytes are read into a buffer of this length.
+const BUFFER_BYTES: usize = 16 << 10;
+/// A head longer than this makes an answer malformed.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// How long a peer that said it would close may take to do so before we do.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// Why there was no answer.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) fault: Fault,
+    /// Not one byte of the answer had come: the request may not have been seen.
+    pub(crate) is_before_answer: bool,
+}
+
+/// A request to be sent, and what is known of its answer beforehand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent<'a> {
+    /// Head and body, ready to be written.
+    pub(crate) request: &'a [u8],
+    /// The answer has no body whatever its head says (HEAD).
+    pub(crate) is_bodyless: bool,
+    /// What the answer's body must begin with.
+    pub(crate) prefix: &'a [u8],
+    /// The answer must be whole by then.
+    pub(crate) deadline: Instant,
+}
+
+/// A place for one connection after another, with the buffer and the timer they share.
+pub(crate) struct Connection {
+    socket: Option<Socket>,
+    buffer: Vec<u8>,
+    filled: usize,
+    /// Fires at or before the deadline of the exchange, and is set anew only then: a timer per
+    /// request would cost more than the request's parsing.
+    watch: Pin<Box<Sleep>>,
+    /// Bytes received on all connections until now.
+    pub(crate) received_bytes: u64,
+}
+
+impl Connection {
+    /// A place without a connection. To be called on a worker.
+    pub(crate) fn new() -> Self {
+        Self {
+            socket: None,
+            buffer: vec![0; BUFFER_BYTES],
+            filled: 0,
+            watch: Box::pin(sleep_until(Instant::now())),
+            received_bytes: 0,
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// Opens a connection by the deadline.
+    pub(crate) async fn open(&mut self, to: &Address, deadline: Instant) -> Result<(), Fault> {
+        self.close();
+        match timeout_at(deadline, Socket::connect(to)).await {
+            Ok(Ok(socket)) => {
+                self.socket = Some(socket);
+                Ok(())
+            }
+            Ok(Err(error)) => Err(Fault::of_connect(&error)),
+            Err(_) => Err(Fault::new(Class::Timeout, "connecting: no answer in time")),
+        }
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.socket = None;
+        self.filled = 0;
+    }
+
+    /// Sends the request and reads its answer. After an error, and after an answer that ends the
+    /// connection, there is none any more.
+    pub(crate) async fn exchange(&mut self, sent: Sent<'_>) -> Result<Answer, Broken> {
+        let mut exchange = Exchange {
+            answer: Answer::new(sent.is_bodyless),
+            received: 0,
+            sent,
+            write_error: None,
+            written: 0,
+        };
+        let outcome = poll_fn(|cx| self.poll(cx, &mut exchange)).await;
+        let outcome = outcome.and_then(|()| match self.filled {
+            0 => Ok(()),
+            more => Err(Fault::new(
+                Class::Malformed,
+                format!("{more} bytes after the end of the answer"),
+            )),
+        });
+        if outcome.is_err() || exchange.written < sent.request.len() {
+            self.close();
+        }
+        match outcome {
+            Ok(()) => Ok(exchange.answer),
+            Err(fault) => Err(Broken {
+                fault,
+                is_before_answer: exchange.received == 0,
+            }),
+        }
+    }
+
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        exchange: &mut Exchange<'_>,
+    ) -> Poll<Result<(), Fault>> {
+        if let Some(socket) = &mut self.socket {
+            exchange.write(cx, socket);
+        }
+        loop {
+            match self.poll_fill(cx) {
+                Poll::Ready(Ok(0)) => {
+                    return Poll::Ready(exchange.end());
+                }
+                Poll::Ready(Ok(length)) => {
+                    exchange.received += length as u64;
+                    if let Err(fault) = self.take(exchange) {
+                        return Poll::Ready(Err(fault));
+                    }
+                    if exchange.answer.is_done() {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(exchange.broken(&error))),
+                Poll::Pending => break,
+            }
+        }
+        while self.watch.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= exchange.sent.deadline {
+                return Poll::Ready(Err(exchange.late()));
+            }
+            self.watch.as_mut().reset(exchange.sent.deadline);
+        }
+        Poll::Pending
+    }
+
+    /// Hands what came to the answer and keeps what it leaves.
+    fn take(&mut self, exchange: &mut Exchange<'_>) -> Result<(), Fault> {
+        let answer = &mut exchange.answer;
+        let consumed = answer.advance(&self.buffer[..self.filled], exchange.sent.prefix)?;
+        if consumed < self.filled {
+            self.buffer.copy_within(consumed..self.filled, 0);
+        }
+        self.filled -= consumed;
+        if self.filled == self.buffer.len() && answer.is_in_head() {
+            if self.filled >= HEAD_BYTES_MAX {
+                let reason = format!("a head of more than {HEAD_BYTES_MAX} bytes");
+                return Err(Fault::new(Class::Malformed, reason));
+            }
+            self.buffer.resize(self.filled * 2, 0);
+        }
+        Ok(())
+    }
+
+    /// Reads once into what is free of the buffer; zero is the end, or no connection at all.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Some(socket) = &mut self.socket else {
+            return Poll::Ready(Ok(0));
+        };
+        let mut free = ReadBuf::new(&mut self.buffer[self.filled..]);
+        let polled = Pin::new(socket).poll_read(cx, &mut free);
+        let length = free.filled().len();
+        polled.map_ok(|()| {
+            self.filled += length;
+            self.received_bytes += length as u64;
+            length
+        })
+    }
+
+    /// Lets the peer close first, as it said it would: then it is the peer that keeps the port in
+    /// TIME_WAIT, and thousands of connections a second do not run out of ports.
+    pub(crate) async fn await_close(&mut self) {
+        let wait = poll_fn(|cx| {
+            // Whatever still comes is of no interest any more.
+            self.filled = 0;
+            while let Poll::Ready(outcome) = self.poll_fill(cx) {
+                self.filled = 0;
+                if !matches!(outcome, Ok(1..)) {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        });
+        // A peer that does not close is closed upon.
+        let _ = tokio::time::timeout(CLOSE_WAIT, wait).await;
+        self.close();
+    }
+}
+
+/// What has happened of one exchange.
+struct Exchange<'a> {
+    answer: Answer,
+    /// Bytes of the answer, interim heads included.
+    received: u64,
+    sent: Sent<'a>,
+    write_error: Option<io::Error>,
+    written: usize,
+}
+
+impl Exchange<'_> {
+    /// Writes what the socket takes. An error is kept for later: the peer may have answered
+    /// before it closed, and then the answer is what counts.
+    fn write(&mut self, cx: &mut Context<'_>, socket: &mut Socket) {
+        while self.written < self.sent.request.len() && self.write_error.is_none() {
+            match Pin::new(&mut *socket).poll_write(cx, &self.sent.request[self.written..]) {
+                Poll::Ready(Ok(0)) => self.write_error = Some(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(length)) => self.written += length,
+                Poll::Ready(Err(error)) => self.write_error = Some(error),
+                Poll::Pending => return,
+            }
+        }
+    }
+
+    /// The peer's last byte has come. A write that failed says that the connection was reset: its
+    /// error is reported once, and reading then sees no more than an end.
+    fn end(&mut self) -> Result<(), Fault> {
+        match self.write_error.take() {
+            Some(error) => Err(self.broken(&error)),
+            None => self.answer.end(self.received),
+        }
+    }
+
+    fn broken(&self, error: &io::Error) -> Fault {
+        if self.received == 0 {
+            let error = self.write_error.as_ref().unwrap_or(error);
+            return Fault::of_connection(error, "before the first byte of the answer");
+        }
+        let fault = Fault::of_connection(error, "");
+        Fault::new(fault.class, self.answer.place(&error.to_string()))
+    }
+
+    fn late(&self) -> Fault {
+        let reason = if self.written < self.sent.request.len() {
+            let (written, all) = (self.written, self.sent.request.len());
+            format!("the request was taken up to byte {written} of {all}")
+        } else if self.received == 0 {
+            "not one byte of the answer came".to_owned()
+        } else {
+            self.answer.place("silence")
+        };
+        Fault::new(Class::Timeout, reason)
+    }
+}

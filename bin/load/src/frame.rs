@@ -1,0 +1,159 @@
+//! WebSocket, as much of it as an echo needs (RFC 6455): the handshake's proof, and frames.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha1::{Digest as _, Sha1};
+
+use crate::failure::{Class, Fault};
+
+/// What the server mixes into the key (RFC 6455 section 1.3).
+const ACCEPT_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// A frame longer than this is none of ours.
+const FRAME_BYTES_MAX: u64 = 64 << 10;
+
+/// A text frame.
+pub(crate) const TEXT: u8 = 0x1;
+/// The peer ends the WebSocket.
+pub(crate) const CLOSE: u8 = 0x8;
+/// The peer asks whether we are there.
+pub(crate) const PING: u8 = 0x9;
+/// The answer to a ping.
+pub(crate) const PONG: u8 = 0xa;
+
+/// A key for the handshake: 16 bytes that differ from connection to connection.
+pub(crate) fn key(number: u64, salt: u64) -> String {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&number.to_be_bytes());
+    bytes[8..].copy_from_slice(&salt.to_be_bytes());
+    STANDARD.encode(bytes)
+}
+
+/// What `Sec-WebSocket-Accept` must be for this key.
+pub(crate) fn accept(key: &str) -> String {
+    let mut hash = Sha1::new();
+    hash.update(key.as_bytes());
+    hash.update(ACCEPT_SUFFIX);
+    STANDARD.encode(hash.finalize())
+}
+
+/// Appends a whole message in one masked frame, as a client sends it.
+pub(crate) fn write(opcode: u8, payload: &[u8], mask: [u8; 4], to: &mut Vec<u8>) {
+    to.push(0x80 | opcode);
+    match payload.len() {
+        length @ 0..126 => to.push(0x80 | length as u8),
+        length => {
+            to.push(0x80 | 127);
+            to.extend_from_slice(&(length as u64).to_be_bytes());
+        }
+    }
+    to.extend_from_slice(&mask);
+    to.extend(
+        payload
+            .iter()
+            .zip(mask.iter().cycle())
+            .map(|(byte, mask)| byte ^ mask),
+    );
+}
+
+/// A frame of the server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Frame<'a> {
+    pub(crate) opcode: u8,
+    pub(crate) payload: &'a [u8],
+    /// With its head.
+    pub(crate) length: usize,
+}
+
+/// Reads the first frame when it is there whole.
+///
+/// # Errors
+///
+/// When it is no frame that a server may send to an echo client.
+pub(crate) fn read(bytes: &[u8]) -> Result<Option<Frame<'_>>, Fault> {
+    let wrong = |what: &str| Err(Fault::new(Class::Malformed, what));
+    let (Some(first), Some(second)) = (bytes.first(), bytes.get(1)) else {
+        return Ok(None);
+    };
+    if first & 0xf0 != 0x80 {
+        return wrong("a frame in parts, or with bits nobody agreed on");
+    }
+    if second & 0x80 != 0 {
+        return wrong("a masked frame from a server");
+    }
+    let (head, length) = match second & 0x7f {
+        126 => match bytes.get(2..4) {
+            Some(&[a, b]) => (4, u64::from(u16::from_be_bytes([a, b]))),
+            _ => return Ok(None),
+        },
+        127 => match bytes.get(2..10).and_then(|field| field.try_into().ok()) {
+            Some(field) => (10, u64::from_be_bytes(field)),
+            None => return Ok(None),
+        },
+        short => (2, u64::from(short)),
+    };
+    if length > FRAME_BYTES_MAX {
+        return wrong("a frame longer than anything that was sent");
+    }
+    let end = head + usize::try_from(length).unwrap_or(usize::MAX - head);
+    Ok(bytes.get(head..end).map(|payload| Frame {
+        opcode: first & 0x0f,
+        payload,
+        length: end,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_proof_is_that_of_the_rfc() {
+        // RFC 6455 section 1.3.
+        assert_eq!(
+            accept("dGhlIHNhbXBsZSBub25jZQ=="),
+            "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+        );
+        assert_eq!(key(1, 2).len(), 24);
+        assert_ne!(key(1, 2), key(2, 2));
+    }
+
+    #[test]
+    fn a_masked_frame_is_that_of_the_rfc() {
+        // RFC 6455 section 5.7.
+        let mut bytes = Vec::new();
+        write(TEXT, b"Hello", [0x37, 0xfa, 0x21, 0x3d], &mut bytes);
+        let due = [
+            0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58,
+        ];
+        assert_eq!(bytes, due);
+    }
+
+    #[test]
+    fn frames_are_read_when_they_are_whole() {
+        let short = [0x81, 5, b'H', b'e', b'l', b'l', b'o', 0x88];
+        let mut long = vec![0x82, 126, 1, 0];
+        long.resize(4 + 256, b'x');
+        let mut longer = vec![0x82, 127, 0, 0, 0, 0, 0, 0, 1, 0];
+        longer.resize(10 + 256, b'x');
+        for (bytes, length, payload) in [(&short[..], 7, 5), (&long, 260, 256), (&longer, 266, 256)]
+        {
+            let frame = read(bytes).unwrap().unwrap();
+            assert_eq!((frame.length, frame.payload.len()), (length, payload));
+            for cut in 0..length {
+                assert_eq!(read(&bytes[..cut]), Ok(None), "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_server_may_send_is_malformed() {
+        for bytes in [
+            &[0x01, 0][..],
+            &[0xc1, 0],
+            &[0x81, 0x85],
+            &[0x81, 127, 0, 0, 1, 0, 0, 0, 0, 0],
+        ] {
+            assert_eq!(read(bytes).unwrap_err().class, Class::Malformed);
+        }
+    }
+}

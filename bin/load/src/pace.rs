@@ -1,0 +1,154 @@
+//! The clock of an open loop: which request is due when, whatever the server does.
+//!
+//! A generator that waits for an answer before it sends the next request sends least when the
+//! server is slowest, and its latencies leave out the requests it did not send (coordinated
+//! omission). Here every request has a time at which it is due, and its latency begins there.
+//!
+//! Due requests are handed out by a thread of its own: the executor's timers are a millisecond
+//! coarse, and that would be the greater part of most latencies.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+/// Requests due closer together than this are handed out together.
+const STEP_MIN: Duration = Duration::from_micros(100);
+/// At most so long passes until the end of the run is noticed.
+const STEP_MAX: Duration = Duration::from_millis(50);
+/// How long what is due when time is up may still take to be begun.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// When requests are due: so many per second, from number zero at the start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate(pub(crate) f64);
+
+impl Rate {
+    /// When the request of this number is due, since the start.
+    pub(crate) fn due(self, number: u64) -> Duration {
+        Duration::from_secs_f64(number as f64 / self.0)
+    }
+
+    /// How many requests are due when so much time has passed.
+    pub(crate) fn due_count(self, passed: Duration) -> u64 {
+        (passed.as_secs_f64() * self.0).floor() as u64 + 1
+    }
+}
+
+/// What the clock needs to know.
+pub(crate) struct Pace {
+    pub(crate) rate: Rate,
+    pub(crate) start: Instant,
+    /// Nothing is due from then on.
+    pub(crate) duration: Option<Duration>,
+    /// Nothing is due after so many.
+    pub(crate) requests: Option<u64>,
+    /// One per worker: its permits are requests that are due and not begun. Request `n` is for
+    /// worker `n` modulo their number.
+    pub(crate) due: Vec<Arc<Semaphore>>,
+    /// How many requests the workers have begun. The permits do not say it: one that is handed to
+    /// a task that has not run yet is gone, and lost when the semaphore is closed.
+    pub(crate) begun: Arc<AtomicU64>,
+    /// Closed when the run is to end.
+    pub(crate) stop: Arc<Semaphore>,
+}
+
+impl Pace {
+    /// Hands out requests until the end, then closes the semaphores; returns how many it were.
+    pub(crate) fn run(self) -> u64 {
+        let workers = self.due.len() as u64;
+        let mut handed_out = 0;
+        loop {
+            let passed = self.start.elapsed();
+            let is_over = self.duration.is_some_and(|duration| passed >= duration);
+            let until = self.duration.map_or(passed, |duration| {
+                passed.min(duration.saturating_sub(Duration::from_nanos(1)))
+            });
+            let count = self.rate.due_count(until);
+            let count = self.requests.map_or(count, |all| count.min(all));
+            for (worker, due) in (0..).zip(&self.due) {
+                let before = share(handed_out, worker, workers);
+                let after = share(count, worker, workers);
+                due.add_permits(usize::try_from(after - before).unwrap_or(0));
+            }
+            handed_out = count.max(handed_out);
+            if is_over || self.requests == Some(handed_out) || self.stop.is_closed() {
+                break;
+            }
+            let next = self
+                .rate
+                .due(handed_out)
+                .saturating_sub(self.start.elapsed());
+            thread::sleep(next.clamp(STEP_MIN, STEP_MAX));
+        }
+        self.close(handed_out);
+        handed_out
+    }
+
+    /// Without a time limit all requests are to be begun; with one, what is late has the grace.
+    fn close(&self, handed_out: u64) {
+        let began = Instant::now();
+        while self.begun.load(Ordering::Relaxed) < handed_out && !self.stop.is_closed() {
+            if self.duration.is_some() && began.elapsed() >= GRACE {
+                break;
+            }
+            thread::sleep(STEP_MIN);
+        }
+        for due in &self.due {
+            due.close();
+        }
+    }
+}
+
+/// How many of the first `count` requests are for this worker.
+pub(crate) fn share(count: u64, worker: u64, workers: u64) -> u64 {
+    (count + workers - 1 - worker) / workers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_is_for_one_worker() {
+        for workers in 1..5 {
+            for count in 0..20 {
+                let shares: Vec<u64> = (0..workers).map(|w| share(count, w, workers)).collect();
+                for (worker, share) in (0..).zip(&shares) {
+                    let due = (0..count).filter(|number| number % workers == worker);
+                    assert_eq!(*share, due.count() as u64, "{count} for {worker}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_due_is_counted_from_the_start() {
+        let rate = Rate(1000.0);
+        assert_eq!(rate.due(0), Duration::ZERO);
+        assert_eq!(rate.due(1500), Duration::from_millis(1500));
+        assert_eq!(rate.due_count(Duration::ZERO), 1);
+        assert_eq!(rate.due_count(Duration::from_micros(1999)), 2);
+    }
+
+    #[test]
+    fn a_run_hands_out_rate_times_duration() {
+        let due: Vec<_> = (0..3).map(|_| Arc::new(Semaphore::new(0))).collect();
+        let pace = Pace {
+            rate: Rate(10_000.0),
+            start: Instant::now(),
+            duration: Some(Duration::from_millis(20)),
+            requests: None,
+            due: due.clone(),
+            begun: Arc::default(),
+            stop: Arc::new(Semaphore::new(0)),
+        };
+        // Nobody begins anything, and it ends all the same.
+        assert_eq!(pace.run(), 200);
+        let waiting: usize = due.iter().map(|due| due.available_permits()).sum();
+        assert_eq!(waiting, 200);
+        assert!(due.iter().all(|due| due.is_closed()));
+    }
+}

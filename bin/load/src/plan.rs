@@ -1,0 +1,166 @@
+//! What is to be done: the command line, judged and made ready.
+//!
+//! Requests are written once, here; the hot loop only sends them.
+
+use std::io;
+use std::net::ToSocketAddrs as _;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::pace::Rate;
+use crate::socket::Address;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mode {
+    /// Requests and answers.
+    Http,
+    /// Connections that stay, with a message now and then.
+    WebSockets,
+}
+
+/// A server, and what is asked of it in turn.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) address: Address,
+    /// What stands in `Host`.
+    pub(crate) host: String,
+    /// At least one.
+    pub(crate) paths: Vec<String>,
+    /// One per path, ready to be sent.
+    pub(crate) requests: Vec<Vec<u8>>,
+}
+
+/// What an answer must be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Expect {
+    pub(crate) statuses: Vec<RangeInclusive<u16>>,
+    pub(crate) body_bytes: Option<u64>,
+    /// What the body must begin with.
+    pub(crate) body_prefix: Vec<u8>,
+}
+
+/// Everything a run needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) mode: Mode,
+    /// At least one.
+    pub(crate) origins: Vec<Origin>,
+    pub(crate) connections: usize,
+    /// At most as many as connections.
+    pub(crate) threads: usize,
+    /// A connection per request.
+    pub(crate) is_closing: bool,
+    /// None is as fast as answers come.
+    pub(crate) rate: Option<Rate>,
+    pub(crate) requests: Option<u64>,
+    pub(crate) duration: Option<Duration>,
+    /// How long one request may take, connecting included.
+    pub(crate) timeout: Duration,
+    pub(crate) method: String,
+    /// `Name: value`, without line ends.
+    pub(crate) fields: Vec<String>,
+    pub(crate) body_bytes: usize,
+    pub(crate) expect: Expect,
+    /// Between two messages on one WebSocket.
+    pub(crate) every: Duration,
+    pub(crate) timeline: Option<Duration>,
+    pub(crate) is_json: bool,
+}
+
+impl Plan {
+    /// The answer to HEAD has no body.
+    pub(crate) fn is_bodyless(&self) -> bool {
+        self.method == "HEAD"
+    }
+
+    /// A request of such a method may be sent again when nobody knows whether it was seen
+    /// (RFC 9110 section 9.2.2).
+    pub(crate) fn is_idempotent(&self) -> bool {
+        matches!(
+            self.method.as_str(),
+            "DELETE" | "GET" | "HEAD" | "OPTIONS" | "PUT" | "TRACE"
+        )
+    }
+
+    /// Writes the requests of all origins.
+    pub(crate) fn write_requests(&mut self) {
+        for number in 0..self.origins.len() {
+            let origin = &self.origins[number];
+            let requests = origin.paths.iter().map(|path| self.request(origin, path));
+            self.origins[number].requests = requests.collect();
+        }
+    }
+
+    fn request(&self, origin: &Origin, path: &str) -> Vec<u8> {
+        let mut head = self.head(origin, path);
+        let has_body = self.body_bytes > 0
+            || (self.mode == Mode::Http
+                && matches!(self.method.as_str(), "PATCH" | "POST" | "PUT"));
+        if has_body && !self.has_field("content-length") && !self.has_field("transfer-encoding") {
+            head.push_str(&format!("Content-Length: {}\r\n", self.body_bytes));
+        }
+        if self.is_closing && !self.has_field("connection") {
+            head.push_str("Connection: close\r\n");
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.resize(bytes.len() + self.body_bytes, b'x');
+        bytes
+    }
+
+    /// The first lines of a request: what every one has, and the fields of the command line.
+    pub(crate) fn head(&self, origin: &Origin, path: &str) -> String {
+        let mut head = format!("{} {path} HTTP/1.1\r\n", self.method);
+        if !self.has_field("host") {
+            head.push_str(&format!("Host: {}\r\n", origin.host));
+        }
+        for field in &self.fields {
+            head.push_str(field);
+            head.push_str("\r\n");
+        }
+        head
+    }
+
+    fn has_field(&self, name: &str) -> bool {
+        self.fields.iter().any(|field| {
+            field
+                .split_once(':')
+                .is_some_and(|(given, _)| given.trim().eq_ignore_ascii_case(name))
+        })
+    }
+}
+
+impl Origin {
+    /// Reads `[http://]HOST[:PORT][/PATH]` or `unix@PATH`, and asks what address the name has.
+    ///
+    /// # Errors
+    ///
+    /// When the name has no address.
+    pub(crate) fn read(target: &str) -> io::Result<Self> {
+        let (address, host, path) = if let Some(path) = target.strip_prefix("unix@") {
+            (Address::Unix(PathBuf::from(path)), "localhost", None)
+        } else {
+            let rest = target.strip_prefix("http://").unwrap_or(target);
+            let (host, path) = rest.find('/').map_or((rest, None), |at| {
+                (&rest[..at], Some(rest[at..].to_owned()))
+            });
+            let mut found = match host.to_socket_addrs() {
+                Ok(found) => found,
+                // Perhaps it is only the port that is not there.
+                Err(_) => (host.trim_matches(['[', ']']), 80).to_socket_addrs()?,
+            };
+            let first = found
+                .next()
+                .ok_or_else(|| io::Error::other("the name has no address"))?;
+            (Address::Tcp(first), host, path)
+        };
+        Ok(Self {
+            address,
+            host: host.to_owned(),
+            paths: path.into_iter().collect(),
+            requests: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,314 @@
+//! What is printed: a table for people, JSON for programs. Both say the same.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::failure::Class;
+use crate::histogram::Histogram;
+use crate::plan::{Mode, Plan};
+use crate::tally::Tally;
+
+/// A distribution, in microseconds.
+#[derive(Debug, Serialize)]
+struct Latency {
+    count: u64,
+    min: f64,
+    mean: f64,
+    p50: f64,
+    p90: f64,
+    p95: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+}
+
+impl Latency {
+    fn of(histogram: &Histogram) -> Self {
+        Self {
+            count: histogram.count(),
+            min: micros(histogram.min()),
+            mean: micros(histogram.mean()),
+            p50: micros(histogram.quantile(0.5)),
+            p90: micros(histogram.quantile(0.9)),
+            p95: micros(histogram.quantile(0.95)),
+            p99: micros(histogram.quantile(0.99)),
+            p999: micros(histogram.quantile(0.999)),
+            max: micros(histogram.max()),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Failed<'a> {
+    at_ms: f64,
+    connection: usize,
+    class: Class,
+    reason: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Interval {
+    at_ms: f64,
+    done: u64,
+    rate: f64,
+    failed: u64,
+    latency_max_us: f64,
+}
+
+/// Only in `websockets`.
+#[derive(Debug, Serialize)]
+struct WebSockets {
+    asked: u64,
+    alive: u64,
+    broken: u64,
+    sent: u64,
+    echoed: u64,
+}
+
+/// Everything that is said of a run. Field names are the interface of `--json`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report<'a> {
+    mode: &'static str,
+    /// From the start to the end of the last request.
+    seconds: f64,
+    /// Answered as expected.
+    ok: u64,
+    /// All failures.
+    failed: u64,
+    /// Answered as expected, per second.
+    rate: f64,
+    /// By class; all classes are named.
+    failures: BTreeMap<&'static str, u64>,
+    /// Sent again because a kept connection had been closed before any answer.
+    retried: u64,
+    /// Due and never begun.
+    unsent: u64,
+    connections_opened: u64,
+    received_bytes: u64,
+    statuses: BTreeMap<u16, u64>,
+    latency_us: Latency,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from_sending_us: Option<Latency>,
+    connect_us: Latency,
+    /// Of the generator.
+    cpu_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    websockets: Option<WebSockets>,
+    first_failures: Vec<Failed<'a>>,
+    timeline: Vec<Interval>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn of(plan: &Plan, tally: &'a Tally) -> Self {
+        let seconds = tally.length.as_secs_f64();
+        let failed = tally.failed();
+        let interval = plan.timeline.unwrap_or(Duration::from_secs(1));
+        let sockets = plan.mode == Mode::WebSockets;
+        Self {
+            mode: match (plan.mode, plan.is_closing) {
+                (Mode::WebSockets, _) => "websockets",
+                (Mode::Http, true) => "connect",
+                (Mode::Http, false) => "http",
+            },
+            seconds,
+            ok: tally.ok,
+            failed,
+            rate: per(tally.ok, seconds),
+            failures: Class::ALL
+                .iter()
+                .map(|class| (class.word(), tally.failures[*class as usize]))
+                .collect(),
+            retried: tally.retried,
+            unsent: tally.unsent,
+            connections_opened: tally.opened,
+            received_bytes: tally.received_bytes,
+            statuses: (0u16..)
+                .zip(&tally.statuses)
+                .filter(|(_, count)| **count > 0)
+                .map(|(status, count)| (status, *count))
+                .collect(),
+            latency_us: Latency::of(&tally.latency),
+            from_sending_us: plan.rate.map(|_| Latency::of(&tally.service)),
+            connect_us: Latency::of(&tally.connect),
+            cpu_seconds: tally.cpu.as_secs_f64(),
+            websockets: sockets.then_some(WebSockets {
+                asked: plan.connections as u64,
+                alive: tally.alive,
+                broken: failed,
+                sent: tally.begun,
+                echoed: tally.ok,
+            }),
+            first_failures: tally
+                .first
+                .iter()
+                .map(|failure| Failed {
+                    at_ms: micros(failure.at) / 1e3,
+                    connection: failure.connection,
+                    class: failure.fault.class,
+                    reason: &failure.fault.reason,
+                })
+                .collect(),
+            timeline: (0u32..)
+                .zip(&tally.timeline)
+                .map(|(number, slot)| Interval {
+                    at_ms: f64::from(number) * interval.as_secs_f64() * 1e3,
+                    done: slot.done,
+                    rate: per(slot.done, interval.as_secs_f64()),
+                    failed: slot.failed,
+                    latency_max_us: micros(slot.latency_max),
+                })
+                .collect(),
+        }
+    }
+
+    /// One JSON object on one line.
+    ///
+    /// # Errors
+    ///
+    /// Those of the serializer: none for numbers and text.
+    pub(crate) fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+
+    /// The table for people.
+    pub(crate) fn table(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write_table(&mut text);
+        text
+    }
+
+    fn write_table(&self, to: &mut String) -> std::fmt::Result {
+        if !self.timeline.is_empty() {
+            writeln!(to, "     at ms       done   rate/s   failed   max ms")?;
+        }
+        for slot in &self.timeline {
+            writeln!(
+                to,
+                "{:>10.0} {:>10} {:>8.0} {:>8} {:>8.2}",
+                slot.at_ms,
+                slot.done,
+                slot.rate,
+                slot.failed,
+                slot.latency_max_us / 1e3
+            )?;
+        }
+        let row = |to: &mut String, name: &str, value: String| writeln!(to, "{name:<18}{value}");
+        if let Some(sockets) = &self.websockets {
+            let WebSockets {
+                asked,
+                alive,
+                broken,
+                sent,
+                echoed,
+            } = sockets;
+            row(
+                to,
+                "websockets",
+                format!("{alive} alive of {asked}, {broken} broken"),
+            )?;
+            row(to, "messages", format!("{sent} sent, {echoed} echoed"))?;
+        }
+        row(to, "ok", format!("{} in {:.2} s", self.ok, self.seconds))?;
+        row(to, "rate", format!("{:.0} /s", self.rate))?;
+        row(to, "failed", self.failed.to_string())?;
+        for class in Class::ALL {
+            let count = self.failures.get(class.word()).copied().unwrap_or(0);
+            if count > 0 {
+                row(to, &format!("  {}", class.word()), count.to_string())?;
+            }
+        }
+        if self.retried > 0 {
+            row(
+                to,
+                "retried",
+                format!("{} (kept connection was closed)", self.retried),
+            )?;
+        }
+        if self.unsent > 0 {
+            row(
+                to,
+                "unsent",
+                format!("{} (due, and never begun)", self.unsent),
+            )?;
+        }
+        for (status, count) in &self.statuses {
+            row(to, &format!("status {status}"), count.to_string())?;
+        }
+        row(
+            to,
+            "connections",
+            format!("{} opened", self.connections_opened),
+        )?;
+        row(
+            to,
+            "received",
+            format!("{:.1} MB", self.received_bytes as f64 / 1e6),
+        )?;
+        let per_request = per(1_000_000, (self.ok + self.failed) as f64) * self.cpu_seconds;
+        let cpu = format!("{:.2} s, {per_request:.1} us each", self.cpu_seconds);
+        row(to, "cpu of generator", cpu)?;
+        writeln!(
+            to,
+            "{:<14}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}",
+            "ms", "min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"
+        )?;
+        write_latency(to, "latency", &self.latency_us)?;
+        if let Some(latency) = &self.from_sending_us {
+            write_latency(to, "from sending", latency)?;
+        }
+        write_latency(to, "connecting", &self.connect_us)?;
+        if !self.first_failures.is_empty() {
+            writeln!(to, "first failures:")?;
+        }
+        for Failed {
+            at_ms,
+            connection,
+            class,
+            reason,
+        } in &self.first_failures
+        {
+            let class = class.word();
+            writeln!(
+                to,
+                "{at_ms:>10.1} ms  connection {connection}  {class}: {reason}"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn write_latency(to: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {
+    let Latency {
+        min,
+        mean,
+        p50,
+        p90,
+        p95,
+        p99,
+        p999,
+        max,
+        ..
+    } = latency;
+    write!(to, "{name:<14}")?;
+    for value in [min, mean, p50, p90, p95, p99, p999, max] {
+        write!(to, "{:>9.3}", value / 1e3)?;
+    }
+    writeln!(to)
+}
+
+fn micros(duration: Duration) -> f64 {
+    // To a tenth: more digits would only look exact.
+    (duration.as_secs_f64() * 1e7).round() / 10.0
+}
+
+fn per(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        count as f64 / seconds
+    } else {
+        0.0
+    }
+}

@@ -1,0 +1,90 @@
+//! A connection to what is measured, whatever its family.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpStream, UnixStream};
+
+/// Where to connect.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix@{}", path.display()),
+        }
+    }
+}
+
+/// An open connection.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    ///
+    /// Those of `connect(2)` and `socket(2)`.
+    pub(crate) async fn connect(to: &Address) -> io::Result<Self> {
+        match to {
+            Address::Tcp(address) => {
+                let socket = TcpStream::connect(address).await?;
+                // Fails only on a socket that is closed already, which the first write will say.
+                let _ = socket.set_nodelay(true);
+                Ok(Self::Tcp(socket))
+            }
+            Address::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Self::Unix(socket) => Pin::new(socket).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Self::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
+            Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
+        }
+    }
+}

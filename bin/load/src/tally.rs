@@ -1,0 +1,219 @@
+//! What was counted: one tally per thread, added at the end.
+
+use std::time::Duration;
+
+use crate::failure::{Class, Fault};
+use crate::histogram::Histogram;
+
+/// So many first failures are kept in words.
+pub(crate) const FIRST_FAILURE_COUNT_MAX: usize = 20;
+/// So many intervals of the timeline are told apart; later ones are added to the last.
+const INTERVAL_COUNT_MAX: usize = 1_000_000;
+/// Statuses have three digits.
+const STATUS_COUNT: usize = 1000;
+
+/// A failure, with its place in the run.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    /// Since the start of the run; zero for what failed before it.
+    pub(crate) at: Duration,
+    pub(crate) connection: usize,
+    pub(crate) fault: Fault,
+}
+
+/// One interval of the timeline.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Interval {
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    pub(crate) latency_max: Duration,
+}
+
+/// Everything a run counts.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// Requests answered as expected; echoes that came back.
+    pub(crate) ok: u64,
+    /// Failures, in the order of [`Class::ALL`].
+    pub(crate) failures: [u64; Class::ALL.len()],
+    /// The first ones, in order of time.
+    pub(crate) first: Vec<Failure>,
+    /// Requests that were sent again because a kept connection had been closed under them.
+    pub(crate) retried: u64,
+    /// Requests that were begun.
+    pub(crate) begun: u64,
+    /// Requests that were due and never begun.
+    pub(crate) unsent: u64,
+    /// Connections that were opened.
+    pub(crate) opened: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) statuses: Vec<u64>,
+    /// From when a request was due to the end of its answer, or to its timeout.
+    pub(crate) latency: Histogram,
+    /// From when a request was sent to the end of its answer, or to its timeout.
+    pub(crate) service: Histogram,
+    /// How long connecting took.
+    pub(crate) connect: Histogram,
+    pub(crate) timeline: Vec<Interval>,
+    /// The length of an interval of the timeline, if there is one.
+    interval: Option<Duration>,
+    /// When the last request ended, since the start.
+    pub(crate) length: Duration,
+    /// The generator's own time on processors.
+    pub(crate) cpu: Duration,
+    /// WebSockets that were open at the end.
+    pub(crate) alive: u64,
+}
+
+impl Tally {
+    pub(crate) fn new(interval: Option<Duration>) -> Self {
+        Self {
+            ok: 0,
+            failures: [0; Class::ALL.len()],
+            first: Vec::new(),
+            retried: 0,
+            begun: 0,
+            unsent: 0,
+            opened: 0,
+            received_bytes: 0,
+            statuses: vec![0; STATUS_COUNT],
+            latency: Histogram::default(),
+            service: Histogram::default(),
+            connect: Histogram::default(),
+            timeline: Vec::new(),
+            interval,
+            length: Duration::ZERO,
+            cpu: Duration::ZERO,
+            alive: 0,
+        }
+    }
+
+    /// All failures.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failures.iter().sum()
+    }
+
+    /// Counts an answer's status.
+    pub(crate) fn status(&mut self, status: u16) {
+        if let Some(count) = self.statuses.get_mut(usize::from(status)) {
+            *count += 1;
+        }
+    }
+
+    /// Counts what ended well at `at`.
+    pub(crate) fn succeed(&mut self, at: Duration, latency: Duration) {
+        self.ok += 1;
+        self.length = self.length.max(at);
+        if let Some(interval) = self.interval_at(at) {
+            interval.done += 1;
+            interval.latency_max = interval.latency_max.max(latency);
+        }
+    }
+
+    /// Counts what failed at `at`.
+    pub(crate) fn fail(&mut self, at: Duration, connection: usize, fault: Fault) {
+        self.failures[fault.class as usize] += 1;
+        self.length = self.length.max(at);
+        if let Some(interval) = self.interval_at(at) {
+            interval.failed += 1;
+        }
+        if self.first.len() < FIRST_FAILURE_COUNT_MAX {
+            self.first.push(Failure {
+                at,
+                connection,
+                fault,
+            });
+        }
+    }
+
+    /// Adds what another thread has counted.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.ok += other.ok;
+        for (mine, theirs) in self.failures.iter_mut().zip(other.failures) {
+            *mine += theirs;
+        }
+        self.first.extend(other.first);
+        self.first.sort_by_key(|failure| failure.at);
+        self.first.truncate(FIRST_FAILURE_COUNT_MAX);
+        self.retried += other.retried;
+        self.begun += other.begun;
+        self.unsent += other.unsent;
+        self.opened += other.opened;
+        self.received_bytes += other.received_bytes;
+        for (mine, theirs) in self.statuses.iter_mut().zip(other.statuses) {
+            *mine += theirs;
+        }
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
+        self.connect.add(&other.connect);
+        let length = self.timeline.len().max(other.timeline.len());
+        self.timeline.resize(length, Interval::default());
+        for (mine, theirs) in self.timeline.iter_mut().zip(other.timeline) {
+            mine.done += theirs.done;
+            mine.failed += theirs.failed;
+            mine.latency_max = mine.latency_max.max(theirs.latency_max);
+        }
+        self.length = self.length.max(other.length);
+        self.cpu += other.cpu;
+        self.alive += other.alive;
+    }
+
+    fn interval_at(&mut self, at: Duration) -> Option<&mut Interval> {
+        let number = at.as_nanos() / self.interval?.as_nanos().max(1);
+        let number = usize::try_from(number)
+            .unwrap_or(usize::MAX)
+            .min(INTERVAL_COUNT_MAX - 1);
+        if number >= self.timeline.len() {
+            self.timeline.resize(number + 1, Interval::default());
+        }
+        self.timeline.get_mut(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn the_first_failures_of_all_threads_are_kept_in_order_of_time() {
+        let (mut all, mut other) = (Tally::new(None), Tally::new(None));
+        for number in 0..30 {
+            let fault = Fault::new(Class::Reset, "");
+            all.fail(MS * (2 * number), 0, fault.clone());
+            other.fail(MS * (2 * number + 1), 1, fault);
+        }
+        all.add(other);
+        assert_eq!(all.failed(), 60);
+        assert_eq!(all.failures[Class::Reset as usize], 60);
+        let at: Vec<Duration> = all.first.iter().map(|failure| failure.at).collect();
+        let due: Vec<Duration> = (0..20).map(|number| MS * number).collect();
+        assert_eq!(at, due);
+    }
+
+    #[test]
+    fn intervals_of_all_threads_are_added() {
+        let mut all = Tally::new(Some(MS * 10));
+        all.succeed(MS * 25, MS);
+        let mut other = Tally::new(Some(MS * 10));
+        other.succeed(MS * 29, MS * 3);
+        other.fail(MS * 39, 0, Fault::new(Class::Timeout, ""));
+        all.add(other);
+        let interval = |done, failed, latency_max| Interval {
+            done,
+            failed,
+            latency_max,
+        };
+        assert_eq!(all.length, MS * 39);
+        assert_eq!(
+            all.timeline,
+            [
+                interval(0, 0, Duration::ZERO),
+                interval(0, 0, Duration::ZERO),
+                interval(2, 0, MS * 3),
+                interval(0, 1, Duration::ZERO),
+            ]
+        );
+    }
+}

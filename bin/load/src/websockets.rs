@@ -1,0 +1,304 @@
+//! Connections that stay: WebSockets that send a message now and then and want it back.
+//!
+//! They are what a reload costs most: none may break, and none may fall silent unnoticed. A
+//! WebSocket that breaks is counted once and not opened again.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
+
+use crate::failure::{Class, Fault};
+use crate::frame;
+use crate::run::Run;
+use crate::socket::Socket;
+use crate::tally::Tally;
+
+/// So many connections of a thread are being opened at once before the start.
+const OPENING_COUNT_MAX: usize = 64;
+/// An answer to the handshake longer than this is none.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// More fields than this make it malformed.
+const FIELD_COUNT_MAX: usize = 100;
+/// How long the peer may take to close after we said so.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// Runs the connections of one thread to their end.
+pub(crate) async fn work(run: &Arc<Run>, worker: usize) -> Tally {
+    let tally = Rc::new(RefCell::new(Tally::new(run.plan.timeline)));
+    let opening = Rc::new(Semaphore::new(OPENING_COUNT_MAX));
+    let tasks: Vec<_> = (worker..run.plan.connections)
+        .step_by(run.plan.threads)
+        .map(|number| {
+            let (tally, opening) = (Rc::clone(&tally), Rc::clone(&opening));
+            let run = Arc::clone(run);
+            tokio::task::spawn_local(async move { live(&run, number, &tally, &opening).await })
+        })
+        .collect();
+    for task in tasks {
+        // A panic is a bug, and has said so; the other connections are counted all the same.
+        let _ = task.await;
+    }
+    tally.replace(Tally::new(None))
+}
+
+/// The life of one WebSocket.
+async fn live(run: &Run, number: usize, tally: &RefCell<Tally>, opening: &Semaphore) {
+    let opened = {
+        // Nobody closes the semaphore.
+        let _permit = opening.acquire().await;
+        WebSocket::open(run, number, tally).await
+    };
+    run.barrier.wait().await;
+    let start = run.start();
+    let mut at = Duration::ZERO;
+    let outcome = match opened {
+        Ok(mut socket) => {
+            let lived = socket.live(run, number, tally).await;
+            at = start.elapsed();
+            tally.borrow_mut().received_bytes += socket.received_bytes;
+            lived
+        }
+        Err(fault) => Err(fault),
+    };
+    let mut tally = tally.borrow_mut();
+    match outcome {
+        Ok(()) => tally.alive += 1,
+        Err(fault) => tally.fail(at, number, fault),
+    }
+}
+
+/// A message on its way.
+struct Message {
+    text: String,
+    sent: Instant,
+}
+
+struct WebSocket {
+    socket: Socket,
+    received: Vec<u8>,
+    received_bytes: u64,
+    scratch: Vec<u8>,
+}
+
+impl WebSocket {
+    /// Connects and shakes hands, within the timeout of a request.
+    async fn open(run: &Run, number: usize, tally: &RefCell<Tally>) -> Result<Self, Fault> {
+        let origin = &run.plan.origins[number % run.plan.origins.len()];
+        let path = &origin.paths[number % origin.paths.len()];
+        let (began, deadline) = (Instant::now(), Instant::now() + run.plan.timeout);
+        let late = |what: &str| Fault::new(Class::Timeout, what);
+        let socket = timeout_at(deadline.into(), Socket::connect(&origin.address))
+            .await
+            .map_err(|_| late("connecting: no answer in time"))?
+            .map_err(|error| Fault::of_connect(&error))?;
+        {
+            let mut tally = tally.borrow_mut();
+            tally.opened += 1;
+            tally.connect.record(began.elapsed());
+        }
+        let mut opened = Self {
+            socket,
+            received: Vec::new(),
+            received_bytes: 0,
+            scratch: Vec::new(),
+        };
+        let key = frame::key(number as u64, u64::from(std::process::id()));
+        let head = format!(
+            "{}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: {key}\r\n\r\n",
+            run.plan.head(origin, path)
+        );
+        let accept = frame::accept(&key);
+        let shaken = opened.shake(head.as_bytes(), &accept, tally);
+        timeout_at(deadline.into(), shaken)
+            .await
+            .map_err(|_| late("the handshake: no answer in time"))??;
+        Ok(opened)
+    }
+
+    async fn shake(
+        &mut self,
+        head: &[u8],
+        accept: &str,
+        tally: &RefCell<Tally>,
+    ) -> Result<(), Fault> {
+        self.send(head).await?;
+        loop {
+            if self.receive().await? == 0 {
+                let class = match self.received.len() {
+                    0 => Class::Closed,
+                    _ => Class::Truncated,
+                };
+                return Err(Fault::new(class, "the peer closed within the handshake"));
+            }
+            let mut fields = [httparse::EMPTY_HEADER; FIELD_COUNT_MAX];
+            let mut answer = httparse::Response::new(&mut fields);
+            let parsed = answer.parse(&self.received).map_err(|error| {
+                Fault::new(Class::Malformed, format!("the answer's head: {error}"))
+            })?;
+            let httparse::Status::Complete(length) = parsed else {
+                if self.received.len() > HEAD_BYTES_MAX {
+                    let reason = format!("a head of more than {HEAD_BYTES_MAX} bytes");
+                    return Err(Fault::new(Class::Malformed, reason));
+                }
+                continue;
+            };
+            let status = answer.code.unwrap_or(0);
+            tally.borrow_mut().status(status);
+            if status != 101 {
+                let reason = format!("status {status} instead of 101");
+                return Err(Fault::new(Class::WrongStatus, reason));
+            }
+            let proof = answer
+                .headers
+                .iter()
+                .find(|field| field.name.eq_ignore_ascii_case("sec-websocket-accept"));
+            if proof.is_none_or(|field| field.value != accept.as_bytes()) {
+                let reason = "101 with a wrong Sec-WebSocket-Accept, or none";
+                return Err(Fault::new(Class::WrongBody, reason));
+            }
+            self.received.drain(..length);
+            return Ok(());
+        }
+    }
+
+    /// Sends and receives until the end of the run.
+    async fn live(
+        &mut self,
+        run: &Run,
+        number: usize,
+        tally: &RefCell<Tally>,
+    ) -> Result<(), Fault> {
+        let plan = &run.plan;
+        let start = run.start();
+        // Not all at once: the messages of all connections are spread over the interval.
+        let spread = plan.every.mul_f64(number as f64 / plan.connections as f64);
+        let mut due = start + spread;
+        let mut sequence = 0u64;
+        let mut waiting: Option<Message> = None;
+        loop {
+            let is_over =
+                run.stop.is_closed() || run.end().is_some_and(|end| Instant::now() >= end);
+            if is_over && waiting.is_none() {
+                return self.say_goodbye().await;
+            }
+            let wake = match &waiting {
+                Some(message) => message.sent + plan.timeout,
+                None => run.end().map_or(due, |end| due.min(end)),
+            };
+            tokio::select! {
+                // What has come is looked at before it is called late.
+                biased;
+                received = self.receive() => {
+                    if received? == 0 {
+                        return Err(Fault::new(Class::Closed, "the peer closed the connection"));
+                    }
+                    self.hear(&mut waiting, tally, start).await?;
+                }
+                () = tokio::time::sleep_until(wake.into()) => if let Some(message) = &waiting {
+                    if message.sent.elapsed() >= plan.timeout {
+                        let reason = format!("no echo of message {sequence}");
+                        return Err(Fault::new(Class::Timeout, reason));
+                    }
+                } else if Instant::now() >= due && !is_over {
+                    sequence += 1;
+                    due += plan.every;
+                    let text = format!("{number}:{sequence}");
+                    waiting = Some(self.say(text, sequence, plan.timeout).await?);
+                    tally.borrow_mut().begun += 1;
+                },
+                _ = run.stop.acquire(), if !is_over => {}
+            }
+        }
+    }
+
+    async fn say(&mut self, text: String, seed: u64, timeout: Duration) -> Result<Message, Fault> {
+        let mask = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
+        let sent = Instant::now();
+        self.frame(frame::TEXT, text.as_bytes(), mask.to_be_bytes(), timeout)
+            .await?;
+        Ok(Message { text, sent })
+    }
+
+    /// Takes all frames that are there whole.
+    async fn hear(
+        &mut self,
+        waiting: &mut Option<Message>,
+        tally: &RefCell<Tally>,
+        start: Instant,
+    ) -> Result<(), Fault> {
+        while let Some(frame) = frame::read(&self.received)? {
+            let (opcode, length) = (frame.opcode, frame.length);
+            match opcode {
+                frame::CLOSE => {
+                    return Err(Fault::new(Class::Closed, "the peer sent a close frame"));
+                }
+                frame::PING => {
+                    let payload = frame.payload.to_vec();
+                    self.frame(frame::PONG, &payload, [0; 4], CLOSE_WAIT)
+                        .await?;
+                }
+                frame::PONG => {}
+                _ => {
+                    let is_echo = |message: &Message| {
+                        opcode == frame::TEXT && frame.payload == message.text.as_bytes()
+                    };
+                    let Some(message) = waiting.take_if(|message| is_echo(message)) else {
+                        let reason = "a message that is not the echo of ours";
+                        return Err(Fault::new(Class::WrongBody, reason));
+                    };
+                    let latency = message.sent.elapsed();
+                    let mut tally = tally.borrow_mut();
+                    tally.latency.record(latency);
+                    tally.succeed(start.elapsed(), latency);
+                }
+            }
+            self.received.drain(..length);
+        }
+        Ok(())
+    }
+
+    /// Closes in order (RFC 6455 section 7.1.2), and waits a moment for the peer to do the same.
+    async fn say_goodbye(&mut self) -> Result<(), Fault> {
+        let normal = 1000u16.to_be_bytes();
+        self.frame(frame::CLOSE, &normal, [0; 4], CLOSE_WAIT)
+            .await?;
+        let closed = async { while matches!(self.receive().await, Ok(1..)) {} };
+        // A peer that does not close is closed upon.
+        let _ = tokio::time::timeout(CLOSE_WAIT, closed).await;
+        Ok(())
+    }
+
+    async fn frame(
+        &mut self,
+        opcode: u8,
+        payload: &[u8],
+        mask: [u8; 4],
+        timeout: Duration,
+    ) -> Result<(), Fault> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        frame::write(opcode, payload, mask, &mut scratch);
+        let sent = tokio::time::timeout(timeout, self.send(&scratch)).await;
+        self.scratch = scratch;
+        sent.unwrap_or_else(|_| Err(Fault::new(Class::Timeout, "the peer does not read")))
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let sent = self.socket.write_all(bytes).await;
+        sent.map_err(|error: io::Error| Fault::of_connection(&error, "sending"))
+    }
+
+    async fn receive(&mut self) -> Result<usize, Fault> {
+        let length = self.socket.read_buf(&mut self.received).await;
+        let length = length.map_err(|error| Fault::of_connection(&error, "waiting"))?;
+        self.received_bytes += length as u64;
+        Ok(length)
+    }
+}
