@@ -85,25 +85,35 @@ impl Health {
     }
 
     /// Takes over what another process believed. Counters are held within this server's limits; a
-    /// configured maintenance stays although the other did not know it; unknown numbers are
-    /// ignored. No effects: call before anything is balanced, then ask [`Health::balance`].
+    /// configured maintenance stays although the other did not know it, and one that the other
+    /// had from its configuration goes; unknown numbers are ignored. No effects: call before anything is balanced, then ask [`Health::balance`].
     pub fn restore(&mut self, snapshot: &Snapshot, now_ms: u64) {
-        let kept = if self.admin().has(Admin::CONFIGURED_MAINT) {
-            Admin::CONFIGURED_MAINT.with(Admin::FORCED_MAINT)
-        } else {
-            Admin::default()
-        };
-        // What is inherited is told again by the tracked server.
-        let admin = Admin::from_bits(snapshot.admin_state)
+        let own = self.admin();
+        let mut kept = Admin::default();
+        if own.has(Admin::CONFIGURED_MAINT) {
+            kept = Admin::CONFIGURED_MAINT.with(Admin::FORCED_MAINT);
+        }
+        if own.has(Admin::RESOLUTION_MAINT) {
+            kept = kept.with(Admin::RESOLUTION_MAINT);
+        }
+        let mut told = Admin::from_bits(snapshot.admin_state);
+        if told.has(Admin::CONFIGURED_MAINT) {
+            // It came with the configuration, and goes with it.
+            told = told.without(Admin::FORCED_MAINT);
+        }
+        // What is inherited is told again by the tracked server, and names are resolved anew.
+        let admin = told
             .without(Admin::INHERITED_MAINT)
             .without(Admin::INHERITED_DRAIN)
             .without(Admin::CONFIGURED_MAINT)
+            .without(Admin::RESOLUTION_MAINT)
+            .without(Admin::HOST_SET)
             .with(kept);
         let operational = Operational::from_number(snapshot.op_state);
         let status = CheckStatus::from_number(snapshot.check_status)
             .filter(|status| status.result() as u8 == snapshot.check_result);
-        let changed_ms = now_ms.saturating_sub(snapshot.since_change_s.saturating_mul(1000));
-        self.take_over(admin, operational, changed_ms, snapshot.weight_user);
+        let changed = (now_ms, snapshot.since_change_s);
+        self.take_over(admin, operational, changed, snapshot.weight_user);
         let check_on = snapshot.check_state & Snapshot::ENABLED != 0;
         let agent_on = snapshot.agent_state & Snapshot::ENABLED != 0;
         self.take_over_checks(

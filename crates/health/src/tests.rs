@@ -493,3 +493,31 @@ fn another_line_keeps_what_is_believed() {
     assert_eq!(health.operational(), Operational::Running);
     health.check_invariants();
 }
+
+#[test]
+fn an_heir_takes_what_was_decided_and_leaves_what_was_configured() {
+    let settings = Settings {
+        check: Some(CheckSettings::HEALTH),
+        ..Settings::default()
+    };
+    let taken = |disabled, admin_state| {
+        let mut heir = Health::new(settings, disabled, 7);
+        let snapshot = Snapshot {
+            admin_state,
+            check_health: 4,
+            check_state: 6,
+            op_state: if admin_state & 0x23 == 0 { 2 } else { 0 },
+            since_change_s: 600,
+            weight_user: 5,
+            ..Snapshot::default()
+        };
+        heir.restore(&snapshot, 7);
+        heir.check_invariants();
+        (heir.admin().bits(), heir.seconds_since_change(3_000))
+    };
+    assert_eq!(taken(false, 0x01), (0x01, 603));
+    assert_eq!(taken(false, 0x08), (0x08, 603));
+    assert_eq!(taken(false, 0x7e), (0x08, 603), "told or decided anew");
+    assert_eq!(taken(false, 0x05), (0x00, 603), "no longer configured");
+    assert_eq!(taken(true, 0x00), (0x05, 603), "configured since");
+}

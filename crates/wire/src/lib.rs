@@ -1,4 +1,4 @@
-//! Small wire formats: PROXY protocol, syslog; a file each.
+//! Small wire formats: PROXY protocol, syslog, state files; a file each.
 //!
 //! Each codec is pure: bytes in, values out, or the reverse. None reads a
 //! clock, keeps a connection or allocates more than what the caller's buffer
@@ -12,6 +12,7 @@ pub mod proxy;
 pub mod proxy_encode;
 pub mod proxy_v1;
 pub mod proxy_v2;
+pub mod server_state;
 pub mod syslog;
 
 pub use crc32c::crc32c;

@@ -351,6 +351,7 @@ impl Health {
         }
         self.operational = to;
         self.changed_ms = now_ms;
+        self.before_s = 0;
         self.step = STEP_MAX as u32;
     }
 
@@ -361,10 +362,11 @@ impl Health {
         }
         let (passed, whole) = (self.seconds_since_change(now_ms), self.slowstart_s());
         if passed >= whole {
-            let changed_ms = self.changed_ms;
+            let (changed_ms, before_s) = (self.changed_ms, self.before_s);
             self.go(now_ms, Operational::Running);
             // A server that got warm did not change in the eyes of `lastchg`.
             self.changed_ms = changed_ms;
+            self.before_s = before_s;
             self.say(Change::Up, Cause::None, effects);
             return;
         }
@@ -426,11 +428,12 @@ impl Health {
         &mut self,
         admin: Admin,
         operational: Option<Operational>,
-        changed_ms: u64,
+        (changed_ms, before_s): (u64, u64),
         weight_user: u32,
     ) {
         self.admin = admin;
         self.changed_ms = changed_ms;
+        self.before_s = before_s;
         self.weight_user = weight_user.min(WEIGHT_MAX);
         self.step = STEP_MAX as u32;
         self.operational = match operational {

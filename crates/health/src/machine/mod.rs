@@ -218,6 +218,8 @@ impl Check {
 pub struct Health {
     admin: Admin,
     agent: Check,
+    /// Seconds that the operating state had lasted when it was taken over from another process.
+    before_s: u64,
     changed_ms: u64,
     check: Check,
     counters: Counters,
@@ -236,6 +238,7 @@ impl Health {
         let mut health = Self {
             admin: Admin::default(),
             agent: Check::new(settings.agent.unwrap_or(CheckSettings::AGENT)),
+            before_s: 0,
             changed_ms: now_ms,
             check: Check::new(settings.check.unwrap_or(CheckSettings::HEALTH)),
             counters: Counters::default(),
@@ -305,7 +308,9 @@ impl Health {
     /// Whole seconds since the operating state last changed (`lastchg`).
     #[must_use]
     pub const fn seconds_since_change(&self, now_ms: u64) -> u64 {
-        (now_ms / 1000).saturating_sub(self.changed_ms / 1000)
+        (now_ms / 1000)
+            .saturating_sub(self.changed_ms / 1000)
+            .saturating_add(self.before_s)
     }
 
     /// Settings.
