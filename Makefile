@@ -14,7 +14,7 @@ test: ## every check there is (installs the Debian packages it needs, as root)
 	@scripts/test
 
 proof: ## build target/proof/ballast: what the end-to-end checks run
-	cargo build --locked --profile proof -p ballast -p ballast-origin
+	cargo build --locked --profile proof -p ballast -p ballast-load -p ballast-origin
 
 release: ## build target/release/ballast: what is shipped, and what `make bench` measures
 	cargo build --locked --release -p ballast -p ballast-origin

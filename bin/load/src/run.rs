@@ -114,7 +114,7 @@ async fn conduct(
                         begun: Arc::clone(&run.begun),
                         stop: Arc::clone(&run.stop),
                     };
-                    thread::spawn(move || pace.run())
+                    thread::spawn(move || (pace.run(), cpu_of_this_thread()))
                 });
             }
             _ = interrupt.recv() => run.stop.close(),
@@ -122,9 +122,10 @@ async fn conduct(
         }
     }
     if let Some(pacing) = pacing {
-        let handed_out = pacing
+        let (handed_out, cpu) = pacing
             .join()
             .map_err(|_| io::Error::other("the clock of the run stopped"))?;
+        sum.cpu += cpu;
         sum.unsent = handed_out.saturating_sub(sum.begun);
     }
     Ok(sum)
