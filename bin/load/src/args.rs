@@ -23,6 +23,7 @@ the targets. It never stops at a failure: every one is counted by its class.
   --requests N            end after N requests
   --duration T            end after T (10s when --requests is not given): 500ms, 10s, 2m
   --timeout T             how long a request may take, connecting included (5s)
+  --no-retry              a kept connection that was closed under a request is a failure at once
   --path P                ask for this path; several are asked for in turn (/; websockets: /ws)
   --method M              (GET)
   --header 'NAME: VALUE'  add this field; may be given again
@@ -110,6 +111,7 @@ fn defaults(mode: &str) -> Plan {
         requests: None,
         duration: None,
         timeout: Duration::from_secs(5),
+        may_retry: true,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body_bytes: 0,
@@ -131,6 +133,7 @@ fn option(
     match name {
         "--close" => plan.is_closing = true,
         "--json" => plan.is_json = true,
+        "--no-retry" => plan.may_retry = false,
         "--connections" => plan.connections = count(name, value()?, 1, CONNECTION_COUNT_MAX)?,
         "--threads" => plan.threads = count(name, value()?, 1, THREAD_COUNT_MAX)?,
         "--rate" => plan.rate = Some(rate(&value()?)?),

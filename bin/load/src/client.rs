@@ -190,6 +190,7 @@ impl Client {
                 if was_kept
                     && broken.is_before_answer
                     && matches!(broken.fault.class, Class::Closed | Class::Reset)
+                    && self.run.plan.may_retry
                     && self.run.plan.is_idempotent() =>
             {
                 self.desk.tally.borrow_mut().retried += 1;

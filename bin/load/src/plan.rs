@@ -58,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) duration: Option<Duration>,
     /// How long one request may take, connecting included.
     pub(crate) timeout: Duration,
+    /// A request may be sent again when its kept connection had been closed.
+    pub(crate) may_retry: bool,
     pub(crate) method: String,
     /// `Name: value`, without line ends.
     pub(crate) fields: Vec<String>,

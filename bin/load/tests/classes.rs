@@ -242,6 +242,9 @@ fn a_kept_connection_that_was_closed_is_tried_again_once_and_counted() {
     let outcome = load("--connections 1 --requests 5 --method POST", &address);
     assert_failed(&outcome, "closed", 2, 3);
     assert_eq!(outcome.1["retried"], 0);
+    // Nor is anything, when it is not wanted.
+    let outcome = load("--connections 1 --requests 5 --no-retry", &address);
+    assert_failed(&outcome, "closed", 2, 3);
     // On a new connection it is a failure at once.
     let address = serve(|_, _, _| false);
     let outcome = load("connect --connections 1 --requests 5", &address);
