@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use arc_swap::ArcSwap;
 use ballast_balance::{Ask, Balancer, Choice, Load};
 use ballast_expr::{Condition, LogFormat};
 use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
-use crate::{Belief, Gauge, Rate, Server, Waiting, limits};
+use crate::{Belief, DynamicCookies, Gauge, Rate, Server, Waiting, limits};
 
 /// A backend of one generation.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub struct Backend {
     pub socket_buffers: SocketBuffers,
     pub(crate) balancer: RwLock<Balancer>,
     pub(crate) by_name: HashMap<String, usize>,
-    pub(crate) by_cookie: HashMap<Vec<u8>, usize>,
+    pub(crate) by_cookie: ArcSwap<HashMap<Vec<u8>, usize>>,
     pub(crate) sharing: Sharing,
 }
 
@@ -88,11 +89,6 @@ impl Backend {
     /// The server of that name, as its place.
     pub fn server_named(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
-    }
-
-    /// The server that the cookie value stands for, as its place.
-    pub fn server_of_cookie(&self, value: &[u8]) -> Option<usize> {
-        self.by_cookie.get(value).copied()
     }
 
     /// Chooses a server.
@@ -227,7 +223,7 @@ impl Backend {
         )
     }
 
-    fn tell(&self, server: usize, what: impl FnOnce(&mut Balancer, u32)) {
+    pub(crate) fn tell(&self, server: usize, what: impl FnOnce(&mut Balancer, u32)) {
         let Ok(index) = u32::try_from(server) else {
             return;
         };
@@ -291,6 +287,7 @@ pub struct BackendState {
     pub times_down: AtomicU32,
     /// Who waits, in the order they came.
     pub waiting: Mutex<Waiting>,
+    pub(crate) dynamic_cookies: Mutex<DynamicCookies>,
     standing: Mutex<Standing>,
 }
 
@@ -318,6 +315,7 @@ impl BackendState {
             last_session_ms: AtomicU64::new(0),
             times_down: AtomicU32::new(0),
             waiting: Mutex::default(),
+            dynamic_cookies: Mutex::default(),
             standing: Mutex::default(),
         }
     }

@@ -8,7 +8,7 @@ use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{FrontendCounters, PerWorker};
-use crate::{Gauge, Rate};
+use crate::{ByHand, Gate, Gauge, Rate};
 
 /// A frontend of one generation.
 #[derive(Debug)]
@@ -70,7 +70,10 @@ pub struct FrontendState {
     pub connection_rate: Rate,
     /// HTTP requests per second (`req_rate`).
     pub request_rate: Rate,
-    connection_count_max: AtomicU32,
+    /// Whether it lets anybody in.
+    pub gate: Gate,
+    connection_count_written: AtomicU32,
+    connection_count_by_hand: ByHand,
     log_lines: AtomicU64,
 }
 
@@ -83,14 +86,17 @@ impl FrontendState {
             session_rate: Rate::default(),
             connection_rate: Rate::default(),
             request_rate: Rate::default(),
-            connection_count_max: AtomicU32::new(u32::MAX),
+            gate: Gate::default(),
+            connection_count_written: AtomicU32::new(u32::MAX),
+            connection_count_by_hand: ByHand::default(),
             log_lines: AtomicU64::new(0),
         }
     }
 
     /// The largest number of connections at once.
     pub fn connection_count_max(&self) -> u32 {
-        self.connection_count_max.load(Ordering::Relaxed)
+        let written = self.connection_count_written.load(Ordering::Relaxed);
+        self.connection_count_by_hand.or(written)
     }
 
     /// The number of the next line in the access log (`%lc`), from 1.
@@ -98,9 +104,14 @@ impl FrontendState {
         self.log_lines.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Changes the limit (a new generation, or `set maxconn frontend`).
+    /// Changes the limit that the configuration says.
     pub fn limit_connections(&self, count_max: u32) {
-        self.connection_count_max
+        self.connection_count_written
             .store(count_max, Ordering::Relaxed);
+    }
+
+    /// Sets another limit (`set maxconn frontend`); `None` is what the configuration says.
+    pub fn limit_connections_by_hand(&self, count_max: Option<u32>) {
+        self.connection_count_by_hand.set(count_max);
     }
 }

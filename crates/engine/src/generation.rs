@@ -5,17 +5,18 @@
 //! that the [`Registry`] hands out, so a new generation goes on where the last one was.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::{Arc, RwLock};
 
+use arc_swap::{ArcSwap, ArcSwapOption};
 use ballast_balance::{
-    Algorithm, Balancer, Candidate, Function, HashKey, HashType, Method, Setup, dynamic_cookie,
+    Algorithm, Balancer, Candidate, Function, HashType, Method, Setup,
 };
 use ballast_health::Health;
 use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::backend::Sharing;
+use crate::cookies::hash_key;
 use crate::{
     Backend, Belief, Frontend, Registry, Route, RouteTarget, Server, SocketBuffers, UseServer,
     UseServerTarget, health_settings, limits,
@@ -38,7 +39,7 @@ pub struct Generation {
 impl Generation {
     /// Compiles a configuration, joined to the states of what was there before.
     pub fn compile(number: u64, config: Arc<model::Config>, registry: &Registry) -> Self {
-        let process_max = registry.process().connection_count_max();
+        let process_max = registry.process().connection_count_written();
         let backend_by_name: HashMap<String, usize> = config
             .backends
             .iter()
@@ -153,14 +154,6 @@ fn compile_backend(
         .enumerate()
         .map(|(place, server)| (server.name().to_owned(), place))
         .collect();
-    let mut by_cookie = HashMap::new();
-    for (place, server) in servers.iter().enumerate() {
-        if let Some(cookie) = &server.cookie {
-            by_cookie
-                .entry(cookie.clone().into_bytes())
-                .or_insert(place);
-        }
-    }
     let use_servers = backend
         .use_servers
         .iter()
@@ -186,7 +179,7 @@ fn compile_backend(
     let candidates: Vec<Candidate> = servers.iter().map(|server| candidate(server)).collect();
     let mut balancer = Balancer::new(setup, &candidates);
     balancer.settle();
-    Backend {
+    let backend = Backend {
         state: registry.backend(&backend.common.name),
         full_connections: limits::full_connections(config, backend, process_max),
         name_cases: cases.cloned(),
@@ -204,8 +197,10 @@ fn compile_backend(
         use_servers,
         balancer: RwLock::new(balancer),
         by_name,
-        by_cookie,
-    }
+        by_cookie: ArcSwap::default(),
+    };
+    backend.renew_cookies();
+    backend
 }
 
 fn compile_server(
@@ -230,36 +225,17 @@ fn compile_server(
         state.weigh(belief.weight, belief.throttle_percent);
         state.believe(belief.usable, belief.draining);
     }
-    let dynamic = backend.cookie.as_ref().is_some_and(|cookie| cookie.dynamic);
-    let cookie = server.cookie.clone().or_else(|| {
-        let key = backend.dynamic_cookie_key.as_ref().filter(|_| dynamic)?;
-        let address = inet(state.reach().address.as_ref()?)?;
-        Some(dynamic_cookie(key.as_bytes(), address))
-    });
     Arc::new(Server {
         model: Arc::clone(server),
         state,
-        cookie,
+        cookie: ArcSwapOption::empty(),
     })
 }
 
-fn inet(address: &model::Address) -> Option<SocketAddr> {
-    match address {
-        model::Address::Inet(address) => Some(*address),
-        _ => None,
-    }
-}
-
 fn candidate(server: &Server) -> Candidate {
-    let address = server.state.reach().address.as_ref().and_then(inet);
-    let hash_key = match (server.model.hash_key, address) {
-        (model::HashKey::Addr, Some(address)) => HashKey::Addr(address.ip()),
-        (model::HashKey::AddrPort, Some(address)) => HashKey::AddrPort(address),
-        _ => HashKey::Id,
-    };
     Candidate {
         backup: server.model.backup,
-        hash_key,
+        hash_key: hash_key(server),
         puid: server.model.id,
         usable: server.state.is_usable() && !server.state.is_draining(),
         weight: server.state.weight(),

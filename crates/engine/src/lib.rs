@@ -7,9 +7,13 @@
 pub mod counters;
 
 mod backend;
+mod checks;
+mod cookies;
 mod frontend;
+mod gate;
 mod gauge;
 mod generation;
+mod hand;
 mod health;
 mod kick;
 pub mod limits;
@@ -20,9 +24,13 @@ mod server;
 mod waiting;
 
 pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};
+pub use checks::ChecksByHand;
+pub use cookies::DynamicCookies;
 pub use frontend::{Frontend, FrontendState, Route, RouteTarget};
+pub use gate::{Gate, Opening};
 pub use gauge::Gauge;
 pub use generation::{Generation, hash_type};
+pub use hand::{ByHand, RateLimits};
 pub use health::{Belief, health_settings};
 pub use kick::{Eviction, Kicked};
 pub use process::Process;

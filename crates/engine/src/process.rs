@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Instant, SystemTime};
 
 use crate::counters::{PerWorker, ProcessCounters};
-use crate::{Gauge, Rate};
+use crate::{ByHand, Gauge, Rate, RateLimits};
 
 /// The process: its limits, its counters, and whether it is on its way out.
 #[derive(Debug)]
@@ -21,7 +21,10 @@ pub struct Process {
     pub started: Instant,
     /// When the process began, on the wall.
     pub started_at: SystemTime,
-    connection_count_max: AtomicU32,
+    /// Limits per second, where operators set them.
+    pub rates: RateLimits,
+    connection_count_written: AtomicU32,
+    connection_count_by_hand: ByHand,
     stopping: AtomicBool,
     next_unique: AtomicU32,
 }
@@ -37,7 +40,9 @@ impl Process {
             counters: PerWorker::new(worker_count),
             started: Instant::now(),
             started_at: SystemTime::now(),
-            connection_count_max: AtomicU32::new(connection_count_max),
+            rates: RateLimits::default(),
+            connection_count_written: AtomicU32::new(connection_count_max),
+            connection_count_by_hand: ByHand::default(),
             stopping: AtomicBool::new(false),
             next_unique: AtomicU32::new(0),
         }
@@ -45,13 +50,25 @@ impl Process {
 
     /// The largest number of client connections at once.
     pub fn connection_count_max(&self) -> u32 {
-        self.connection_count_max.load(Ordering::Relaxed)
+        self.connection_count_by_hand
+            .or(self.connection_count_written())
     }
 
-    /// Changes the limit (`set maxconn global`).
+    /// The limit that the configuration says, or that follows from it: what other limits are
+    /// computed of.
+    pub fn connection_count_written(&self) -> u32 {
+        self.connection_count_written.load(Ordering::Relaxed)
+    }
+
+    /// Changes the limit that the configuration says.
     pub fn limit_connections(&self, count_max: u32) {
-        self.connection_count_max
+        self.connection_count_written
             .store(count_max, Ordering::Relaxed);
+    }
+
+    /// Sets another limit (`set maxconn global`); `None` is what the configuration says.
+    pub fn limit_connections_by_hand(&self, count_max: Option<u32>) {
+        self.connection_count_by_hand.set(count_max);
     }
 
     /// Milliseconds since the process began: the clock of every

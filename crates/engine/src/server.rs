@@ -1,16 +1,17 @@
 //! A server that runs: its configuration, and the state that outlives it.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use ballast_health::{Health, Settings};
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
 use crate::kick::{Eviction, Kick, Kicked};
-use crate::{Gauge, Rate};
+use crate::{ChecksByHand, Gauge, Rate};
 
 /// A server of one generation.
 #[derive(Debug)]
@@ -19,14 +20,30 @@ pub struct Server {
     pub model: Arc<model::Server>,
     /// What outlives this generation.
     pub state: Arc<ServerState>,
-    /// The cookie value that stands for it: written, or computed (`dynamic`).
-    pub cookie: Option<String>,
+    /// See [`Server::cookie`].
+    pub(crate) cookie: ArcSwapOption<String>,
 }
 
 impl Server {
     /// Name in its backend.
     pub fn name(&self) -> &str {
         &self.model.name
+    }
+
+    /// The cookie value that stands for it: written, or computed (`dynamic`).
+    pub fn cookie(&self) -> Guard<Option<Arc<String>>> {
+        self.cookie.load()
+    }
+
+    /// Whom its checks and its agent ask, as written or as set since.
+    pub fn checks(&self) -> Cow<'_, model::ServerChecks> {
+        let hand = self.state.checks_by_hand();
+        hand.over(&self.model.checks)
+    }
+
+    /// How its port follows from the client's, as written or as set since.
+    pub fn port(&self) -> model::PortSpec {
+        self.state.reach().port.unwrap_or(self.model.port)
     }
 
     /// Whether the balancing may choose it.
@@ -53,10 +70,12 @@ pub struct ServerState {
     /// Milliseconds since the process began of the last session; 0 before the first.
     pub last_session_ms: AtomicU64,
     address: ArcSwap<Reach>,
+    address_epoch: AtomicU32,
     usable: AtomicBool,
     draining: AtomicBool,
     weight: AtomicU32,
     throttle_percent: AtomicU32,
+    checks: Mutex<ChecksByHand>,
     changed: Mutex<Instant>,
     health: Mutex<Health>,
     kick: Kick,
@@ -68,10 +87,12 @@ pub struct ServerState {
 const AS_WRITTEN: u32 = u32::MAX;
 
 /// Where a server is reached now.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reach {
     /// The address, names resolved; `None` while it has none (`init-addr none`).
     pub address: Option<model::Address>,
+    /// How the port follows from the client's, where it was set by hand (`set server addr`).
+    pub port: Option<model::PortSpec>,
 }
 
 impl ServerState {
@@ -85,11 +106,13 @@ impl ServerState {
             connections: Gauge::default(),
             idle: Gauge::default(),
             last_session_ms: AtomicU64::new(0),
-            address: ArcSwap::from_pointee(Reach { address: None }),
+            address: ArcSwap::from_pointee(Reach::default()),
+            address_epoch: AtomicU32::new(0),
             usable: AtomicBool::new(true),
             draining: AtomicBool::new(false),
             weight: AtomicU32::new(1),
             throttle_percent: AtomicU32::new(100),
+            checks: Mutex::default(),
             changed: Mutex::new(Instant::now()),
             health: Mutex::new(Health::new(Settings::default(), false, 0)),
             kick: Kick::default(),
@@ -98,13 +121,44 @@ impl ServerState {
     }
 
     /// Where it is reached now.
-    pub fn reach(&self) -> arc_swap::Guard<Arc<Reach>> {
+    pub fn reach(&self) -> Guard<Arc<Reach>> {
         self.address.load()
     }
 
     /// Sets where it is reached.
     pub fn set_address(&self, address: Option<model::Address>) {
-        self.address.store(Arc::new(Reach { address }));
+        let port = self.reach().port;
+        self.set_reach(address, port);
+    }
+
+    /// Sets where it is reached, and how its port follows from the client's; `None` is as
+    /// written. Whoever does it while the server is in use has its backend hear of it
+    /// ([`crate::Backend::address_changed`]) and its idle connections closed.
+    pub fn set_reach(&self, address: Option<model::Address>, port: Option<model::PortSpec>) {
+        let before = self.address.swap(Arc::new(Reach { address, port }));
+        if before.address.is_some() {
+            self.address_epoch.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// A number that is another after each change of the address: connections opened under
+    /// another one may lead elsewhere. To be read before [`Self::reach`].
+    pub fn address_epoch(&self) -> u32 {
+        self.address_epoch.load(Ordering::Acquire)
+    }
+
+    /// Whom checks and agents ask, where that was set by hand.
+    pub fn checks_by_hand(&self) -> ChecksByHand {
+        self.lock_checks().clone()
+    }
+
+    /// Changes whom checks and agents ask. The next round does so.
+    pub fn change_checks(&self, change: impl FnOnce(&mut ChecksByHand)) {
+        change(&mut self.lock_checks());
+    }
+
+    fn lock_checks(&self) -> MutexGuard<'_, ChecksByHand> {
+        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether it takes new exchanges: up, not in maintenance.

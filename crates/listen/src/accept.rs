@@ -1,10 +1,12 @@
 //! The life of one listening socket on the worker that owns it.
 
 use std::cell::Cell;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use ballast_engine::Opening;
 use ballast_worker::{
     AcceptError, Accepted, Acceptor, mailbox, now, select, stopping, worker_index, yield_now,
 };
@@ -12,12 +14,22 @@ use ballast_worker::{
 use crate::arrival::Admission;
 use crate::door::Door;
 use crate::event::Event;
+use crate::gate::end_listening;
 use crate::limits::EVENT_PERIOD;
 use crate::reception::{Parcel, Reception};
 
+/// Why accepting ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Over {
+    /// For good.
+    Ended,
+    /// The frontend was paused or shut.
+    GateMoved,
+}
+
 /// A listening socket at work.
 pub(crate) struct Post {
-    pub(crate) acceptor: Acceptor,
+    pub(crate) socket: Arc<OwnedFd>,
     pub(crate) door: Arc<Door>,
     pub(crate) reception: Rc<Reception>,
     /// When exhaustion was last told of.
@@ -25,40 +37,90 @@ pub(crate) struct Post {
 }
 
 impl Post {
-    /// Accepts until the worker is told to stop, then takes who was already in the kernel's
-    /// queue, as far as limits allow: they were told that somebody listens.
-    pub(crate) async fn run(self) {
-        let accepting = select! {
-            biased;
-            _ = stopping() => true,
-            () = self.accept_always() => false,
-        };
-        if accepting {
-            self.empty_queue().await;
+    /// Accepts while the frontend is open, until the worker is told to stop or the frontend is
+    /// shut. `watched` is the socket as this worker watches it.
+    ///
+    /// While the frontend is paused the socket is not watched: the kernel tells the end of its
+    /// listening to whoever watches it, for good.
+    pub(crate) async fn run(self, watched: Acceptor) {
+        let mut watched = Some(watched);
+        let gate = &self.door.frontend.state.gate;
+        loop {
+            let epoch = gate.epoch();
+            match gate.opening() {
+                Opening::Open => {}
+                Opening::Shut => return,
+                Opening::Paused => {
+                    drop(watched.take());
+                    // It may have been opened after the frontend was paused.
+                    end_listening(&self.socket);
+                    select! {
+                        _ = stopping() => return,
+                        () = self.door.gate_moved(epoch) => continue,
+                    }
+                }
+            }
+            let acceptor = match watched.take() {
+                Some(acceptor) => acceptor,
+                None => match Acceptor::new(Arc::clone(&self.socket)) {
+                    Ok(acceptor) => acceptor,
+                    Err(error) => return self.tell(&AcceptError::Broken(error)),
+                },
+            };
+            if self.accept_from(&acceptor, epoch).await == Over::Ended {
+                return;
+            }
         }
     }
 
-    async fn accept_always(&self) {
+    /// Accepts until told otherwise. When the worker stops it takes who was already in the
+    /// kernel's queue, as far as limits allow: they were told that somebody listens.
+    async fn accept_from(&self, acceptor: &Acceptor, epoch: u32) -> Over {
+        let over = select! {
+            biased;
+            _ = stopping() => None,
+            over = self.accept_always(acceptor, epoch) => Some(over),
+        };
+        match over {
+            Some(over) => over,
+            None => {
+                self.empty_queue(acceptor).await;
+                Over::Ended
+            }
+        }
+    }
+
+    async fn accept_always(&self, acceptor: &Acceptor, epoch: u32) -> Over {
         let mut hand = Vec::new();
         loop {
-            if let Err(error) = self.acceptor.ready().await {
+            // Before the socket: the gate moves first, and then the socket ends to listen.
+            let ready = select! {
+                biased;
+                () = self.door.gate_moved(epoch) => return Over::GateMoved,
+                ready = acceptor.ready() => ready,
+            };
+            if let Err(error) = ready {
                 self.tell(&error);
-                return;
+                return Over::Ended;
             }
             let room = match self.door.room() {
                 Ok(room) => room,
                 Err(shut) => {
-                    self.door.wait(shut).await;
+                    select! {
+                        () = self.door.wait(shut) => {}
+                        () = self.door.gate_moved(epoch) => return Over::GateMoved,
+                    }
                     continue;
                 }
             };
             let batch_max = room.min(self.door.house.accept_batch_max);
-            let taken = match self.acceptor.accept_waiting(batch_max, &mut hand) {
+            let taken = match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(taken) => taken,
+                Err(_) if self.door.frontend.state.gate.epoch() != epoch => return Over::GateMoved,
                 Err(error) => {
                     self.tell(&error);
                     if matches!(error, AcceptError::Broken(_)) {
-                        return;
+                        return Over::Ended;
                     }
                     continue;
                 }
@@ -72,17 +134,17 @@ impl Post {
         }
     }
 
-    async fn empty_queue(&self) {
+    async fn empty_queue(&self, acceptor: &Acceptor) {
         let mut hand = Vec::new();
         // One round of the executor: what the kernel knows by now is known here then.
         select! {
             biased;
-            _ = self.acceptor.ready() => {}
+            _ = acceptor.ready() => {}
             () = yield_now() => {}
         }
         while let Ok(room) = self.door.room() {
             let batch_max = room.min(self.door.house.accept_batch_max);
-            match self.acceptor.accept_waiting(batch_max, &mut hand) {
+            match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(1..) => {}
                 _ => return,
             }

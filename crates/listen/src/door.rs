@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_engine::{Frontend, Process};
+use ballast_engine::{ByHand, Frontend, Process};
 
 use crate::arrival::Listening;
 use crate::spread::Spread;
@@ -35,6 +35,8 @@ pub(crate) struct Door {
     pub(crate) listening: Arc<Listening>,
     /// Opened when a connection leaves the frontend.
     pub(crate) frontend_valve: Arc<Valve>,
+    /// Opened when the frontend is paused, resumed or shut.
+    pub(crate) gate_valve: Arc<Valve>,
     /// Opened when a connection leaves the bind.
     pub(crate) valve: Valve,
     /// Workers that may carry its connections; not empty.
@@ -78,8 +80,14 @@ impl Door {
             look(self.listening.connections.now(), max, Shut::Bind)?;
         }
         let rates = [
-            (&process.connection_rate, self.house.connection_rate_max),
-            (&process.session_rate, self.house.session_rate_max),
+            (
+                &process.connection_rate,
+                limit_now(&process.rates.connections, self.house.connection_rate_max),
+            ),
+            (
+                &process.session_rate,
+                limit_now(&process.rates.sessions, self.house.session_rate_max),
+            ),
             (&state.session_rate, self.frontend.model.session_rate_max),
         ];
         for (rate, max) in rates {
@@ -95,6 +103,14 @@ impl Door {
             room = room.min(left);
         }
         Ok(usize::try_from(room).unwrap_or(usize::MAX))
+    }
+
+    /// Waits until the frontend was paused, resumed or shut since `epoch`.
+    pub(crate) async fn gate_moved(&self, epoch: u32) {
+        let gate = &self.frontend.state.gate;
+        self.gate_valve
+            .wait_until(|| gate.epoch() != epoch)
+            .await;
     }
 
     /// Waits until what was shut may have opened.
@@ -160,4 +176,9 @@ impl Door {
         state.connection_rate.count(now, 1);
         state.session_rate.count(now, 1);
     }
+}
+
+/// A limit as written, or as set since.
+fn limit_now(by_hand: &ByHand, written: Option<u32>) -> Option<u32> {
+    by_hand.value().or(written)
 }

@@ -16,6 +16,7 @@ mod accept;
 mod arrival;
 mod door;
 mod event;
+mod gate;
 pub mod limits;
 mod listeners;
 mod open;

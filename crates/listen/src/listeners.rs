@@ -23,15 +23,15 @@ use crate::valve::Valve;
 #[derive(Debug)]
 pub struct Listeners {
     house: Arc<House>,
-    posts: Vec<Assigned>,
+    pub(crate) posts: Vec<Assigned>,
 }
 
 /// A socket, what stands behind it, and the worker that accepts from it.
 #[derive(Debug)]
-struct Assigned {
+pub(crate) struct Assigned {
     worker: usize,
-    socket: Arc<OwnedFd>,
-    door: Arc<Door>,
+    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) door: Arc<Door>,
 }
 
 /// What one worker accepts from; to be started on its thread.
@@ -59,7 +59,7 @@ impl Listeners {
             accept_batch_max: accept_batch_max(global.tune.accept_count_max),
             header_bytes_max: global.tune.buffer_bytes as usize,
         });
-        let mut valves: HashMap<usize, Arc<Valve>> = HashMap::new();
+        let mut valves: HashMap<usize, [Arc<Valve>; 2]> = HashMap::new();
         let mut doors: HashMap<(usize, u32, String), Arc<Door>> = HashMap::new();
         let mut turn = 0;
         let mut posts = Vec::new();
@@ -70,11 +70,13 @@ impl Listeners {
             let address = socket.bind.address.to_string();
             let key = (socket.frontend, socket.bind.id, address);
             let door = doors.entry(key).or_insert_with(|| {
-                let frontend_valve = Arc::clone(valves.entry(socket.frontend).or_default());
+                let valves = valves.entry(socket.frontend).or_default();
+                let [frontend_valve, gate_valve] = valves.clone();
                 Arc::new(Door {
                     house: Arc::clone(&house),
                     frontend: Arc::clone(frontend),
                     frontend_valve,
+                    gate_valve,
                     valve: Valve::default(),
                     workers: allowed(socket.bind.threads.as_deref(), worker_count),
                     destination: exact(&socket),
@@ -145,14 +147,15 @@ impl WorkerListeners {
             return Err(Error::new("accept4", "worker", nobody));
         };
         for (socket, door) in self.posts {
+            let watched = Acceptor::new(Arc::clone(&socket))?;
             let post = Post {
-                acceptor: Acceptor::new(socket)?,
+                socket,
                 door,
                 reception: Rc::clone(&reception),
                 told: Cell::new(None),
             };
             // Waited for at the end: it still takes who is in the queue then.
-            spawn_local(post.run());
+            spawn_local(post.run(watched));
         }
         Ok(())
     }

@@ -205,7 +205,8 @@ fn options(
 
 /// The length of the kernel's queue: `backlog` of the bind, of the frontend, else as many as may
 /// be let in (configuration manual, "backlog").
-fn backlog(frontend: &model::Frontend, bind: &model::Bind, process_max: u32) -> u32 {
+/// How many may wait in the kernel's queue of a bind.
+pub(crate) fn backlog(frontend: &model::Frontend, bind: &model::Bind, process_max: u32) -> u32 {
     bind.backlog
         .or(frontend.backlog)
         .or(bind.connection_count_max)

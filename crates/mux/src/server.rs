@@ -33,6 +33,8 @@ pub struct ServerConnection {
     pub private: bool,
     /// Exchanges begun on it so far.
     pub exchange_count: u32,
+    /// Which address of the server it was opened to, as whoever opened it counts them.
+    pub epoch: u32,
     limits: H1Limits,
     scan: HeadScan,
 }
@@ -46,6 +48,7 @@ impl ServerConnection {
             outbound: Outbound::default(),
             private: false,
             exchange_count: 0,
+            epoch: 0,
             limits,
             scan: HeadScan::default(),
         }

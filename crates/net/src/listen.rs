@@ -129,6 +129,16 @@ pub fn listen(address: &Address, options: &ListenOptions) -> Result<Bound, Error
     })
 }
 
+/// Has a socket listen that was [shut down](crate::shutdown_read): a TCP socket keeps the address
+/// it was bound to.
+///
+/// # Errors
+/// The system's refusal: another process may have taken the address.
+pub fn listen_again(fd: impl AsFd, backlog: u32) -> io::Result<()> {
+    let backlog = i32::try_from(backlog.max(1)).unwrap_or(i32::MAX);
+    Ok(rustix::net::listen(fd, backlog)?)
+}
+
 fn adopt(number: i32, options: &ListenOptions) -> Result<Bound, Error> {
     let name = Address::Inherited(number);
     let fail = |call, e: io::Error| Error::new(call, &name, e);

@@ -360,10 +360,9 @@ static FIXED: &[Metric] = &[
         CNS,
     )
     .server(|row| {
-        row.server
-            .cookie
-            .as_deref()
-            .map_or(Value::Empty, Value::text)
+        let cookie = row.server.cookie();
+        let cookie = cookie.as_deref().cloned();
+        cookie.map_or(Value::Empty, Value::made)
     })
     .backend(|row| cookie_name(&row.backend)),
     Metric::new("mode", "tcp or http", CGS)

@@ -66,10 +66,11 @@ pub async fn connect(
     told: &Told<'_>,
     limits: Limits,
 ) -> Result<Box<ServerConnection>, ConnectError> {
+    let epoch = server.state.address_epoch();
     let reach = server.state.reach();
     let address = reach.address.as_ref().ok_or(ConnectError::NoAddress)?;
     let target = path
-        .target(&server.model, address)
+        .target(reach.port.unwrap_or(server.model.port), address)
         .ok_or(ConnectError::NoAddress)?;
     drop(reach);
     let options = options(backend, server, Some((path, told)));
@@ -78,6 +79,7 @@ pub async fn connect(
         .map_err(ConnectError::Refused)?;
     // In a box: it goes from hand to hand for as long as it lives.
     let mut connection = Box::new(ServerConnection::new(stream, limits));
+    connection.epoch = epoch;
     if let Some(proxy) = &server.model.send_proxy {
         proxy_header(proxy, path, told, connection.outbound.head())?;
     }

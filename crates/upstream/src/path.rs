@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use ballast_model::{self as model, PortSpec, Server};
+use ballast_model::{self as model, PortSpec};
 use ballast_net as net;
 
 /// The two ends of a client's connection, as the proxy protocol or a rule may have set them.
@@ -26,13 +26,13 @@ impl Path {
         Some((self.source?, self.destination?))
     }
 
-    /// Where a connection for this session to the server goes: its address, with the port
-    /// that the client's destination port makes of it (configuration manual, "server").
-    pub fn target(&self, server: &Server, address: &model::Address) -> Option<net::Address> {
+    /// Where a connection for this session to a server goes: the address, with what `port` and
+    /// the client's destination port make of its port (configuration manual, "server").
+    pub fn target(&self, port: PortSpec, address: &model::Address) -> Option<net::Address> {
         let client_port = self.destination.map_or(0, |destination| destination.port());
         Some(match address {
             model::Address::Inet(known) => {
-                let port = match server.port {
+                let port = match port {
                     PortSpec::Offset(offset) => {
                         u16::try_from(i32::from(client_port) + offset).ok()?
                     }

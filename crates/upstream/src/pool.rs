@@ -129,7 +129,9 @@ pub fn give(server: &Server, mut connection: Box<ServerConnection>, now: Instant
             need: Need::since(now),
         });
         shelf.purge = server.model.idle_purge;
-        if worn || shelf.resting.len() >= limit || !shelf.needs_one_more() {
+        // Its address may have changed since the connection was opened.
+        let strays = connection.epoch != server.state.address_epoch();
+        if worn || strays || shelf.resting.len() >= limit || !shelf.needs_one_more() {
             shelf.state.connections.leave();
             return;
         }

@@ -325,9 +325,10 @@ fn cookie(exchange: &mut Exchange, direct: bool) -> Result<(), NoRoom> {
         return Ok(());
     };
     let server = exchange.server.clone();
-    let value = server.as_ref().and_then(|server| server.cookie.as_deref());
+    let value = server.as_ref().map(|server| server.cookie());
+    let value = value.as_ref().and_then(|value| value.as_deref());
     let answer = persistence::Answer {
-        server: value.map(str::as_bytes),
+        server: value.map(String::as_bytes),
         same_server: direct,
         refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
         first_given: exchange.cookie_first_given,

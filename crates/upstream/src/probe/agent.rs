@@ -32,7 +32,7 @@ pub(super) async fn ask(keeper: &Keeper, at: At, backend: &Arc<Backend>, server:
 }
 
 async fn answer(errand: &Errand<'_>, server: &Server) -> Result<Vec<u8>, Failure> {
-    let checks = &server.model.checks;
+    let checks = server.checks();
     errand.limit(checks.agent_interval.unwrap_or(checks.interval));
     let target = {
         let reach = server.state.reach();

@@ -190,7 +190,7 @@ impl<'a> Errand<'a> {
     }
 
     fn target(&self, rule: Option<&CheckConnect>) -> Option<net::Address> {
-        let checks = &self.server.model.checks;
+        let checks = self.server.checks();
         let reach = self.server.state.reach();
         let own = reach.address.as_ref();
         let address = rule
@@ -198,7 +198,7 @@ impl<'a> Errand<'a> {
             .or(checks.address.as_ref())
             .or(own)?;
         let written = |address: &Address| address.port().filter(|port| *port != 0);
-        let own_port = match self.server.model.port {
+        let own_port = match self.server.port() {
             PortSpec::Fixed => own.and_then(written),
             PortSpec::Offset(_) => None,
         };

@@ -96,10 +96,11 @@ impl External {
         };
         let (proxy_address, proxy_port) = or_not_used(&proxy);
         let (mut server_address, mut server_port) = or_not_used(&reached);
-        if let Some(address) = &server.model.checks.address {
+        let checks = server.checks();
+        if let Some(address) = &checks.address {
             server_address = ends(address).0;
         }
-        if let Some(port) = server.model.checks.port {
+        if let Some(port) = checks.port {
             server_port = port.to_string();
         }
         let own = |text: &str| {

@@ -1,0 +1,96 @@
+//! Which cookie value stands for which server: as written, or computed of a key and the
+//! server's address (`cookie ... dynamic`). Both may change while the backend runs.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError};
+
+use ballast_balance::{HashKey, dynamic_cookie};
+use ballast_model as model;
+
+use crate::{Backend, Server};
+
+/// What operators made of a backend's dynamic cookies; `None` is as written.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct DynamicCookies {
+    /// `enable|disable dynamic-cookie backend`.
+    pub on: Option<bool>,
+    /// `set dynamic-cookie-key backend`.
+    pub key: Option<String>,
+}
+
+impl Backend {
+    /// The server that the cookie value stands for, as its place.
+    pub fn server_of_cookie(&self, value: &[u8]) -> Option<usize> {
+        self.by_cookie.load().get(value).copied()
+    }
+
+    /// Sets what operators made of dynamic cookies, and has it hold from now on.
+    pub fn change_dynamic_cookies(&self, change: impl FnOnce(&mut DynamicCookies)) {
+        change(
+            &mut self
+                .state
+                .dynamic_cookies
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        self.renew_cookies();
+    }
+
+    /// A server has another address: what is computed of it changes, too.
+    pub fn address_changed(&self, server: usize) {
+        let Some(known) = self.servers.get(server) else {
+            return;
+        };
+        let key = hash_key(known);
+        self.tell(server, |balancer, index| balancer.set_hash_key(index, key));
+        self.renew_cookies();
+    }
+
+    /// Computes the cookies anew.
+    pub(crate) fn renew_cookies(&self) {
+        let hand = self
+            .state
+            .dynamic_cookies
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let written = self.model.cookie.as_ref();
+        let on = hand
+            .on
+            .unwrap_or_else(|| written.is_some_and(|cookie| cookie.dynamic));
+        let key = hand.key.as_ref().or(self.model.dynamic_cookie_key.as_ref());
+        let key = key.filter(|_| on);
+        let mut by_cookie = HashMap::new();
+        for (place, server) in self.servers.iter().enumerate() {
+            let cookie = server.model.cookie.clone().or_else(|| {
+                let address = inet(server.state.reach().address.as_ref()?)?;
+                Some(dynamic_cookie(key?.as_bytes(), address))
+            });
+            if let Some(cookie) = &cookie {
+                by_cookie
+                    .entry(cookie.clone().into_bytes())
+                    .or_insert(place);
+            }
+            server.cookie.store(cookie.map(Arc::new));
+        }
+        self.by_cookie.store(Arc::new(by_cookie));
+    }
+}
+
+/// What a server's points on a ring come of.
+pub(crate) fn hash_key(server: &Server) -> HashKey {
+    let address = server.state.reach().address.as_ref().and_then(inet);
+    match (server.model.hash_key, address) {
+        (model::HashKey::Addr, Some(address)) => HashKey::Addr(address.ip()),
+        (model::HashKey::AddrPort, Some(address)) => HashKey::AddrPort(address),
+        _ => HashKey::Id,
+    }
+}
+
+fn inet(address: &model::Address) -> Option<SocketAddr> {
+    match address {
+        model::Address::Inet(address) => Some(*address),
+        _ => None,
+    }
+}

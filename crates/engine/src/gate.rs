@@ -1,0 +1,80 @@
+//! Whether a frontend lets anybody in.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What operators made of a frontend.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Opening {
+    /// It listens.
+    #[default]
+    Open,
+    /// It refuses clients until it is resumed (`disable frontend`).
+    Paused,
+    /// It listens no more (`shutdown frontend`).
+    Shut,
+}
+
+/// The opening of a frontend, and a number that grows with each change of it. It outlives every
+/// generation.
+#[derive(Debug, Default)]
+pub struct Gate(AtomicU32);
+
+/// The bits that hold the opening; the number of changes is above them.
+const OPENING_BITS: u32 = 2;
+
+impl Gate {
+    /// What it is now.
+    pub fn opening(&self) -> Opening {
+        opening(self.0.load(Ordering::Acquire))
+    }
+
+    /// A number that is another after each change.
+    pub fn epoch(&self) -> u32 {
+        self.0.load(Ordering::Acquire) >> OPENING_BITS
+    }
+
+    /// Changes it; false when it was so, or is shut for good.
+    pub fn set(&self, to: Opening) -> bool {
+        self.0
+            .try_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+                let now = opening(word);
+                let epoch = (word >> OPENING_BITS).wrapping_add(1);
+                (now != to && now != Opening::Shut).then_some(epoch << OPENING_BITS | bits(to))
+            })
+            .is_ok()
+    }
+}
+
+fn opening(word: u32) -> Opening {
+    match word & ((1 << OPENING_BITS) - 1) {
+        0 => Opening::Open,
+        1 => Opening::Paused,
+        _ => Opening::Shut,
+    }
+}
+
+fn bits(opening: Opening) -> u32 {
+    match opening {
+        Opening::Open => 0,
+        Opening::Paused => 1,
+        Opening::Shut => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_is_seen_and_shut_is_for_good() {
+        let gate = Gate::default();
+        assert!(!gate.set(Opening::Open));
+        let epoch = gate.epoch();
+        assert!(gate.set(Opening::Paused) && !gate.set(Opening::Paused));
+        assert!(gate.set(Opening::Open));
+        assert_eq!((gate.opening(), gate.epoch()), (Opening::Open, epoch + 2));
+        assert!(gate.set(Opening::Shut));
+        assert!(!gate.set(Opening::Open) && !gate.set(Opening::Paused));
+        assert_eq!(gate.opening(), Opening::Shut);
+    }
+}
