@@ -2,11 +2,11 @@
 
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
 use ballast_model::Config;
-use ballast_syntax::Severity;
+use ballast_syntax::{Diagnostic, Severity};
 
 use crate::args::{CheckOptions, Options};
 use crate::machine::Machine;
-use crate::{read, say, tools};
+use crate::{read, say, states, tools};
 
 /// The exit code of a configuration that is right and has nothing to listen on.
 const NO_LISTENER: u8 = 2;
@@ -60,6 +60,9 @@ pub(crate) fn for_start(options: &Options) -> Result<Loaded, u8> {
     if options.dump_configuration {
         dump(&loaded);
     }
+    let wrong = states::read(&loaded.config).1.into_iter();
+    let wrong = wrong.map(|text| Diagnostic::warning("state-file", text));
+    loaded.diagnostics.extend(wrong);
     let least = if options.diagnostics {
         Severity::Diag
     } else {
@@ -140,7 +143,7 @@ fn tell(loaded: &Loaded, json: bool, least: Severity) {
         excerpts: true,
         least,
     };
-    let warns = |found: &&ballast_syntax::Diagnostic| found.severity == Severity::Warning;
+    let warns = |found: &&Diagnostic| found.severity == Severity::Warning;
     let warnings = loaded.diagnostics.iter().filter(warns).count();
     let mut text = ballast_config::text(loaded, options);
     text.push_str(&ballast_config::closing_lines(loaded, pid));

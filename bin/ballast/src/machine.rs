@@ -1,17 +1,21 @@
 //! This machine, as a configuration asks about it.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
 
 use ballast_config::Surroundings;
 use ballast_syntax::{Env, FixedFacts};
 
+use crate::states::StateFile;
 use crate::version;
 
 /// Answers from the system the program runs on.
 #[derive(Debug)]
 pub(crate) struct Machine {
     environment: Env,
+    state_files: RefCell<HashMap<String, Option<StateFile>>>,
 }
 
 impl Machine {
@@ -42,7 +46,10 @@ impl Machine {
                 .set(name, &value)
                 .expect("these are names of variables");
         }
-        Self { environment }
+        Self {
+            environment,
+            state_files: RefCell::default(),
+        }
     }
 }
 
@@ -72,6 +79,14 @@ impl Surroundings for Machine {
 
     fn group(&self, name: &str) -> bool {
         matches!(ballast_net::group_by_name(name), Ok(Some(_)))
+    }
+
+    fn saved_address(&self, file: &str, backend: &str, server: &str) -> Option<IpAddr> {
+        let mut files = self.state_files.borrow_mut();
+        let known = files.entry(file.to_owned());
+        // What is wrong with a file is said when the states are read.
+        let file = known.or_insert_with(|| StateFile::open(file).ok());
+        file.as_ref()?.address(backend, server)
     }
 
     fn hostname(&self) -> String {

@@ -20,6 +20,7 @@ mod read;
 mod run;
 mod say;
 mod serve;
+mod states;
 mod stop;
 mod tools;
 mod version;

@@ -12,7 +12,7 @@ use crate::identity::Identity;
 use crate::limits::{Limits, Needs, system_descriptors};
 use crate::process::{Herald, Side};
 use crate::serve::{self, Premises};
-use crate::{check, master, process, say};
+use crate::{check, master, process, say, states};
 
 /// HAProxy's command line: checks, or serves until the end. Answers the exit code.
 pub(crate) fn run(options: &Options) -> u8 {
@@ -78,6 +78,9 @@ fn prepare(options: &Options, loaded: Loaded) -> Result<Premises, u8> {
         say::be_quiet(true);
     }
     apply_options(options, &mut config);
+    // What is wrong with the files was said when the configuration was judged.
+    let (states, _) = states::read(&config);
+    states::configure(&mut config, &states);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
     let opened = open_listeners(options, &config, limits.connections, thread_count)?;
@@ -91,6 +94,7 @@ fn prepare(options: &Options, loaded: Loaded) -> Result<Premises, u8> {
         doors,
         identity,
         memory_megabytes: options.memory_megabytes_max.unwrap_or(0),
+        states,
     })
 }
 

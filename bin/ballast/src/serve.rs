@@ -22,9 +22,10 @@ use crate::limits::Limits;
 use crate::logs::{self, Opened as OpenLogs};
 use crate::machine::hostname;
 use crate::process::Herald;
+use crate::states::State;
 use crate::stop::{Ending, Ends};
 use crate::version::{RELEASE_DATE, VERSION};
-use crate::{desk, master, say};
+use crate::{desk, master, say, states};
 
 /// All that was prepared with full rights and before any thread.
 #[derive(Debug)]
@@ -36,6 +37,7 @@ pub(crate) struct Premises {
     pub(crate) doors: Vec<Door>,
     pub(crate) identity: Identity,
     pub(crate) memory_megabytes: u32,
+    pub(crate) states: Vec<State>,
 }
 
 /// The signals a serving process answers to.
@@ -121,6 +123,7 @@ fn compile(premises: Premises, begun: Instant) -> (desk::House, Start) {
         opened,
         doors,
         memory_megabytes,
+        states,
         ..
     } = premises;
     let global = &config.global;
@@ -149,6 +152,7 @@ fn compile(premises: Premises, begun: Instant) -> (desk::House, Start) {
     let process = Arc::new(Process::new(thread_count, limits.connections));
     let registry = Registry::new(thread_count, Arc::clone(&process));
     let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
+    states::restore(&generation, &states, process.age_ms());
     let listeners = Listeners::new(&generation, &process, opened, thread_count);
     let house = desk::House::new(
         generation,

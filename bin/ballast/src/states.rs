@@ -1,0 +1,312 @@
+//! `load-server-state-from-file`: what another process believed of the servers is taken over.
+//!
+//! A state comes in two parts. Ports and addresses go into the configuration before anything is
+//! made of it; what was decided and believed goes to the servers' health before anything is
+//! balanced. Addresses of servers with a name are found while the configuration is read
+//! (`init-addr last`); those that are written as addresses stay as they are written.
+//!
+//! A file that cannot be read, and a row that cannot be believed, are warned of and left out.
+//!
+//! Source: HAProxy configuration manual, "load-server-state-from-file"; the words, and what is
+//! taken over, as seen of HAProxy 2.6.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ballast_engine::Generation;
+use ballast_health::{Admin, CheckStatus, Operational, Snapshot};
+use ballast_model::{Address, Config, PortSpec, Server, ServerStates};
+use ballast_wire::server_state::{Saved, Unreadable, rows};
+
+use crate::machine::plain;
+use crate::say;
+
+/// The longest state file that is read: some 400,000 servers.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// What a state file says of servers, by backend and name; the first row of a name holds.
+#[derive(Debug, Default)]
+pub(crate) struct StateFile {
+    rows: HashMap<(String, String), Result<Saved, String>>,
+}
+
+/// Why a state file is left out.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Trouble {
+    Open(String),
+    Version,
+    Row(usize),
+}
+
+impl StateFile {
+    /// Reads a file.
+    pub(crate) fn open(path: &str) -> Result<Self, Trouble> {
+        let failed = |error: std::io::Error| Trouble::Open(plain(&error));
+        let mut bytes = Vec::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(FILE_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+        if bytes.len() as u64 > FILE_BYTES_MAX {
+            return Err(Trouble::Open("File too large".to_owned()));
+        }
+        Self::read(&bytes)
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, Trouble> {
+        let trouble = |unreadable| match unreadable {
+            Unreadable::Version => Trouble::Version,
+            Unreadable::Row { line } => Trouble::Row(line),
+        };
+        let mut file = Self::default();
+        for row in rows(bytes).map_err(trouble)? {
+            let row = row.map_err(trouble)?;
+            let values = row.values().map_err(|invalid| invalid.to_string());
+            let values = values.and_then(|saved| {
+                let known = CheckStatus::from_number(saved.check_status).is_some();
+                known.then_some(saved).ok_or_else(|| {
+                    format!("invalid srv_check_status value '{}'", saved.check_status)
+                })
+            });
+            let name = (row.backend().to_owned(), row.server().to_owned());
+            file.rows.entry(name).or_insert(values);
+        }
+        Ok(file)
+    }
+
+    fn row(&self, backend: &str, server: &str) -> Option<&Result<Saved, String>> {
+        self.rows.get(&(backend.to_owned(), server.to_owned()))
+    }
+
+    /// The address that the file holds for a server.
+    pub(crate) fn address(&self, backend: &str, server: &str) -> Option<IpAddr> {
+        self.row(backend, server)?.as_ref().ok()?.address
+    }
+}
+
+/// What was saved of one server, by its places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct State {
+    backend: usize,
+    server: usize,
+    saved: Saved,
+}
+
+/// The states of the servers that have some, and what is wrong with the files.
+pub(crate) fn read(config: &Config) -> (Vec<State>, Vec<String>) {
+    let (mut states, mut warnings) = (Vec::new(), Vec::new());
+    let global = config.global.server_state_file.as_ref().and_then(|path| {
+        let opened = StateFile::open(path);
+        opened
+            .map_err(|trouble| warnings.push(trouble_of_process(path, &trouble)))
+            .ok()
+    });
+    for (place, backend) in config.backends.iter().enumerate() {
+        let name = &backend.common.name;
+        if backend.common.disabled {
+            continue;
+        }
+        let own;
+        let (file, is_own) = match &backend.server_states {
+            None => continue,
+            Some(ServerStates::Global) => (global.as_ref(), false),
+            Some(ServerStates::Local(path)) => {
+                let opened = StateFile::open(path);
+                own = opened
+                    .map_err(|trouble| warnings.push(trouble_of_backend(name, path, &trouble)))
+                    .ok();
+                (own.as_ref(), true)
+            }
+        };
+        let Some(file) = file else { continue };
+        let mut mismatch = None;
+        for (server, one) in backend.servers.iter().enumerate() {
+            match file.row(name, &one.name) {
+                None => {}
+                Some(Ok(saved)) => {
+                    if is_own && saved.backend_id != backend.common.id {
+                        mismatch = Some(saved.backend_id);
+                    }
+                    states.push(State {
+                        backend: place,
+                        server,
+                        saved: *saved,
+                    });
+                }
+                Some(Err(invalid)) => warnings.push(format!(
+                    "server-state application failed for server '{name}/{}', {invalid}",
+                    one.name
+                )),
+            }
+        }
+        if let Some(id) = mismatch {
+            warnings.push(format!(
+                "Proxy '{name}': backend ID mismatch: from server state file: '{id}', from running \
+                 config '{}'",
+                backend.common.id
+            ));
+        }
+    }
+    (states, warnings)
+}
+
+fn trouble_of_process(path: &str, trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Open(error) => {
+            format!("config: Can't open global server state file '{path}': {error}")
+        }
+        Trouble::Version => {
+            format!("config: Can't get version of the global server state file '{path}'.")
+        }
+        Trouble::Row(line) => {
+            format!("config: corrupted global server state file '{path}' at line {line}.")
+        }
+    }
+}
+
+fn trouble_of_backend(backend: &str, path: &str, trouble: &Trouble) -> String {
+    let what = match trouble {
+        Trouble::Open(error) => format!("Can't open server state file '{path}': {error}."),
+        Trouble::Version => format!("Can't get version of the server state file '{path}'."),
+        Trouble::Row(line) => format!("corrupted server state file '{path}' at line {line}."),
+    };
+    format!("Proxy '{backend}': {what}")
+}
+
+/// Puts ports and addresses into the configuration.
+pub(crate) fn configure(config: &mut Config, states: &[State]) {
+    for state in states {
+        let backend = Arc::make_mut(&mut config.backends[state.backend]);
+        let server = Arc::make_mut(&mut backend.servers[state.server]);
+        configure_server(server, &state.saved);
+    }
+}
+
+fn configure_server(server: &mut Server, saved: &Saved) {
+    if let (Some(port), PortSpec::Fixed) = (saved.port, server.port) {
+        server.address = server.address.with_port(port);
+    }
+    let checks = &mut server.checks;
+    checks.port = saved.check_port.or(checks.port);
+    checks.agent_port = saved.agent_port.or(checks.agent_port);
+    // The port that goes with the address is looked up where the check is made.
+    let address = |ip: IpAddr| Address::Inet(SocketAddr::new(ip, 0));
+    if let Some(ip) = saved.check_address {
+        checks.address = Some(address(ip));
+    }
+    if let Some(ip) = saved.agent_address {
+        checks.agent_address = Some(address(ip));
+    }
+}
+
+/// Has the servers of a new generation believe what was believed, and says which of them are
+/// not in use for it.
+pub(crate) fn restore(generation: &Generation, states: &[State], now_ms: u64) {
+    for state in states {
+        let backend = &generation.backends[state.backend];
+        let server = &backend.servers[state.server];
+        let was_usable = server.state.is_usable();
+        let (operational, admin) = {
+            let mut health = server.state.health();
+            let snapshot = snapshot(&state.saved, health.settings().weight);
+            health.restore(&snapshot, now_ms);
+            (health.operational(), health.admin())
+        };
+        backend.settle_health(state.server);
+        let name = format!("{}/{}", backend.name(), server.name());
+        let (active, backup) = backend.usable_servers();
+        if was_usable && operational == Operational::Stopped {
+            say::warn(&format!(
+                "config : Server {name} is DOWN, changed from server-state after a reload. {active} \
+                 active and {backup} backup servers left. 0 sessions active, 0 requeued, 0 \
+                 remaining in queue."
+            ));
+        } else if operational == Operational::Stopping {
+            say::warn(&format!(
+                "config : Server {name} is stopping, changed from server-state after a reload. \
+                 {active} active and {backup} backup servers online. 0 sessions requeued, 0 total \
+                 in queue."
+            ));
+        } else if admin.has(Admin::FORCED_DRAIN) && !admin.is_maint() {
+            say::warn(&format!(
+                "config : Server {name} remains in forced drain mode."
+            ));
+        }
+    }
+}
+
+/// The part of a row that is about health. A weight that the configuration has changed since
+/// is the configuration's.
+fn snapshot(saved: &Saved, weight: u32) -> Snapshot {
+    let weight_user = if u32::from(saved.weight_initial) == weight {
+        u32::from(saved.weight_user)
+    } else {
+        weight
+    };
+    Snapshot {
+        admin_state: saved.admin,
+        // Not in the file: an agent's server is as the server is.
+        agent_health: u32::from(saved.operational > 0),
+        agent_state: saved.agent_state,
+        check_health: saved.check_health,
+        check_result: saved.check_result,
+        check_state: saved.check_state,
+        check_status: saved.check_status,
+        op_state: saved.operational,
+        since_change_s: saved.since_change_s,
+        weight_initial: u32::from(saved.weight_initial),
+        weight_user,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "1\n# be_id be_name\n";
+
+    fn file(rows: &str) -> Result<StateFile, Trouble> {
+        StateFile::read(format!("{HEAD}{rows}").as_bytes())
+    }
+
+    #[test]
+    fn the_first_row_of_a_server_holds_and_a_broken_one_takes_all_with_it() {
+        let one = "1 b 1 s 127.0.0.8 2 0 1 1 5 1 0 1 0 0 0 0 - 80 -\n";
+        let other = one.replace("127.0.0.8", "127.0.0.9");
+        let found = file(&format!("{one}{other}")).unwrap();
+        assert_eq!(found.address("b", "s"), Some(IpAddr::from([127, 0, 0, 8])));
+        assert_eq!(found.address("b", "t"), None);
+        let broken = file(&format!("{one}1 b 2 t\n")).unwrap_err();
+        assert_eq!(broken, Trouble::Row(3));
+        let odd = file(&one.replace(" 5 1 0 1 ", " 5 99 0 1 ")).unwrap();
+        let said = odd.row("b", "s").unwrap().as_ref().unwrap_err();
+        assert_eq!(said, "invalid srv_check_status value '99'");
+    }
+
+    #[test]
+    fn a_weight_holds_until_the_configuration_has_another() {
+        let found = file("1 b 1 s - 2 0 5 10 5 1 0 1 0 0 0 0 - 80 -\n").unwrap();
+        let saved = found.row("b", "s").unwrap().as_ref().unwrap();
+        assert_eq!(snapshot(saved, 10).weight_user, 5);
+        assert_eq!(snapshot(saved, 12).weight_user, 12);
+    }
+
+    #[test]
+    fn ports_and_the_addresses_of_checks_are_taken_over() {
+        let found = file("1 b 1 s ::9 2 0 1 1 5 1 0 1 0 0 0 0 - 81 - 0 99 127.0.0.5 - 7\n");
+        let saved = *found.unwrap().row("b", "s").unwrap().as_ref().unwrap();
+        let address = Address::Inet("127.0.0.1:80".parse().unwrap());
+        let mut server = Server::new("s".into(), address);
+        configure_server(&mut server, &saved);
+        assert_eq!(server.address.to_string(), "127.0.0.1:81");
+        assert_eq!(
+            (server.checks.port, server.checks.agent_port),
+            (Some(99), Some(7))
+        );
+        assert_eq!(server.checks.address.unwrap().to_string(), "127.0.0.5:0");
+        assert_eq!(server.checks.agent_address, None);
+    }
+}
