@@ -42,7 +42,10 @@ pub use logformat::{
     DEFAULT_TCP_LOG_FORMAT, Flags, HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, Item, LogFormat,
     TCP_LOG_FORMAT, Usage, alias,
 };
-pub use pattern::{Entry, Handle, Method, PatternError, PatternRef, Store};
+pub use pattern::{
+    Discarded, Entry, Handle, Hit, ListChange, Listed, Method, NamedList, Pair, PatternError,
+    PatternRef, Place, Probe, Store, Which, Written, merge, parse_payload,
+};
 pub use phase::{Phase, Phases};
 pub use regex::{Groups, Regex};
 pub use scratch::Scratch;

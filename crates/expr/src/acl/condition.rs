@@ -7,6 +7,7 @@ use super::{Acl, AclSet, Criterion, PREDEFINED, predefined};
 use crate::error::{Error, nearest};
 use crate::expr::Reference;
 use crate::link::{Linker, Slot};
+use crate::pattern::Place;
 use crate::phase::{Phase, Phases};
 
 /// Whether a condition must hold or must not.
@@ -36,13 +37,31 @@ pub struct Term {
     pub target: Target,
 }
 
-/// What a term tests.
-#[derive(Clone, Debug, PartialEq)]
+/// What a term tests. ACLs of the same name are the same where they ask the same; what their
+/// lists hold is no part of it.
+#[derive(Clone, Debug)]
 pub enum Target {
     /// An ACL by name, found when linking.
     Named(String, Slot<Arc<Acl>>),
     /// An anonymous ACL between braces.
     Inline(Box<Criterion>),
+}
+
+impl PartialEq for Target {
+    fn eq(&self, other: &Target) -> bool {
+        match (self, other) {
+            (Target::Named(name, slot), Target::Named(other_name, other_slot)) => {
+                let same = match (slot.filled(), other_slot.filled()) {
+                    (Some(acl), Some(other)) => Arc::ptr_eq(acl, other) || acl == other,
+                    // One that is not linked yet is only a name.
+                    _ => true,
+                };
+                name == other_name && same
+            }
+            (Target::Inline(criterion), Target::Inline(other)) => criterion == other,
+            _ => false,
+        }
+    }
 }
 
 /// An ACL in a condition that can never match where the condition stands.
@@ -84,6 +103,15 @@ impl Condition {
             .within(words)
         })?;
         Ok(Condition { polarity, rows })
+    }
+
+    /// Says on which line it stands, for those who look at the patterns of its anonymous ACLs.
+    pub fn stand_at(&mut self, place: &Place) {
+        for term in self.rows.iter_mut().flatten() {
+            if let Target::Inline(criterion) = &mut term.target {
+                criterion.stand_at(place);
+            }
+        }
     }
 
     /// Every ACL that the condition names, predefined ones left out.
@@ -190,7 +218,7 @@ impl Condition {
                         .ok_or_else(|| Error::new(format!("no such ACL : '{name}'"), 0..0))?;
                     slot.fill(Arc::clone(acl));
                 }
-                Target::Inline(criterion) => criterion.link(linker.store, linker.files)?,
+                Target::Inline(criterion) => criterion.link("", linker.store, linker.files)?,
             }
         }
         Ok(())

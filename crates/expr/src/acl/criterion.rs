@@ -8,7 +8,7 @@ use crate::error::{Error, nearest};
 use crate::expr::{Expr, Reference, fetch_name_end};
 use crate::fetch::{fetch, fetches};
 use crate::link::{Files, Slot};
-use crate::pattern::{self, Handle, Method, Store};
+use crate::pattern::{self, Handle, Method, Place, Store, Words};
 use crate::value::Kind;
 
 /// A criterion: `criterion [flags] [operator] patterns...`.
@@ -27,6 +27,7 @@ pub struct Criterion {
     /// The words as written.
     pub words: Vec<String>,
     pub(crate) matchers: Slot<Vec<Arc<Handle>>>,
+    place: Slot<Place>,
 }
 
 /// Patterns of a criterion.
@@ -172,6 +173,7 @@ impl Criterion {
             unique_id: flags.unique_id,
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             matchers: Slot::empty(),
+            place: Slot::empty(),
         })
     }
 
@@ -194,26 +196,62 @@ impl Criterion {
         all
     }
 
-    pub(crate) fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
+    /// Says on which line it stands, for those who look at its patterns.
+    pub fn stand_at(&mut self, place: &Place) {
+        self.place.fill(place.clone());
+    }
+
+    /// Joins it to its patterns; `acl` is the name it stands under, empty between braces.
+    pub(crate) fn link(
+        &mut self,
+        acl: &str,
+        store: &Store,
+        files: &mut dyn Files,
+    ) -> Result<(), Error> {
+        if let Some(place) = self.place.filled() {
+            store.stand(place);
+        }
         self.expr.link_files(store, files)?;
         let mut matchers = Vec::new();
-        if self.method.takes_patterns() {
-            for source in &self.sources {
-                matchers.push(match source {
-                    Source::File { name, fold } => {
-                        store.list(name, self.as_map, self.method, *fold, files)?
-                    }
-                    Source::Words { patterns, fold } => store.words(
-                        patterns.iter().map(String::as_str),
-                        self.unique_id,
-                        self.method,
-                        *fold,
-                    )?,
-                });
+        let mut words = Words {
+            acl,
+            criterion: &format!("{} {}", self.first_word(), self.method.text()),
+            shown: self.shown(),
+            patterns: &[],
+            method: self.method,
+            fold: false,
+        };
+        for source in &self.sources {
+            match source {
+                Source::File { name, fold } if self.method.takes_patterns() => {
+                    matchers.push(store.list(name, self.as_map, self.method, *fold, files)?);
+                }
+                Source::File { .. } => {}
+                Source::Words { patterns, fold } => {
+                    words.patterns = patterns;
+                    words.fold = *fold;
+                }
             }
         }
+        // A line without words has a list too, to which the Runtime API may add.
+        matchers.extend(store.words(&words, self.unique_id)?);
         self.matchers.fill(matchers);
         Ok(())
+    }
+
+    fn first_word(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    /// The word it is shown by where its patterns are listed.
+    fn shown(&self) -> &'static str {
+        let first = self.first_word();
+        let word = &first[..fetch_name_end(first, 0)];
+        let row = ACL_WORDS.iter().find(|row| row.word == word);
+        match row {
+            Some(row) if self.expr.convs.is_empty() => row.word,
+            _ => self.expr.fetch.word,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::expr::Reference;
 use crate::link::Files;
-use crate::pattern::Store;
+use crate::pattern::{Place, Store};
 
 /// A named ACL: true when one of its criteria is.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,9 +56,10 @@ impl Acl {
     }
 
     pub(crate) fn link(&mut self, store: &Store, files: &mut dyn Files) -> Result<(), Error> {
+        let name = &self.name;
         self.criteria
             .iter_mut()
-            .try_for_each(|criterion| criterion.link(store, files))
+            .try_for_each(|criterion| criterion.link(name, store, files))
     }
 }
 
@@ -107,6 +108,15 @@ impl AclSet {
                     criteria: vec![criterion],
                 }));
             }
+        }
+    }
+
+    /// Says on which line the last criterion of that name stands.
+    pub fn stand_at(&mut self, name: &str, place: &Place) {
+        if let Some(at) = self.by_name.get(name)
+            && let Some(last) = Arc::make_mut(&mut self.acls[*at]).criteria.last_mut()
+        {
+            last.stand_at(place);
         }
     }
 

@@ -20,7 +20,7 @@ fn default<'f>(args: &'f [Arg]) -> Option<Sample<'f>> {
 fn found<'f>(cx: &mut Cx<'f, '_>, value: &MapValue) -> Option<Sample<'f>> {
     Some(match value {
         MapValue::None => return None,
-        MapValue::Str(bytes) => Sample::Str(cx.scratch.keep(bytes)),
+        MapValue::Str(bytes) => Sample::Str(cx.scratch.keep(bytes.as_bytes())),
         MapValue::Int(number) => Sample::Int(*number),
         MapValue::Ip(address) => Sample::ip(*address),
     })
@@ -74,7 +74,7 @@ pub(crate) fn look_up_groups<'f>(
     let hit = match index.find_groups(subject) {
         Some(hit) => match (hit.value, &hit.groups) {
             (MapValue::Str(template), Some(groups)) => {
-                substitute(template, subject, groups, &mut out);
+                substitute(template.as_bytes(), subject, groups, &mut out);
                 true
             }
             _ => false,

@@ -2,15 +2,27 @@
 //! compared with (manual 7.1), kept in a store that the Runtime API may change while they are
 //! being read.
 
+mod few;
 mod index;
+mod list;
+mod merge;
+mod nets;
 mod parse;
+mod search;
+mod state;
 mod store;
 #[cfg(test)]
 mod tests;
+mod text;
 
-pub(crate) use index::{Index, MapValue};
+pub use few::Pair;
+pub(crate) use index::MapValue;
+pub use list::{Discarded, Entry, Handle, Hit, PatternError, PatternRef, Probe, Which};
+pub use merge::merge;
 pub(crate) use parse::check;
-pub use store::{Entry, Handle, PatternError, PatternRef, Store};
+pub(crate) use store::Words;
+pub use store::{ListChange, Listed, NamedList, Place, Store};
+pub use text::{Written, parse_payload};
 
 use crate::value::Kind;
 

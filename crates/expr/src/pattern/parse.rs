@@ -1,6 +1,7 @@
 //! One pattern: from text to what is compared.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use super::Method;
 use crate::args::{mask4, mask6};
@@ -11,7 +12,7 @@ use crate::regex::Regex;
 /// A pattern ready to be compared.
 #[derive(Clone, Debug)]
 pub(super) enum Pattern {
-    Bytes(Vec<u8>),
+    Bytes(Arc<[u8]>),
     Range(Range),
     V4 { net: u32, mask: u32 },
     V6 { net: u128, mask: u128 },
@@ -25,39 +26,38 @@ pub(super) struct Range {
     pub(super) high: i64,
 }
 
-pub(super) fn parse(text: &str, method: Method, fold: bool) -> Result<Pattern, Error> {
+pub(super) fn parse(text: &Arc<str>, method: Method, fold: bool) -> Result<Pattern, Error> {
     let whole = 0..text.len();
     Ok(match method {
-        Method::Int | Method::Len => Pattern::Range(parse_range(text).ok_or_else(|| {
-            Error::new(
-                format!("'{text}' is neither a number nor a range of numbers"),
-                whole,
-            )
-        })?),
+        Method::Int | Method::Len => Pattern::Range(
+            parse_range(text)
+                .ok_or_else(|| Error::new(format!("'{text}' is not a number"), whole))?,
+        ),
         Method::Ip => parse_net(text).ok_or_else(|| {
             Error::new(
-                format!("'{text}' is not a valid IPv4 or IPv6 address or network"),
+                format!("'{text}' is not a valid IPv4 or IPv6 address"),
                 whole,
             )
         })?,
         Method::Reg => Pattern::Regex(Regex::new(text, fold)?),
-        Method::Bin => Pattern::Bytes(unhex(text).ok_or_else(|| {
+        Method::Bin => Pattern::Bytes(unhex(text).map(Arc::from).ok_or_else(|| {
             Error::new(
                 format!("'{text}': an even number of hexadecimal digits must be given"),
                 whole,
             )
         })?),
-        Method::Dir => Pattern::Bytes(trimmed(text, |byte| byte == b'/')),
-        Method::Dom => Pattern::Bytes(trimmed(text, is_domain_delimiter)),
+        Method::Dir => Pattern::Bytes(trimmed(text, |byte| byte == b'/').into()),
+        Method::Dom => Pattern::Bytes(trimmed(text, is_domain_delimiter).into()),
         Method::Beg | Method::Bool | Method::End | Method::Found | Method::Str | Method::Sub => {
-            Pattern::Bytes(text.as_bytes().to_vec())
+            // The very bytes of the entry, not a copy.
+            Pattern::Bytes(Arc::clone(text).into())
         }
     })
 }
 
 /// Whether `text` is a pattern for `method`.
 pub(crate) fn check(text: &str, method: Method, fold: bool) -> Result<(), Error> {
-    parse(text, method, fold).map(|_| ())
+    parse(&Arc::from(text), method, fold).map(|_| ())
 }
 
 pub(super) fn is_domain_delimiter(byte: u8) -> bool {

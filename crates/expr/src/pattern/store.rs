@@ -1,406 +1,83 @@
-//! Lists and maps by name, live-changeable, read without a lock.
+//! Every list and map of the process: which they are, and how they go over from one
+//! configuration to the next.
+//!
+//! A list is known by where the configuration has it: a file by its name, the patterns of an ACL
+//! line by section, name, criterion and turn. Reading a configuration makes a new store that
+//! takes known lists over from the one in force and only notes what is to become of them;
+//! [`Store::commit`] does it, once the configuration is the one in force. A configuration that
+//! is refused has changed nothing.
 
-use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use arc_swap::ArcSwap;
-
-use super::{Index, MapKind, Method};
+use super::index::Shape;
+use super::list::{Discarded, Handle, Loaded, PatternRef};
+use super::{MapKind, Method};
 use crate::error::Error;
 use crate::link::Files;
 
-/// Entries one list may hold.
-const ENTRIES_MAX: usize = 20_000_000;
-
-/// One line of a list or map.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Entry {
-    /// Identifies the entry on the Runtime API for as long as it lives.
-    pub id: u64,
-    /// Line of the file it came from; 0 when it came from elsewhere.
-    pub line: usize,
-    /// The pattern.
-    pub key: String,
-    /// What a map gives for it.
-    pub value: Option<String>,
-    /// The version it belongs to; only the current one is matched.
-    pub version: u32,
+/// A line of a configuration, for telling where a list is used.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Place {
+    /// The file's name as given on the command line.
+    pub file: Arc<str>,
+    /// From 1; 0 when not known.
+    pub line: u32,
 }
 
-/// Why a change of a list was refused.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum PatternError {
-    /// The text is no pattern or value for one of the list's users.
-    Invalid(String),
-    /// No entry with that key or id.
-    NotFound,
-    /// The list is full.
-    Full,
-    /// The version is neither the current nor a prepared one.
-    Version,
-}
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PatternError::Invalid(why) => f.write_str(why),
-            PatternError::NotFound => f.write_str("entry not found"),
-            PatternError::Full => f.write_str("the list is full"),
-            PatternError::Version => f.write_str("unknown version"),
-        }
-    }
-}
-
-impl std::error::Error for PatternError {}
-
-/// A list or map: its entries and every compiled form in use.
-pub struct PatternRef {
-    id: u32,
-    name: String,
-    map: bool,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    entries: Vec<Entry>,
-    current: u32,
-    newest: u32,
-    next_id: u64,
-    handles: Vec<Arc<Handle>>,
-}
-
-/// One compiled form of a list, for one method, case rule and kind of value. Reading takes no
-/// lock.
-pub struct Handle {
-    list: std::sync::Weak<PatternRef>,
-    method: Method,
-    fold: bool,
-    kind: MapKind,
-    index: ArcSwap<Index>,
-}
-
-impl Handle {
-    /// How the list is compared.
-    pub fn method(&self) -> Method {
-        self.method
-    }
-
-    /// Whether the case is ignored.
-    pub fn ignores_case(&self) -> bool {
-        self.fold
-    }
-
-    /// The list it was compiled from, while that is kept.
-    pub fn list(&self) -> Option<Arc<PatternRef>> {
-        self.list.upgrade()
-    }
-
-    pub(crate) fn load(&self) -> arc_swap::Guard<Arc<Index>> {
-        self.index.load()
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handle({}, fold {})", self.method.text(), self.fold)
-    }
-}
-
-impl fmt::Debug for PatternRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PatternRef({} {:?})", self.id, self.name)
-    }
-}
-
-impl PatternRef {
-    fn new(id: u32, name: String, map: bool) -> PatternRef {
-        PatternRef {
-            id,
-            name,
-            map,
-            state: Mutex::default(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change below leaves the state whole before anything that might panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+/// A list as a configuration has it.
+#[derive(Clone, Debug)]
+pub struct Listed {
     /// The number it has on the Runtime API (`#<id>`).
-    pub fn id(&self) -> u32 {
-        self.id
-    }
+    pub id: u32,
+    /// The list.
+    pub list: Arc<PatternRef>,
+    /// An ACL uses it.
+    pub is_acl: bool,
+    /// A map converter uses it, or an ACL as a map (`-M`).
+    pub is_map: bool,
+    uses: Vec<(bool, Place)>,
+    criterion: String,
+}
 
-    /// The file's name; empty for the patterns written in an ACL line.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Whether it holds values beside its keys.
-    pub fn is_map(&self) -> bool {
-        self.map
-    }
-
-    /// The version that is matched now and the newest prepared one.
-    pub fn versions(&self) -> (u32, u32) {
-        let state = self.lock();
-        (state.current, state.newest)
-    }
-
-    /// How many entries are matched now.
-    pub fn len(&self) -> usize {
-        let state = self.lock();
-        state
-            .entries
-            .iter()
-            .filter(|entry| entry.version == state.current)
-            .count()
-    }
-
-    /// Whether nothing is matched now.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// A copy of the entries of one version, or of the current one.
-    pub fn entries(&self, version: Option<u32>) -> Vec<Entry> {
-        let state = self.lock();
-        let version = version.unwrap_or(state.current);
-        state
-            .entries
-            .iter()
-            .filter(|entry| entry.version == version)
-            .cloned()
-            .collect()
-    }
-
-    /// The compiled form for this method, case rule and kind of value, made when first asked.
-    ///
-    /// # Errors
-    /// When an entry is no pattern for the method or no value of the kind.
-    pub(crate) fn handle(
-        self: &Arc<Self>,
-        method: Method,
-        fold: bool,
-        kind: MapKind,
-    ) -> Result<Arc<Handle>, Error> {
-        let fold = fold && method.can_fold();
-        let mut state = self.lock();
-        let known = state
-            .handles
-            .iter()
-            .find(|handle| handle.method == method && handle.fold == fold && handle.kind == kind);
-        if let Some(handle) = known {
-            return Ok(Arc::clone(handle));
+impl Listed {
+    /// What it is and where it is used, in HAProxy's words.
+    pub fn description(&self) -> String {
+        if self.list.name().is_empty() {
+            let (_, place) = self.uses.first().cloned().unwrap_or_default();
+            return format!(
+                "acl '{}' file '{}' line {}",
+                self.criterion, place.file, place.line
+            );
         }
-        let index = state.compile(method, fold, kind)?;
-        let handle = Arc::new(Handle {
-            list: Arc::downgrade(self),
-            method,
-            fold,
-            kind,
-            index: ArcSwap::from_pointee(index),
-        });
-        state.handles.push(Arc::clone(&handle));
-        Ok(handle)
-    }
-
-    /// Adds entries to `version` (the current one when none): `add map`, `add acl`. All or none.
-    ///
-    /// # Errors
-    /// When one is no valid pattern or value for a user of the list, the version is unknown, or
-    /// the list is full.
-    pub fn add<'t>(
-        &self,
-        version: Option<u32>,
-        added: impl IntoIterator<Item = (&'t str, Option<&'t str>)>,
-    ) -> Result<(), PatternError> {
-        let mut state = self.lock();
-        let version = state.known_version(version)?;
-        let before = state.entries.len();
-        for (key, value) in added {
-            let id = state.next_id;
-            state.next_id += 1;
-            let entry = Entry {
-                id,
-                line: 0,
-                key: key.to_owned(),
-                value: value.map(str::to_owned),
-                version,
-            };
-            if state.entries.len() >= ENTRIES_MAX {
-                state.entries.truncate(before);
-                return Err(PatternError::Full);
-            }
-            if let Err(error) = state.check(&entry) {
-                state.entries.truncate(before);
-                return Err(error);
-            }
-            state.entries.push(entry);
+        let mut text = format!("pattern loaded from file '{}'", self.list.name());
+        for (at, (as_map, place)) in self.uses.iter().enumerate() {
+            let word = if *as_map { "map" } else { "acl" };
+            let used = if at == 0 { " used" } else { "," };
+            // Writing to a string does not fail.
+            let _ = write!(
+                text,
+                "{used} by {word} at file '{}' line {}",
+                place.file, place.line
+            );
         }
-        state.publish(version);
-        Ok(())
-    }
-
-    /// Removes the entries with this key from the current version: `del map`, `del acl`.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn del(&self, key: &str) -> Result<(), PatternError> {
-        self.remove(|entry| entry.key == key)
-    }
-
-    /// Removes the entry of this id: `del map <m> #<id>`.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn del_id(&self, id: u64) -> Result<(), PatternError> {
-        self.remove(|entry| entry.id == id)
-    }
-
-    fn remove(&self, gone: impl Fn(&Entry) -> bool) -> Result<(), PatternError> {
-        let mut state = self.lock();
-        let current = state.current;
-        let before = state.entries.len();
-        state
-            .entries
-            .retain(|entry| entry.version != current || !gone(entry));
-        if state.entries.len() == before {
-            return Err(PatternError::NotFound);
-        }
-        state.publish(current);
-        Ok(())
-    }
-
-    /// Gives the entries with this key another value: `set map`.
-    ///
-    /// # Errors
-    /// When there is none, or the value is not of a kind the map's users take.
-    pub fn set(&self, key: &str, value: &str) -> Result<(), PatternError> {
-        self.change(|entry| entry.key == key, value)
-    }
-
-    /// The same for the entry of this id.
-    ///
-    /// # Errors
-    /// As for [`PatternRef::set`].
-    pub fn set_id(&self, id: u64, value: &str) -> Result<(), PatternError> {
-        self.change(|entry| entry.id == id, value)
-    }
-
-    fn change(&self, which: impl Fn(&Entry) -> bool, value: &str) -> Result<(), PatternError> {
-        let mut state = self.lock();
-        let current = state.current;
-        let wanted = |entry: &Entry| entry.version == current && which(entry);
-        let Some(first) = state.entries.iter().find(|entry| wanted(entry)) else {
-            return Err(PatternError::NotFound);
-        };
-        let probe = Entry {
-            value: Some(value.to_owned()),
-            ..first.clone()
-        };
-        state.check(&probe)?;
-        for entry in state.entries.iter_mut().filter(|entry| wanted(entry)) {
-            entry.value = Some(value.to_owned());
-        }
-        state.publish(current);
-        Ok(())
-    }
-
-    /// Removes all entries of `version` (the current one when none): `clear map`, `clear acl`.
-    ///
-    /// # Errors
-    /// When the version is unknown.
-    pub fn clear(&self, version: Option<u32>) -> Result<(), PatternError> {
-        let mut state = self.lock();
-        let version = state.known_version(version)?;
-        state.entries.retain(|entry| entry.version != version);
-        state.publish(version);
-        Ok(())
-    }
-
-    /// Opens a new version to be filled: `prepare map`, `prepare acl`.
-    pub fn prepare(&self) -> u32 {
-        let mut state = self.lock();
-        state.newest = state.newest.wrapping_add(1);
-        state.newest
-    }
-
-    /// Makes a prepared version the one matched and drops those before it: `commit map`.
-    ///
-    /// # Errors
-    /// When the version was not prepared or is older than the current one.
-    pub fn commit(&self, version: u32) -> Result<(), PatternError> {
-        let mut state = self.lock();
-        if version == state.current || state.known_version(Some(version)).is_err() {
-            return Err(PatternError::Version);
-        }
-        state.current = version;
-        let reach = state.newest.wrapping_sub(version);
-        let newest = state.newest;
-        state
-            .entries
-            .retain(|entry| newest.wrapping_sub(entry.version) <= reach);
-        state.publish(version);
-        Ok(())
+        text
     }
 }
 
-impl State {
-    fn known_version(&self, version: Option<u32>) -> Result<u32, PatternError> {
-        match version {
-            None => Ok(self.current),
-            Some(version)
-                if self.newest.wrapping_sub(version) <= self.newest.wrapping_sub(self.current) =>
-            {
-                Ok(version)
-            }
-            Some(_) => Err(PatternError::Version),
-        }
-    }
-
-    /// Whether every user of the list can take `entry`.
-    fn check(&self, entry: &Entry) -> Result<(), PatternError> {
-        for handle in &self.handles {
-            Index::build(
-                std::iter::once(entry),
-                handle.method,
-                handle.fold,
-                handle.kind,
-            )
-            .map_err(|error| PatternError::Invalid(error.message))?;
-        }
-        Ok(())
-    }
-
-    fn compile(&self, method: Method, fold: bool, kind: MapKind) -> Result<Index, Error> {
-        let current = self
-            .entries
-            .iter()
-            .filter(|entry| entry.version == self.current);
-        Index::build(current, method, fold, kind)
-    }
-
-    /// Lets readers see the entries when `version` is the one they match.
-    fn publish(&self, version: u32) {
-        if version != self.current {
-            return;
-        }
-        for handle in &self.handles {
-            // Entries were checked when they came; an index that fails all the same would
-            // match too much or too little, so nothing is matched then.
-            let index = self
-                .compile(handle.method, handle.fold, handle.kind)
-                .unwrap_or_else(|_| Index::empty(handle.method, handle.fold));
-            handle.index.store(Arc::new(index));
-        }
-    }
+/// What a commit would do to a list.
+#[derive(Clone, Debug)]
+pub struct ListChange {
+    /// The list.
+    pub list: Arc<PatternRef>,
+    /// Entries that go.
+    pub removed: usize,
+    /// Entries that come.
+    pub added: usize,
 }
 
-/// Every list and map of the process, by the name of its file or its unique id.
+/// Every list and map that one configuration uses.
 #[derive(Debug, Default)]
 pub struct Store {
     inner: Mutex<Inner>,
@@ -408,9 +85,59 @@ pub struct Store {
 
 #[derive(Debug, Default)]
 struct Inner {
-    by_name: HashMap<String, Arc<PatternRef>>,
-    by_id: HashMap<u32, Arc<PatternRef>>,
-    next_id: u32,
+    lists: Vec<Known>,
+    by_identity: HashMap<Identity, usize>,
+    /// All have their numbers.
+    numbered: bool,
+    /// What is linked stands in this section and on this line.
+    section: String,
+    place: Place,
+    /// Files of places, in the order they came.
+    files: Vec<Arc<str>>,
+    turns: HashMap<String, u32>,
+    /// Lists that rules change, by name, whether something reads them or not.
+    named: HashMap<String, NamedList>,
+    previous: Option<Arc<Store>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    listed: Listed,
+    /// Asked for with `-u`.
+    fixed: Option<u32>,
+    /// What it was in the configuration before.
+    inherited: Option<u32>,
+    /// What the configuration gives it now, when that differs from what it gave before.
+    coming: Option<Loaded>,
+    /// Where it was first used, for numbering: file and line.
+    rank: (usize, u32),
+}
+
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+enum Identity {
+    File(String),
+    /// Section, ACL, criterion and the how-manieth of these it is.
+    Words(String, u32),
+}
+
+/// The list of a file by its name, found once something in the configuration reads it.
+#[derive(Clone, Debug, Default)]
+pub struct NamedList(Arc<OnceLock<Arc<PatternRef>>>);
+
+impl NamedList {
+    /// The list. None when nothing reads it: nobody would notice a change.
+    pub fn list(&self) -> Option<&Arc<PatternRef>> {
+        self.0.get()
+    }
+}
+
+/// The path of a list's file. None for virtual files and no name.
+pub(super) fn path_of(name: &str) -> Option<&str> {
+    if name.is_empty() || name.starts_with("virt@") {
+        return None;
+    }
+    let path = name.strip_prefix("opt@").unwrap_or(name);
+    Some(path.strip_prefix("file@").unwrap_or(path))
 }
 
 impl Store {
@@ -419,25 +146,118 @@ impl Store {
         Store::default()
     }
 
+    /// A store for a configuration that is to follow the one of `previous`: lists that both have
+    /// are the same.
+    pub fn succeeding(previous: Arc<Store>) -> Store {
+        Store {
+            inner: Mutex::new(Inner {
+                previous: Some(previous),
+                ..Inner::default()
+            }),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The list or map loaded from the file of that name.
-    pub fn by_name(&self, name: &str) -> Option<Arc<PatternRef>> {
-        self.lock().by_name.get(name).cloned()
+    fn numbered(&self) -> MutexGuard<'_, Inner> {
+        let mut inner = self.lock();
+        inner.number();
+        inner
     }
 
-    /// The list or map of that number.
-    pub fn by_id(&self, id: u32) -> Option<Arc<PatternRef>> {
-        self.lock().by_id.get(&id).cloned()
+    /// Says in which section what is linked next stands: two ACLs of a name are two.
+    pub fn enter(&self, section: &str) {
+        let mut inner = self.lock();
+        inner.section = section.to_owned();
+        inner.place = Place::default();
+    }
+
+    /// Says on which line what is linked next stands.
+    pub fn stand(&self, place: &Place) {
+        let mut inner = self.lock();
+        if !inner.files.contains(&place.file) {
+            let file = Arc::clone(&place.file);
+            inner.files.push(file);
+        }
+        inner.place = place.clone();
+    }
+
+    /// The list or map of the file of that name.
+    pub fn by_name(&self, name: &str) -> Option<Arc<PatternRef>> {
+        let inner = self.lock();
+        let at = *inner.by_identity.get(&Identity::File(name.to_owned()))?;
+        Some(Arc::clone(&inner.lists[at].listed.list))
+    }
+
+    /// The list of that name for a rule that changes it. What reads it may be linked later.
+    pub fn named(&self, name: &str) -> NamedList {
+        let mut inner = self.lock();
+        let known = inner.by_identity.get(&Identity::File(name.to_owned()));
+        let list = known.map(|at| Arc::clone(&inner.lists[*at].listed.list));
+        let named = inner.named.entry(name.to_owned()).or_default();
+        if let Some(list) = list {
+            named.0.get_or_init(|| list);
+        }
+        named.clone()
+    }
+
+    /// What a caller of the Runtime API means: `#<id>` or the name of a file.
+    pub fn find(&self, reference: &str) -> Option<Listed> {
+        let inner = self.numbered();
+        let known = match reference.strip_prefix('#') {
+            Some(id) => {
+                let id: u32 = id.parse().ok()?;
+                inner.lists.iter().find(|known| known.listed.id == id)
+            }
+            None => {
+                let identity = Identity::File(reference.to_owned());
+                inner.by_identity.get(&identity).map(|at| &inner.lists[*at])
+            }
+        };
+        known.map(|known| known.listed.clone())
     }
 
     /// All lists and maps, by number.
-    pub fn all(&self) -> Vec<Arc<PatternRef>> {
-        let mut all: Vec<_> = self.lock().by_id.values().cloned().collect();
-        all.sort_by_key(|list| list.id());
+    pub fn all(&self) -> Vec<Listed> {
+        let inner = self.numbered();
+        let mut all: Vec<_> = inner
+            .lists
+            .iter()
+            .map(|known| known.listed.clone())
+            .collect();
+        all.sort_by_key(|listed| listed.id);
         all
+    }
+
+    /// What [`Store::commit`] would change.
+    pub fn changes(&self) -> Vec<ListChange> {
+        let inner = self.lock();
+        let coming = inner.lists.iter().filter_map(|known| {
+            let (removed, added) = known.listed.list.difference(known.coming.as_ref()?);
+            Some(ListChange {
+                list: Arc::clone(&known.listed.list),
+                removed,
+                added,
+            })
+        });
+        coming
+            .filter(|change| change.removed + change.added > 0)
+            .collect()
+    }
+
+    /// The configuration of this store is now the one in force: gives the lists that were taken
+    /// over what it says of them. Hands' changes stay where the configuration changed nothing
+    /// (see [`merge`](super::merge)). Each list is changed at once for those who read it.
+    pub fn commit(&self) -> Vec<Discarded> {
+        let mut inner = self.numbered();
+        inner.previous = None;
+        inner.turns = HashMap::new();
+        let lists = inner.lists.iter_mut();
+        lists
+            .filter_map(|known| Some(known.listed.list.adopt(known.coming.take()?)))
+            .collect()
     }
 
     /// A compiled map; the file is read when the store does not have it.
@@ -448,9 +268,12 @@ impl Store {
         kind: MapKind,
         files: &mut dyn Files,
     ) -> Result<Arc<Handle>, Error> {
-        let list = self.file(name, true, files)?;
-        list.handle(method, false, kind)
-            .map_err(|error| in_file(name, error))
+        let shape = Shape {
+            method,
+            fold: false,
+            kind,
+        };
+        self.file(name, true, false, shape, files)
     }
 
     /// A compiled list for an ACL; `as_map` when the file has two columns (`-M`).
@@ -462,97 +285,194 @@ impl Store {
         fold: bool,
         files: &mut dyn Files,
     ) -> Result<Arc<Handle>, Error> {
-        let list = self.file(name, as_map, files)?;
-        list.handle(method, fold, MapKind::List)
-            .map_err(|error| in_file(name, error))
+        let shape = Shape {
+            method,
+            fold: fold && method.can_fold(),
+            kind: MapKind::List,
+        };
+        self.file(name, as_map, true, shape, files)
     }
 
-    /// A list without a file: the patterns of an ACL line, under `id` (`-u`) or the next free one.
-    pub(crate) fn words<'t>(
+    /// A list without a file: the patterns of an ACL line, under `id` (`-u`) or a free one.
+    /// None when the method takes no patterns; the list is known all the same.
+    pub(crate) fn words(
         &self,
-        words: impl IntoIterator<Item = &'t str>,
+        words: &Words<'_>,
         id: Option<u32>,
-        method: Method,
-        fold: bool,
-    ) -> Result<Arc<Handle>, Error> {
-        let list = {
-            let mut inner = self.lock();
-            let id = inner.free_id(id)?;
-            let list = Arc::new(PatternRef::new(id, String::new(), false));
-            inner.by_id.insert(id, Arc::clone(&list));
-            list
+    ) -> Result<Option<Arc<Handle>>, Error> {
+        let mut inner = self.lock();
+        if let Some(id) = id
+            && inner.lists.iter().any(|known| known.fixed == Some(id))
+        {
+            return Err(Error::new(
+                format!("the unique id {id} is already used"),
+                0..0,
+            ));
+        }
+        let owner = format!("{}\0{}\0{}", inner.section, words.acl, words.criterion);
+        let turn = inner.turns.entry(owner.clone()).or_default();
+        let identity = Identity::Words(owner, *turn);
+        *turn += 1;
+        let patterns = words.patterns.iter().map(|word| Arc::from(&**word));
+        let loaded = Loaded::Words(patterns.collect());
+        let at = inner.take_over_or_make(identity, String::new(), false, loaded)?;
+        let place = inner.place.clone();
+        let known = &mut inner.lists[at];
+        known.fixed = id;
+        known.listed.is_acl = true;
+        known.listed.criterion = words.shown.to_owned();
+        known.listed.uses.push((false, place));
+        if !words.method.takes_patterns() {
+            return Ok(None);
+        }
+        let shape = Shape {
+            method: words.method,
+            fold: words.fold && words.method.can_fold(),
+            kind: MapKind::List,
         };
-        list.add(None, words.into_iter().map(|word| (word, None)))
-            .map_err(|error| Error::new(error.to_string(), 0..0))?;
-        list.handle(method, fold, MapKind::List)
+        let handle = known.listed.list.handle(shape, known.coming.as_ref());
+        handle.map(Some)
     }
 
     fn file(
         &self,
         name: &str,
         as_map: bool,
+        by_acl: bool,
+        shape: Shape,
         files: &mut dyn Files,
-    ) -> Result<Arc<PatternRef>, Error> {
-        if let Some(list) = self.by_name(name) {
-            if list.is_map() != as_map && !list.is_map() {
-                return Err(Error::new(
-                    format!("the file '{name}' is already used as a list, not as a map"),
-                    0..0,
-                ));
-            }
-            return Ok(list);
-        }
-        let contents = match name.strip_prefix("virt@") {
-            // A virtual file has no contents but those the Runtime API gives it.
-            Some(_) => Vec::new(),
+    ) -> Result<Arc<Handle>, Error> {
+        let mut inner = self.lock();
+        let identity = Identity::File(name.to_owned());
+        let at = match inner.by_identity.get(&identity) {
+            Some(at) => *at,
             None => {
-                let path = name.strip_prefix("opt@").unwrap_or(name);
-                let path = path.strip_prefix("file@").unwrap_or(path);
-                match files.read(path) {
-                    Ok(contents) => contents,
-                    Err(_) if name.starts_with("opt@") => Vec::new(),
-                    Err(why) => {
-                        return Err(Error::new(
-                            format!("failed to open pattern file '{name}': {why}"),
-                            0..0,
-                        ));
-                    }
-                }
+                let loaded = Loaded::File(read(name, files)?.into());
+                inner
+                    .take_over_or_make(identity, name.to_owned(), as_map, loaded)
+                    .map_err(|error| in_file(name, error))?
             }
         };
-        let entries = parse_file(&contents, as_map).map_err(|error| in_file(name, error))?;
-        let mut inner = self.lock();
-        let id = inner.free_id(None)?;
-        let list = PatternRef::new(id, name.to_owned(), as_map);
-        {
-            let mut state = list.lock();
-            state.next_id = entries.len() as u64;
-            state.entries = entries;
+        let place = inner.place.clone();
+        if let Some(named) = inner.named.get(name) {
+            let list = &inner.lists[at].listed.list;
+            named.0.get_or_init(|| Arc::clone(list));
         }
-        let list = Arc::new(list);
-        inner.by_id.insert(id, Arc::clone(&list));
-        inner.by_name.insert(name.to_owned(), Arc::clone(&list));
-        Ok(list)
+        let known = &mut inner.lists[at];
+        if as_map && !known.listed.list.is_map() {
+            return Err(Error::new(
+                format!("the file '{name}' is already used as a list, not as a map"),
+                0..0,
+            ));
+        }
+        known.listed.is_acl |= by_acl;
+        known.listed.is_map |= as_map;
+        if known.listed.uses.last() != Some(&(as_map, place.clone())) {
+            known.listed.uses.push((as_map, place));
+        }
+        let handle = known.listed.list.handle(shape, known.coming.as_ref());
+        handle.map_err(|error| in_file(name, error))
+    }
+}
+
+/// The patterns of an ACL line.
+pub(crate) struct Words<'a> {
+    /// The ACL's name; empty for an anonymous one.
+    pub(crate) acl: &'a str,
+    /// What tells criteria of one ACL apart.
+    pub(crate) criterion: &'a str,
+    /// The criterion's word.
+    pub(crate) shown: &'a str,
+    pub(crate) patterns: &'a [String],
+    pub(crate) method: Method,
+    pub(crate) fold: bool,
+}
+
+fn read(name: &str, files: &mut dyn Files) -> Result<Vec<u8>, Error> {
+    // A virtual file has no contents but those the Runtime API gives it.
+    let Some(path) = path_of(name) else {
+        return Ok(Vec::new());
+    };
+    match files.read(path) {
+        Ok(contents) => Ok(contents),
+        Err(_) if name.starts_with("opt@") => Ok(Vec::new()),
+        Err(why) => Err(Error::new(
+            format!("failed to open pattern file '{name}': {why}"),
+            0..0,
+        )),
     }
 }
 
 impl Inner {
-    fn free_id(&mut self, wanted: Option<u32>) -> Result<u32, Error> {
-        if let Some(id) = wanted {
-            if self.by_id.contains_key(&id) {
-                return Err(Error::new(
-                    format!("the unique id {id} is already used"),
-                    0..0,
-                ));
+    /// The place of a list that this configuration did not name yet.
+    fn take_over_or_make(
+        &mut self,
+        identity: Identity,
+        name: String,
+        as_map: bool,
+        loaded: Loaded,
+    ) -> Result<usize, Error> {
+        let before = self.previous.as_ref().and_then(|previous| {
+            let previous = previous.numbered();
+            let known = &previous.lists[*previous.by_identity.get(&identity)?];
+            // A list that becomes a map has no values to go over.
+            let fits = known.listed.list.is_map() == as_map;
+            fits.then(|| (Arc::clone(&known.listed.list), known.listed.id))
+        });
+        let (list, inherited, coming) = match before {
+            Some((list, id)) if list.was_loaded_as(&loaded) => (list, Some(id), None),
+            Some((list, id)) => {
+                // What cannot be read is found now, not when it is too late to refuse it.
+                loaded.lines(as_map)?;
+                (list, Some(id), Some(loaded))
             }
-            return Ok(id);
+            None => (Arc::new(PatternRef::new(name, as_map, loaded)?), None, None),
+        };
+        let file = self.files.iter().position(|file| *file == self.place.file);
+        let at = self.lists.len();
+        self.lists.push(Known {
+            listed: Listed {
+                id: 0,
+                list,
+                is_acl: false,
+                is_map: false,
+                uses: Vec::new(),
+                criterion: String::new(),
+            },
+            fixed: None,
+            inherited,
+            coming,
+            rank: (file.unwrap_or(usize::MAX), self.place.line),
+        });
+        self.by_identity.insert(identity, at);
+        self.numbered = false;
+        Ok(at)
+    }
+
+    /// Gives numbers: those asked for, then those the lists had before, then the lowest free
+    /// ones in the order of the configuration, as HAProxy counts.
+    fn number(&mut self) {
+        if self.numbered {
+            return;
         }
-        while self.by_id.contains_key(&self.next_id) {
-            self.next_id += 1;
+        let mut taken: HashSet<u32> = self.lists.iter().filter_map(|known| known.fixed).collect();
+        let mut left = Vec::new();
+        for (at, known) in self.lists.iter_mut().enumerate() {
+            match (known.fixed, known.inherited) {
+                (Some(id), _) => known.listed.id = id,
+                (None, Some(id)) if taken.insert(id) => known.listed.id = id,
+                _ => left.push((known.rank, at)),
+            }
         }
-        let id = self.next_id;
-        self.next_id += 1;
-        Ok(id)
+        left.sort_unstable();
+        let mut free = (0_u32..).filter(|id| !taken.contains(id));
+        for (_, at) in left {
+            // There are more numbers than memory holds lists.
+            if let Some(id) = free.next() {
+                self.lists[at].listed.id = id;
+            }
+        }
+        self.numbered = true;
     }
 }
 
@@ -561,48 +481,4 @@ fn in_file(name: &str, error: Error) -> Error {
         message: format!("in file '{name}': {}", error.message),
         ..error
     }
-}
-
-/// The entries of a file: one a line, a sharp first makes a comment, blank lines are nothing,
-/// leading blanks are cut; a map's value follows the key after blanks and loses trailing ones.
-fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<Entry>, Error> {
-    let mut entries = Vec::new();
-    for (number, line) in contents.split(|byte| *byte == b'\n').enumerate() {
-        if line.first() == Some(&b'#') {
-            continue;
-        }
-        let text = String::from_utf8_lossy(line);
-        let text = text.trim_start_matches([' ', '\t']);
-        let text = text.strip_suffix('\r').unwrap_or(text);
-        if text.is_empty() {
-            continue;
-        }
-        let (key, value) = if as_map {
-            let (key, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
-            let value = rest.trim_matches([' ', '\t', '\r']);
-            if value.is_empty() {
-                return Err(Error::new(
-                    format!(
-                        "line {}: expecting a value after the key '{key}'",
-                        number + 1
-                    ),
-                    0..0,
-                ));
-            }
-            (key, Some(value.to_owned()))
-        } else {
-            (text, None)
-        };
-        entries.push(Entry {
-            id: entries.len() as u64,
-            line: number + 1,
-            key: key.to_owned(),
-            value,
-            version: 0,
-        });
-        if entries.len() > ENTRIES_MAX {
-            return Err(Error::new("too many entries", 0..0));
-        }
-    }
-    Ok(entries)
 }

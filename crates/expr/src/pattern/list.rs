@@ -1,0 +1,573 @@
+//! A list or map that lives over changes of the configuration.
+//!
+//! Readers hold a compiled form, a [`Handle`], behind a lock that each thread takes in a cache
+//! line of its own; a writer holds it for the time one entry takes, or for a swap. So adding one
+//! entry to a large list copies nothing, and lookups never wait for long.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
+
+use super::Method;
+use super::few::Pair;
+use super::index::{Index, MapValue, Shape};
+use super::merge::merge;
+use super::state::{Seat, State, Table, parse};
+use super::text::{self, Written};
+use crate::error::Error;
+
+/// Entries one list may hold, those of prepared versions included.
+pub(super) const ENTRIES_MAX: usize = 20_000_000;
+
+/// One line of a list or map.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Entry {
+    /// Identifies the entry in its list on the Runtime API (`#0x<id>`) for as long as it lives.
+    pub id: u64,
+    /// The pattern.
+    pub key: Arc<str>,
+    /// What a map gives for it.
+    pub value: Option<Arc<str>>,
+}
+
+/// Why a change of a list was refused.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PatternError {
+    /// The text is no pattern or value for one of the list's users.
+    Invalid(String),
+    /// No entry with that key.
+    NotFound,
+    /// The list is full.
+    Full,
+    /// The version was not prepared.
+    Future,
+    /// The version is not one that may be committed, or no longer matched.
+    Version,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PatternError::Invalid(why) => f.write_str(why),
+            PatternError::NotFound => f.write_str("entry not found"),
+            PatternError::Full => f.write_str("the list is full"),
+            PatternError::Future => f.write_str("version number in the future"),
+            PatternError::Version => f.write_str("version number out of range"),
+        }
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+/// Which entry is meant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Which<'k> {
+    /// All entries with this key.
+    Key(&'k str),
+    /// The entry of this id.
+    Id(u64),
+}
+
+/// What the configuration gave a list: the common ancestor of its file's next state and of what
+/// hands made of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Loaded {
+    /// The contents of its file.
+    File(Arc<[u8]>),
+    /// Words of an ACL line.
+    Words(Vec<Arc<str>>),
+}
+
+impl Loaded {
+    /// The entries, each with the line it stands on (0 for words).
+    pub(super) fn lines(&self, as_map: bool) -> Result<Vec<text::Line>, Error> {
+        match self {
+            Loaded::File(contents) => text::parse_file(contents, as_map),
+            Loaded::Words(words) => Ok(words
+                .iter()
+                .map(|word| text::Line {
+                    number: 0,
+                    pair: (Arc::clone(word), None),
+                })
+                .collect()),
+        }
+    }
+
+    fn pairs(&self, as_map: bool) -> Vec<Pair> {
+        // What was loaded once could be parsed then.
+        let lines = self.lines(as_map).unwrap_or_default();
+        lines.into_iter().map(|line| line.pair).collect()
+    }
+}
+
+/// A list or map: its entries and every compiled form in use.
+pub struct PatternRef {
+    name: String,
+    map: bool,
+    state: Mutex<State>,
+}
+
+/// One compiled form of a list, for one method, case rule and kind of value.
+pub struct Handle {
+    list: Arc<PatternRef>,
+    pub(super) shape: Shape,
+    index: ShardedLock<Index>,
+}
+
+/// What was thrown out of a list. Freeing a large one takes a while: it may be dropped elsewhere.
+#[derive(Default)]
+pub struct Discarded {
+    pub(super) tables: Vec<Table>,
+    pub(super) indexes: Vec<Index>,
+}
+
+impl fmt::Debug for Discarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Discarded({}, {})",
+            self.tables.len(),
+            self.indexes.len()
+        )
+    }
+}
+
+/// What one user of a list finds for a text: a line of `get map` and `get acl`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Probe {
+    /// How it compares.
+    pub method: Method,
+    /// Whether it ignores the case.
+    pub folds: bool,
+    /// What was found.
+    pub hit: Option<Hit>,
+}
+
+/// A match.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Hit {
+    /// The pattern as written.
+    pub key: Arc<str>,
+    /// HAProxy keeps it in a tree; else in a list.
+    pub is_in_tree: bool,
+    /// What the map gives and the type of it; none in a list.
+    pub value: Option<(String, &'static str)>,
+}
+
+impl Handle {
+    /// How the list is compared.
+    pub fn method(&self) -> Method {
+        self.shape.method
+    }
+
+    /// Whether the case is ignored.
+    pub fn ignores_case(&self) -> bool {
+        self.shape.fold
+    }
+
+    /// The list it was compiled from.
+    pub fn list(&self) -> &Arc<PatternRef> {
+        &self.list
+    }
+
+    /// The index as it is; changes wait until it is dropped.
+    pub(crate) fn load(&self) -> ShardedLockReadGuard<'_, Index> {
+        // Every change leaves the index whole before anything that might panic.
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn write(&self) -> ShardedLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn replace(&self, index: Index) -> Index {
+        std::mem::replace(&mut *self.write(), index)
+    }
+
+    /// Makes a filter when it is time, without keeping readers out.
+    pub(super) fn refine(&self) {
+        // Only holders of the list's own lock change the index, so it is still the same below.
+        let filter = self.load().new_filter();
+        if let Some(filter) = filter {
+            self.write().filter_with(filter);
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Handle({}, fold {})",
+            self.method().text(),
+            self.ignores_case()
+        )
+    }
+}
+
+impl fmt::Debug for PatternRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PatternRef({:?})", self.name)
+    }
+}
+
+impl PatternRef {
+    /// A list with what the configuration gives it.
+    pub(super) fn new(name: String, map: bool, loaded: Loaded) -> Result<PatternRef, Error> {
+        let mut state = State {
+            loaded,
+            table: Table::default(),
+            prepared: BTreeMap::new(),
+            current: 0,
+            newest: 0,
+            id_last: 0,
+            seats: Vec::new(),
+        };
+        for line in state.loaded.lines(map)? {
+            let (key, value) = line.pair;
+            let id = state.new_id();
+            state.table.insert(Entry { id, key, value });
+        }
+        Ok(PatternRef {
+            name,
+            map,
+            state: Mutex::new(state),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Every change below leaves the state whole before anything that might panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file's name as the configuration writes it; empty for the patterns of an ACL line.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it holds values beside its keys.
+    pub fn is_map(&self) -> bool {
+        self.map
+    }
+
+    /// The path of its file. None for virtual files and for the patterns of an ACL line.
+    pub fn path(&self) -> Option<&str> {
+        super::store::path_of(&self.name)
+    }
+
+    /// The version that is matched now and the newest prepared one.
+    pub fn versions(&self) -> (u32, u32) {
+        let state = self.lock();
+        (state.current, state.newest)
+    }
+
+    /// How many entries are matched now.
+    pub fn len(&self) -> usize {
+        self.lock().table.entries.len()
+    }
+
+    /// Whether nothing is matched now.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many entries there are in all versions.
+    pub fn entry_count(&self) -> usize {
+        self.lock().entry_count()
+    }
+
+    /// A copy of at most `count` entries of one version (or of the current one) whose id is
+    /// greater than `after`, in their order.
+    pub fn entries(&self, version: Option<u32>, after: u64, count: usize) -> Vec<Entry> {
+        let state = self.lock();
+        let table = match version {
+            Some(version) if version != state.current => state.prepared.get(&version),
+            _ => Some(&state.table),
+        };
+        let entries = table.into_iter().flat_map(|table| {
+            let from = (std::ops::Bound::Excluded(after), std::ops::Bound::Unbounded);
+            table.entries.range(from)
+        });
+        entries
+            .take(count)
+            .map(|(_, entry)| entry.clone())
+            .collect()
+    }
+
+    /// What its file would hold if it were written now: the entries matched now.
+    pub fn to_text(&self) -> Written {
+        let state = self.lock();
+        let entries = state.table.entries.values();
+        text::to_text(entries.map(|entry| (&entry.key, entry.value.as_ref())))
+    }
+
+    /// Remembers that its file was written and now holds `text`, so that the next load of the
+    /// file finds nothing changed in it.
+    pub fn was_written(&self, text: &str) {
+        self.lock().loaded = Loaded::File(text.as_bytes().into());
+    }
+
+    /// Whether it holds anything else than the configuration gave it: the Runtime API or a rule
+    /// changed it.
+    pub fn is_changed(&self) -> bool {
+        let state = self.lock();
+        state.loaded.pairs(self.map) != state.table.pairs()
+    }
+
+    /// What each of its users finds for `text`.
+    pub fn probe(&self, text: &str) -> Vec<Probe> {
+        let state = self.lock();
+        let handles = state.seats.iter().filter_map(|seat| seat.handle.upgrade());
+        let probe = |handle: Arc<Handle>| {
+            let index = handle.load();
+            let found = match handle.method() {
+                Method::Int => text.parse().ok().and_then(|number| index.find_int(number)),
+                Method::Ip => text.parse().ok().and_then(|address| index.find_ip(address)),
+                _ => index.find_bytes(text.as_bytes(), &mut Vec::new()),
+            };
+            let hit = found.and_then(|found| {
+                let key = Arc::clone(&state.table.entries.get(&found.id)?.key);
+                let value = match found.value {
+                    MapValue::None => None,
+                    MapValue::Str(text) => Some((text.to_string(), "str")),
+                    MapValue::Int(number) => Some((number.to_string(), "sint")),
+                    MapValue::Ip(ip) if ip.is_ipv4() => Some((ip.to_string(), "ipv4")),
+                    MapValue::Ip(ip) => Some((ip.to_string(), "ipv6")),
+                };
+                let is_in_tree = index.is_in_tree(&key);
+                Some(Hit {
+                    key,
+                    is_in_tree,
+                    value,
+                })
+            });
+            drop(index);
+            Probe {
+                method: handle.method(),
+                folds: handle.ignores_case(),
+                hit,
+            }
+        };
+        handles.map(probe).collect()
+    }
+
+    /// The compiled form of that shape, made when first asked. `coming` is what the configuration
+    /// is about to give the list, when that is not what it gave it before.
+    ///
+    /// # Errors
+    /// When an entry that the configuration gives is no pattern for the method or no value of
+    /// the kind. One that was added by hand then only matches nothing here.
+    pub(super) fn handle(
+        self: &Arc<Self>,
+        shape: Shape,
+        coming: Option<&Loaded>,
+    ) -> Result<Arc<Handle>, Error> {
+        let mut state = self.lock();
+        state.seats.retain(|seat| seat.handle.strong_count() > 0);
+        let mut handles = state.seats.iter().filter_map(|seat| seat.handle.upgrade());
+        let known = handles.find(|handle| handle.shape == shape);
+        if known.is_none() || coming.is_some() {
+            let loaded = coming.unwrap_or(&state.loaded);
+            check_lines(shape, &loaded.lines(self.map)?)?;
+        }
+        if let Some(handle) = known {
+            return Ok(handle);
+        }
+        let prepared = state.prepared.iter();
+        let prepared = prepared.map(|(version, table)| (*version, table.compile(shape)));
+        let prepared = prepared.collect();
+        let handle = Arc::new(Handle {
+            list: Arc::clone(self),
+            shape,
+            index: ShardedLock::new(state.table.compile(shape)),
+        });
+        state.seats.push(Seat {
+            handle: Arc::downgrade(&handle),
+            prepared,
+        });
+        Ok(handle)
+    }
+
+    /// Whether all users of the list could take these entries: what [`PatternRef::add`] would say.
+    ///
+    /// # Errors
+    /// As for [`PatternRef::add`].
+    pub fn check<'t>(
+        &self,
+        version: Option<u32>,
+        added: impl IntoIterator<Item = (&'t str, Option<&'t str>)>,
+    ) -> Result<(), PatternError> {
+        let state = self.lock();
+        state.known_version(version)?;
+        let handles = state.handles();
+        for (key, value) in added {
+            let (key, value) = (Arc::from(key), value.map(Arc::from));
+            parse(&handles, &key, value.as_ref())?;
+        }
+        Ok(())
+    }
+
+    /// Adds entries to `version` (the current one when none): `add map`, `add acl`. All or none.
+    ///
+    /// # Errors
+    /// When one is no valid pattern or value for a user of the list, the version is not there, or
+    /// the list is full.
+    pub fn add<'t>(
+        &self,
+        version: Option<u32>,
+        added: impl IntoIterator<Item = (&'t str, Option<&'t str>)>,
+    ) -> Result<(), PatternError> {
+        self.lock().add(version, added)
+    }
+
+    /// Adds an entry if there is none with its key: `add-acl` rules.
+    ///
+    /// # Errors
+    /// As for [`PatternRef::add`].
+    pub fn add_new(&self, key: &str, value: Option<&str>) -> Result<(), PatternError> {
+        let mut state = self.lock();
+        if state.table.by_key.contains_key(key) {
+            return Ok(());
+        }
+        state.add(None, [(key, value)])
+    }
+
+    /// Gives the entries with this key another value, or adds one: `set-map` rules.
+    ///
+    /// # Errors
+    /// As for [`PatternRef::add`].
+    pub fn set_or_add(&self, key: &str, value: &str) -> Result<(), PatternError> {
+        let mut state = self.lock();
+        match state.set(Which::Key(key), value) {
+            Err(PatternError::NotFound) => state.add(None, [(key, Some(value))]),
+            result => result,
+        }
+    }
+
+    /// Removes entries from the current version: `del map`, `del acl`.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn del(&self, which: Which<'_>) -> Result<(), PatternError> {
+        self.lock().del(which)
+    }
+
+    /// Gives entries of the current version another value: `set map`.
+    ///
+    /// # Errors
+    /// When there is none, or the value is not of a kind the map's users take.
+    pub fn set(&self, which: Which<'_>, value: &str) -> Result<(), PatternError> {
+        self.lock().set(which, value)
+    }
+
+    /// Removes all entries of `version` (the current one when none): `clear map`, `clear acl`.
+    /// A version that is not there has none.
+    pub fn clear(&self, version: Option<u32>) -> Discarded {
+        let mut state = self.lock();
+        match version {
+            Some(version) if version != state.current => state.drop_prepared(|at| at == version),
+            _ => state.replace(Vec::new()),
+        }
+    }
+
+    /// Opens a new version to be filled: `prepare map`, `prepare acl`.
+    pub fn prepare(&self) -> u32 {
+        let mut state = self.lock();
+        state.newest = state.newest.wrapping_add(1);
+        state.newest
+    }
+
+    /// Makes a prepared version the one matched and drops those before it: `commit map`.
+    ///
+    /// # Errors
+    /// When the version was not prepared or is older than the current one.
+    pub fn commit(&self, version: u32) -> Result<Discarded, PatternError> {
+        let mut state = self.lock();
+        let ahead = version.wrapping_sub(state.current);
+        if ahead == 0 || ahead > state.newest.wrapping_sub(state.current) {
+            return Err(PatternError::Version);
+        }
+        let mut discarded = Discarded::default();
+        let table = state.prepared.remove(&version).unwrap_or_default();
+        discarded
+            .tables
+            .push(std::mem::replace(&mut state.table, table));
+        for seat in &mut state.seats {
+            let Some(handle) = seat.handle.upgrade() else {
+                continue;
+            };
+            let index = seat.prepared.remove(&version);
+            let index = index.unwrap_or_else(|| Index::new(handle.shape));
+            discarded.indexes.push(handle.replace(index));
+        }
+        state.current = version;
+        let reach = state.newest.wrapping_sub(version);
+        let newest = state.newest;
+        let older = state.drop_prepared(|at| newest.wrapping_sub(at) > reach);
+        discarded.tables.extend(older.tables);
+        discarded.indexes.extend(older.indexes);
+        Ok(discarded)
+    }
+
+    /// What the list would hold, were `loaded` what the configuration gives it now: how many
+    /// entries go and how many come.
+    pub(super) fn difference(&self, loaded: &Loaded) -> (usize, usize) {
+        let state = self.lock();
+        let live = state.table.pairs();
+        let merged = merge(
+            &state.loaded.pairs(self.map),
+            &loaded.pairs(self.map),
+            &live,
+        );
+        let mut counts: HashMap<&Pair, i64> = HashMap::new();
+        live.iter()
+            .for_each(|pair| *counts.entry(pair).or_default() -= 1);
+        merged
+            .iter()
+            .for_each(|pair| *counts.entry(pair).or_default() += 1);
+        let sum = |sign: i64| {
+            let counts = counts.values().map(|count| (count * sign).max(0));
+            usize::try_from(counts.sum::<i64>()).unwrap_or(usize::MAX)
+        };
+        (sum(-1), sum(1))
+    }
+
+    pub(super) fn was_loaded_as(&self, loaded: &Loaded) -> bool {
+        self.lock().loaded == *loaded
+    }
+
+    /// Takes over what the configuration gives it now, hands' changes kept.
+    pub(super) fn adopt(&self, loaded: Loaded) -> Discarded {
+        let mut state = self.lock();
+        let live = state.table.pairs();
+        let merged = merge(
+            &state.loaded.pairs(self.map),
+            &loaded.pairs(self.map),
+            &live,
+        );
+        state.loaded = loaded;
+        if merged == live {
+            return Discarded::default();
+        }
+        state.replace(merged)
+    }
+}
+
+/// Whether all of what is to be loaded can be understood.
+fn check_lines(shape: Shape, lines: &[text::Line]) -> Result<(), Error> {
+    for line in lines {
+        let (key, value) = &line.pair;
+        shape
+            .parse(key, value.as_ref())
+            .map_err(|error| match line.number {
+                0 => error,
+                number => Error {
+                    message: format!("line {number}: {}", error.message),
+                    ..error
+                },
+            })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! Who wins where a file and an operator's hand changed the same list.
+
+use std::collections::{HashMap, HashSet};
+
+use super::few::Pair;
+
+/// What a list holds after its file changed from `old` to `new` while it ran as `live`.
+///
+/// Per key, all entries of it together: where the file changed, the file wins; where it did not,
+/// what is live stays. Keys come in the order of the new file, those that only a hand added after
+/// them. The same file again changes nothing.
+pub fn merge(old: &[Pair], new: &[Pair], live: &[Pair]) -> Vec<Pair> {
+    if old == new {
+        return live.to_vec();
+    }
+    let before = by_key(old);
+    let after = by_key(new);
+    let now = by_key(live);
+    let mut merged = Vec::with_capacity(live.len().max(new.len()));
+    let mut placed: HashSet<&str> = HashSet::new();
+    for pair in new {
+        let key = &*pair.0;
+        let was = before.get(key);
+        if was != after.get(key) || was == now.get(key) {
+            merged.push(pair.clone());
+        } else if placed.insert(key) {
+            // Only a hand changed it: all its entries stand where the first one did.
+            merged.extend(now.get(key).into_iter().flatten().copied().cloned());
+        }
+    }
+    let by_hand = live.iter().filter(|(key, _)| {
+        let key = &**key;
+        !before.contains_key(key) && !after.contains_key(key)
+    });
+    merged.extend(by_hand.cloned());
+    merged
+}
+
+fn by_key(pairs: &[Pair]) -> HashMap<&str, Vec<&Pair>> {
+    let mut keys: HashMap<&str, Vec<&Pair>> = HashMap::with_capacity(pairs.len());
+    for pair in pairs {
+        keys.entry(&pair.0).or_default().push(pair);
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pairs() -> impl Strategy<Value = Vec<Pair>> {
+        let pair = ("[a-d]", "[x-z]").prop_map(|(key, value)| {
+            let value: Arc<str> = Arc::from(value);
+            (Arc::from(key), Some(value))
+        });
+        proptest::collection::vec(pair, 0..8)
+    }
+
+    fn of<'p>(pairs: &'p [Pair], key: &str) -> Vec<&'p Pair> {
+        pairs.iter().filter(|(known, _)| &**known == key).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn the_file_wins_where_it_changed_and_the_hand_elsewhere(
+            old in pairs(), new in pairs(), live in pairs(),
+        ) {
+            let merged = merge(&old, &new, &live);
+            for key in ["a", "b", "c", "d"] {
+                let wanted = if of(&old, key) == of(&new, key) { &live } else { &new };
+                prop_assert_eq!(of(&merged, key), of(wanted, key), "{}", key);
+            }
+        }
+
+        #[test]
+        fn without_a_hand_the_file_is_the_list(old in pairs(), new in pairs()) {
+            prop_assert_eq!(merge(&old, &new, &old), new);
+        }
+
+        #[test]
+        fn the_same_file_changes_nothing(old in pairs(), live in pairs()) {
+            prop_assert_eq!(merge(&old, &old, &live), live);
+        }
+
+        #[test]
+        fn merging_twice_is_merging_once(old in pairs(), new in pairs(), live in pairs()) {
+            let once = merge(&old, &new, &live);
+            prop_assert_eq!(merge(&new, &new, &once), once);
+        }
+    }
+}

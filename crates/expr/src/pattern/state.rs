@@ -1,0 +1,269 @@
+//! The entries of a list in all their versions, and how a change reaches who reads them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Weak};
+
+use super::few::{Ids, Pair};
+use super::index::{Index, MapValue, Parsed, Shape};
+use super::list::{Discarded, ENTRIES_MAX, Entry, Handle, Loaded, PatternError, Which};
+use crate::error::Error;
+
+/// Entries that one lock of the readers' side may take: what they wait for at most.
+const ENTRIES_PER_LOCK: usize = 64;
+
+/// What the lock of a list guards.
+pub(super) struct State {
+    pub(super) loaded: Loaded,
+    pub(super) table: Table,
+    pub(super) prepared: BTreeMap<u32, Table>,
+    pub(super) current: u32,
+    pub(super) newest: u32,
+    pub(super) id_last: u64,
+    pub(super) seats: Vec<Seat>,
+}
+
+/// Entries of one version.
+#[derive(Default)]
+pub(super) struct Table {
+    pub(super) entries: BTreeMap<u64, Entry>,
+    pub(super) by_key: HashMap<Arc<str>, Ids, foldhash::fast::RandomState>,
+}
+
+/// A compiled form and what it will hold when a prepared version is committed.
+pub(super) struct Seat {
+    pub(super) handle: Weak<Handle>,
+    pub(super) prepared: BTreeMap<u32, Index>,
+}
+
+/// What each of the handles understands of an entry.
+pub(super) fn parse(
+    handles: &[(usize, Arc<Handle>)],
+    key: &Arc<str>,
+    value: Option<&Arc<str>>,
+) -> Result<Vec<Parsed>, PatternError> {
+    handles
+        .iter()
+        .map(|(_, handle)| handle.shape.parse(key, value))
+        .collect::<Result<_, Error>>()
+        .map_err(|error| PatternError::Invalid(error.message))
+}
+
+impl State {
+    pub(super) fn new_id(&mut self) -> u64 {
+        self.id_last += 1;
+        self.id_last
+    }
+
+    pub(super) fn entry_count(&self) -> usize {
+        let prepared = self.prepared.values();
+        let prepared: usize = prepared.map(|table| table.entries.len()).sum();
+        self.table.entries.len() + prepared
+    }
+
+    /// The compiled forms that somebody uses, each with its seat.
+    pub(super) fn handles(&self) -> Vec<(usize, Arc<Handle>)> {
+        let seats = self.seats.iter().enumerate();
+        seats
+            .filter_map(|(at, seat)| Some((at, seat.handle.upgrade()?)))
+            .collect()
+    }
+
+    pub(super) fn known_version(&self, version: Option<u32>) -> Result<u32, PatternError> {
+        let Some(version) = version else {
+            return Ok(self.current);
+        };
+        let back = self.newest.wrapping_sub(version);
+        if back <= self.newest.wrapping_sub(self.current) {
+            Ok(version)
+        } else if back > u32::MAX / 2 {
+            Err(PatternError::Future)
+        } else {
+            Err(PatternError::Version)
+        }
+    }
+
+    pub(super) fn add<'t>(
+        &mut self,
+        version: Option<u32>,
+        added: impl IntoIterator<Item = (&'t str, Option<&'t str>)>,
+    ) -> Result<(), PatternError> {
+        let version = self.known_version(version)?;
+        let handles = self.handles();
+        let mut count = self.entry_count();
+        let mut understood = Vec::new();
+        for (key, value) in added {
+            count += 1;
+            if count > ENTRIES_MAX {
+                return Err(PatternError::Full);
+            }
+            let (key, value) = (Arc::from(key), value.map(Arc::from));
+            let parsed = parse(&handles, &key, value.as_ref())?;
+            understood.push((key, value, parsed));
+        }
+        // From here on nothing is refused.
+        let mut columns: Vec<Vec<(u64, Parsed)>> = handles.iter().map(|_| Vec::new()).collect();
+        for (key, value, parsed) in understood {
+            let id = self.new_id();
+            let table = if version == self.current {
+                &mut self.table
+            } else {
+                self.prepared.entry(version).or_default()
+            };
+            table.insert(Entry { id, key, value });
+            for (column, parsed) in columns.iter_mut().zip(parsed) {
+                column.push((id, parsed));
+            }
+        }
+        for ((at, handle), column) in handles.into_iter().zip(columns) {
+            if version == self.current {
+                let mut column = column.into_iter().peekable();
+                while column.peek().is_some() {
+                    let mut index = handle.write();
+                    for (id, parsed) in column.by_ref().take(ENTRIES_PER_LOCK) {
+                        index.insert(id, parsed);
+                    }
+                }
+                handle.refine();
+            } else {
+                let index = self.seats[at].prepared.entry(version);
+                let index = index.or_insert_with(|| Index::new(handle.shape));
+                column
+                    .into_iter()
+                    .for_each(|(id, parsed)| index.insert(id, parsed));
+                if let Some(filter) = index.new_filter() {
+                    index.filter_with(filter);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn ids(&self, which: Which<'_>) -> Result<Vec<u64>, PatternError> {
+        let ids = match which {
+            Which::Key(key) => {
+                let ids = self.table.by_key.get(key);
+                ids.map_or_else(Vec::new, |ids| ids.as_slice().to_vec())
+            }
+            Which::Id(id) => {
+                let known = self.table.entries.contains_key(&id);
+                known.then_some(id).into_iter().collect()
+            }
+        };
+        if ids.is_empty() {
+            return Err(PatternError::NotFound);
+        }
+        Ok(ids)
+    }
+
+    pub(super) fn del(&mut self, which: Which<'_>) -> Result<(), PatternError> {
+        for id in self.ids(which)? {
+            let Some(entry) = self.table.remove(id) else {
+                continue;
+            };
+            for (_, handle) in self.handles() {
+                handle.write().remove(id, &entry.key);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set(&mut self, which: Which<'_>, value: &str) -> Result<(), PatternError> {
+        let ids = self.ids(which)?;
+        let value: Arc<str> = Arc::from(value);
+        let handles = self.handles();
+        let keys: Vec<Arc<str>> = ids
+            .iter()
+            .filter_map(|id| self.table.entries.get(id))
+            .map(|entry| Arc::clone(&entry.key))
+            .collect();
+        let mut columns = Vec::new();
+        for (_, handle) in &handles {
+            let values = keys.iter();
+            let values = values.map(|key| handle.shape.value(key, Some(&value)));
+            let values: Vec<MapValue> = values
+                .collect::<Result<_, Error>>()
+                .map_err(|error| PatternError::Invalid(error.message))?;
+            columns.push(values);
+        }
+        for ((_, handle), values) in handles.iter().zip(columns) {
+            let mut index = handle.write();
+            for ((id, key), value) in ids.iter().zip(&keys).zip(values) {
+                index.set(*id, key, value);
+            }
+        }
+        for id in &ids {
+            if let Some(entry) = self.table.entries.get_mut(id) {
+                entry.value = Some(Arc::clone(&value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes `pairs` what is matched, at once for each user.
+    pub(super) fn replace(&mut self, pairs: Vec<Pair>) -> Discarded {
+        let mut table = Table::default();
+        for (key, value) in pairs {
+            let id = self.new_id();
+            table.insert(Entry { id, key, value });
+        }
+        let mut discarded = Discarded::default();
+        for (_, handle) in self.handles() {
+            let index = table.compile(handle.shape);
+            discarded.indexes.push(handle.replace(index));
+        }
+        discarded
+            .tables
+            .push(std::mem::replace(&mut self.table, table));
+        discarded
+    }
+
+    pub(super) fn drop_prepared(&mut self, gone: impl Fn(u32) -> bool) -> Discarded {
+        let tables = self.prepared.extract_if(.., |version, _| gone(*version));
+        let tables = tables.map(|(_, table)| table).collect();
+        let seats = self.seats.iter_mut();
+        let indexes = seats.flat_map(|seat| seat.prepared.extract_if(.., |at, _| gone(*at)));
+        let indexes = indexes.map(|(_, index)| index).collect();
+        Discarded { tables, indexes }
+    }
+}
+
+impl Table {
+    pub(super) fn insert(&mut self, entry: Entry) {
+        let ids = self.by_key.entry(Arc::clone(&entry.key));
+        ids.and_modify(|ids| ids.push(entry.id))
+            .or_insert(Ids::One(entry.id));
+        self.entries.insert(entry.id, entry);
+    }
+
+    pub(super) fn remove(&mut self, id: u64) -> Option<Entry> {
+        let entry = self.entries.remove(&id)?;
+        if let Some(ids) = self.by_key.get_mut(&entry.key)
+            && ids.remove(id)
+        {
+            self.by_key.remove(&entry.key);
+        }
+        Some(entry)
+    }
+
+    pub(super) fn pairs(&self) -> Vec<Pair> {
+        let entries = self.entries.values();
+        entries
+            .map(|entry| (Arc::clone(&entry.key), entry.value.clone()))
+            .collect()
+    }
+
+    /// Fills an index. What it cannot understand it does not match: that is only what was
+    /// meant for users with other needs.
+    pub(super) fn compile(&self, shape: Shape) -> Index {
+        let mut index = Index::new(shape);
+        for entry in self.entries.values() {
+            if let Ok(parsed) = shape.parse(&entry.key, entry.value.as_ref()) {
+                index.insert(entry.id, parsed);
+            }
+        }
+        if let Some(filter) = index.new_filter() {
+            index.filter_with(filter);
+        }
+        index
+    }
+}

@@ -1,0 +1,118 @@
+//! Pattern files and payloads: from text to entries and back.
+//!
+//! Source: manual 7.1 ("-f") and 7.3.1 ("map"); management manual, "add map".
+
+use std::sync::Arc;
+
+use super::few::Pair;
+use super::list::ENTRIES_MAX;
+use crate::error::Error;
+
+/// A line that holds an entry.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Line {
+    /// From 1.
+    pub(super) number: usize,
+    pub(super) pair: Pair,
+}
+
+/// The entries of a file: one a line, a sharp first makes a comment, blank lines are nothing,
+/// leading blanks are cut; a map's value follows the key after blanks and loses trailing ones.
+pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<Line>, Error> {
+    let mut entries = Vec::new();
+    for (number, line) in (1..).zip(contents.split(|byte| *byte == b'\n')) {
+        if line.first() == Some(&b'#') {
+            continue;
+        }
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim_start_matches([' ', '\t']);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        if text.is_empty() {
+            continue;
+        }
+        let pair = if as_map {
+            let (key, value) = key_and_value(text);
+            if value.is_empty() {
+                return Err(Error::new(
+                    format!("line {number}: expecting a value after the key '{key}'"),
+                    0..0,
+                ));
+            }
+            (Arc::from(key), Some(Arc::from(value)))
+        } else {
+            (Arc::from(text), None)
+        };
+        if entries.len() >= ENTRIES_MAX {
+            return Err(Error::new("too many entries", 0..0));
+        }
+        entries.push(Line { number, pair });
+    }
+    Ok(entries)
+}
+
+fn key_and_value(text: &str) -> (&str, &str) {
+    let (key, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
+    (key, rest.trim_matches([' ', '\t', '\r']))
+}
+
+/// The entries of a payload of `add map`: a key and a value a line, with blanks between as in a
+/// map file; nothing is a comment.
+///
+/// # Errors
+/// The key that has no value.
+pub fn parse_payload(payload: &str) -> Result<Vec<(&str, &str)>, &str> {
+    let lines = payload
+        .split('\n')
+        .map(|line| line.trim_start_matches([' ', '\t']));
+    let lines = lines.map(|line| line.strip_suffix('\r').unwrap_or(line));
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| match key_and_value(line) {
+            (key, "") => Err(key),
+            both => Ok(both),
+        })
+        .collect()
+}
+
+/// Entries as a file holds them.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Written {
+    /// What the file is to hold. Reading it gives the entries again.
+    pub text: String,
+    /// Keys of entries that no line can hold: with a blank in a map's key, with blanks around,
+    /// or with nothing in them. The Runtime API can make such.
+    pub left_out: Vec<Arc<str>>,
+}
+
+/// Writes entries down, a line each.
+pub(super) fn to_text<'e>(
+    entries: impl Iterator<Item = (&'e Arc<str>, Option<&'e Arc<str>>)>,
+) -> Written {
+    let mut written = Written::default();
+    for (key, value) in entries {
+        let unfit = match value {
+            Some(value) => {
+                value.trim_matches([' ', '\t', '\r']).len() < value.len()
+                    || value.is_empty()
+                    || value.contains('\n')
+                    || key.contains([' ', '\t', '\r'])
+            }
+            None => key.starts_with([' ', '\t']) || key.ends_with('\r'),
+        };
+        if unfit || key.is_empty() || key.contains('\n') {
+            written.left_out.push(Arc::clone(key));
+            continue;
+        }
+        if key.starts_with('#') {
+            // A sharp makes a comment of its line only where it stands first.
+            written.text.push(' ');
+        }
+        written.text.push_str(key);
+        if let Some(value) = value {
+            written.text.push(' ');
+            written.text.push_str(value);
+        }
+        written.text.push('\n');
+    }
+    written
+}
