@@ -12,11 +12,13 @@ use std::sync::Arc;
 
 mod address;
 mod backend;
+pub mod change;
 mod check;
 mod common;
 mod frontend;
 mod global;
 mod log;
+pub mod plan;
 mod server;
 mod userlist;
 
@@ -26,6 +28,7 @@ pub use backend::{
     HashType, HttpReuse, PersistenceDeed, PersistenceRule, Redispatch, RetryOn, ServerStates,
     UriKey, UseServer, UseServerTarget,
 };
+pub use change::{Change, ChangeError};
 pub use check::{
     Check, CheckConnect, CheckExpect, CheckPayload, CheckRule, CheckSend, ExpectOutcome,
     ExpectSubject, HttpCheckSend, ProtocolCheck,

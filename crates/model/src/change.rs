@@ -1,0 +1,342 @@
+//! What lies between two configurations, and the way from one to the other.
+//!
+//! Whoever wants something else to run, be it a file read again, a command or a control plane,
+//! says it in [`Change`]s. `apply(a, diff(a, b)) == b` for any two configurations, and what no
+//! change names is the same object before and after.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{Backend, Config, Frontend, Global, Server, Userlist};
+
+/// One step from a configuration to another.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// The global section is another.
+    SetGlobal(Arc<Global>),
+    /// The user lists are others.
+    SetUserlists(Vec<Userlist>),
+    /// A frontend that was not there, at the end.
+    AddFrontend(Arc<Frontend>),
+    /// A frontend is another, and keeps its name.
+    SetFrontend(Arc<Frontend>),
+    /// A frontend goes.
+    RemoveFrontend(String),
+    /// The order of the frontends, all of them named.
+    OrderFrontends(Vec<String>),
+    /// A backend that was not there, with its servers, at the end.
+    AddBackend(Arc<Backend>),
+    /// The settings of a backend are others; its servers stay, those given here are not looked at.
+    SetBackend(Arc<Backend>),
+    /// A backend goes, with its servers.
+    RemoveBackend(String),
+    /// The order of the backends, all of them named.
+    OrderBackends(Vec<String>),
+    /// A server that was not there, at the end of its backend.
+    AddServer(String, Arc<Server>),
+    /// A server is another, and keeps its name.
+    SetServer(String, Arc<Server>),
+    /// A server of a backend goes.
+    RemoveServer(String, String),
+    /// The order of the servers of a backend, all of them named.
+    OrderServers(String, Vec<String>),
+}
+
+impl Change {
+    /// Whether it is about servers of one backend.
+    pub fn is_of_server(&self) -> bool {
+        matches!(
+            self,
+            Self::AddServer(..)
+                | Self::SetServer(..)
+                | Self::RemoveServer(..)
+                | Self::OrderServers(..)
+        )
+    }
+}
+
+/// A change that does not fit the configuration it was to change.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ChangeError {
+    /// There is none of that kind and name.
+    Unknown(&'static str, String),
+    /// There is one of that kind and name already.
+    Exists(&'static str, String),
+    /// An order does not name what is there.
+    Order(&'static str),
+}
+
+impl fmt::Display for ChangeError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(kind, name) => write!(out, "there is no {kind} '{name}'"),
+            Self::Exists(kind, name) => write!(out, "there is a {kind} '{name}' already"),
+            Self::Order(kind) => write!(out, "an order of {kind}s must name each of them once"),
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
+
+/// What has a name in a list.
+trait Named {
+    const KIND: &'static str;
+    fn name(&self) -> &str;
+}
+
+impl Named for Frontend {
+    const KIND: &'static str = "frontend";
+    fn name(&self) -> &str {
+        &self.common.name
+    }
+}
+
+impl Named for Backend {
+    const KIND: &'static str = "backend";
+    fn name(&self) -> &str {
+        &self.common.name
+    }
+}
+
+impl Named for Server {
+    const KIND: &'static str = "server";
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The steps from `old` to `new`, such that [`apply`] takes them in this order. What is equal is
+/// not named.
+pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if !is_same(&old.global, &new.global) {
+        changes.push(Change::SetGlobal(Arc::clone(&new.global)));
+    }
+    if old.userlists != new.userlists {
+        changes.push(Change::SetUserlists(new.userlists.clone()));
+    }
+    let frontends = Lists::of(&old.frontends, &new.frontends);
+    changes.extend(frontends.gone().map(Change::RemoveFrontend));
+    for (before, frontend) in frontends.pairs() {
+        match before {
+            None => changes.push(Change::AddFrontend(Arc::clone(frontend))),
+            Some(before) if is_same(before, frontend) => {}
+            Some(_) => changes.push(Change::SetFrontend(Arc::clone(frontend))),
+        }
+    }
+    changes.extend(frontends.order().map(Change::OrderFrontends));
+    let backends = Lists::of(&old.backends, &new.backends);
+    changes.extend(backends.gone().map(Change::RemoveBackend));
+    for (before, backend) in backends.pairs() {
+        match before {
+            None => changes.push(Change::AddBackend(Arc::clone(backend))),
+            Some(before) if Arc::ptr_eq(before, backend) => {}
+            Some(before) => diff_backends(before, backend, &mut changes),
+        }
+    }
+    changes.extend(backends.order().map(Change::OrderBackends));
+    changes
+}
+
+fn diff_backends(old: &Backend, new: &Arc<Backend>, changes: &mut Vec<Change>) {
+    if !has_same_settings(old, new) {
+        changes.push(Change::SetBackend(Arc::clone(new)));
+    }
+    let name = || new.common.name.clone();
+    let servers = Lists::of(&old.servers, &new.servers);
+    changes.extend(
+        servers
+            .gone()
+            .map(|server| Change::RemoveServer(name(), server)),
+    );
+    for (before, server) in servers.pairs() {
+        match before {
+            None => changes.push(Change::AddServer(name(), Arc::clone(server))),
+            Some(before) if is_same(before, server) => {}
+            Some(_) => changes.push(Change::SetServer(name(), Arc::clone(server))),
+        }
+    }
+    changes.extend(
+        servers
+            .order()
+            .map(|order| Change::OrderServers(name(), order)),
+    );
+}
+
+/// Whether two backends differ in their servers at most.
+fn has_same_settings(old: &Backend, new: &Backend) -> bool {
+    let bare = |backend: &Backend| Backend {
+        servers: Vec::new(),
+        ..backend.clone()
+    };
+    bare(old) == bare(new)
+}
+
+fn is_same<T: PartialEq>(old: &Arc<T>, new: &Arc<T>) -> bool {
+    Arc::ptr_eq(old, new) || old == new
+}
+
+/// Two lists of named things.
+struct Lists<'l, T> {
+    old: &'l [Arc<T>],
+    new: &'l [Arc<T>],
+    of_name: HashMap<&'l str, &'l Arc<T>>,
+    kept: HashSet<&'l str>,
+}
+
+impl<'l, T: Named> Lists<'l, T> {
+    fn of(old: &'l [Arc<T>], new: &'l [Arc<T>]) -> Self {
+        Self {
+            old,
+            new,
+            of_name: old.iter().map(|one| (one.name(), one)).collect(),
+            kept: new.iter().map(|one| one.name()).collect(),
+        }
+    }
+
+    /// The names that are left out.
+    fn gone(&self) -> impl Iterator<Item = String> {
+        let gone = self
+            .old
+            .iter()
+            .filter(|one| !self.kept.contains(one.name()));
+        gone.map(|one| one.name().to_owned())
+    }
+
+    /// What is there now, each with what it was.
+    fn pairs(&self) -> impl Iterator<Item = (Option<&'l Arc<T>>, &'l Arc<T>)> {
+        self.new
+            .iter()
+            .map(|one| (self.of_name.get(one.name()).copied(), one))
+    }
+
+    /// The order, if taking out and adding at the end does not lead to it.
+    fn order(&self) -> Option<Vec<String>> {
+        let stay = self.old.iter().filter(|one| self.kept.contains(one.name()));
+        let come = self
+            .new
+            .iter()
+            .filter(|one| !self.of_name.contains_key(one.name()));
+        let reached = stay.chain(come).map(|one| one.name());
+        let wanted = || self.new.iter().map(|one| one.name());
+        let differs = !reached.eq(wanted());
+        differs.then(|| wanted().map(str::to_owned).collect())
+    }
+}
+
+/// Takes the steps, each on what the last one left.
+///
+/// # Errors
+/// The first change that does not fit; nothing of the others is seen then.
+pub fn apply(config: &Config, changes: &[Change]) -> Result<Config, ChangeError> {
+    let mut config = config.clone();
+    let mut batch = Batch::default();
+    for change in changes {
+        if !change.is_of_server() {
+            batch = Batch::default();
+        }
+        match change {
+            Change::SetGlobal(global) => config.global = Arc::clone(global),
+            Change::SetUserlists(lists) => config.userlists.clone_from(lists),
+            Change::AddFrontend(one) => add(&mut config.frontends, one)?,
+            Change::SetFrontend(one) => *find(&mut config.frontends, one.name())? = Arc::clone(one),
+            Change::RemoveFrontend(name) => remove(&mut config.frontends, name)?,
+            Change::OrderFrontends(names) => order(&mut config.frontends, names)?,
+            Change::AddBackend(one) => add(&mut config.backends, one)?,
+            Change::SetBackend(one) => {
+                let known = find(&mut config.backends, one.name())?;
+                let servers = known.servers.clone();
+                *known = Arc::new(Backend {
+                    servers,
+                    ..Backend::clone(one)
+                });
+            }
+            Change::RemoveBackend(name) => remove(&mut config.backends, name)?,
+            Change::OrderBackends(names) => order(&mut config.backends, names)?,
+            Change::AddServer(name, _)
+            | Change::SetServer(name, _)
+            | Change::RemoveServer(name, _)
+            | Change::OrderServers(name, _) => {
+                batch.change(find(&mut config.backends, name)?, change)?;
+            }
+        }
+    }
+    Ok(config)
+}
+
+/// The names in the backend whose servers were changed last: many servers of one backend come
+/// and go together, and looking each name up among all would take the square of their number.
+#[derive(Default)]
+struct Batch {
+    backend: Option<String>,
+    names: HashSet<String>,
+}
+
+impl Batch {
+    fn change(&mut self, backend: &mut Arc<Backend>, change: &Change) -> Result<(), ChangeError> {
+        if self.backend.as_deref() != Some(backend.name()) {
+            self.backend = Some(backend.common.name.clone());
+            self.names = backend.servers.iter().map(|one| one.name.clone()).collect();
+        }
+        let servers = &mut Arc::make_mut(backend).servers;
+        match change {
+            Change::AddServer(_, server) => {
+                if !self.names.insert(server.name.clone()) {
+                    return Err(ChangeError::Exists(Server::KIND, server.name.clone()));
+                }
+                servers.push(Arc::clone(server));
+            }
+            Change::SetServer(_, server) => *find(servers, &server.name)? = Arc::clone(server),
+            Change::RemoveServer(_, name) => {
+                remove(servers, name)?;
+                self.names.remove(name);
+            }
+            Change::OrderServers(_, names) => order(servers, names)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn find<'l, T: Named>(list: &'l mut [Arc<T>], name: &str) -> Result<&'l mut Arc<T>, ChangeError> {
+    list.iter_mut()
+        .find(|one| one.name() == name)
+        .ok_or_else(|| ChangeError::Unknown(T::KIND, name.to_owned()))
+}
+
+fn add<T: Named>(list: &mut Vec<Arc<T>>, one: &Arc<T>) -> Result<(), ChangeError> {
+    if list.iter().any(|known| known.name() == one.name()) {
+        return Err(ChangeError::Exists(T::KIND, one.name().to_owned()));
+    }
+    list.push(Arc::clone(one));
+    Ok(())
+}
+
+fn remove<T: Named>(list: &mut Vec<Arc<T>>, name: &str) -> Result<(), ChangeError> {
+    let place = list
+        .iter()
+        .position(|one| one.name() == name)
+        .ok_or_else(|| ChangeError::Unknown(T::KIND, name.to_owned()))?;
+    list.remove(place);
+    Ok(())
+}
+
+fn order<T: Named>(list: &mut Vec<Arc<T>>, names: &[String]) -> Result<(), ChangeError> {
+    let places: HashMap<&str, usize> = names
+        .iter()
+        .enumerate()
+        .map(|(place, name)| (name.as_str(), place))
+        .collect();
+    let complete = places.len() == list.len()
+        && names.len() == list.len()
+        && list.iter().all(|one| places.contains_key(one.name()));
+    if !complete {
+        return Err(ChangeError::Order(T::KIND));
+    }
+    list.sort_by_key(|one| places.get(one.name()).copied());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! Changes as an operator reads them, before they are made.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use crate::{Backend, Change, Config};
+
+/// What one change does.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Line {
+    /// What happens to it.
+    pub deed: Deed,
+    /// What it is: `server be/s1`, `frontend www`, `global`.
+    pub what: String,
+    /// Which words are others, for [`Deed::Change`]; where short, with the value before and after.
+    pub how: Vec<String>,
+}
+
+/// What happens to something.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Deed {
+    /// It comes.
+    Add,
+    /// It is another.
+    Change,
+    /// It stands elsewhere in the file, which the order of choosing goes by.
+    Order,
+    /// It goes.
+    Remove,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.deed {
+            Deed::Add => '+',
+            Deed::Change => '~',
+            Deed::Order => '=',
+            Deed::Remove => '-',
+        };
+        write!(out, "{mark} {}", self.what)?;
+        if !self.how.is_empty() {
+            write!(out, ": {}", self.how.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// What `changes` would do to `old`, a line for each.
+pub fn lines(old: &Config, changes: &[Change]) -> Vec<Line> {
+    changes.iter().map(|change| line(old, change)).collect()
+}
+
+fn line(old: &Config, change: &Change) -> Line {
+    let plain = |deed, what: String| Line {
+        deed,
+        what,
+        how: Vec::new(),
+    };
+    let changed = |what: String, how| Line {
+        deed: Deed::Change,
+        what,
+        how,
+    };
+    match change {
+        Change::SetGlobal(new) => changed("global".into(), differences(&*old.global, &**new)),
+        Change::SetUserlists(_) => plain(Deed::Change, "userlists".into()),
+        Change::AddFrontend(one) => plain(Deed::Add, format!("frontend {}", one.common.name)),
+        Change::SetFrontend(new) => {
+            let known = old.frontend(&new.common.name);
+            let how = known.map_or(Vec::new(), |known| differences(&**known, &**new));
+            changed(format!("frontend {}", new.common.name), how)
+        }
+        Change::RemoveFrontend(name) => plain(Deed::Remove, format!("frontend {name}")),
+        Change::OrderFrontends(_) => plain(Deed::Order, "frontends".into()),
+        Change::AddBackend(one) => plain(Deed::Add, format!("backend {}", one.common.name)),
+        Change::SetBackend(new) => {
+            let bare = |one: &Arc<Backend>| Backend {
+                servers: Vec::new(),
+                ..Backend::clone(one)
+            };
+            let known = old.backend(&new.common.name);
+            let how = known.map_or(Vec::new(), |known| differences(&bare(known), &bare(new)));
+            changed(format!("backend {}", new.common.name), how)
+        }
+        Change::RemoveBackend(name) => plain(Deed::Remove, format!("backend {name}")),
+        Change::OrderBackends(_) => plain(Deed::Order, "backends".into()),
+        Change::AddServer(backend, one) => {
+            plain(Deed::Add, format!("server {backend}/{}", one.name))
+        }
+        Change::SetServer(backend, new) => {
+            let known = old.backend(backend).and_then(|known| {
+                let mut servers = known.servers.iter();
+                servers.find(|one| one.name == new.name)
+            });
+            let how = known.map_or(Vec::new(), |known| differences(&**known, &**new));
+            changed(format!("server {backend}/{}", new.name), how)
+        }
+        Change::RemoveServer(backend, name) => {
+            plain(Deed::Remove, format!("server {backend}/{name}"))
+        }
+        Change::OrderServers(backend, _) => plain(Deed::Order, format!("servers of {backend}")),
+    }
+}
+
+/// Field names that are not the operator's words with spaces between.
+const WORDS: &[(&str, &str)] = &[
+    ("connection_count_max", "maxconn"),
+    ("connection_count_min", "minconn"),
+    ("queue_count_max", "maxqueue"),
+    ("full_connections", "fullconn"),
+    ("retry_count_max", "retries"),
+    ("slow_start", "slowstart"),
+    ("binds", "bind"),
+    ("routes", "use_backend"),
+    ("common", "rules, logs or pages"),
+    ("thread_count", "nbthread"),
+    ("session_rate_max", "rate-limit sessions"),
+];
+
+/// A value is shown if it is no longer than this, in bytes.
+const VALUE_BYTES_MAX: usize = 40;
+
+/// The fields in which two of a kind differ. A model is plain data, so what it prints for
+/// debugging is all there is of it, and no field added later can be forgotten here.
+fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
+    let (old, new) = (format!("{old:#?}"), format!("{new:#?}"));
+    let (old, new) = (fields(&old), fields(&new));
+    new.iter()
+        .filter(|(name, value)| **name != "origin" && old.get(*name) != Some(value))
+        .map(|(name, value)| {
+            let word = WORDS.iter().find(|(field, _)| field == name);
+            let word = word.map_or_else(|| name.replace('_', "-"), |(_, word)| (*word).to_owned());
+            match (old.get(name).and_then(|old| short(old)), short(value)) {
+                (Some(before), Some(after)) => format!("{word} {before} -> {after}"),
+                _ => word,
+            }
+        })
+        .collect()
+}
+
+/// The outermost fields of a pretty-printed value: they stand four spaces deep.
+fn fields(text: &str) -> BTreeMap<&str, String> {
+    let mut fields: BTreeMap<&str, String> = BTreeMap::new();
+    let mut last = None;
+    for line in text.lines() {
+        let inner = line.strip_prefix("    ");
+        let named = inner
+            .filter(|inner| !inner.starts_with([' ', '}', ']', ')']))
+            .and_then(|inner| inner.split_once(": "));
+        if let Some((name, value)) = named {
+            fields.insert(name, value.to_owned());
+            last = Some(name);
+        } else if let (Some(name), Some(inner)) = (last, inner) {
+            let value = fields.entry(name).or_default();
+            value.push(' ');
+            value.push_str(inner.trim());
+        }
+    }
+    fields
+}
+
+fn short(value: &str) -> Option<String> {
+    let value = value.trim_end_matches(',').replace('"', "");
+    let value = match value.strip_prefix("Some(") {
+        Some(inside) => inside
+            .trim_end_matches(')')
+            .trim()
+            .trim_end_matches(',')
+            .to_owned(),
+        None => value,
+    };
+    (value.len() <= VALUE_BYTES_MAX && !value.contains('{')).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::diff;
+    use crate::{Address, Server};
+
+    fn config(change: impl FnOnce(&mut Backend, &mut Server)) -> Config {
+        let mut backend = Backend::default();
+        backend.common.name = "be".into();
+        let mut server = Server::new("s1".into(), Address::Unix("/s".into()));
+        change(&mut backend, &mut server);
+        backend.servers.push(Arc::new(server));
+        Config {
+            backends: vec![Arc::new(backend)],
+            ..Config::default()
+        }
+    }
+
+    #[test]
+    fn a_plan_names_what_changes_in_the_operators_words() {
+        let old = config(|_, _| {});
+        let new = config(|backend, server| {
+            backend.retry_count_max = 7;
+            (server.weight, server.connection_count_max) = (5, 100);
+            server.checks.enabled = true;
+        });
+        let lines: Vec<String> = lines(&old, &diff(&old, &new))
+            .iter()
+            .map(Line::to_string)
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "~ backend be: retries 0 -> 7",
+                "~ server be/s1: checks, maxconn 0 -> 100, weight 1 -> 5",
+            ]
+        );
+        let gone: Vec<String> = super::lines(&new, &diff(&new, &Config::default()))
+            .iter()
+            .map(Line::to_string)
+            .collect();
+        assert_eq!(gone, ["- backend be"]);
+    }
+}
