@@ -315,6 +315,12 @@ impl Balancer {
         }
     }
 
+    /// The server's served plus queued requests, as they were told.
+    #[must_use]
+    pub fn inflight(&self, index: u32) -> u32 {
+        self.member(index).map_or(0, |member| member.inflight)
+    }
+
     /// Chooses a server. Allocates nothing unless a static map must be dealt anew after a change.
     pub fn pick(&mut self, ask: &Ask<'_>, load: &impl Load) -> Choice {
         self.settle();

@@ -1,8 +1,8 @@
 //! A backend that runs: servers, the balancing among them, and its state.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use arc_swap::ArcSwap;
 use ballast_balance::{Ask, Balancer, Choice, Load};
@@ -11,6 +11,7 @@ use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
+use crate::succession::{AVOIDED_COUNT_MAX, Slots};
 use crate::{Belief, DynamicCookies, Gauge, Rate, Server, Waiting, limits};
 
 /// A backend of one generation.
@@ -31,6 +32,10 @@ pub struct Backend {
     /// The kernel's buffers of connections to the servers.
     pub socket_buffers: SocketBuffers,
     pub(crate) balancer: RwLock<Balancer>,
+    /// Which server stands where in the balancer, and what there is of a former generation.
+    pub(crate) slots: Slots,
+    /// Set once another generation balances in this one's place.
+    pub(crate) superseded: AtomicBool,
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) by_cookie: ArcSwap<HashMap<Vec<u8>, usize>>,
     pub(crate) sharing: Sharing,
@@ -93,18 +98,23 @@ impl Backend {
 
     /// Chooses a server.
     pub fn pick(&self, ask: &Ask<'_>) -> Choice {
+        let mut avoid = [0; AVOIDED_COUNT_MAX];
+        let avoid = self.slots.of_places(ask.avoid, &mut avoid);
+        let ask = Ask { avoid, ..*ask };
         if self.sharing == Sharing::Shared {
             let balancer = self.balancer.read().unwrap_or_else(PoisonError::into_inner);
-            match balancer.pick_shared(ask, self) {
+            match balancer.pick_shared(&ask, self) {
                 // Without a key, or with a map to deal: the way that may change it decides.
                 Choice::AllFull => {}
-                choice => return choice,
+                choice => return self.slots.choice(choice),
             }
         }
-        self.balancer
+        let choice = self
+            .balancer
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .pick(ask, self)
+            .pick(&ask, self);
+        self.slots.choice(choice)
     }
 
     /// Whether the balancer chooses by a hash of a key.
@@ -223,21 +233,33 @@ impl Backend {
         )
     }
 
+    /// Tells the balancer that is in force: an exchange may end long after the generation that
+    /// it began under.
     pub(crate) fn tell(&self, server: usize, what: impl FnOnce(&mut Balancer, u32)) {
-        let Ok(index) = u32::try_from(server) else {
+        let mut balancer = self
+            .balancer
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !self.superseded.load(Ordering::Relaxed) {
+            if let Some(slot) = self.slots.of_place(server) {
+                what(&mut balancer, slot);
+            }
+            return;
+        }
+        drop(balancer);
+        let Some(known) = self.servers.get(server) else {
             return;
         };
-        what(
-            &mut self
-                .balancer
-                .write()
-                .unwrap_or_else(PoisonError::into_inner),
-            index,
-        );
+        if let Some(current) = self.state.current()
+            && let Some(place) = current.server_named(known.name())
+            && Arc::ptr_eq(&current.servers[place].state, &known.state)
+        {
+            current.tell(place, what);
+        }
     }
 
-    fn server_at(&self, index: u32) -> Option<&Arc<Server>> {
-        self.servers.get(index as usize)
+    fn server_at(&self, slot: u32) -> Option<&Arc<Server>> {
+        self.servers.get(self.slots.place(slot)?)
     }
 }
 
@@ -248,7 +270,9 @@ impl Load for Backend {
     }
 
     fn maxconn(&self, index: u32) -> u32 {
-        self.server_limit(index as usize)
+        self.slots
+            .place(index)
+            .map_or(0, |place| self.server_limit(place))
     }
 
     fn maxqueue(&self, index: u32) -> u32 {
@@ -289,6 +313,8 @@ pub struct BackendState {
     pub waiting: Mutex<Waiting>,
     pub(crate) dynamic_cookies: Mutex<DynamicCookies>,
     standing: Mutex<Standing>,
+    /// The backend of the generation in force.
+    current: Mutex<Weak<Backend>>,
 }
 
 /// Whether a backend has a server to choose, and since when.
@@ -317,7 +343,20 @@ impl BackendState {
             waiting: Mutex::default(),
             dynamic_cookies: Mutex::default(),
             standing: Mutex::default(),
+            current: Mutex::default(),
         }
+    }
+
+    /// The backend of the generation in force, while there is one of this name.
+    pub fn current(&self) -> Option<Arc<Backend>> {
+        self.current
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .upgrade()
+    }
+
+    pub(crate) fn set_current(&self, backend: &Arc<Backend>) {
+        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(backend);
     }
 
     /// Whether it has a server to choose, and since when.

@@ -5,18 +5,18 @@
 //! that the [`Registry`] hands out, so a new generation goes on where the last one was.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use ballast_balance::{
-    Algorithm, Balancer, Candidate, Function, HashType, Method, Setup,
-};
+use ballast_balance::{Algorithm, Balancer, Candidate, Function, HashType, Method, Setup};
 use ballast_health::Health;
 use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::backend::Sharing;
 use crate::cookies::hash_key;
+use crate::succession::Slots;
 use crate::{
     Backend, Belief, Frontend, Registry, Route, RouteTarget, Server, SocketBuffers, UseServer,
     UseServerTarget, health_settings, limits,
@@ -34,11 +34,29 @@ pub struct Generation {
     /// In the order of the file.
     pub backends: Vec<Arc<Backend>>,
     backend_by_name: HashMap<String, usize>,
+    common: FromGlobal,
 }
 
 impl Generation {
-    /// Compiles a configuration, joined to the states of what was there before.
+    /// Compiles the first configuration of a process and puts it in force.
     pub fn compile(number: u64, config: Arc<model::Config>, registry: &Registry) -> Self {
+        let first = Self::build(number, config, registry, None);
+        first.take_over(None, registry);
+        first
+    }
+
+    /// Compiles a configuration that is to follow `previous`. What is equal in both is shared;
+    /// nothing is in force before [`Self::take_over`], so it may still be given up.
+    pub fn succeed(config: Arc<model::Config>, registry: &Registry, previous: &Self) -> Self {
+        Self::build(previous.number + 1, config, registry, Some(previous))
+    }
+
+    fn build(
+        number: u64,
+        config: Arc<model::Config>,
+        registry: &Registry,
+        previous: Option<&Self>,
+    ) -> Self {
         let process_max = registry.process().connection_count_written();
         let backend_by_name: HashMap<String, usize> = config
             .backends
@@ -46,35 +64,55 @@ impl Generation {
             .enumerate()
             .map(|(place, backend)| (backend.common.name.clone(), place))
             .collect();
-        let cases = name_cases(&config);
+        let fullness = limits::Fullness::of(&config, process_max);
+        let common = match previous {
+            Some(previous) if previous.common.is_of(&config.global) => previous.common.clone(),
+            _ => FromGlobal::of(&config.global),
+        };
+        let same_common = previous.is_some_and(|previous| previous.common.is_of(&config.global));
         let backends = config
             .backends
             .iter()
             .map(|backend| {
-                let adjusts = backend.options.case_adjust;
-                let cases = cases.as_ref().filter(|_| adjusts);
-                Arc::new(compile_backend(
-                    &config,
-                    backend,
-                    registry,
-                    process_max,
-                    cases,
-                ))
+                let former = previous.and_then(|previous| previous.backend(&backend.common.name));
+                let full_connections = fullness.of_backend(backend);
+                match former {
+                    Some(former)
+                        if same_common
+                            && Arc::ptr_eq(&former.model, backend)
+                            && former.full_connections == full_connections =>
+                    {
+                        Arc::clone(former)
+                    }
+                    _ => {
+                        let numbers = (full_connections, &common);
+                        Arc::new(compile_backend(backend, registry, numbers, former))
+                    }
+                }
             })
             .collect();
+        let same_places =
+            previous.is_some_and(|previous| previous.backend_by_name == backend_by_name);
         let frontends = config
             .frontends
             .iter()
             .enumerate()
             .map(|(place, frontend)| {
-                Arc::new(compile_frontend(
-                    place,
-                    frontend,
-                    registry,
-                    process_max,
-                    &backend_by_name,
-                    cases.as_ref().filter(|_| frontend.options.case_adjust),
-                ))
+                let former = previous.and_then(|previous| previous.frontends.get(place));
+                match former {
+                    Some(former)
+                        if same_common && same_places && Arc::ptr_eq(&former.model, frontend) =>
+                    {
+                        Arc::clone(former)
+                    }
+                    _ => Arc::new(compile_frontend(
+                        place,
+                        frontend,
+                        registry,
+                        &backend_by_name,
+                        common.cases_for(frontend.options.case_adjust),
+                    )),
+                }
             })
             .collect();
         Self {
@@ -83,6 +121,7 @@ impl Generation {
             frontends,
             backends,
             backend_by_name,
+            common,
         }
     }
 
@@ -90,26 +129,66 @@ impl Generation {
     pub fn backend_named(&self, name: &str) -> Option<usize> {
         self.backend_by_name.get(name).copied()
     }
+
+    /// The backend of that name.
+    pub fn backend(&self, name: &str) -> Option<&Arc<Backend>> {
+        self.backends.get(self.backend_named(name)?)
+    }
+
+    /// The frontend of that name.
+    pub fn frontend(&self, name: &str) -> Option<&Arc<Frontend>> {
+        self.frontends
+            .iter()
+            .find(|frontend| frontend.name() == name)
+    }
 }
 
-/// `h1-case-adjust`, when there is any: one table for all who ask for it.
-fn name_cases(config: &model::Config) -> Option<Arc<NameCases>> {
-    let pairs = &config.global.case_adjust;
-    let pairs = pairs.iter().map(|(from, to)| (from.as_str(), to.as_str()));
-    let cases = NameCases::new(pairs);
-    (!cases.is_empty()).then(|| Arc::new(cases))
+/// What proxies are compiled with of the global section.
+#[derive(Clone, Debug)]
+struct FromGlobal {
+    written: Arc<model::Global>,
+    socket_buffers: SocketBuffers,
+    /// `h1-case-adjust`, when there is any: one table for all who ask for it.
+    cases: Option<Arc<NameCases>>,
+}
+
+impl FromGlobal {
+    fn of(global: &Arc<model::Global>) -> Self {
+        let pairs = &global.case_adjust;
+        let pairs = pairs.iter().map(|(from, to)| (from.as_str(), to.as_str()));
+        let cases = NameCases::new(pairs);
+        Self {
+            written: Arc::clone(global),
+            socket_buffers: SocketBuffers {
+                receive: global.tune.receive_buffer_server,
+                send: global.tune.send_buffer_server,
+            },
+            cases: (!cases.is_empty()).then(|| Arc::new(cases)),
+        }
+    }
+
+    /// Whether another global section says the same to proxies.
+    fn is_of(&self, global: &Arc<model::Global>) -> bool {
+        let tune = &global.tune;
+        Arc::ptr_eq(&self.written, global)
+            || (self.written.case_adjust == global.case_adjust
+                && self.socket_buffers.receive == tune.receive_buffer_server
+                && self.socket_buffers.send == tune.send_buffer_server)
+    }
+
+    fn cases_for(&self, adjusts: bool) -> Option<&Arc<NameCases>> {
+        self.cases.as_ref().filter(|_| adjusts)
+    }
 }
 
 fn compile_frontend(
     place: usize,
     frontend: &Arc<model::Frontend>,
     registry: &Registry,
-    process_max: u32,
     backends: &HashMap<String, usize>,
     cases: Option<&Arc<NameCases>>,
 ) -> Frontend {
     let state = registry.frontend(&frontend.common.name);
-    state.limit_connections(frontend.connection_count_max.unwrap_or(process_max));
     let routes = frontend
         .routes
         .iter()
@@ -138,16 +217,28 @@ fn compile_frontend(
 }
 
 fn compile_backend(
-    config: &model::Config,
     backend: &Arc<model::Backend>,
     registry: &Registry,
-    process_max: u32,
-    cases: Option<&Arc<NameCases>>,
+    (full_connections, common): (u32, &FromGlobal),
+    former: Option<&Arc<Backend>>,
 ) -> Backend {
+    let same_cookies = former.filter(|former| {
+        former.model.cookie == backend.cookie
+            && former.model.dynamic_cookie_key == backend.dynamic_cookie_key
+    });
     let servers: Vec<Arc<Server>> = backend
         .servers
         .iter()
-        .map(|server| compile_server(backend, server, registry))
+        .map(|server| {
+            let known = same_cookies.and_then(|former| {
+                let place = former.server_named(&server.name)?;
+                former.servers.get(place)
+            });
+            match known {
+                Some(known) if Arc::ptr_eq(&known.model, server) => Arc::clone(known),
+                _ => compile_server(backend, server, registry),
+            }
+        })
         .collect();
     let by_name: HashMap<String, usize> = servers
         .iter()
@@ -170,24 +261,17 @@ fn compile_backend(
             })
         })
         .collect();
-    let algorithm = algorithm(backend);
-    let setup = Setup {
-        algorithm,
-        all_backups: backend.options.all_backups,
-        balance_factor: backend.hash_balance_factor,
-    };
-    let candidates: Vec<Candidate> = servers.iter().map(|server| candidate(server)).collect();
-    let mut balancer = Balancer::new(setup, &candidates);
-    balancer.settle();
-    let backend = Backend {
+    let setup = setup(backend);
+    Backend {
         state: registry.backend(&backend.common.name),
-        full_connections: limits::full_connections(config, backend, process_max),
-        name_cases: cases.cloned(),
-        socket_buffers: SocketBuffers {
-            receive: config.global.tune.receive_buffer_server,
-            send: config.global.tune.send_buffer_server,
-        },
-        sharing: match algorithm {
+        full_connections,
+        name_cases: common.cases_for(backend.options.case_adjust).cloned(),
+        socket_buffers: common.socket_buffers,
+        slots: Slots::of(backend, former),
+        // Founded when it comes into force, on what is counted then.
+        balancer: RwLock::new(Balancer::new(setup, &[])),
+        superseded: AtomicBool::new(false),
+        sharing: match setup.algorithm {
             Algorithm::LeastConn => Sharing::Told,
             Algorithm::First | Algorithm::Hash(_) | Algorithm::Random { .. } => Sharing::Shared,
             Algorithm::RoundRobin | Algorithm::StaticRr => Sharing::Exclusive,
@@ -195,12 +279,9 @@ fn compile_backend(
         model: Arc::clone(backend),
         servers,
         use_servers,
-        balancer: RwLock::new(balancer),
         by_name,
         by_cookie: ArcSwap::default(),
-    };
-    backend.renew_cookies();
-    backend
+    }
 }
 
 fn compile_server(
@@ -232,13 +313,22 @@ fn compile_server(
     })
 }
 
-fn candidate(server: &Server) -> Candidate {
+pub(crate) fn candidate(server: &Server) -> Candidate {
     Candidate {
         backup: server.model.backup,
         hash_key: hash_key(server),
         puid: server.model.id,
         usable: server.state.is_usable() && !server.state.is_draining(),
         weight: server.state.weight(),
+    }
+}
+
+/// How a backend balances.
+pub(crate) fn setup(backend: &model::Backend) -> Setup {
+    Setup {
+        algorithm: algorithm(backend),
+        all_backups: backend.options.all_backups,
+        balance_factor: backend.hash_balance_factor,
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod counters;
 
+pub mod affairs;
 mod backend;
 mod checks;
 mod cookies;
@@ -21,6 +22,7 @@ mod process;
 mod rate;
 mod registry;
 mod server;
+mod succession;
 mod waiting;
 
 pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};
@@ -37,4 +39,8 @@ pub use process::Process;
 pub use rate::Rate;
 pub use registry::Registry;
 pub use server::{Reach, Server, ServerState};
+pub use succession::{ServerTaken, TakenOver};
 pub use waiting::{Caller, Ticket, Waiting};
+
+#[cfg(test)]
+mod tests;

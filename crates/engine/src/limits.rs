@@ -1,33 +1,55 @@
 //! Numbers that follow from other numbers of the configuration.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use ballast_model::{Backend, Config, Frontend, RouteTarget, Server};
+use ballast_model::{Backend, Config, RouteTarget, Server};
 
-/// `fullconn` of a backend: what it says, or a tenth of what the frontends that can reach it
-/// may let in together, at least 1 (configuration manual, "fullconn").
-pub fn full_connections(config: &Config, backend: &Backend, process_max: u32) -> u32 {
-    if let Some(written) = backend.full_connections {
-        return written.max(1);
-    }
-    let mut seen = HashSet::new();
-    let sum: u64 = config
-        .frontends
-        .iter()
-        .filter(|frontend| reaches(frontend, &backend.common.name))
-        .filter(|frontend| seen.insert(&frontend.common.name))
-        .map(|frontend| u64::from(frontend.connection_count_max.unwrap_or(process_max)))
-        .sum();
-    u32::try_from(sum.div_ceil(10)).unwrap_or(u32::MAX).max(1)
+/// What each backend may be asked to carry: the `maxconn` of the frontends that can reach it.
+#[derive(Debug, Default)]
+pub struct Fullness<'c> {
+    named: HashMap<&'c str, u64>,
+    /// Of frontends with a computed name, which may be any backend's.
+    any: u64,
 }
 
-fn reaches(frontend: &Frontend, backend: &str) -> bool {
-    frontend.default_backend.as_deref() == Some(backend)
-        || frontend.routes.iter().any(|route| match &route.target {
-            RouteTarget::Static(name) => name == backend,
-            // A computed name may be any backend's.
-            RouteTarget::Dynamic(_) => true,
-        })
+impl<'c> Fullness<'c> {
+    /// Looks at all frontends once.
+    pub fn of(config: &'c Config, process_max: u32) -> Self {
+        let mut fullness = Self::default();
+        for frontend in &config.frontends {
+            let max = u64::from(frontend.connection_count_max.unwrap_or(process_max));
+            let mut names: HashSet<&str> =
+                frontend.default_backend.as_deref().into_iter().collect();
+            let mut computed = false;
+            for route in &frontend.routes {
+                match &route.target {
+                    RouteTarget::Static(name) => {
+                        names.insert(name);
+                    }
+                    RouteTarget::Dynamic(_) => computed = true,
+                }
+            }
+            if computed {
+                fullness.any += max;
+                continue;
+            }
+            for name in names {
+                *fullness.named.entry(name).or_default() += max;
+            }
+        }
+        fullness
+    }
+
+    /// `fullconn` of a backend: what it says, or a tenth of what the frontends that can reach it
+    /// may let in together, at least 1 (configuration manual, "fullconn").
+    pub fn of_backend(&self, backend: &Backend) -> u32 {
+        if let Some(written) = backend.full_connections {
+            return written.max(1);
+        }
+        let named = self.named.get(backend.common.name.as_str()).copied();
+        let sum = self.any + named.unwrap_or(0);
+        u32::try_from(sum.div_ceil(10)).unwrap_or(u32::MAX).max(1)
+    }
 }
 
 /// How many sessions a server may carry while its backend carries `backend_sessions`
@@ -69,7 +91,7 @@ pub(crate) fn limit_within(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ballast_model::Address;
+    use ballast_model::{Address, Frontend};
 
     fn server(min: u32, max: u32) -> Server {
         let address = Address::Unix("/s".into());
@@ -104,8 +126,8 @@ mod tests {
         config.frontends.push(frontend.into());
         let mut backend = Backend::default();
         backend.common.name = "b".into();
-        assert_eq!(full_connections(&config, &backend, 2000), 51);
+        assert_eq!(Fullness::of(&config, 2000).of_backend(&backend), 51);
         backend.full_connections = Some(7);
-        assert_eq!(full_connections(&config, &backend, 2000), 7);
+        assert_eq!(Fullness::of(&config, 2000).of_backend(&backend), 7);
     }
 }

@@ -4,6 +4,7 @@
 //! their names. A new generation asks for the state of each name it holds and is handed the
 //! state that is there; what no generation asks for any more goes with its last user.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -56,6 +57,21 @@ impl Registry {
         })
     }
 
+    /// Lets go of a frontend: one that comes later under this name begins anew.
+    pub(crate) fn forget_frontend(&self, name: &str) {
+        forget(&self.frontends, name);
+    }
+
+    /// Lets go of a backend, as [`Self::forget_frontend`]; its servers are apart.
+    pub(crate) fn forget_backend(&self, name: &str) {
+        forget(&self.backends, name);
+    }
+
+    /// Lets go of a server, as [`Self::forget_frontend`].
+    pub(crate) fn forget_server(&self, backend: &str, name: &str) {
+        forget(&self.servers, &(backend.to_owned(), name.to_owned()));
+    }
+
     /// The state of a server, and whether it is new.
     pub fn server(&self, backend: &str, name: &str) -> (Arc<ServerState>, bool) {
         let mut new = false;
@@ -67,6 +83,17 @@ impl Registry {
     }
 }
 
+fn forget<K, Q, S>(table: &Mutex<HashMap<K, Weak<S>>>, name: &Q)
+where
+    K: Borrow<Q> + Eq + Hash,
+    Q: Eq + Hash + ?Sized,
+{
+    table
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .remove(name);
+}
+
 fn find<K: Eq + Hash, S>(
     table: &Mutex<HashMap<K, Weak<S>>>,
     name: K,
@@ -76,7 +103,10 @@ fn find<K: Eq + Hash, S>(
     if let Some(state) = table.get(&name).and_then(Weak::upgrade) {
         return state;
     }
-    table.retain(|_, state| state.strong_count() > 0);
+    if table.len() == table.capacity() {
+        // Only when it would grow: looking at all for each that is new would take the square.
+        table.retain(|_, state| state.strong_count() > 0);
+    }
     let state = Arc::new(create());
     table.insert(name, Arc::downgrade(&state));
     state

@@ -215,7 +215,7 @@ mod tests {
             interface: None,
         });
         config.backends.push(Arc::new(model::Backend {
-            servers: vec![server],
+            servers: vec![server.into()],
             ..model::Backend::default()
         }));
         let registry = Registry::new(1, Arc::new(Process::new(1, 10)));

@@ -1,0 +1,266 @@
+//! What was put in force, by whom, and who wins when a file is read again.
+//!
+//! Three have a say: the file as it was, the file as it is, and the hands of operators in
+//! between. Where the file changed, the file wins; where it did not, a hand stays.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use ballast_model::change::{apply, diff};
+use ballast_model::plan::{self, Line};
+use ballast_model::{Change, Config};
+
+/// How many former configurations are kept for `rollback`.
+pub const HISTORY_COUNT_MAX: usize = 64;
+
+/// How many settings by hand are remembered one by one; the oldest go first.
+pub const HAND_COUNT_MAX: usize = 10_000;
+
+/// Something that an operator set while the process ran.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Hand {
+    /// The value, as it was written.
+    pub value: String,
+    /// When, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// The command.
+    pub command: String,
+}
+
+/// A configuration that was put in force.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// Its generation.
+    pub number: u64,
+    /// When, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// Why: `start`, `reload`, the command.
+    pub cause: String,
+    /// What it changed.
+    pub lines: Vec<Line>,
+    /// All of it.
+    pub config: Arc<Config>,
+    /// What the file said at that time.
+    pub file: Arc<Config>,
+}
+
+/// The configuration of a process over time.
+#[derive(Debug)]
+pub struct Affairs {
+    file: Arc<Config>,
+    history: VecDeque<Past>,
+    hands: BTreeMap<String, Hand>,
+}
+
+/// A file that was read again, and what operators did meanwhile, in one.
+#[derive(Debug)]
+pub struct Merged {
+    /// The configuration to put in force.
+    pub config: Config,
+    /// Changes by hand that stay.
+    pub kept: Vec<Change>,
+    /// Changes by hand that the file overrules.
+    pub dropped: Vec<Change>,
+}
+
+impl Affairs {
+    /// The affairs of a process that starts.
+    pub fn begin(file: Arc<Config>, at_unix_s: u64) -> Self {
+        let first = Past {
+            number: 1,
+            at_unix_s,
+            cause: "start".into(),
+            lines: Vec::new(),
+            config: Arc::clone(&file),
+            file: Arc::clone(&file),
+        };
+        Self {
+            file,
+            history: VecDeque::from([first]),
+            hands: BTreeMap::new(),
+        }
+    }
+
+    /// What the file said when it was last read.
+    pub fn file(&self) -> &Arc<Config> {
+        &self.file
+    }
+
+    /// What a file that was read again amounts to, beside what runs `now`. With `reset` nothing
+    /// that was changed by hand stays.
+    pub fn merge(&self, now: &Config, read: &Config, reset: bool) -> Merged {
+        let by_hand: Vec<Change> = diff(&self.file, now)
+            .into_iter()
+            .filter(|change| !is_order(change))
+            .collect();
+        let by_file: Vec<String> = diff(&self.file, read).iter().filter_map(subject).collect();
+        // What is equal to what runs is what runs.
+        let shared = apply(now, &diff(now, read)).unwrap_or_else(|_| read.clone());
+        let mut merged = Merged {
+            config: shared,
+            kept: Vec::new(),
+            dropped: Vec::new(),
+        };
+        for change in by_hand {
+            let overruled = reset || subject(&change).is_some_and(|one| by_file.contains(&one));
+            match apply(&merged.config, std::slice::from_ref(&change)) {
+                Ok(config) if !overruled => {
+                    merged.config = config;
+                    merged.kept.push(change);
+                }
+                _ => merged.dropped.push(change),
+            }
+        }
+        merged
+    }
+
+    /// Notes what was put in force. `file` is what the file said, when it was read for this.
+    pub fn put_in_force(&mut self, past: Past) {
+        self.file = Arc::clone(&past.file);
+        if self.history.len() >= HISTORY_COUNT_MAX {
+            self.history.pop_front();
+        }
+        self.history.push_back(past);
+    }
+
+    /// What was put in force, oldest first.
+    pub fn history(&self) -> impl DoubleEndedIterator<Item = &Past> {
+        self.history.iter()
+    }
+
+    /// Notes that `key` was set by hand.
+    pub fn note(&mut self, key: &str, hand: Hand) {
+        if self.hands.len() >= HAND_COUNT_MAX
+            && let Some(oldest) = self
+                .hands
+                .iter()
+                .min_by_key(|(_, hand)| hand.at_unix_s)
+                .map(|(key, _)| key.clone())
+        {
+            self.hands.remove(&oldest);
+        }
+        self.hands.insert(key.to_owned(), hand);
+    }
+
+    /// Forgets the hands on what a file changed, or is no more.
+    pub fn forget_hands(&mut self, is_overruled: impl Fn(&str) -> bool) {
+        self.hands.retain(|key, _| !is_overruled(key));
+    }
+
+    /// What was set by hand, by key.
+    pub fn hands(&self) -> impl Iterator<Item = (&str, &Hand)> {
+        self.hands.iter().map(|(key, hand)| (key.as_str(), hand))
+    }
+}
+
+/// What a plan says of changes.
+pub fn plan(now: &Config, changes: &[Change]) -> Vec<Line> {
+    plan::lines(now, changes)
+}
+
+fn is_order(change: &Change) -> bool {
+    matches!(
+        change,
+        Change::OrderFrontends(_) | Change::OrderBackends(_) | Change::OrderServers(..)
+    )
+}
+
+/// What a change is about, such that two changes of one thing have the same.
+fn subject(change: &Change) -> Option<String> {
+    Some(match change {
+        Change::SetGlobal(_) => "global".into(),
+        Change::SetUserlists(_) => "userlists".into(),
+        Change::AddFrontend(one) | Change::SetFrontend(one) => {
+            format!("frontend {}", one.common.name)
+        }
+        Change::RemoveFrontend(name) => format!("frontend {name}"),
+        Change::AddBackend(one) | Change::SetBackend(one) => format!("backend {}", one.common.name),
+        Change::RemoveBackend(name) => format!("backend {name}"),
+        Change::AddServer(backend, one) | Change::SetServer(backend, one) => {
+            format!("server {backend}/{}", one.name)
+        }
+        Change::RemoveServer(backend, name) => format!("server {backend}/{name}"),
+        Change::OrderFrontends(_) | Change::OrderBackends(_) | Change::OrderServers(..) => {
+            return None;
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ballast_model::{Address, Backend, Server};
+
+    fn server(name: &str, weight: u16) -> Arc<Server> {
+        let mut server = Server::new(name.into(), Address::Unix(format!("/{name}")));
+        server.weight = weight;
+        Arc::new(server)
+    }
+
+    fn config(servers: &[(&str, u16)]) -> Config {
+        let mut backend = Backend::default();
+        backend.common.name = "be".into();
+        backend.servers = servers
+            .iter()
+            .map(|(name, weight)| server(name, *weight))
+            .collect();
+        Config {
+            backends: vec![Arc::new(backend)],
+            ..Config::default()
+        }
+    }
+
+    fn names(config: &Config) -> Vec<String> {
+        let servers = &config.backends[0].servers;
+        servers
+            .iter()
+            .map(|one| format!("{}={}", one.name, one.weight))
+            .collect()
+    }
+
+    #[test]
+    fn a_hand_stays_where_the_file_did_not_change() {
+        let file = config(&[("a", 1), ("b", 1)]);
+        let affairs = Affairs::begin(Arc::new(file), 0);
+        // By hand: c came, b went.
+        let now = config(&[("a", 1), ("c", 3)]);
+        let read = config(&[("a", 9), ("b", 1), ("d", 1)]);
+        let merged = affairs.merge(&now, &read, false);
+        assert_eq!(names(&merged.config), ["a=9", "d=1", "c=3"]);
+        assert_eq!((merged.kept.len(), merged.dropped.len()), (2, 0));
+    }
+
+    #[test]
+    fn the_file_wins_where_it_changed() {
+        let file = config(&[("a", 1), ("b", 1)]);
+        let affairs = Affairs::begin(Arc::new(file), 0);
+        let now = config(&[("a", 1), ("c", 3)]);
+        // The file has its own c now, and changed b.
+        let read = config(&[("a", 1), ("b", 5), ("c", 4)]);
+        let merged = affairs.merge(&now, &read, false);
+        assert_eq!(names(&merged.config), ["a=1", "b=5", "c=4"]);
+        assert_eq!((merged.kept.len(), merged.dropped.len()), (0, 2));
+    }
+
+    #[test]
+    fn a_reset_forgets_every_hand() {
+        let file = config(&[("a", 1)]);
+        let affairs = Affairs::begin(Arc::new(file.clone()), 0);
+        let merged = affairs.merge(&config(&[("a", 1), ("x", 1)]), &file, true);
+        assert_eq!(names(&merged.config), ["a=1"]);
+        let merged = affairs.merge(&config(&[("a", 1), ("x", 1)]), &file, false);
+        assert_eq!(names(&merged.config), ["a=1", "x=1"]);
+    }
+
+    #[test]
+    fn history_and_hands_are_bounded() {
+        let file = Arc::new(config(&[("a", 1)]));
+        let mut affairs = Affairs::begin(Arc::clone(&file), 0);
+        for number in 0..(HISTORY_COUNT_MAX as u64 + 5) {
+            let mut past = affairs.history().next_back().unwrap().clone();
+            past.number = number;
+            affairs.put_in_force(past);
+        }
+        assert_eq!(affairs.history().count(), HISTORY_COUNT_MAX);
+    }
+}
