@@ -155,11 +155,7 @@ impl Control for House {
         let Some(keeper) = self.keeper.get() else {
             return false;
         };
-        let Some(at) = keeper.find(backend, server) else {
-            return false;
-        };
-        keeper.tell(at, say);
-        true
+        keeper.tell(backend, server, say)
     }
 
     fn limits_changed(&self) {

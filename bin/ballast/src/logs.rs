@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ballast_log::{LogSet, Logs, SetSpec, TargetSpec};
 use ballast_model::{Common, Config, Global, LogEndpoint, LogTarget};
+use ballast_upstream::probe::BackendSets;
 
 use crate::machine::hostname;
 use crate::say;
@@ -16,8 +17,8 @@ const TAG: &str = "haproxy";
 pub(crate) struct Opened {
     /// Of each frontend, by place.
     pub(crate) frontends: Vec<Option<Arc<LogSet>>>,
-    /// Of each backend, by place.
-    pub(crate) backends: Vec<Option<Arc<LogSet>>>,
+    /// Of the backends that have any, by name.
+    pub(crate) backends: BackendSets,
 }
 
 /// Opens them. `Err` is the exit code, all said.
@@ -48,7 +49,12 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
     let frontends = opened.by_ref().take(config.frontends.len()).collect();
     Ok(Opened {
         frontends,
-        backends: opened.collect(),
+        backends: config
+            .backends
+            .iter()
+            .zip(opened)
+            .filter_map(|(backend, set)| Some((backend.common.name.clone(), set?)))
+            .collect(),
     })
 }
 

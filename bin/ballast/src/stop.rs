@@ -1,5 +1,6 @@
 //! The end of a serving process: at once, or when its last connection has ended.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_log::{Level, LogSet, Logs};
@@ -149,12 +150,12 @@ impl Ending<'_> {
             let set = self.open_logs.frontends[place].as_deref();
             self.tell_proxy(&frontend.model.common, set, front, back);
         }
-        for (place, backend) in generation.backends.iter().enumerate() {
+        for backend in &generation.backends {
             if backend.model.common.listen && generation.config.frontend(backend.name()).is_some() {
                 continue;
             }
             let back = backend.state.counters.sums().sessions;
-            let set = self.open_logs.backends[place].as_deref();
+            let set = self.open_logs.backends.get(backend.name()).map(Arc::as_ref);
             self.tell_proxy(&backend.model.common, set, 0, back);
         }
     }
@@ -174,8 +175,8 @@ impl Ending<'_> {
     fn tell_state(&self) {
         say::warn("SIGHUP received, dumping servers states.");
         let generation = &self.house.generation;
-        for (place, backend) in generation.backends.iter().enumerate() {
-            let set = self.open_logs.backends[place].as_deref();
+        for backend in &generation.backends {
+            let set = self.open_logs.backends.get(backend.name()).map(Arc::as_ref);
             for server in &backend.servers {
                 let state = &server.state;
                 let up = if state.is_usable() { "UP" } else { "DOWN" };

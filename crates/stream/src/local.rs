@@ -49,7 +49,7 @@ impl Running {
                 .config
                 .frontends
                 .iter()
-                .map(asks_server_addresses)
+                .map(|frontend| asks_server_addresses(frontend))
                 .collect(),
             default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
                 .map(|text| LogFormat::parse(text, Usage::Log).ok()),

@@ -7,11 +7,11 @@ use ballast_health::{CheckStatus, Verdict, parse_agent};
 use ballast_wire::agent::REPLY_BYTES_MAX;
 
 use super::errand::{Errand, Failure, net_address};
-use super::keeper::{At, Keeper};
+use super::keeper::Keeper;
 
 /// Asks once and tells the keeper. An agent that cannot be asked, or does not end its line, is
 /// shown and has no say.
-pub(super) async fn ask(keeper: &Keeper, at: At, backend: &Arc<Backend>, server: &Arc<Server>) {
+pub(super) async fn ask(keeper: &Keeper, backend: &Arc<Backend>, server: &Arc<Server>) {
     let errand = Errand::new(keeper, backend, server);
     match answer(&errand, server).await {
         Ok(answer) => {
@@ -20,13 +20,15 @@ pub(super) async fn ask(keeper: &Keeper, at: At, backend: &Arc<Backend>, server:
                 .verdict(CheckStatus::Checked)
                 .duration_ms
                 .unwrap_or_default();
-            keeper.tell(at, |health, now_ms| {
+            keeper.tell(backend.name(), server.name(), |health, now_ms| {
                 health.agent_done(now_ms, &said, duration_ms)
             });
         }
         Err(failure) => {
             let verdict: Verdict = errand.verdict(failure.status).with_info(failure.text);
-            keeper.tell(at, |health, _| health.agent_unheard(verdict));
+            keeper.tell(backend.name(), server.name(), |health, _| {
+                health.agent_unheard(verdict)
+            });
         }
     }
 }

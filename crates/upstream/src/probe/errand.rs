@@ -19,6 +19,8 @@ use crate::connect::options;
 /// One round.
 pub(super) struct Errand<'a> {
     pub(super) keeper: &'a Keeper,
+    /// The name of this machine among load balancers.
+    pub(super) node: String,
     pub(super) backend: &'a Arc<Backend>,
     pub(super) server: &'a Arc<Server>,
     pub(super) deadline: Deadline,
@@ -80,6 +82,7 @@ impl<'a> Errand<'a> {
         let begun = now();
         Self {
             keeper,
+            node: keeper.node(),
             backend,
             server,
             deadline: Deadline::new(),

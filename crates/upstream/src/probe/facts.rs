@@ -64,7 +64,7 @@ impl Facts for Seen<'_> {
     }
 
     fn hostname(&self) -> &str {
-        self.errand.keeper.node()
+        &self.errand.node
     }
 
     fn pid(&self) -> i64 {

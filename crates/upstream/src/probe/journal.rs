@@ -1,7 +1,9 @@
 //! Where lines about servers go: the backend's log targets, and the console.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use ballast_health::Level;
 use ballast_log::{
     Endpoint, Facility, Format, Level as LogLevel, LogSet, Logs, OpenError, SetSpec, TargetSpec,
@@ -10,8 +12,8 @@ use ballast_log::{
 /// A line about a server or its backend.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Event<'a> {
-    /// The backend's place in its generation.
-    pub backend: usize,
+    /// The backend's name.
+    pub backend: &'a str,
     /// How grave it is.
     pub level: Level,
     /// The line for the log.
@@ -31,21 +33,20 @@ pub trait Journal: Send + Sync {
 #[derive(Debug)]
 pub struct EventLog {
     logs: Logs,
-    sets: Vec<Option<Arc<LogSet>>>,
+    sets: ArcSwap<BackendSets>,
     console: Option<Arc<LogSet>>,
 }
 
+/// The opened targets of the backends that have any, by name.
+pub type BackendSets = HashMap<String, Arc<LogSet>>;
+
 impl EventLog {
-    /// `sets` are the opened targets of the backends, by place; `console` says whether lines go
+    /// `sets` are the opened targets of the backends; `console` says whether lines go
     /// to the standard error output too.
     ///
     /// # Errors
     /// If the standard error output cannot be opened as a log target.
-    pub fn new(
-        logs: &Logs,
-        sets: Vec<Option<Arc<LogSet>>>,
-        console: bool,
-    ) -> Result<Self, OpenError> {
+    pub fn new(logs: &Logs, sets: BackendSets, console: bool) -> Result<Self, OpenError> {
         let console = if console {
             let facility: Facility = "daemon".parse().expect("a facility of RFC 5424");
             let target = TargetSpec {
@@ -64,9 +65,20 @@ impl EventLog {
         };
         Ok(Self {
             logs: logs.clone(),
-            sets,
+            sets: ArcSwap::from_pointee(sets),
             console,
         })
+    }
+
+    /// Goes over to the targets of another generation.
+    pub fn retarget(&self, sets: BackendSets) {
+        self.sets.store(Arc::new(sets));
+    }
+}
+
+impl<J: Journal + ?Sized> Journal for Arc<J> {
+    fn event(&self, event: &Event<'_>) {
+        (**self).event(event);
     }
 }
 
@@ -77,7 +89,7 @@ impl Journal for EventLog {
             Level::Emerg => LogLevel::Emerg,
             Level::Notice => LogLevel::Notice,
         };
-        if let Some(Some(set)) = self.sets.get(event.backend) {
+        if let Some(set) = self.sets.load().get(event.backend) {
             self.logs.emit(set, level, event.line.as_bytes());
         }
         if let Some(console) = &self.console {

@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ballast_engine::{Backend, Eviction, Generation, Process, Server, health_settings};
+use arc_swap::ArcSwap;
+use ballast_engine::{Backend, Eviction, Generation, Process, Server, TakenOver, health_settings};
 use ballast_health::{Counts, Effect, Health, Level, Observed, Transition, no_server_line};
 use ballast_worker::Mailbox;
 use ballast_worker::sync::Notify;
@@ -16,24 +17,30 @@ use crate::seat::{call_waiting, dismiss_waiting};
 
 /// A server, as its places in the generation.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct At {
+pub(super) struct At {
     /// The backend's place.
-    pub backend: usize,
+    pub(super) backend: usize,
     /// The server's place in the backend.
-    pub server: usize,
+    pub(super) server: usize,
 }
 
-/// Has what is believed of the servers of a generation act. Shared by all threads.
+/// Has what is believed of the servers act, over every change of the configuration. Shared by
+/// all threads.
 pub struct Keeper {
-    generation: Arc<Generation>,
+    scene: ArcSwap<Scene>,
     process: Arc<Process>,
     journal: Box<dyn Journal>,
-    node: String,
+    hostname: String,
     mailboxes: Vec<Mailbox>,
-    followers: HashMap<At, Vec<At>>,
-    nudges: HashMap<At, Nudge>,
+    nudges: Mutex<HashMap<(String, String), Arc<Nudge>>>,
     /// Held while one opinion has its effects, so that lines and states come in one order.
     turn: Mutex<()>,
+}
+
+/// The generation in force, and who tracks whom in it.
+struct Scene {
+    generation: Arc<Generation>,
+    followers: HashMap<At, Vec<At>>,
 }
 
 /// Calls for the next check of a server before it is due.
@@ -63,7 +70,7 @@ impl Nudge {
 impl fmt::Debug for Keeper {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Keeper")
-            .field("generation", &self.generation.number)
+            .field("generation", &self.generation().number)
             .finish_non_exhaustive()
     }
 }
@@ -81,59 +88,131 @@ impl Keeper {
         hostname: &str,
         mailboxes: Vec<Mailbox>,
     ) -> Arc<Self> {
-        let node = generation.config.global.node.clone();
+        let scene = Scene::of(generation);
         let keeper = Self {
-            followers: followers(&generation),
-            nudges: servers(&generation)
-                .map(|(at, _, _)| (at, Nudge::default()))
-                .collect(),
-            generation,
+            scene: ArcSwap::from_pointee(scene),
             process,
             journal,
-            node: node.unwrap_or_else(|| hostname.to_owned()),
+            hostname: hostname.to_owned(),
             mailboxes,
+            nudges: Mutex::default(),
             turn: Mutex::new(()),
         };
-        keeper.settle();
+        let scene = keeper.scene.load_full();
+        for (at, _, _) in servers(&scene.generation) {
+            keeper.settle_server(&scene, at);
+        }
+        keeper.settle_followers(&scene);
+        for backend in &scene.generation.backends {
+            keeper.settle_standing(backend);
+        }
         Arc::new(keeper)
     }
 
-    /// The generation.
-    pub fn generation(&self) -> &Arc<Generation> {
-        &self.generation
+    /// Goes over to another generation, of which `taken` says what is new in it. Opinions of
+    /// servers that stay are kept; lines that are others are held to what they say now.
+    pub fn succeed(&self, generation: Arc<Generation>, taken: &TakenOver) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let scene = Arc::new(Scene::of(generation));
+        self.scene.store(Arc::clone(&scene));
+        for server in &taken.removed {
+            self.clear_pools(server);
+        }
+        for one in &taken.servers {
+            let (backend, server) = (one.backend.name(), one.server.name());
+            let Some(at) = scene.find(backend, server) else {
+                continue;
+            };
+            self.settle_server(&scene, at);
+            if let Some(former) = &one.former {
+                self.follow_line(&scene, at, former, &one.server);
+            }
+        }
+        self.settle_followers(&scene);
+        let mut settled: Option<&str> = None;
+        for one in &taken.servers {
+            // They come backend by backend.
+            if settled.replace(one.backend.name()) != Some(one.backend.name()) {
+                self.settle_standing(&one.backend);
+            }
+        }
+        self.nudges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(backend, server), _| scene.find(backend, server).is_some());
+    }
+
+    /// Does what the difference of two lines of a server asks for at once.
+    fn follow_line(&self, scene: &Scene, at: At, former: &Server, server: &Arc<Server>) {
+        let (was, is) = (&former.model, &server.model);
+        if was.disabled != is.disabled {
+            self.say(scene, at, |health, now_ms| {
+                if is.disabled {
+                    health.set_maint(now_ms)
+                } else {
+                    health.set_ready(now_ms)
+                }
+            });
+        }
+        let reached_alike = was.address == is.address
+            && was.source == is.source
+            && was.send_proxy == is.send_proxy
+            && was.namespace == is.namespace
+            && was.interface == is.interface;
+        if !reached_alike {
+            self.clear_pools(server);
+        }
+        if was.checks != is.checks {
+            self.nudge_with(is_named(scene, at), Nudge::soon);
+        }
+        if let Some((backend, _)) = scene.at(at) {
+            // A limit may have been raised.
+            call_waiting(backend, at.server);
+        }
+    }
+
+    /// The generation in force.
+    pub fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.scene.load().generation)
     }
 
     /// The name of this machine among load balancers (`node`).
-    pub(super) fn node(&self) -> &str {
-        &self.node
+    pub(super) fn node(&self) -> String {
+        let scene = self.scene.load();
+        let node = scene.generation.config.global.node.as_ref();
+        node.unwrap_or(&self.hostname).clone()
     }
 
-    pub(super) fn nudge(&self, at: At) -> Option<&Nudge> {
-        self.nudges.get(&at)
+    /// The calls for the next check of a server.
+    pub(super) fn nudge(&self, backend: &str, server: &str) -> Arc<Nudge> {
+        let mut nudges = self.nudges.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (backend.to_owned(), server.to_owned());
+        Arc::clone(nudges.entry(key).or_default())
     }
 
-    /// The server of that name in the backend of that name.
-    pub fn find(&self, backend: &str, server: &str) -> Option<At> {
-        let at = self.generation.backend_named(backend)?;
-        let server = self.generation.backends.get(at)?.server_named(server)?;
-        Some(At {
-            backend: at,
-            server,
-        })
+    /// The backend and the server of these names.
+    pub fn find(&self, backend: &str, server: &str) -> Option<(Arc<Backend>, Arc<Server>)> {
+        let scene = self.scene.load();
+        let (backend, server) = scene.at(scene.find(backend, server)?)?;
+        Some((Arc::clone(backend), Arc::clone(server)))
     }
 
-    /// The backend and the server at a place.
-    pub fn at(&self, at: At) -> Option<(&Arc<Backend>, &Arc<Server>)> {
-        let backend = self.generation.backends.get(at.backend)?;
-        Some((backend, backend.servers.get(at.server)?))
-    }
-
-    /// Tells a server's health something, and does all that follows: `say` is given the machine
-    /// and the time it goes by. The way of checks, agents, and of the desk (`set server`,
-    /// `disable server`).
-    pub fn tell(&self, at: At, say: impl FnOnce(&mut Health, u64) -> Vec<Effect>) {
+    /// Tells the health of a server something, and does all that follows: `say` is given the
+    /// machine and the time it goes by. The way of checks, agents, and of the desk (`set server`,
+    /// `disable server`). False when there is no server of these names.
+    pub fn tell(
+        &self,
+        backend: &str,
+        server: &str,
+        say: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
+    ) -> bool {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.say(at, say);
+        let scene = self.scene.load_full();
+        let Some(at) = scene.find(backend, server) else {
+            return false;
+        };
+        self.say(&scene, at, say);
+        true
     }
 
     /// Tells what traffic showed of a server of any generation.
@@ -143,27 +222,28 @@ impl Keeper {
         if effects.is_empty() {
             return;
         }
-        if let Some(at) = self.find(backend.name(), server.name()) {
-            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            self.carry_out(at, &effects, now_ms);
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let scene = self.scene.load_full();
+        if let Some(at) = scene.find(backend.name(), server.name()) {
+            self.carry_out(&scene, at, &effects, now_ms);
         }
     }
 
-    fn say(&self, at: At, say: impl FnOnce(&mut Health, u64) -> Vec<Effect>) {
-        let Some((_, server)) = self.at(at) else {
+    fn say(&self, scene: &Scene, at: At, say: impl FnOnce(&mut Health, u64) -> Vec<Effect>) {
+        let Some((_, server)) = scene.at(at) else {
             return;
         };
         let now_ms = self.process.age_ms();
         let effects = say(&mut server.state.health(), now_ms);
         if !effects.is_empty() {
-            self.carry_out(at, &effects, now_ms);
+            self.carry_out(scene, at, &effects, now_ms);
         }
     }
 
     /// Does what follows, in an order that a reader of the log can rely on: what is counted in a
     /// line is already so when the line is written.
-    fn carry_out(&self, at: At, effects: &[Effect], now_ms: u64) {
-        let Some((backend, server)) = self.at(at) else {
+    fn carry_out(&self, scene: &Scene, at: At, effects: &[Effect], now_ms: u64) {
+        let Some((backend, server)) = scene.at(at) else {
             return;
         };
         let counts = self.rebalance(at, backend, server, effects);
@@ -174,11 +254,13 @@ impl Keeper {
                 Effect::CheckReport(report) => {
                     if backend.model.options.log_health_checks {
                         let line = report.line(backend.name(), server.name(), server.model.backup);
-                        self.write(at, Level::Notice, &line, &line);
+                        self.write(backend, Level::Notice, &line, &line);
                     }
                 }
-                Effect::Fastinter => self.nudge_with(at, Nudge::soon),
-                Effect::ResumeChecks => self.nudge_with(at, Nudge::at_once),
+                Effect::Fastinter => self.nudge_with((backend.name(), server.name()), Nudge::soon),
+                Effect::ResumeChecks => {
+                    self.nudge_with((backend.name(), server.name()), Nudge::at_once);
+                }
                 Effect::Maxconn(count_max) => {
                     server.state.limit_connections(Some(*count_max));
                     call_waiting(backend, at.server);
@@ -190,7 +272,7 @@ impl Keeper {
                 Effect::ShutdownSessions => server.state.shutdown_sessions(Eviction::MarkedDown),
                 Effect::Transition(transition) => {
                     moved = true;
-                    self.announce(at, backend, server, transition, &counts);
+                    self.announce(backend, server, transition, &counts);
                 }
             }
         }
@@ -202,10 +284,10 @@ impl Keeper {
                 no_server_line(backend.name(), false),
                 no_server_line(backend.name(), true),
             );
-            self.write(at, Level::Emerg, &line, &console);
+            self.write(backend, Level::Emerg, &line, &console);
         }
         if moved {
-            self.lead(at, server);
+            self.lead(scene, at, server);
         }
     }
 
@@ -247,7 +329,6 @@ impl Keeper {
 
     fn announce(
         &self,
-        at: At,
         backend: &Backend,
         server: &Server,
         transition: &Transition,
@@ -266,29 +347,29 @@ impl Keeper {
             !backend.model.options.log_health_checks,
             counts,
         );
-        self.write(at, transition.level(), &line, &line);
+        self.write(backend, transition.level(), &line, &line);
     }
 
     /// Has the servers that track this one follow.
-    fn lead(&self, at: At, server: &Server) {
-        let Some(followers) = self.followers.get(&at) else {
+    fn lead(&self, scene: &Scene, at: At, server: &Server) {
+        let Some(followers) = scene.followers.get(&at) else {
             return;
         };
         let leader = server.state.health().clone();
         for follower in followers {
-            self.say(*follower, |health, now_ms| health.follow(now_ms, &leader));
+            self.say(scene, *follower, |health, now_ms| {
+                health.follow(now_ms, &leader)
+            });
         }
     }
 
-    fn nudge_with(&self, at: At, nudge: impl FnOnce(&Nudge)) {
-        if let Some(known) = self.nudge(at) {
-            nudge(known);
-        }
+    fn nudge_with(&self, (backend, server): (&str, &str), nudge: impl FnOnce(&Nudge)) {
+        nudge(&self.nudge(backend, server));
     }
 
-    fn write(&self, at: At, level: Level, line: &str, console: &str) {
+    fn write(&self, backend: &Backend, level: Level, line: &str, console: &str) {
         self.journal.event(&Event {
-            backend: at.backend,
+            backend: backend.name(),
             level,
             line,
             console,
@@ -308,57 +389,96 @@ impl Keeper {
         }
     }
 
-    /// Brings the states to what the configuration says, without a word.
-    fn settle(&self) {
-        let now_ms = self.process.age_ms();
-        for (at, backend, server) in servers(&self.generation) {
-            let settings = health_settings(&server.model);
-            let mut health = server.state.health();
-            if *health.settings() != settings {
-                health.reconfigure(now_ms, settings);
-            }
-            drop(health);
-            backend.settle_health(at.server);
+    /// Brings the state of a server to what its line says, without a word.
+    fn settle_server(&self, scene: &Scene, at: At) {
+        let Some((backend, server)) = scene.at(at) else {
+            return;
+        };
+        let settings = health_settings(&server.model);
+        let mut health = server.state.health();
+        if *health.settings() != settings {
+            health.reconfigure(self.process.age_ms(), settings);
         }
-        let mut leaders: Vec<At> = self.followers.keys().copied().collect();
+        drop(health);
+        backend.settle_health(at.server);
+    }
+
+    /// Has those that track another take its state.
+    fn settle_followers(&self, scene: &Scene) {
+        let now_ms = self.process.age_ms();
+        let mut leaders: Vec<At> = scene.followers.keys().copied().collect();
         // A chain settles in as many rounds as it is long; a cycle was refused before.
         for _ in 0..TRACK_DEPTH_MAX {
-            let settled = leaders.len();
-            leaders = self.follow_quietly(&leaders, now_ms);
-            if leaders.is_empty() || settled == 0 {
+            leaders = follow_quietly(scene, &leaders, now_ms);
+            if leaders.is_empty() {
                 break;
-            }
-        }
-        for backend in &self.generation.backends {
-            let (active, backup) = backend.usable_servers();
-            if active + backup == 0 && !backend.servers.is_empty() {
-                backend.state.start_down(now_ms);
             }
         }
     }
 
-    /// Has the followers of `leaders` take their states; answers which of them changed and lead
-    /// others.
-    fn follow_quietly(&self, leaders: &[At], now_ms: u64) -> Vec<At> {
-        let mut changed = Vec::new();
-        for leader in leaders {
-            let Some((_, server)) = self.at(*leader) else {
+    /// Notes whether a backend has a server to choose, without a word.
+    fn settle_standing(&self, backend: &Backend) {
+        let now_ms = self.process.age_ms();
+        let (active, backup) = backend.usable_servers();
+        if active + backup > 0 {
+            backend.state.stand(true, now_ms);
+        } else if !backend.servers.is_empty() {
+            backend.state.start_down(now_ms);
+        }
+    }
+}
+
+impl Scene {
+    fn of(generation: Arc<Generation>) -> Self {
+        Self {
+            followers: followers(&generation),
+            generation,
+        }
+    }
+
+    fn find(&self, backend: &str, server: &str) -> Option<At> {
+        let at = self.generation.backend_named(backend)?;
+        let server = self.generation.backends.get(at)?.server_named(server)?;
+        Some(At {
+            backend: at,
+            server,
+        })
+    }
+
+    fn at(&self, at: At) -> Option<(&Arc<Backend>, &Arc<Server>)> {
+        let backend = self.generation.backends.get(at.backend)?;
+        Some((backend, backend.servers.get(at.server)?))
+    }
+}
+
+/// The names at a place; empty where there is nobody.
+fn is_named(scene: &Scene, at: At) -> (&str, &str) {
+    scene.at(at).map_or(("", ""), |(backend, server)| {
+        (backend.name(), server.name())
+    })
+}
+
+/// Has the followers of `leaders` take their states; answers which of them changed and lead
+/// others.
+fn follow_quietly(scene: &Scene, leaders: &[At], now_ms: u64) -> Vec<At> {
+    let mut changed = Vec::new();
+    for leader in leaders {
+        let Some((_, server)) = scene.at(*leader) else {
+            continue;
+        };
+        let state = server.state.health().clone();
+        for follower in scene.followers.get(leader).into_iter().flatten() {
+            let Some((backend, server)) = scene.at(*follower) else {
                 continue;
             };
-            let state = server.state.health().clone();
-            for follower in self.followers.get(leader).into_iter().flatten() {
-                let Some((backend, server)) = self.at(*follower) else {
-                    continue;
-                };
-                let effects = server.state.health().follow(now_ms, &state);
-                backend.settle_health(follower.server);
-                if !effects.is_empty() && self.followers.contains_key(follower) {
-                    changed.push(*follower);
-                }
+            let effects = server.state.health().follow(now_ms, &state);
+            backend.settle_health(follower.server);
+            if !effects.is_empty() && scene.followers.contains_key(follower) {
+                changed.push(*follower);
             }
         }
-        changed
     }
+    changed
 }
 
 /// How long a chain of `track` may be.

@@ -38,8 +38,8 @@ use std::sync::Arc;
 use ballast_engine::Backend;
 
 pub use ballast_health::Observed;
-pub use journal::{Event, EventLog, Journal};
-pub use keeper::{At, Keeper};
+pub use journal::{BackendSets, Event, EventLog, Journal};
+pub use keeper::Keeper;
 pub use schedule::{Probes, start};
 
 thread_local! {

@@ -92,7 +92,7 @@ pub(super) fn state_of(errand: &Errand<'_>) -> String {
          qcur={}",
         backend.name(),
         server.name(),
-        errand.keeper.node(),
+        &errand.node,
         server.state.weight(),
         farm_weight(backend),
         server.state.sessions.now(),

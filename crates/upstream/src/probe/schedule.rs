@@ -1,20 +1,41 @@
 //! When servers are probed: the first checks spread out, the next as the last one went.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_engine::Generation;
+use ballast_engine::{Backend, Generation};
 use ballast_health::{first_check_delay_ms, spread_interval_ms};
+use ballast_model::Check;
 use ballast_worker::{Interval, TaskHandle, now, select, sleep_until, spawn_service};
 
-use super::keeper::{At, Keeper, servers};
+use super::keeper::{Keeper, servers};
 use super::program::Program;
 use super::{agent, chance, keep_here};
 
 /// The probing tasks of one worker. Dropping this ends them.
 #[derive(Debug, Default)]
 pub struct Probes {
-    tasks: Vec<TaskHandle<()>>,
+    keeper: Option<Arc<Keeper>>,
+    worker: usize,
+    worker_count: usize,
+    tasks: HashMap<Round, TaskHandle<()>>,
+    warm_up: Option<TaskHandle<()>>,
+}
+
+/// One server to be probed in one way.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Round {
+    backend: String,
+    server: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+enum Kind {
+    Agent,
+    Check,
 }
 
 impl Probes {
@@ -22,82 +43,122 @@ impl Probes {
     pub fn count(&self) -> usize {
         self.tasks.len()
     }
+
+    /// Goes over to the generation that the keeper has in force now: servers that are new are
+    /// probed from now on, those that are gone no more, and the others notice nothing.
+    pub fn update(&mut self) {
+        let Some(keeper) = self.keeper.clone() else {
+            return;
+        };
+        let generation = keeper.generation();
+        let rounds: HashMap<Round, u64> = rounds(&generation)
+            .into_iter()
+            .filter(|(round, _)| self.is_mine(round))
+            .collect();
+        self.tasks.retain(|round, task| {
+            let stays = rounds.contains_key(round) && !task.is_finished();
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for (round, inter_ms) in rounds {
+            if !self.tasks.contains_key(&round) {
+                // Anywhere in its interval: who comes in numbers need not be probed in one go.
+                let first = now() + Duration::from_millis(chance() % inter_ms.max(1));
+                self.begin(round, first);
+            }
+        }
+        self.warm_up_if_needed(&generation);
+    }
+
+    /// Which worker probes a server does not depend on the others.
+    fn is_mine(&self, round: &Round) -> bool {
+        let mut hasher = DefaultHasher::new();
+        round.hash(&mut hasher);
+        let worker_count = self.worker_count.max(1) as u64;
+        hasher.finish() % worker_count == self.worker as u64
+    }
+
+    fn begin(&mut self, round: Round, first: Instant) {
+        let Some(keeper) = self.keeper.clone() else {
+            return;
+        };
+        let task = match round.kind {
+            Kind::Agent => spawn_service(ask_agent(keeper, round.clone(), first)),
+            Kind::Check => spawn_service(check(keeper, round.clone(), first)),
+        };
+        self.tasks.insert(round, task);
+    }
+
+    fn warm_up_if_needed(&mut self, generation: &Generation) {
+        let any = servers(generation).any(|(_, _, server)| !server.model.slow_start.is_zero());
+        let Some(keeper) = self.keeper.clone().filter(|_| any && self.worker == 0) else {
+            if let Some(task) = self.warm_up.take() {
+                task.abort();
+            }
+            return;
+        };
+        self.warm_up
+            .get_or_insert_with(|| spawn_service(warm_up(keeper)));
+    }
 }
 
 impl Drop for Probes {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(TaskHandle::abort);
+        self.tasks.values().for_each(TaskHandle::abort);
+        self.warm_up.iter().for_each(TaskHandle::abort);
     }
 }
 
 /// Begins to probe the servers that fall to this worker, and makes `keeper` the one that
-/// [`observe`](super::observe) tells on it. To be called on each worker when a generation is put
-/// in force, after the probes of the last one were dropped.
+/// [`observe`](super::observe) tells on it. To be called once on each worker; for another
+/// generation there is [`Probes::update`].
 pub fn start(keeper: &Arc<Keeper>, worker: usize, worker_count: usize) -> Probes {
     keep_here(keeper);
-    let rounds = rounds(keeper.generation());
+    let generation = keeper.generation();
+    let rounds = rounds(&generation);
     let count = rounds.len() as u64;
-    let shortest_ms = rounds.iter().map(|round| round.inter_ms).min().unwrap_or(0);
-    let spread_max = keeper.generation().config.global.spread_checks_max;
+    let shortest_ms = rounds.iter().map(|(_, inter_ms)| *inter_ms).min();
+    let shortest_ms = shortest_ms.unwrap_or(0);
+    let spread_max = generation.config.global.spread_checks_max;
     let window_ms = spread_max.map_or(shortest_ms, |max| shortest_ms.min(millis(max)));
-    let mut probes = Probes::default();
-    for (position, round) in rounds.into_iter().enumerate() {
-        if position % worker_count.max(1) != worker {
-            continue;
+    let mut probes = Probes {
+        keeper: Some(Arc::clone(keeper)),
+        worker,
+        worker_count,
+        tasks: HashMap::new(),
+        warm_up: None,
+    };
+    for (position, (round, _)) in rounds.into_iter().enumerate() {
+        if probes.is_mine(&round) {
+            let delay = first_check_delay_ms(window_ms, position as u64, count);
+            probes.begin(round, now() + Duration::from_millis(delay));
         }
-        let delay = first_check_delay_ms(window_ms, position as u64, count);
-        let first = now() + Duration::from_millis(delay);
-        let keeper = Arc::clone(keeper);
-        probes.tasks.push(match round.kind {
-            Kind::Agent => spawn_service(ask_agent(keeper, round.at, first)),
-            Kind::Check => spawn_service(check(keeper, round.at, first)),
-        });
     }
-    let warming: Vec<At> = servers(keeper.generation())
-        .filter(|(_, _, server)| !server.model.slow_start.is_zero())
-        .map(|(at, _, _)| at)
-        .skip(worker)
-        .step_by(worker_count.max(1))
-        .collect();
-    if !warming.is_empty() {
-        let keeper = Arc::clone(keeper);
-        probes.tasks.push(spawn_service(warm_up(keeper, warming)));
-    }
+    probes.warm_up_if_needed(&generation);
     probes
 }
 
-/// One server to be probed in one way.
-struct Round {
-    at: At,
-    kind: Kind,
-    inter_ms: u64,
-}
-
-enum Kind {
-    Agent,
-    Check,
-}
-
-fn rounds(generation: &Generation) -> Vec<Round> {
+/// Who is probed how, and how often, in milliseconds.
+fn rounds(generation: &Generation) -> Vec<(Round, u64)> {
     let mut rounds = Vec::new();
-    for (at, backend, server) in servers(generation) {
+    for (_, backend, server) in servers(generation) {
         if backend.model.common.disabled {
             continue;
         }
         let checks = &server.model.checks;
+        let round = |kind| Round {
+            backend: backend.name().to_owned(),
+            server: server.name().to_owned(),
+            kind,
+        };
         if checks.agent_enabled {
-            rounds.push(Round {
-                at,
-                kind: Kind::Agent,
-                inter_ms: millis(checks.agent_interval.unwrap_or(checks.interval)),
-            });
+            let inter_ms = millis(checks.agent_interval.unwrap_or(checks.interval));
+            rounds.push((round(Kind::Agent), inter_ms));
         }
         if checks.enabled && server.model.track.is_none() {
-            rounds.push(Round {
-                at,
-                kind: Kind::Check,
-                inter_ms: millis(checks.interval),
-            });
+            rounds.push((round(Kind::Check), millis(checks.interval)));
         }
     }
     rounds
@@ -107,24 +168,30 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Probes one server for as long as it is asked to.
-async fn check(keeper: Arc<Keeper>, at: At, first: Instant) {
-    let (Some((backend, server)), Some(nudge)) = (keeper.at(at), keeper.nudge(at)) else {
-        return;
-    };
-    let program = Program::of(&backend.model.check);
+/// Probes one server for as long as it is asked to. Which generation it belongs to is looked up
+/// for each round: the line may have changed.
+async fn check(keeper: Arc<Keeper>, round: Round, first: Instant) {
+    let nudge = keeper.nudge(&round.backend, &round.server);
     let mut due = first;
+    let mut program = None;
     loop {
         select! {
             biased;
             () = sleep_until(due) => {}
             at_once = nudge.called() => {
+                let Some((_, server)) = keeper.find(&round.backend, &round.server) else {
+                    return;
+                };
                 let checks = &server.model.checks;
                 let fast = checks.fast_interval.unwrap_or(checks.interval);
                 due = if at_once { now() } else { due.min(now() + fast) };
                 continue;
             }
         }
+        let Some((backend, server)) = keeper.find(&round.backend, &round.server) else {
+            return;
+        };
+        let program = Ready::of(&mut program, &backend);
         let rests = {
             let mut health = server.state.health();
             let rests = !health.check().enabled || health.admin().is_maint();
@@ -134,22 +201,45 @@ async fn check(keeper: Arc<Keeper>, at: At, first: Instant) {
             rests
         };
         if !rests && (server.state.reach().address.is_some() || program.needs_no_address()) {
-            let verdict = program.run(&keeper, backend, server).await;
-            keeper.tell(at, |health, now_ms| health.check_done(now_ms, verdict));
+            let verdict = program.run(&keeper, &backend, &server).await;
+            keeper.tell(&round.backend, &round.server, |health, now_ms| {
+                health.check_done(now_ms, verdict)
+            });
         }
         let interval_ms = server.state.health().check().interval_ms();
         due = now() + spread(&keeper, interval_ms);
     }
 }
 
+/// A program, and the words it was made of.
+struct Ready {
+    check: Check,
+    program: Program,
+}
+
+impl Ready {
+    /// The program of a backend, made anew only when its words are others.
+    fn of<'r>(known: &'r mut Option<Self>, backend: &Backend) -> &'r Program {
+        let check = &backend.model.check;
+        if known.as_ref().is_none_or(|ready| ready.check != *check) {
+            *known = None;
+        }
+        let ready = known.get_or_insert_with(|| Self {
+            check: check.clone(),
+            program: Program::of(check),
+        });
+        &ready.program
+    }
+}
+
 /// Asks one server's agent.
-async fn ask_agent(keeper: Arc<Keeper>, at: At, first: Instant) {
-    let Some((backend, server)) = keeper.at(at) else {
-        return;
-    };
+async fn ask_agent(keeper: Arc<Keeper>, round: Round, first: Instant) {
     let mut due = first;
     loop {
         sleep_until(due).await;
+        let Some((backend, server)) = keeper.find(&round.backend, &round.server) else {
+            return;
+        };
         let asked = {
             let mut health = server.state.health();
             let asked = health.agent().enabled && server.state.reach().address.is_some();
@@ -159,7 +249,7 @@ async fn ask_agent(keeper: Arc<Keeper>, at: At, first: Instant) {
             asked
         };
         if asked {
-            agent::ask(&keeper, at, backend, server).await;
+            agent::ask(&keeper, &backend, &server).await;
         }
         let interval_ms = server.state.health().agent().interval_ms();
         due = now() + spread(&keeper, interval_ms);
@@ -177,17 +267,17 @@ fn spread(keeper: &Keeper, interval_ms: u64) -> Duration {
 }
 
 /// Lets slow starts go on. Their steps are counted in whole seconds.
-async fn warm_up(keeper: Arc<Keeper>, servers: Vec<At>) {
+async fn warm_up(keeper: Arc<Keeper>) {
     let mut beat = Interval::every(Duration::from_secs(1));
     loop {
         beat.tick().await;
-        for at in &servers {
-            let Some((_, server)) = keeper.at(*at) else {
-                continue;
-            };
+        let generation = keeper.generation();
+        for (_, backend, server) in servers(&generation) {
             let warms = server.state.health().tick_delay_ms().is_some();
             if warms {
-                keeper.tell(*at, |health, now_ms| health.tick(now_ms));
+                keeper.tell(backend.name(), server.name(), |health, now_ms| {
+                    health.tick(now_ms)
+                });
             }
         }
     }

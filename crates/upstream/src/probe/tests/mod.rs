@@ -34,6 +34,7 @@ impl Journal for Lines {
 /// A generation under a keeper, and what it writes.
 struct House {
     keeper: Arc<Keeper>,
+    generation: Arc<Generation>,
     lines: mpsc::UnboundedReceiver<(Level, String)>,
 }
 
@@ -51,12 +52,16 @@ impl House {
         let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
         let (sender, lines) = mpsc::unbounded_channel();
         let journal = Box::new(Lines(sender));
-        let keeper = Keeper::new(generation, process, journal, "box", Vec::new());
-        Self { keeper, lines }
+        let keeper = Keeper::new(Arc::clone(&generation), process, journal, "box", Vec::new());
+        Self {
+            keeper,
+            generation,
+            lines,
+        }
     }
 
     fn backend(&self, place: usize) -> &Arc<Backend> {
-        &self.keeper.generation().backends[place]
+        &self.generation.backends[place]
     }
 
     fn server(&self, backend: usize, server: usize) -> &Arc<Server> {
