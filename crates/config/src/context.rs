@@ -282,6 +282,16 @@ impl Context<'_> {
         format!("{}:{}", at.file, at.line)
     }
 
+    /// The place as pattern lists keep it.
+    #[must_use]
+    pub(crate) fn standing(&self, span: Span) -> ballast_expr::Place {
+        let at = self.sources.locate(span);
+        ballast_expr::Place {
+            file: at.file.into(),
+            line: at.line,
+        }
+    }
+
     /// The place as the model keeps it.
     #[must_use]
     pub(crate) fn origin(&self, span: Span) -> ballast_model::Origin {

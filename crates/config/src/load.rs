@@ -72,6 +72,29 @@ impl Loaded {
 pub fn load(
     files: Vec<(String, Vec<u8>)>,
     surroundings: &dyn Surroundings,
+    options: Options,
+) -> Loaded {
+    load_into(Arc::new(Store::new()), files, surroundings, options)
+}
+
+/// As [`load`], for a configuration that is to follow the one whose lists and maps are in
+/// `patterns`: those that both have are the same, and keep what the Runtime API made of them.
+/// Nothing is changed before [`Store::commit`] of [`Loaded::store`].
+#[must_use]
+pub fn load_after(
+    patterns: &Arc<Store>,
+    files: Vec<(String, Vec<u8>)>,
+    surroundings: &dyn Surroundings,
+    options: Options,
+) -> Loaded {
+    let store = Store::succeeding(Arc::clone(patterns));
+    load_into(Arc::new(store), files, surroundings, options)
+}
+
+fn load_into(
+    store: Arc<Store>,
+    files: Vec<(String, Vec<u8>)>,
+    surroundings: &dyn Surroundings,
     _options: Options,
 ) -> Loaded {
     let facts = surroundings.facts();
@@ -82,7 +105,6 @@ pub fn load(
     }
     let mut document = parser.finish();
     let said = std::mem::take(&mut document.diagnostics);
-    let store = Arc::new(Store::new());
     let mut context = Context {
         surroundings,
         sources: &document.sources,
@@ -226,6 +248,10 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         },
     };
     let store = Arc::clone(&context.store);
+    store.enter(&draft.title(), base.as_deref());
+    if let Some(span) = span {
+        store.stand(&context.standing(span));
+    }
     let mut errors = Vec::new();
     let mut acls = std::mem::take(&mut draft.acls);
     if let Err(failed) = acls.link(&store, &mut files) {

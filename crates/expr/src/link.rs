@@ -46,7 +46,8 @@ impl<T> Slot<T> {
         self.0.as_ref()
     }
 
-    pub(crate) fn fill(&mut self, content: T) {
+    /// Fills it, whatever was in it.
+    pub fn fill(&mut self, content: T) {
         self.0 = Some(content);
     }
 }

@@ -1,6 +1,6 @@
 //! From the words of a line to a rule.
 
-use ballast_expr::{AclSet, Condition, Error, Files, Misplaced, Phase, nearest};
+use ballast_expr::{AclSet, Condition, Error, Files, Misplaced, Phase, Slot, nearest};
 
 use crate::args::Args;
 use crate::row::{Row, row, rows_of};
@@ -109,6 +109,7 @@ fn parse_with(
         action,
         condition,
         words: words.iter().map(|word| (*word).to_owned()).collect(),
+        place: Slot::empty(),
     })
 }
 

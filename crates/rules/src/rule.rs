@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_expr::{AclSet, Condition, Error, Linker, Target, predefined};
+use ballast_expr::{AclSet, Condition, Error, Linker, Place, Slot, Target, predefined};
 
 use crate::action::{Action, Part};
 use crate::reference::Reference;
@@ -157,6 +157,7 @@ pub struct Rule {
     pub condition: Option<Condition>,
     /// The words as written, action first.
     pub words: Vec<String>,
+    pub(crate) place: Slot<Place>,
 }
 
 impl Rule {
@@ -190,11 +191,23 @@ impl Rule {
         all
     }
 
+    /// Says on which line the rule stands, for those who look at the lists it uses.
+    pub fn stand_at(&mut self, place: &Place) {
+        self.place.fill(place.clone());
+        if let Some(condition) = &mut self.condition {
+            condition.stand_at(place);
+        }
+    }
+
     /// Joins the rule to the ACLs, lists and maps it names.
     ///
     /// # Errors
     /// When an ACL does not exist or a file cannot be used.
     pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        if let Some(place) = self.place.filled() {
+            linker.store.stand(place);
+        }
+        self.action.link_list(linker.store);
         let mut result = Ok(());
         self.action.parts_mut(&mut |part| {
             let joined = match part {

@@ -43,8 +43,9 @@ pub(super) fn condition(
     }
     let last = args.line().words.last().unwrap_or(first);
     let span = first.span().to(last.span());
-    let parsed = args.condition(&draft.acls)?;
-    if let Some(condition) = &parsed {
+    let mut parsed = args.condition(&draft.acls)?;
+    if let Some(condition) = &mut parsed {
+        condition.stand_at(&context.standing(span));
         placed(draft, condition, phases, span, context);
         context.check_condition(condition, &draft.acls, span);
         let named = condition.references();

@@ -90,7 +90,11 @@ pub(super) const ROWS: &[R] = &[
     .http(),
 ];
 
-fn acl(draft: &mut ProxyDraft, args: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {
+fn acl(
+    draft: &mut ProxyDraft,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
     let base = args.position();
     let texts = args.texts();
     let Some(name) = texts.first().copied() else {
@@ -107,6 +111,7 @@ fn acl(draft: &mut ProxyDraft, args: &mut Args<'_>, _: &mut Context<'_>) -> Resu
         args.expr_error(base, &error, &what)
     })?;
     let span = args.span();
+    draft.acls.stand_at(name, &context.standing(span));
     let named = draft
         .acls
         .get(name)

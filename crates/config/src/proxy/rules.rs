@@ -187,7 +187,8 @@ fn rule(
     for text in stubs {
         context.stubbed(text);
     }
-    let rule = parsed.map_err(|error| diagnostic(args, base, &error))?;
+    let mut rule = parsed.map_err(|error| diagnostic(args, base, &error))?;
+    rule.stand_at(&context.standing(span));
     args.rest();
     for warning in warnings {
         let mut said = diagnostic(args, base, &warning);

@@ -231,6 +231,13 @@ impl Index {
         }
     }
 
+    /// Makes what helps to look up in many entries, however long it takes.
+    pub(crate) fn settle(&mut self) {
+        if let Look::Search(search) = &mut self.look {
+            search.settle();
+        }
+    }
+
     /// Puts in a filter made of the entries as they are.
     pub(crate) fn filter_with(&mut self, filter: Option<Filter>) {
         if let Look::Search(search) = &mut self.look {

@@ -252,11 +252,6 @@ impl PatternRef {
         self.map
     }
 
-    /// The path of its file. None for virtual files and for the patterns of an ACL line.
-    pub fn path(&self) -> Option<&str> {
-        super::store::path_of(&self.name)
-    }
-
     /// The version that is matched now and the newest prepared one.
     pub fn versions(&self) -> (u32, u32) {
         let state = self.lock();

@@ -17,6 +17,10 @@ use crate::regex::{Groups, Regex};
 /// Below this many patterns one after the other is faster than a filter over all.
 const FILTER_PATTERNS_MIN: usize = 8;
 
+/// Above this many patterns making a filter takes tens of milliseconds: it is made when a list
+/// is read, not when an entry is added.
+const LIVE_FILTER_PATTERNS_MAX: usize = 1024;
+
 /// One pattern as it is tried.
 pub(super) enum Needle {
     Bytes(Box<memmem::Finder<'static>>, Arc<[u8]>),
@@ -84,10 +88,19 @@ impl Search {
     /// A filter, when it is time for a new one: `None` inside when none can be made.
     pub(super) fn new_filter(&self) -> Option<Option<Filter>> {
         let fresh = self.list.len() - self.judged;
-        if self.list.len() < FILTER_PATTERNS_MIN || fresh < FILTER_PATTERNS_MIN + self.judged / 4 {
+        let is_due = fresh >= FILTER_PATTERNS_MIN + self.judged / 4;
+        if !is_due || self.list.len() > LIVE_FILTER_PATTERNS_MAX {
             return None;
         }
         Some(self.make_filter())
+    }
+
+    /// Makes the filter, whatever it takes.
+    pub(super) fn settle(&mut self) {
+        if self.list.len() >= FILTER_PATTERNS_MIN {
+            let filter = self.make_filter();
+            self.filter_with(filter);
+        }
     }
 
     fn make_filter(&self) -> Option<Filter> {

@@ -261,9 +261,7 @@ impl Table {
                 index.insert(entry.id, parsed);
             }
         }
-        if let Some(filter) = index.new_filter() {
-            index.filter_with(filter);
-        }
+        index.settle();
         index
     }
 }

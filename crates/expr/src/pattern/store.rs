@@ -33,6 +33,8 @@ pub struct Listed {
     pub id: u32,
     /// The list.
     pub list: Arc<PatternRef>,
+    /// Where its file is. None for virtual files and for the patterns of an ACL line.
+    pub path: Option<String>,
     /// An ACL uses it.
     pub is_acl: bool,
     /// A map converter uses it, or an ACL as a map (`-M`).
@@ -91,6 +93,7 @@ struct Inner {
     numbered: bool,
     /// What is linked stands in this section and on this line.
     section: String,
+    base: Option<String>,
     place: Place,
     /// Files of places, in the order they came.
     files: Vec<Arc<str>>,
@@ -132,7 +135,7 @@ impl NamedList {
 }
 
 /// The path of a list's file. None for virtual files and no name.
-pub(super) fn path_of(name: &str) -> Option<&str> {
+fn path_of(name: &str) -> Option<&str> {
     if name.is_empty() || name.starts_with("virt@") {
         return None;
     }
@@ -167,10 +170,12 @@ impl Store {
         inner
     }
 
-    /// Says in which section what is linked next stands: two ACLs of a name are two.
-    pub fn enter(&self, section: &str) {
+    /// Says in which section what is linked next stands: two ACLs of a name are two. Names of
+    /// files are relative to `base` (`default-path`), if there is one.
+    pub fn enter(&self, section: &str, base: Option<&str>) {
         let mut inner = self.lock();
         inner.section = section.to_owned();
+        inner.base = base.map(str::to_owned);
         inner.place = Place::default();
     }
 
@@ -419,6 +424,10 @@ impl Inner {
             let fits = known.listed.list.is_map() == as_map;
             fits.then(|| (Arc::clone(&known.listed.list), known.listed.id))
         });
+        let path = path_of(&name).map(|path| match &self.base {
+            Some(base) if !path.starts_with('/') => format!("{base}/{path}"),
+            _ => path.to_owned(),
+        });
         let (list, inherited, coming) = match before {
             Some((list, id)) if list.was_loaded_as(&loaded) => (list, Some(id), None),
             Some((list, id)) => {
@@ -434,6 +443,7 @@ impl Inner {
             listed: Listed {
                 id: 0,
                 list,
+                path,
                 is_acl: false,
                 is_map: false,
                 uses: Vec::new(),

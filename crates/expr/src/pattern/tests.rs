@@ -502,7 +502,7 @@ fn numbers_follow_the_lines_and_stay() {
     };
     let fill = |store: &Store, extra: bool| {
         let mut file = |_: &str| Ok(b"a 1\n".to_vec());
-        store.enter("frontend f");
+        store.enter("frontend f", None);
         // ACLs are linked before rules, wherever they stand.
         store.stand(&at(5));
         words(store, &["x".into()], None, Method::Str).unwrap();

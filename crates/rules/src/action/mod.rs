@@ -19,7 +19,7 @@ mod status;
 mod uri;
 mod variable;
 
-use ballast_expr::{Error, Expr, LogFormat};
+use ballast_expr::{Error, Expr, LogFormat, Store};
 
 use crate::args::Args;
 use crate::reference::Reference;
@@ -61,6 +61,8 @@ pub enum Action {
     Capture(Box<capture::Capture>),
     /// `set-header`, `add-header`, `del-header`.
     Header(Box<header::Header>),
+    /// `set-map`, `del-map`, `add-acl`, `del-acl`.
+    List(Box<map::List>),
     /// `set-log-level`.
     LogLevel(LogLevel),
     /// `redirect`.
@@ -157,6 +159,12 @@ macro_rules! walk {
                         visit($part::Format(value));
                     }
                 }
+                Action::List(list) => {
+                    visit($part::Format(& $($mutable)? list.key));
+                    if let Some(value) = & $($mutable)? list.value {
+                        visit($part::Format(value));
+                    }
+                }
                 Action::Redirect(redirect) => {
                     visit($part::Format(& $($mutable)? redirect.target));
                 }
@@ -233,6 +241,13 @@ impl Action {
         }
     }
 
+    /// Joins the action to the list it changes.
+    pub(crate) fn link_list(&mut self, store: &Store) {
+        if let Action::List(list) = self {
+            list.link(store);
+        }
+    }
+
     /// Does it.
     pub(crate) fn perform(&self, stage: &mut Stage<'_>) -> Step {
         match self {
@@ -240,6 +255,7 @@ impl Action {
             Action::Answer(answer) => answer.perform(stage),
             Action::Capture(capture) => capture.perform(stage),
             Action::Header(header) => header.perform(stage),
+            Action::List(list) => list.perform(stage),
             Action::LogLevel(level) => {
                 stage.transaction.set_log_level(*level);
                 Step::Next
