@@ -5,6 +5,7 @@ use std::time::Duration;
 use ballast_config::{Loaded, Nothing, Options, Stub, load};
 use ballast_model::{
     Address, CliLevel, ErrorPage, InitAddr, Level, LogEndpoint, OnMarkedDown, Password, PortSpec,
+    ServerStates, TransparentSource,
 };
 use ballast_syntax::Severity;
 
@@ -410,4 +411,78 @@ fn removed_directives_come_with_their_successors() {
     let edit = alert.replacement.as_ref().unwrap();
     assert_eq!(edit.text, "http-request add-header X-A b if TRUE");
     assert_eq!(loaded.sources.text(edit.span), "reqadd X-A:\\ b if TRUE");
+}
+
+#[test]
+fn servers_leave_from_where_their_source_says() {
+    let loaded = good(
+        "backend b\n source 192.0.2.9 usesrc clientip interface lo\n \
+         server a 192.0.2.1:80\n \
+         server c 192.0.2.1:80 source 192.0.2.8:100-200 usesrc hdr_ip(x-from,1)\n \
+         server d 192.0.2.1:80 source 192.0.2.8 usesrc 192.0.2.7:44\n",
+    );
+    let sources: Vec<_> = loaded.config.backends[0]
+        .servers
+        .iter()
+        .map(|server| server.source.clone().unwrap())
+        .collect();
+    assert_eq!(sources[0].transparent, Some(TransparentSource::ClientIp));
+    assert_eq!(sources[0].interface.as_deref(), Some("lo"));
+    assert!(matches!(
+        sources[1].transparent,
+        Some(TransparentSource::Header(_))
+    ));
+    assert_eq!(sources[1].port_last, Some(200));
+    let address = "192.0.2.7:44".parse().unwrap();
+    assert_eq!(
+        sources[2].transparent,
+        Some(TransparentSource::Address(address))
+    );
+    assert!(loaded.unserved.is_empty());
+}
+
+#[test]
+fn state_files_are_found_where_the_base_says() {
+    let loaded = good(
+        "global\n server-state-base /var/lb\n server-state-file all\n\
+         defaults\n load-server-state-from-file global\n\
+         backend a\n server s 192.0.2.1:80\n\
+         backend b\n load-server-state-from-file local\n\
+         backend c\n load-server-state-from-file local\n server-state-file-name own\n\
+         backend d\n load-server-state-from-file local\n server-state-file-name /own\n\
+         backend e\n load-server-state-from-file none\n",
+    );
+    let config = &loaded.config;
+    assert_eq!(
+        config.global.server_state_file.as_deref(),
+        Some("/var/lb/all")
+    );
+    let states: Vec<_> = config
+        .backends
+        .iter()
+        .map(|backend| backend.server_states.clone())
+        .collect();
+    let local = |file: &str| Some(ServerStates::Local(file.to_owned()));
+    assert_eq!(
+        states,
+        [
+            Some(ServerStates::Global),
+            local("/var/lb/b"),
+            local("/var/lb/own"),
+            local("/own"),
+            None
+        ]
+    );
+}
+
+#[test]
+fn external_checks_need_their_leave() {
+    let farm = "backend b\n option external-check\n external-check command /bin/true\n";
+    assert!(alert(farm).contains("unable to find required 'global.external-check'"));
+    let allowed = format!("global\n external-check\n{farm}");
+    assert!(warned(&allowed).contains("'insecure-fork-wanted' not enabled"));
+    let loaded = good(&format!(
+        "global\n external-check\n insecure-fork-wanted\n{farm}"
+    ));
+    assert!(loaded.unserved.is_empty() && !loaded.has_warnings());
 }

@@ -215,7 +215,7 @@ mod tests {
             interface: None,
         });
         config.backends.push(Arc::new(model::Backend {
-            servers: vec![server.into()],
+            servers: vec![Arc::new(server)],
             ..model::Backend::default()
         }));
         let registry = Registry::new(1, Arc::new(Process::new(1, 10)));
