@@ -3,14 +3,16 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use ballast_cli::{Control, Door, Say};
+use ballast_cli::Door;
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_listen::{Listeners, open_bind};
+use ballast_log::{Level, Logs};
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_stats::{Facts, ListenerNumbers, Surroundings};
 use ballast_upstream::probe::Keeper;
-use ballast_worker::Workers;
+use ballast_worker::{Mailbox, Workers};
 
+use crate::logs::Opened as OpenLogs;
 use crate::say;
 
 /// Between two looks at how busy the workers are.
@@ -26,6 +28,7 @@ pub(crate) struct House {
     listeners: Mutex<Option<Listeners>>,
     workers: OnceLock<Workers>,
     keeper: OnceLock<Arc<Keeper>>,
+    logs: OnceLock<(Logs, OpenLogs)>,
     load: Mutex<LoadSample>,
 }
 
@@ -52,6 +55,7 @@ impl House {
             listeners: Mutex::new(Some(listeners)),
             workers: OnceLock::new(),
             keeper: OnceLock::new(),
+            logs: OnceLock::new(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,
@@ -68,6 +72,30 @@ impl House {
     /// Makes the one who holds opinions of servers known, once.
     pub(crate) fn keep(&self, keeper: Arc<Keeper>) -> &Arc<Keeper> {
         self.keeper.get_or_init(|| keeper)
+    }
+
+    /// Makes the log targets of the proxies known, once.
+    pub(crate) fn log_to(&self, logs: Logs, open_logs: OpenLogs) {
+        // Whoever comes second changes nothing.
+        let _ = self.logs.set((logs, open_logs));
+    }
+
+    /// Writes a line to the log targets of a frontend, by its place.
+    pub(crate) fn log_of_frontend(&self, place: usize, level: Level, line: &str) {
+        if let Some((logs, open)) = self.logs.get()
+            && let Some(Some(set)) = open.frontends.get(place)
+        {
+            logs.emit(set, level, line.as_bytes());
+        }
+    }
+
+    pub(crate) fn keeper(&self) -> Option<&Arc<Keeper>> {
+        self.keeper.get()
+    }
+
+    /// The ways to the workers; none before they are there.
+    pub(crate) fn mailboxes(&self) -> &[Mailbox] {
+        self.workers.get().map_or(&[], Workers::mailboxes)
     }
 
     /// The listening sockets, while there are any.
@@ -147,21 +175,6 @@ impl Surroundings for House {
 
     fn startup_log(&self) -> String {
         self.startup_log.clone()
-    }
-}
-
-impl Control for House {
-    fn tell(&self, backend: &str, server: &str, say: Say<'_>) -> bool {
-        let Some(keeper) = self.keeper.get() else {
-            return false;
-        };
-        keeper.tell(backend, server, say)
-    }
-
-    fn limits_changed(&self) {
-        if let Some(listeners) = &*self.listeners() {
-            listeners.limits_changed();
-        }
     }
 }
 

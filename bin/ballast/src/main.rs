@@ -9,6 +9,7 @@
 
 mod args;
 mod check;
+mod control;
 mod desk;
 mod identity;
 mod limits;

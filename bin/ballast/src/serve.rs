@@ -67,6 +67,7 @@ pub(crate) fn run(
     let open_logs = logs::open(&logs, &premises.config, background)?;
     let (house, start) = compile(premises, begun);
     let house = Arc::new(house);
+    house.log_to(logs.clone(), open_logs.clone());
     let workers = house.staff(start_workers(&house, &start)?);
     let keeper = house.keep(keeper(&house, workers, &logs, &open_logs, background)?);
     // First everyone can receive, then somebody accepts: they hand connections to each other.

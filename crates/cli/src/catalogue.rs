@@ -81,6 +81,11 @@ pub fn commands_of_worker() -> &'static [&'static [Command]] {
         commands::process::WORKER_COMMANDS,
         commands::statistics::COMMANDS,
         commands::servers::COMMANDS,
+        commands::server_conn::COMMANDS,
+        commands::server_set::COMMANDS,
+        commands::server_state::COMMANDS,
+        commands::frontends::COMMANDS,
+        commands::counters::COMMANDS,
     ];
     FAMILIES
 }

@@ -3,7 +3,13 @@
 //! Reading is [`Surroundings`]; this is acting. Nothing here opens, compiles or counts: each
 //! method is one deed that the program carries out whole, or refuses whole and says why.
 
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+
+use ballast_engine::{Backend, Eviction, Opening, ServerState};
 use ballast_health::{Effect, Health};
+use ballast_model::{Address, PortSpec};
 use ballast_stats::Surroundings;
 
 /// What is said to a server's health, given the time it goes by in milliseconds.
@@ -23,4 +29,75 @@ pub trait Control: Surroundings {
     fn note_hand(&self, key: &str, value: &str, command: &str) {
         let _ = (key, value, command);
     }
+
+    /// Gives the server at a place of a backend another address: new exchanges go there, and no
+    /// connection to the old one is used again.
+    fn move_server(&self, backend: &Backend, server: usize, to: (Address, Option<PortSpec>)) {
+        if let Some(known) = backend.servers.get(server) {
+            known.state.set_reach(Some(to.0), to.1);
+            backend.address_changed(server);
+        }
+    }
+
+    /// Ends the exchanges that a server has now (`shutdown sessions server`).
+    fn shutdown_sessions(&self, server: &ServerState) {
+        server.shutdown_sessions(Eviction::ByOperator);
+    }
+
+    /// Has a frontend refuse clients until it is resumed.
+    ///
+    /// # Errors
+    /// It cannot be done; why is in the log.
+    fn pause_frontend(&self, name: &str) -> Result<(), Failed> {
+        self.move_gate(name, Opening::Paused)
+    }
+
+    /// Has a paused frontend listen again.
+    ///
+    /// # Errors
+    /// It cannot be done; why is in the log.
+    fn resume_frontend(&self, name: &str) -> Result<(), Failed> {
+        self.move_gate(name, Opening::Open)
+    }
+
+    /// Closes the sockets of a frontend for good.
+    fn shut_frontend(&self, name: &str) {
+        let _ = self.move_gate(name, Opening::Shut);
+    }
+
+    /// Moves the gate of a frontend that has no sockets.
+    ///
+    /// # Errors
+    /// There is no such frontend, or it was so.
+    fn move_gate(&self, name: &str, to: Opening) -> Result<(), Failed> {
+        let generation = self.generation();
+        let mut frontends = generation.frontends.iter();
+        let found = frontends.find(|frontend| frontend.name() == name);
+        let moved = found.is_some_and(|frontend| frontend.state.gate.set(to));
+        if moved { Ok(()) } else { Err(Failed) }
+    }
+
+    /// Counts the idle connections on each worker.
+    fn idle_connections(&self) -> Pin<Box<dyn Future<Output = Vec<IdleCounts>>>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Forgets the highest values of what only the program sees: listeners, workers.
+    fn clear_listener_highest(&self) {}
+}
+
+/// A deed that could not be done; the log says why.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Failed;
+
+/// The idle connections of one worker, by the address of their server's state.
+pub type IdleCounts = HashMap<usize, IdleCount>;
+
+/// The idle connections of one server on one worker.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct IdleCount {
+    /// How many rest.
+    pub resting: u32,
+    /// How many are expected to be wanted at once.
+    pub needed: u32,
 }

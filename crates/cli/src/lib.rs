@@ -22,7 +22,7 @@ mod session;
 
 pub use answer::{Answer, Pieces, Severity};
 pub use catalogue::{Call, Command, commands_of_master, commands_of_worker};
-pub use control::{Control, Say};
+pub use control::{Control, Failed, IdleCount, IdleCounts, Say};
 pub use desk::{Door, Master, ProcessKind, ProcessRow, Target};
 pub use limits::Limits;
 pub use line::{Given, Line, LineReader, Next};

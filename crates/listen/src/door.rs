@@ -108,9 +108,7 @@ impl Door {
     /// Waits until the frontend was paused, resumed or shut since `epoch`.
     pub(crate) async fn gate_moved(&self, epoch: u32) {
         let gate = &self.frontend.state.gate;
-        self.gate_valve
-            .wait_until(|| gate.epoch() != epoch)
-            .await;
+        self.gate_valve.wait_until(|| gate.epoch() != epoch).await;
     }
 
     /// Waits until what was shut may have opened.

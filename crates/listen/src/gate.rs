@@ -31,7 +31,8 @@ impl Listeners {
     /// # Errors
     /// A socket whose address is another's by now: the frontend stays paused.
     pub fn resume(&self, frontend: &str) -> Result<bool, Error> {
-        let is_paused = |post: &Assigned| post.door.frontend.state.gate.opening() == Opening::Paused;
+        let is_paused =
+            |post: &Assigned| post.door.frontend.state.gate.opening() == Opening::Paused;
         if !self.posts_of(frontend).any(is_paused) {
             return Ok(false);
         }

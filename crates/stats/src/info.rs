@@ -57,8 +57,14 @@ impl InfoView {
         Self {
             facts: surroundings.facts().clone(),
             sums: process.counters.sums(),
-            connection_rate_limit: global.connection_rate_max.unwrap_or(0),
-            session_rate_limit: global.session_rate_max.unwrap_or(0),
+            connection_rate_limit: process
+                .rates
+                .connections
+                .or(global.connection_rate_max.unwrap_or(0)),
+            session_rate_limit: process
+                .rates
+                .sessions
+                .or(global.session_rate_max.unwrap_or(0)),
             connections: process.connections.now(),
             connection_count_max: process.connection_count_max(),
             connection_rate: rate(&process.connection_rate),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ballast_engine::counters::{BackendSums, FrontendSums};
-use ballast_engine::{Backend, Frontend, Generation, Process, Server};
+use ballast_engine::{Backend, Frontend, Generation, Opening, Process, Server};
 use ballast_model as model;
 
 use crate::belief::Belief;
@@ -103,8 +103,11 @@ impl FrontendRow {
     /// `status`.
     pub(crate) fn status(&self) -> &'static str {
         let state = &self.frontend.state;
-        if self.moment.stopping {
+        let opening = state.gate.opening();
+        if self.moment.stopping || opening == Opening::Shut {
             "STOP"
+        } else if opening == Opening::Paused {
+            "PAUSED"
         } else if state.sessions.now() >= state.connection_count_max() {
             "FULL"
         } else {
@@ -154,8 +157,11 @@ impl ListenerRow {
     /// `status`.
     pub(crate) fn status(&self) -> &'static str {
         let limit = self.bind().connection_count_max.unwrap_or(0);
-        if self.stopping {
+        let opening = self.frontend.state.gate.opening();
+        if self.stopping || opening == Opening::Shut {
             "STOP"
+        } else if opening == Opening::Paused {
+            "WAITING"
         } else if limit > 0 && self.numbers.connections_now >= limit {
             "FULL"
         } else {

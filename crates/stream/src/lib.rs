@@ -11,6 +11,7 @@ mod journal;
 mod local;
 mod pages;
 mod persistence;
+mod presence;
 mod rulebook;
 mod session;
 mod tcp;
@@ -27,11 +28,13 @@ use ballast_mux::ClientConnection;
 use ballast_rules::Verdict;
 
 use crate::exchange::Exchange;
+use crate::presence::Presence;
 use crate::rulebook::{Stage, apply};
 use crate::session::Session;
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
+pub use presence::wake_connections;
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
@@ -45,6 +48,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     if !is_let_in(&session, &mut exchange) {
         return;
     }
+    let _presence = Presence::enter().await;
     if session.frontend.is_http() {
         http::serve(&session, &mut client, &mut exchange).await;
     } else {

@@ -175,6 +175,19 @@ pub fn clear(server: &Server) {
     });
 }
 
+/// Counts what rests on this worker: for each server, by the address of its state, how many
+/// connections, and how many are expected to be wanted at once.
+pub fn census() -> HashMap<usize, (u32, u32)> {
+    POOL.with_borrow(|pool| {
+        pool.iter()
+            .map(|(key, shelf)| {
+                let resting = u32::try_from(shelf.resting.len()).unwrap_or(u32::MAX);
+                (*key, (resting, shelf.need.count()))
+            })
+            .collect()
+    })
+}
+
 impl Shelf {
     /// Whether the connection that is given back will be wanted. A worker keeps its share of
     /// what all of them need, whatever rests with the others: it cannot use theirs.

@@ -1,7 +1,13 @@
 //! The commands, a file for each family.
 
+pub(crate) mod counters;
+pub(crate) mod frontends;
 pub(crate) mod master;
 pub(crate) mod process;
+pub(crate) mod server_conn;
+pub(crate) mod server_set;
+pub(crate) mod server_state;
 pub(crate) mod servers;
 pub(crate) mod session;
 pub(crate) mod statistics;
+pub(crate) mod target;

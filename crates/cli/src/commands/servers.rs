@@ -6,6 +6,7 @@ use ballast_engine::{Backend, Generation, Server};
 use ballast_model::Address;
 use ballast_stats::Belief;
 
+use super::target::{ServerAt, generation};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
 use crate::desk::House;
@@ -22,7 +23,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "show backend",
         "list the backends",
         |call| {
-            let Some(generation) = generation(call) else {
+            let Ok(generation) = generation(call) else {
                 return Answer::Done;
             };
             let enabled = generation
@@ -45,36 +46,10 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
 ];
 
-fn generation(call: &Call<'_>) -> Option<Arc<Generation>> {
-    match &call.desk.house {
-        House::Worker(surroundings) => Some(surroundings.generation()),
-        House::Master(_) => None,
-    }
-}
-
-/// The server that `backend/server` names.
-fn find(call: &Call<'_>) -> Result<(Arc<Backend>, Arc<Server>), Answer> {
-    let Some((backend, server)) = call.arg(0).split_once('/') else {
-        return Err(Answer::error("Require 'backend/server'."));
-    };
-    let Some(generation) = generation(call) else {
-        return Err(Answer::Done);
-    };
-    let Some(place) = generation.backend_named(backend) else {
-        return Err(Answer::error("No such backend."));
-    };
-    let backend = Arc::clone(&generation.backends[place]);
-    let Some(place) = backend.server_named(server) else {
-        return Err(Answer::error("No such server."));
-    };
-    let server = Arc::clone(&backend.servers[place]);
-    Ok((backend, server))
-}
-
 fn weight(call: &mut Call<'_>) -> Answer {
-    match find(call) {
-        Ok((_, server)) => {
-            let (now, initial) = (server.state.weight(), server.model.weight);
+    match ServerAt::of(call) {
+        Ok(at) => {
+            let (now, initial) = (at.server.state.weight(), at.server.model.weight);
             Answer::Report(format!("{now} (initial {initial})"))
         }
         Err(answer) => answer,
@@ -87,7 +62,7 @@ const STATE_HEAD: &str = "1\n# be_id be_name srv_id srv_name srv_addr srv_op_sta
     srv_port srvrecord srv_use_ssl srv_check_port srv_check_addr srv_agent_addr srv_agent_port\n";
 
 fn state(call: &mut Call<'_>) -> Answer {
-    let Some(generation) = generation(call) else {
+    let Ok(generation) = generation(call) else {
         return Answer::Done;
     };
     let mut backends = 0..generation.backends.len();
@@ -138,11 +113,11 @@ fn state_line(
             ("-".to_owned(), port.and_then(Address::port).unwrap_or(0))
         }
     };
-    let name = match &server.model.address {
-        Address::Name { host, .. } => host.as_str(),
+    let name = match (&server.model.host_name, &server.model.address) {
+        (Some(host), _) | (None, Address::Name { host, .. }) => host.as_str(),
         _ => "-",
     };
-    let checks = &server.model.checks;
+    let checks = server.checks();
     let ip = |address: &Option<Address>| match address {
         Some(Address::Inet(known)) => known.ip().to_string(),
         _ => "-".to_owned(),

@@ -193,6 +193,13 @@ impl Health {
         self.agent.enabled = on;
     }
 
+    /// `clear counters all`: forgets what was counted; how long it was down stays.
+    pub const fn clear_counters(&mut self) {
+        self.counters.down_transitions = 0;
+        self.counters.failed_checks = 0;
+        self.counters.failed_observations = 0;
+    }
+
     /// Time passes: a slow start goes on, or ends.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Effect> {
         self.step_and_collect(now_ms, |_, _| {})

@@ -161,15 +161,20 @@ fn account(
     }
 }
 
-/// Waits until the exchanges of a server are ended, where something may end them.
+/// Waits until the exchanges of a server are ended.
 async fn evicted(server: &Server) -> Eviction {
     let model = &server.model;
-    let may_be = model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup;
-    if !may_be {
-        // Nothing registers for what cannot come: it would be a lock per exchange.
-        return std::future::pending().await;
+    let kicked = server.state.kicked();
+    if model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup {
+        return kicked.await;
     }
-    server.state.kicked().await
+    // Only an operator can end these, who wakes every connection of the worker: nothing
+    // registers here, it would be a lock per exchange.
+    poll_fn(|_| match kicked.is_ready() {
+        true => Poll::Ready(Eviction::ByOperator),
+        false => Poll::Pending,
+    })
+    .await
 }
 
 /// The server's exchanges were ended in the middle of this one.

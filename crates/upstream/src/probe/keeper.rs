@@ -215,6 +215,11 @@ impl Keeper {
         true
     }
 
+    /// A server has another address: its idle connections are closed on every worker.
+    pub fn moved(&self, server: &Arc<Server>) {
+        self.clear_pools(server);
+    }
+
     /// Tells what traffic showed of a server of any generation.
     pub(super) fn observed(&self, backend: &Backend, server: &Server, what: Observed) {
         let now_ms = self.process.age_ms();

@@ -1,0 +1,161 @@
+//! What commands do to the process.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use ballast_cli::{Control, Failed, IdleCount, IdleCounts, Say};
+use ballast_engine::{Backend, Eviction, Frontend, ServerState};
+use ballast_listen::Listeners;
+use ballast_log::Level;
+use ballast_model::{Address, PortSpec};
+use ballast_stats::Surroundings;
+use ballast_stream::wake_connections;
+use ballast_upstream::pool;
+use ballast_worker::{Mailbox, MailboxRefusal, spawn_service};
+
+use crate::desk::House;
+use crate::say;
+
+impl Control for House {
+    fn tell(&self, backend: &str, server: &str, say: Say<'_>) -> bool {
+        let Some(keeper) = self.keeper() else {
+            return false;
+        };
+        keeper.tell(backend, server, say)
+    }
+
+    fn limits_changed(&self) {
+        if let Some(listeners) = &*self.listeners() {
+            listeners.limits_changed();
+        }
+    }
+
+    fn move_server(&self, backend: &Backend, server: usize, to: (Address, Option<PortSpec>)) {
+        let Some(known) = backend.servers.get(server) else {
+            return;
+        };
+        known.state.set_reach(Some(to.0), to.1);
+        backend.address_changed(server);
+        let Some(keeper) = self.keeper() else {
+            return;
+        };
+        keeper.moved(known);
+    }
+
+    fn shutdown_sessions(&self, server: &ServerState) {
+        server.shutdown_sessions(Eviction::ByOperator);
+        for mailbox in self.mailboxes() {
+            // A worker that has ended carries nothing; one far behind hears of it later.
+            if mailbox.send(wake_connections) == Err(MailboxRefusal::Full) {
+                let mailbox = mailbox.clone();
+                spawn_service(async move {
+                    let _ = mailbox.send_when_room(wake_connections).await;
+                });
+            }
+        }
+    }
+
+    fn pause_frontend(&self, name: &str) -> Result<(), Failed> {
+        let paused = self
+            .listeners()
+            .as_ref()
+            .is_some_and(|listeners| listeners.pause(name));
+        if !paused {
+            return Err(Failed);
+        }
+        self.tell_of_frontend(name, |frontend| {
+            format!("Paused {} {}.", kind(frontend), frontend.name())
+        });
+        Ok(())
+    }
+
+    fn resume_frontend(&self, name: &str) -> Result<(), Failed> {
+        let resumed = self
+            .listeners()
+            .as_ref()
+            .map_or(Ok(false), |listeners| listeners.resume(name));
+        match resumed {
+            Ok(true) => {
+                self.tell_of_frontend(name, |frontend| {
+                    format!("Resumed {} {}.", kind(frontend), frontend.name())
+                });
+                Ok(())
+            }
+            Ok(false) => Err(Failed),
+            Err(error) => {
+                self.tell_of_frontend(name, |frontend| {
+                    let kind = kind(frontend);
+                    format!("Failed to resume {kind} {}: {error}.", frontend.name())
+                });
+                Err(Failed)
+            }
+        }
+    }
+
+    fn shut_frontend(&self, name: &str) {
+        let shut = self
+            .listeners()
+            .as_mut()
+            .is_some_and(|listeners| listeners.shut(name));
+        if shut {
+            let generation = self.generation();
+            self.tell_of_frontend(name, |frontend| {
+                let front = frontend.state.counters.sums().connections;
+                let own = generation
+                    .backend_named(name)
+                    .filter(|_| frontend.model.common.listen);
+                let back = own.map_or(0, |place| {
+                    generation.backends[place].state.counters.sums().sessions
+                });
+                format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back}).")
+            });
+        }
+    }
+
+    fn idle_connections(&self) -> Pin<Box<dyn Future<Output = Vec<IdleCounts>>>> {
+        let mailboxes = self.mailboxes().to_vec();
+        Box::pin(async move {
+            let mut counts = Vec::with_capacity(mailboxes.len());
+            for mailbox in &mailboxes {
+                counts.push(count_idle(mailbox).await);
+            }
+            counts
+        })
+    }
+
+    fn clear_listener_highest(&self) {
+        let listeners = self.listeners();
+        for (_, listening) in listeners.iter().flat_map(Listeners::binds) {
+            listening.connections.clear_highest();
+        }
+    }
+}
+
+impl House {
+    fn tell_of_frontend(&self, name: &str, line: impl FnOnce(&Frontend) -> String) {
+        let generation = self.generation();
+        let mut frontends = generation.frontends.iter();
+        if let Some(frontend) = frontends.find(|frontend| frontend.name() == name) {
+            let line = line(frontend);
+            say::warn(&line);
+            self.log_of_frontend(frontend.place, Level::Warning, &line);
+        }
+    }
+}
+
+/// How a log line names what a section is.
+fn kind(frontend: &Frontend) -> &'static str {
+    if frontend.model.common.listen {
+        "proxy"
+    } else {
+        "frontend"
+    }
+}
+
+async fn count_idle(mailbox: &Mailbox) -> IdleCounts {
+    let census = mailbox.call(pool::census).await.unwrap_or_default();
+    census
+        .into_iter()
+        .map(|(server, (resting, needed))| (server, IdleCount { resting, needed }))
+        .collect()
+}

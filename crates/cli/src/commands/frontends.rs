@@ -1,0 +1,198 @@
+//! Commands about frontends and the limits of the process.
+//!
+//! Source: management manual, section 9.3.
+
+use ballast_engine::Opening;
+use ballast_model::CliLevel;
+
+use super::target::{answer, control, frontend, given, leading_number};
+use crate::answer::{Answer, Severity};
+use crate::catalogue::{Call, Command};
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["disable", "frontend"],
+        "disable frontend <frontend>",
+        "have a frontend refuse clients for a while",
+        |call| answer(disable(call)),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["enable", "frontend"],
+        "enable frontend <frontend>",
+        "have a frontend listen again",
+        |call| answer(enable(call)),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "maxconn", "frontend"],
+        "set maxconn frontend <frontend> <value>",
+        "change how many connections a frontend may carry",
+        |call| answer(maxconn(call)),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "maxconn", "global"],
+        "set maxconn global <value>",
+        "change how many connections the process may carry",
+        |call| answer(maxconn_global(call)),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "rate-limit"],
+        "set rate-limit <setting> <value>",
+        "change a limit per second of the process",
+        |call| answer(rate_limit(call)),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["shutdown", "frontend"],
+        "shutdown frontend <frontend>",
+        "close the sockets of a frontend for good",
+        |call| answer(shutdown(call)),
+    )
+    .for_level(CliLevel::Admin),
+];
+
+fn notice(text: &str) -> Answer {
+    Answer::Message(Severity::Notice, text.to_owned())
+}
+
+fn disable(call: &Call<'_>) -> Result<Answer, Answer> {
+    let frontend = frontend(call)?;
+    match frontend.state.gate.opening() {
+        Opening::Shut => {
+            return Err(notice("Frontend was previously shut down, cannot disable."));
+        }
+        Opening::Paused => return Err(notice("All sockets are already disabled.")),
+        Opening::Open => {}
+    }
+    let control = control(call)?;
+    control
+        .pause_frontend(frontend.name())
+        .map_err(|_| Answer::error("Failed to pause frontend, check logs for precise cause."))?;
+    let command = given("disable frontend", call);
+    control.note_hand(
+        &format!("frontend {} state", frontend.name()),
+        "disabled",
+        &command,
+    );
+    Ok(Answer::Done)
+}
+
+fn enable(call: &Call<'_>) -> Result<Answer, Answer> {
+    let frontend = frontend(call)?;
+    match frontend.state.gate.opening() {
+        Opening::Shut => {
+            return Err(Answer::error(
+                "Frontend was previously shut down, cannot enable.",
+            ));
+        }
+        Opening::Open => return Err(notice("All sockets are already enabled.")),
+        Opening::Paused => {}
+    }
+    let control = control(call)?;
+    control.resume_frontend(frontend.name()).map_err(|_| {
+        Answer::error("Failed to resume frontend, check logs for precise cause (port conflict?).")
+    })?;
+    let command = given("enable frontend", call);
+    control.note_hand(
+        &format!("frontend {} state", frontend.name()),
+        "enabled",
+        &command,
+    );
+    Ok(Answer::Done)
+}
+
+fn shutdown(call: &Call<'_>) -> Result<Answer, Answer> {
+    let frontend = frontend(call)?;
+    if frontend.state.gate.opening() == Opening::Shut {
+        return Err(notice("Frontend was already shut down."));
+    }
+    let control = control(call)?;
+    control.shut_frontend(frontend.name());
+    let command = given("shutdown frontend", call);
+    control.note_hand(
+        &format!("frontend {} state", frontend.name()),
+        "shut down",
+        &command,
+    );
+    Ok(Answer::Done)
+}
+
+/// A number as HAProxy reads it here: what is none counts as 0.
+fn number(text: &str) -> i64 {
+    leading_number(text).map_or(0, |(number, _)| number)
+}
+
+fn maxconn(call: &Call<'_>) -> Result<Answer, Answer> {
+    let frontend = frontend(call)?;
+    if call.arg(1).is_empty() {
+        return Err(Answer::error("Integer value expected."));
+    }
+    let count_max =
+        u32::try_from(number(call.arg(1))).map_err(|_| Answer::error("Value out of range."))?;
+    frontend.state.limit_connections_by_hand(Some(count_max));
+    let control = control(call)?;
+    control.limits_changed();
+    let key = format!("frontend {} maxconn", frontend.name());
+    let command = given("set maxconn frontend", call);
+    control.note_hand(&key, &count_max.to_string(), &command);
+    Ok(Answer::Done)
+}
+
+/// Up to what was reckoned with at the start: descriptors and memory allow no more. 0 is just
+/// that.
+fn maxconn_global(call: &Call<'_>) -> Result<Answer, Answer> {
+    if call.arg(0).is_empty() {
+        return Err(Answer::error("Expects an integer value."));
+    }
+    let control = control(call)?;
+    let hard_max = control.facts().connection_count_hard_max;
+    let count_max = match number(call.arg(0)) {
+        count if count > i64::from(hard_max) => {
+            return Err(Answer::error("Value out of range."));
+        }
+        count if count <= 0 => hard_max,
+        count => u32::try_from(count).unwrap_or(hard_max),
+    };
+    control
+        .registry()
+        .process()
+        .limit_connections_by_hand(Some(count_max));
+    control.limits_changed();
+    let command = given("set maxconn global", call);
+    control.note_hand("global maxconn", &count_max.to_string(), &command);
+    Ok(Answer::Done)
+}
+
+const RATE_USAGE: &str = "'set rate-limit' only supports :\n   \
+    - 'connections global' to set the per-process maximum connection rate\n   \
+    - 'sessions global' to set the per-process maximum session rate\n   \
+    - 'ssl-sessions global' to set the per-process maximum SSL session rate\n   \
+    - 'http-compression global' to set the per-process maximum compression speed in kB/s";
+
+fn rate_limit(call: &Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let rates = &control.registry().process().rates;
+    let (limit, unit) = match (call.arg(0), call.arg(1)) {
+        ("connections", "global") => (&rates.connections, 1),
+        ("sessions", "global") => (&rates.sessions, 1),
+        ("ssl-sessions", "global") => (&rates.ssl_sessions, 1),
+        ("http-compression", "global") => (&rates.compression_bytes, 1024),
+        _ => return Err(Answer::error(RATE_USAGE)),
+    };
+    if call.arg(2).is_empty() {
+        return Err(Answer::error("Expects an integer value."));
+    }
+    let value = u32::try_from(number(call.arg(2)))
+        .ok()
+        .and_then(|value| value.checked_mul(unit))
+        .ok_or_else(|| Answer::error("Value out of range."))?;
+    limit.set(Some(value));
+    control.limits_changed();
+    let key = format!("global rate-limit {}", call.arg(0));
+    let command = given("set rate-limit", call);
+    control.note_hand(&key, &value.to_string(), &command);
+    Ok(Answer::Done)
+}

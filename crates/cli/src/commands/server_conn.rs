@@ -1,0 +1,101 @@
+//! `show servers conn`.
+//!
+//! Source: management manual, section 9.3, "show servers conn".
+
+use std::sync::Arc;
+
+use ballast_engine::{Backend, Server};
+use ballast_model::Address;
+
+use super::target::{answer, control};
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+use crate::control::{IdleCount, IdleCounts};
+
+pub(crate) static COMMANDS: &[Command] = &[Command::new(
+    &["show", "servers", "conn"],
+    "show servers conn [<backend>]",
+    "show the connections to servers, in use and idle",
+    |call| answer(connections(call)),
+)];
+
+fn connections(call: &Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let generation = control.generation();
+    let mut backends = 0..generation.backends.len();
+    if !call.arg(0).is_empty() {
+        let Some(place) = generation.backend_named(call.arg(0)) else {
+            return Err(Answer::error("Can't find backend."));
+        };
+        backends = place..place + 1;
+    }
+    let counting = control.idle_connections();
+    Ok(Answer::later(async move {
+        let idle = counting.await;
+        let mut head = Some(head(idle.len()));
+        let mut places = backends.flat_map({
+            let generation = Arc::clone(&generation);
+            move |backend| {
+                let servers = generation.backends[backend].servers.len();
+                (0..servers).map(move |server| (backend, server))
+            }
+        });
+        Answer::Pieces(Box::new(move |into| {
+            if let Some(head) = head.take() {
+                into.push_str(&head);
+                return true;
+            }
+            let Some((backend, server)) = places.next() else {
+                return false;
+            };
+            let backend = &generation.backends[backend];
+            line(backend, &backend.servers[server], &idle, into);
+            true
+        }))
+    }))
+}
+
+fn head(worker_count: usize) -> String {
+    format!(
+        "# bkname/svname bkid/svid addr port - purge_delay used_cur used_max need_est unsafe_nb \
+         safe_nb idle_lim idle_cur idle_per_thr[{worker_count}]\n"
+    )
+}
+
+/// Connections are used again when they are proven to be safe: none rests that is not.
+fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], into: &mut String) {
+    let state = &server.state;
+    let (address, port) = match &state.reach().address {
+        Some(Address::Inet(known)) => (known.ip().to_string(), known.port()),
+        other => {
+            let known = other.as_ref().unwrap_or(&server.model.address);
+            ("-".to_owned(), known.port().unwrap_or(0))
+        }
+    };
+    let key = Arc::as_ptr(state).addr();
+    let mine: Vec<IdleCount> = idle
+        .iter()
+        .map(|worker| worker.get(&key).copied().unwrap_or_default())
+        .collect();
+    let resting: u32 = mine.iter().map(|count| count.resting).sum();
+    let needed = mine.iter().map(|count| count.needed).max().unwrap_or(0);
+    let open = state.connections.now();
+    let limit = server
+        .model
+        .idle_count_max
+        .map_or("-1".to_owned(), |limit| limit.to_string());
+    into.push_str(&format!(
+        "{}/{} {}/{} {address} {port} - {} {} {} {needed} 0 {resting} {limit} {resting}",
+        backend.name(),
+        server.name(),
+        backend.model.common.id,
+        server.model.id,
+        server.model.idle_purge.as_millis(),
+        open.saturating_sub(resting),
+        state.connections.highest(),
+    ));
+    for count in &mine {
+        into.push_str(&format!(" {}", count.resting));
+    }
+    into.push('\n');
+}

@@ -1,0 +1,353 @@
+//! `set server` and its older kin: weight, state, health, agent and address of a server.
+//!
+//! Source: management manual, section 9.3, "set server", "set weight".
+
+use std::net::{IpAddr, SocketAddr};
+
+use ballast_engine::ChecksByHand;
+use ballast_health::Forced;
+use ballast_model::{Address, Balance, CliLevel, PortSpec};
+
+use super::target::{ServerAt, answer, given, leading_number};
+use crate::answer::{Answer, Severity};
+use crate::catalogue::{Call, Command};
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["set", "server"],
+        "set server <bk>/<srv> [opts]",
+        "change state, weight, address or checks of a server",
+        |call| answer(ServerAt::of(call).and_then(|at| set(call, &at))),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "weight"],
+        "set weight <bk>/<srv>  (DEPRECATED)",
+        "change the weight of a server ('set server' does it, too)",
+        |call| {
+            let command = given("set weight", call);
+            answer(ServerAt::of(call).and_then(|at| weigh(&at, call.arg(1), command)))
+        },
+    )
+    .for_level(CliLevel::Admin),
+];
+
+const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | \
+                     agent-send | check-addr | check-port | fqdn | health | ssl | state | weight";
+
+fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
+    let command = given("set server", call);
+    let what = call.arg(1);
+    match what {
+        "weight" => weigh(at, call.arg(2), command),
+        "state" => state(at, call.arg(2), command),
+        "health" => health(at, call.arg(2)),
+        "agent" => agent(at, call.arg(2)),
+        "addr" => address(at, call, command),
+        "agent-addr" | "check-addr" => probe_address(at, call, command),
+        "agent-port" | "check-port" => {
+            if call.arg(2).is_empty() {
+                let text = format!("set server <b>/<s> {what} requires a port.");
+                return Err(Answer::error(text));
+            }
+            is_probed(at, what)?;
+            let port = port(call.arg(2))?;
+            at.server.state.change_checks(|checks| {
+                *port_of(checks, what) = Some(port);
+            });
+            Ok(at.note(what, call.arg(2), command))
+        }
+        "agent-send" => {
+            if !has_agent(at) {
+                return Err(Answer::error(
+                    "agent checks are not enabled on this server.",
+                ));
+            }
+            let text = call.arg(2).to_owned();
+            at.server
+                .state
+                .change_checks(|checks| checks.agent_send = Some(text));
+            Ok(at.note(what, call.arg(2), command))
+        }
+        "fqdn" if call.arg(2).is_empty() => {
+            Err(Answer::error("set server <b>/<s> fqdn requires a FQDN."))
+        }
+        // Names are resolved at the start; nobody would follow another one.
+        "fqdn" => Err(Answer::error(
+            "set server <b>/<s> fqdn failed because no resolution is configured.",
+        )),
+        "ssl" => Err(Answer::error(
+            "'set server <srv> ssl' cannot be set.  default-server should define ssl settings",
+        )),
+        _ => Err(Answer::error(USAGE)),
+    }
+}
+
+/// The largest weight.
+const WEIGHT_MAX: i64 = 256;
+
+fn weigh(at: &ServerAt, text: &str, command: String) -> Result<Answer, Answer> {
+    if text.is_empty() {
+        return Err(Answer::error("Require <weight> or <weight%>."));
+    }
+    let initial = i64::from(at.server.model.weight);
+    let weight = match leading_number(text) {
+        None => {
+            return Err(Answer::error(
+                "Empty weight string empty or preceded by garbage",
+            ));
+        }
+        Some((percent, "%")) if percent < 0 => {
+            return Err(Answer::error("Relative weight must be positive."));
+        }
+        Some((percent, "%")) => (initial.saturating_mul(percent) / 100).min(WEIGHT_MAX),
+        Some((weight, "")) if (0..=WEIGHT_MAX).contains(&weight) => weight,
+        Some((_, "")) => {
+            return Err(Answer::error(
+                "Absolute weight can only be between 0 and 256 inclusive.",
+            ));
+        }
+        Some(_) => return Err(Answer::error("Trailing garbage in weight string")),
+    };
+    if weight != 0 && weight != initial && is_static(at) {
+        return Err(Answer::error(
+            "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.",
+        ));
+    }
+    let weight = u32::try_from(weight).unwrap_or(0);
+    at.tell(|health, now_ms| health.set_weight(now_ms, weight));
+    Ok(at.note("weight", &weight.to_string(), command))
+}
+
+/// Whether the backend's algorithm deals a map once and knows servers in or out of it.
+fn is_static(at: &ServerAt) -> bool {
+    let backend = &at.backend;
+    backend.model.balance == Balance::StaticRoundRobin
+        || (backend.is_keyed() && !backend.model.hash_type.consistent)
+}
+
+fn state(at: &ServerAt, word: &str, command: String) -> Result<Answer, Answer> {
+    match word {
+        "ready" => at.tell(|health, now_ms| health.set_ready(now_ms)),
+        "drain" => at.tell(|health, now_ms| health.set_drain(now_ms)),
+        "maint" => at.tell(|health, now_ms| health.set_maint(now_ms)),
+        _ => {
+            return Err(Answer::error(
+                "'set server <srv> state' expects 'ready', 'drain' and 'maint'.",
+            ));
+        }
+    }
+    Ok(at.note("state", word, command))
+}
+
+/// Not noted as set by hand: the next check may say otherwise.
+fn health(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
+    if at.server.model.track.is_some() {
+        return Err(Answer::error("cannot change health on a tracking server."));
+    }
+    let forced = match word {
+        "up" => Forced::Up,
+        "stopping" => Forced::Stopping,
+        "down" => Forced::Down,
+        _ => {
+            return Err(Answer::error(
+                "'set server <srv> health' expects 'up', 'stopping', or 'down'.",
+            ));
+        }
+    };
+    at.tell(|health, now_ms| health.force_health(now_ms, forced));
+    Ok(Answer::Done)
+}
+
+fn agent(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
+    if !has_agent(at) {
+        return Err(Answer::error(
+            "agent checks are not enabled on this server.",
+        ));
+    }
+    match word {
+        "up" | "down" => at.tell(|health, now_ms| health.force_agent(now_ms, word == "up")),
+        _ => {
+            return Err(Answer::error(
+                "'set server <srv> agent' expects 'up' or 'down'.",
+            ));
+        }
+    }
+    Ok(Answer::Done)
+}
+
+fn has_agent(at: &ServerAt) -> bool {
+    let health = at.server.state.health();
+    health.settings().agent.is_some() && health.agent().enabled
+}
+
+fn has_check(at: &ServerAt) -> bool {
+    let health = at.server.state.health();
+    health.settings().check.is_some() && health.check().enabled
+}
+
+fn warning(text: impl Into<String>) -> Answer {
+    Answer::Message(Severity::Warning, text.into())
+}
+
+/// Refuses what would set whom a probe asks that the server does not have.
+fn is_probed(at: &ServerAt, what: &str) -> Result<(), Answer> {
+    let (probed, kind) = if what.starts_with("agent") {
+        (has_agent(at), "agent")
+    } else {
+        (has_check(at), "health")
+    };
+    if probed {
+        return Ok(());
+    }
+    Err(warning(format!(
+        "{kind} checks are not enabled on this server"
+    )))
+}
+
+fn port(text: &str) -> Result<u16, Answer> {
+    match leading_number(text) {
+        Some((number, "")) => {
+            u16::try_from(number).map_err(|_| warning("provided port is invalid"))
+        }
+        _ => Err(warning("provided port is not an integer")),
+    }
+}
+
+fn port_of<'c>(checks: &'c mut ChecksByHand, what: &str) -> &'c mut Option<u16> {
+    if what.starts_with("agent") {
+        &mut checks.agent_port
+    } else {
+        &mut checks.check_port
+    }
+}
+
+fn probe_address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, Answer> {
+    let (what, text) = (call.arg(1), call.arg(2));
+    if text.is_empty() {
+        return Err(Answer::error(format!(
+            "set server <b>/<s> {what} requires an address and optionally a port."
+        )));
+    }
+    is_probed(at, what)?;
+    let address: IpAddr = text
+        .parse()
+        .map_err(|_| warning(format!("invalid addr '{}'", text.escape_debug())))?;
+    let port = match call.arg(3) {
+        "port" => Some(port(call.arg(4))?),
+        _ => None,
+    };
+    at.server.state.change_checks(|checks| {
+        if let Some(port) = port {
+            *port_of(checks, what) = Some(port);
+        }
+        if what.starts_with("agent") {
+            checks.agent_address = Some(address);
+        } else {
+            checks.check_address = Some(address);
+        }
+    });
+    Ok(at.note(what, &call.args[2..].join(" "), command))
+}
+
+/// Where a server's port comes from, as `set server addr` says it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Port {
+    spec: PortSpec,
+    number: u16,
+}
+
+impl Port {
+    fn parse(text: &str) -> Option<Self> {
+        let (number, rest) = leading_number(text)?;
+        if !rest.is_empty() {
+            return None;
+        }
+        if text.starts_with(['+', '-']) {
+            let offset = i32::try_from(number).ok()?;
+            return (offset.unsigned_abs() <= u32::from(u16::MAX)).then_some(Self {
+                spec: PortSpec::Offset(offset),
+                number: 0,
+            });
+        }
+        Some(Self {
+            spec: PortSpec::Fixed,
+            number: u16::try_from(number).ok()?,
+        })
+    }
+
+    /// Without a port of its own a server takes the client's.
+    fn text(self) -> String {
+        match self.spec {
+            PortSpec::Offset(offset) => format!("{offset:+}"),
+            PortSpec::Fixed if self.number == 0 => "+0".to_owned(),
+            PortSpec::Fixed => self.number.to_string(),
+        }
+    }
+
+    fn is_mapped(self) -> bool {
+        matches!(self.spec, PortSpec::Offset(_))
+    }
+}
+
+fn address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, Answer> {
+    let text = call.arg(2);
+    if text.is_empty() {
+        return Err(Answer::error(
+            "set server <b>/<s> addr requires an address and optionally a port.",
+        ));
+    }
+    let by = |text: String| warning(format!("{text} by 'stats socket command'"));
+    let Ok(ip) = text.parse::<IpAddr>() else {
+        return Err(by(format!("Invalid addr '{}'", text.escape_debug())));
+    };
+    let now = match at.server.state.reach().address {
+        Some(Address::Inet(now)) => now,
+        _ => {
+            return Err(by(
+                "Update for the current server address family is only supported through \
+                 configuration file"
+                    .to_owned(),
+            ));
+        }
+    };
+    let mut said = if ip == now.ip() {
+        "no need to change the addr".to_owned()
+    } else {
+        format!("IP changed from '{}' to '{ip}'", now.ip())
+    };
+    let own = Port {
+        spec: at.server.port(),
+        number: now.port(),
+    };
+    let mut port = own;
+    if call.arg(3) == "port" {
+        let Some(wanted) = Port::parse(call.arg(4)) else {
+            let text = call.arg(4).escape_debug();
+            return Err(by(format!(
+                "no need to change the addr, problem converting port '{text}' to an int"
+            )));
+        };
+        said.push_str(", ");
+        if wanted == own {
+            said.push_str("no need to change the port");
+        } else if wanted.is_mapped() && at.server.checks().port.is_none() {
+            said.push_str(
+                "can't change <port> to port map because it is incompatible with current health \
+                 check port configuration (use 'port' statement from the 'server' directive.",
+            );
+        } else {
+            port = wanted;
+            let (from, to) = (own.text(), wanted.text());
+            said.push_str(&format!("port changed from '{from}' to '{to}'"));
+        }
+    }
+    if ip != now.ip() || port != own {
+        let to = Address::Inet(SocketAddr::new(ip, port.number));
+        at.control
+            .move_server(&at.backend, at.place, (to, Some(port.spec)));
+        let value = format!("{ip}:{}", port.text());
+        at.note("addr", &value, command);
+    }
+    Ok(by(said))
+}

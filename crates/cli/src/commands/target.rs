@@ -1,0 +1,154 @@
+//! What a command acts on: a server, a backend, a frontend, named by its words.
+
+use std::sync::Arc;
+
+use ballast_engine::{Backend, Frontend, Generation, Server};
+
+use crate::answer::Answer;
+use crate::catalogue::Call;
+use crate::control::Control;
+use crate::desk::House;
+
+/// The process that serves; these commands are not known to the master.
+pub(crate) fn control(call: &Call<'_>) -> Result<Arc<dyn Control>, Answer> {
+    match &call.desk.house {
+        House::Worker(control) => Ok(Arc::clone(control)),
+        House::Master(_) => Err(Answer::Done),
+    }
+}
+
+/// What runs.
+pub(crate) fn generation(call: &Call<'_>) -> Result<Arc<Generation>, Answer> {
+    Ok(control(call)?.generation())
+}
+
+/// A server that a command names.
+pub(crate) struct ServerAt {
+    pub(crate) control: Arc<dyn Control>,
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) server: Arc<Server>,
+    /// Its place in the backend.
+    pub(crate) place: usize,
+}
+
+impl ServerAt {
+    /// The server that the first word, `backend/server`, names.
+    pub(crate) fn of(call: &Call<'_>) -> Result<Self, Answer> {
+        let named = call.arg(0).split_once('/');
+        let Some((backend, server)) = named.filter(|(_, server)| !server.is_empty()) else {
+            return Err(Answer::error("Require 'backend/server'."));
+        };
+        let control = control(call)?;
+        let generation = control.generation();
+        let Some(place) = generation.backend_named(backend) else {
+            return Err(Answer::error("No such backend."));
+        };
+        let backend = Arc::clone(&generation.backends[place]);
+        let Some(place) = backend.server_named(server) else {
+            return Err(Answer::error("No such server."));
+        };
+        let server = Arc::clone(&backend.servers[place]);
+        Ok(Self {
+            control,
+            backend,
+            server,
+            place,
+        })
+    }
+
+    /// Tells its health something.
+    pub(crate) fn tell(
+        &self,
+        mut say: impl FnMut(&mut ballast_health::Health, u64) -> Vec<ballast_health::Effect>,
+    ) {
+        self.control
+            .tell(self.backend.name(), self.server.name(), &mut say);
+    }
+
+    /// Notes what was set of it, and that it is done.
+    pub(crate) fn note(&self, what: &str, value: &str, command: String) -> Answer {
+        let key = format!(
+            "server {}/{} {what}",
+            self.backend.name(),
+            self.server.name()
+        );
+        self.control.note_hand(&key, value, &command);
+        Answer::Done
+    }
+}
+
+/// The backend that the first word names.
+pub(crate) fn backend(call: &Call<'_>) -> Result<Arc<Backend>, Answer> {
+    if call.arg(0).is_empty() {
+        return Err(Answer::error("A backend name is expected."));
+    }
+    let generation = generation(call)?;
+    match generation.backend_named(call.arg(0)) {
+        Some(place) => Ok(Arc::clone(&generation.backends[place])),
+        None => Err(Answer::error("No such backend.")),
+    }
+}
+
+/// The frontend that the first word names.
+pub(crate) fn frontend(call: &Call<'_>) -> Result<Arc<Frontend>, Answer> {
+    if call.arg(0).is_empty() {
+        return Err(Answer::error("A frontend name is expected."));
+    }
+    let generation = generation(call)?;
+    generation
+        .frontends
+        .iter()
+        .find(|frontend| frontend.name() == call.arg(0))
+        .map(Arc::clone)
+        .ok_or_else(|| Answer::error("No such frontend."))
+}
+
+/// The command as it was given.
+pub(crate) fn given(words: &str, call: &Call<'_>) -> String {
+    format!("{words} {}", call.args.join(" "))
+}
+
+/// Answers what a deed answers, or why it was not done.
+pub(crate) fn answer(deed: Result<Answer, Answer>) -> Answer {
+    deed.unwrap_or_else(|refused| refused)
+}
+
+/// The number at the beginning of a text and what follows it; `None` without a digit there.
+/// Numbers out of range are cut to the next in it.
+pub(crate) fn leading_number(text: &str) -> Option<(i64, &str)> {
+    let sign = text.len() - text.trim_start_matches(['+', '-']).len();
+    if sign > 1 {
+        return None;
+    }
+    let digits = text[sign..]
+        .find(|letter: char| !letter.is_ascii_digit())
+        .map_or(text.len(), |at| sign + at);
+    if digits == sign {
+        return None;
+    }
+    let negative = text.starts_with('-');
+    let size: i64 = text[sign..digits].parse().unwrap_or(i64::MAX);
+    Some((if negative { -size } else { size }, &text[digits..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leading_number;
+
+    #[test]
+    fn numbers_end_where_their_digits_end() {
+        for (text, expected) in [
+            ("", None),
+            ("x", None),
+            ("-", None),
+            ("--1", None),
+            ("12", Some((12, ""))),
+            ("+3", Some((3, ""))),
+            ("-5%", Some((-5, "%"))),
+            ("2.5", Some((2, ".5"))),
+            ("99999999999999999999", Some((i64::MAX, ""))),
+        ] {
+            assert_eq!(leading_number(text), expected, "{text}");
+        }
+    }
+}
