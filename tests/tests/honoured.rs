@@ -1,0 +1,158 @@
+//! What a configuration says is acted upon: no word is read into the model and forgotten there.
+//!
+//! A word that the keyword table calls honoured is lowered into a field of `crates/model`. A field
+//! whose name stands in no room that acts is a promise nobody keeps.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use ballast_tests::repository;
+use regex::Regex;
+
+/// The rooms that act, and the program.
+const ROOMS: [&str; 9] = [
+    "crates/cli",
+    "crates/engine",
+    "crates/health",
+    "crates/listen",
+    "crates/log",
+    "crates/stats",
+    "crates/stream",
+    "crates/upstream",
+    "bin/ballast",
+];
+
+/// Fields that nobody below reads, and why that is right: file, field, reason.
+const READ_BEFORE: [(&str, &str, &str); 10] = [
+    (
+        "address.rs",
+        "prefix_bits",
+        "the model's own `Network::contains` asks it",
+    ),
+    (
+        "backend.rs",
+        "tarpit",
+        "bounds `http-request tarpit`, which is refused at the start",
+    ),
+    (
+        "common.rs",
+        "guid",
+        "a name for the statistics file, which is refused at the start",
+    ),
+    (
+        "frontend.rs",
+        "declared_captures",
+        "rules that name a slot are checked while the configuration is read",
+    ),
+    (
+        "frontend.rs",
+        "tarpit",
+        "bounds `http-request tarpit`, which is refused at the start",
+    ),
+    (
+        "global.rs",
+        "cookie_bytes",
+        "the room of a captured cookie: README.md names it among the words without a deed",
+    ),
+    (
+        "server.rs",
+        "guid",
+        "a name for the statistics file, which is refused at the start",
+    ),
+    (
+        "server.rs",
+        "init_addr",
+        "names are resolved while the configuration is read",
+    ),
+    (
+        "server.rs",
+        "non_stick",
+        "acts on stick tables, which are refused at the start",
+    ),
+    (
+        "userlist.rs",
+        "users",
+        "asked by `http_auth`, which is refused at the start",
+    ),
+];
+
+/// Every Rust file of a directory that is not a test, with its name.
+fn sources(directory: &Path, into: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(directory).expect("a directory of sources") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy();
+        if path.is_dir() && name != "tests" {
+            sources(&path, into);
+        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+            let text = fs::read_to_string(&path).expect("a source file");
+            into.push((name.to_string(), text));
+        }
+    }
+}
+
+/// The words of the code that acts: no comments, no tests.
+fn words_acted_on() -> BTreeSet<String> {
+    let comment = Regex::new(r"(?m)//.*$").expect("a pattern");
+    let word = Regex::new(r"[A-Za-z_][A-Za-z0-9_]*").expect("a pattern");
+    let mut files = Vec::new();
+    for room in ROOMS {
+        sources(&repository().join(room).join("src"), &mut files);
+    }
+    let mut words = BTreeSet::new();
+    for (_, file) in &files {
+        let code = file.split("#[cfg(test)]\nmod tests {").next();
+        let code = comment.replace_all(code.unwrap_or_default(), "");
+        words.extend(word.find_iter(&code).map(|found| found.as_str().to_owned()));
+    }
+    words
+}
+
+/// The public fields of the model, with their files.
+fn fields() -> Vec<(String, String)> {
+    let field = Regex::new(r"(?m)^    pub ([a-z_0-9]+):").expect("a pattern");
+    let mut files = Vec::new();
+    sources(&repository().join("crates/model/src"), &mut files);
+    let mut fields = Vec::new();
+    for (name, text) in &files {
+        let found = field.captures_iter(text);
+        fields.extend(found.map(|found| (name.clone(), found[1].to_owned())));
+    }
+    fields.sort();
+    fields
+}
+
+#[test]
+fn every_field_of_the_model_is_acted_on() {
+    let words = words_acted_on();
+    let fields = fields();
+    assert!(
+        fields.len() > 200,
+        "only {} fields were found",
+        fields.len()
+    );
+    let mut offenders = Vec::new();
+    for (file, field) in &fields {
+        let is_read_before = READ_BEFORE
+            .iter()
+            .any(|(known, name, _)| (known, name) == (&file.as_str(), &field.as_str()));
+        match (words.contains(field), is_read_before) {
+            (true, false) | (false, true) => {}
+            (false, false) => offenders.push(format!("{file}: {field} is read by nobody")),
+            (true, true) => offenders.push(format!("{file}: {field} needs no row here")),
+        }
+    }
+    for (file, field, reason) in READ_BEFORE {
+        let is_known = fields
+            .iter()
+            .any(|known| *known == (file.into(), field.into()));
+        if !is_known || reason.len() < 10 {
+            offenders.push(format!("{file}: {field} has a row that says nothing"));
+        }
+    }
+    assert!(
+        offenders.is_empty(),
+        "fields of the model that no room acts on:\n{}",
+        offenders.join("\n")
+    );
+}
