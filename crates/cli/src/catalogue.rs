@@ -81,6 +81,8 @@ pub fn commands_of_worker() -> &'static [&'static [Command]] {
         commands::process::WORKER_COMMANDS,
         commands::statistics::COMMANDS,
         commands::servers::COMMANDS,
+        commands::maps::COMMANDS,
+        commands::acls::COMMANDS,
         commands::server_conn::COMMANDS,
         commands::server_set::COMMANDS,
         commands::server_state::COMMANDS,

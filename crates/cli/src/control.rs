@@ -6,8 +6,10 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use ballast_engine::{Backend, Eviction, Opening, ServerState};
+use ballast_expr::Store;
 use ballast_health::{Effect, Health};
 use ballast_model::{Address, PortSpec};
 use ballast_stats::Surroundings;
@@ -28,6 +30,11 @@ pub trait Control: Surroundings {
     /// of the file knows of it.
     fn note_hand(&self, key: &str, value: &str, command: &str) {
         let _ = (key, value, command);
+    }
+
+    /// The lists and maps of the configuration in force.
+    fn patterns(&self) -> Arc<Store> {
+        Arc::default()
     }
 
     /// Gives the server at a place of a backend another address: new exchanges go there, and no

@@ -1,5 +1,7 @@
 //! Sessions over real sockets, from accepting to closing.
 
+mod maps;
+
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
@@ -18,6 +20,7 @@ struct House {
     registry: Registry,
     generation: Arc<Generation>,
     facts: Facts,
+    patterns: Arc<ballast_expr::Store>,
 }
 
 impl House {
@@ -49,6 +52,7 @@ impl House {
             registry,
             generation,
             facts,
+            patterns: maps::patterns(),
         })
     }
 }
@@ -82,6 +86,10 @@ impl crate::Control for House {
     }
 
     fn limits_changed(&self) {}
+
+    fn patterns(&self) -> Arc<ballast_expr::Store> {
+        Arc::clone(&self.patterns)
+    }
 }
 
 /// A desk behind a socket, on a thread of its own that ends with the test's last client.
@@ -227,7 +235,7 @@ fn severity_marks_messages_and_not_reports() {
 fn help_lists_what_is_near() {
     let place = worker("help", limits(), 1);
     let all = place.ask("help\n");
-    assert!(all.starts_with("The following commands are valid at this level:\n  echo <text> "));
+    assert!(all.starts_with("The following commands are valid at this level:\n  add acl "));
     let line = "  show env [var]                          : list the environment";
     assert!(all.contains(line), "{all}");
     let near = place.ask("show statx\n");

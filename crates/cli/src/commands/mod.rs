@@ -1,7 +1,9 @@
 //! The commands, a file for each family.
 
+pub(crate) mod acls;
 pub(crate) mod counters;
 pub(crate) mod frontends;
+pub(crate) mod maps;
 pub(crate) mod master;
 pub(crate) mod process;
 pub(crate) mod server_conn;

@@ -1,0 +1,454 @@
+//! Commands that show and change maps and the lists of ACLs.
+//!
+//! Source: management manual, section 9.3, "add map" and the like. A map and a list are one thing
+//! to the process; the two words differ in what they show and in what they say.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use ballast_expr::{
+    Discarded, Listed, PatternError, PatternRef, Probe, Store, Which, parse_payload,
+};
+use ballast_worker::{run_blocking, yield_now};
+
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+use crate::control::Control;
+use crate::desk::House;
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["add", "map"],
+        "add map [@<ver>] <map> <key> <val>",
+        "add an entry to a map; a payload holds a key and a value a line",
+        add_map,
+    ),
+    Command::new(
+        &["clear", "map"],
+        "clear map [@<ver>] <map>",
+        "remove all entries of a map",
+        |call| clear(call, MAP),
+    ),
+    Command::new(
+        &["commit", "map"],
+        "commit map @<ver> <map>",
+        "make a prepared version of a map the one in force",
+        |call| commit(call, MAP),
+    ),
+    Command::new(
+        &["del", "map"],
+        "del map <map> [<key>|#<ref>]",
+        "remove entries from a map",
+        |call| del(call, MAP),
+    ),
+    Command::new(
+        &["get", "map"],
+        "get map <map> <value>",
+        "tell what a map gives for a value",
+        |call| probe(call, MAP),
+    ),
+    Command::new(
+        &["prepare", "map"],
+        "prepare map <map>",
+        "open a new version of a map, to be filled and committed",
+        |call| prepare(call, MAP),
+    ),
+    Command::new(
+        &["set", "map"],
+        "set map <map> [<key>|#<ref>] <value>",
+        "give entries of a map another value",
+        set,
+    ),
+    Command::new(
+        &["show", "map"],
+        "show map [@<ver>] [<map>]",
+        "list the maps, or the entries of one",
+        |call| show(call, MAP),
+    ),
+];
+
+/// A kind of list, and how it is spoken of.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    word: &'static str,
+    name: &'static str,
+    shows: fn(&Listed) -> bool,
+}
+
+pub(super) const MAP: Kind = Kind {
+    word: "map",
+    name: "map",
+    shows: |listed| listed.is_map,
+};
+
+pub(super) const ACL: Kind = Kind {
+    word: "acl",
+    name: "ACL",
+    shows: |listed| listed.is_acl,
+};
+
+/// Entries that are added or told before others have their turn.
+const ENTRIES_PER_TURN: usize = 256;
+
+impl Kind {
+    fn unknown(self) -> Answer {
+        let name = self.name;
+        Answer::error(format!(
+            "Unknown {name} identifier. Please use #<id> or <file>."
+        ))
+    }
+
+    /// What the caller is told of a refusal.
+    fn refused(self, error: PatternError) -> Answer {
+        Answer::error(match error {
+            PatternError::Invalid(why) => format!("{why}."),
+            PatternError::NotFound => "Key not found.".into(),
+            PatternError::Full => "The list is full.".into(),
+            PatternError::Future => format!(
+                "Version number in the future, please use 'prepare {}' before.",
+                self.word
+            ),
+            PatternError::Version => "Version number out of range.".into(),
+        })
+    }
+}
+
+fn control(call: &Call<'_>) -> Option<Arc<dyn Control>> {
+    match &call.desk.house {
+        House::Worker(control) => Some(Arc::clone(control)),
+        House::Master(_) => None,
+    }
+}
+
+fn store(call: &Call<'_>) -> Arc<Store> {
+    control(call).map_or_else(Arc::default, |control| control.patterns())
+}
+
+/// The list that a word means.
+fn find(call: &Call<'_>, place: usize) -> Option<Listed> {
+    let reference = call.arg(place);
+    store(call)
+        .find(reference)
+        .filter(|_| !reference.is_empty())
+}
+
+/// `@<version>`, when that is what the first word is, and where the rest begins. A version that is
+/// no number is 0, as HAProxy reads it.
+fn version(call: &Call<'_>) -> (Option<u32>, usize) {
+    let Some(text) = call.arg(0).strip_prefix('@') else {
+        return (None, 0);
+    };
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    (Some(text[..digits].parse().unwrap_or(0)), 1)
+}
+
+/// A key, or `#0x<id>` as `show` tells it.
+fn which(word: &str) -> Which<'_> {
+    let id = word.strip_prefix("#0x");
+    match id.map(|id| u64::from_str_radix(id, 16)) {
+        Some(Ok(id)) => Which::Id(id),
+        _ => Which::Key(word),
+    }
+}
+
+/// Lets the process know that a hand changed a list.
+fn note(call: &Call<'_>, kind: Kind, listed: &Listed, command: &str) {
+    if let Some(control) = control(call) {
+        let reference = match listed.list.name() {
+            "" => format!("#{}", listed.id),
+            name => name.to_owned(),
+        };
+        let key = format!("{} {reference}", kind.word);
+        control.note_hand(&key, "", &format!("{command} {key}"));
+    }
+}
+
+/// Frees what a list lost. Much of it is freed elsewhere than on the thread that serves.
+fn discard(entry_count: usize, discarded: Discarded) -> Answer {
+    if entry_count < ENTRIES_PER_TURN {
+        return Answer::Done;
+    }
+    Answer::later(async move {
+        // Freed in any case: dropped here when there is nobody to do it.
+        let _ = run_blocking(move || drop(discarded)).await;
+        Answer::Done
+    })
+}
+
+pub(super) fn show(call: &mut Call<'_>, kind: Kind) -> Answer {
+    if call.arg(0).is_empty() {
+        return list(call, kind);
+    }
+    let (version, at) = version(call);
+    let Some(listed) = find(call, at).filter(kind.shows) else {
+        return kind.unknown();
+    };
+    let list = listed.list;
+    let version = version.unwrap_or_else(|| list.versions().0);
+    let mut last = 0;
+    Answer::Pieces(Box::new(move |into| {
+        let entries = list.entries(Some(version), last, ENTRIES_PER_TURN);
+        for entry in &entries {
+            last = entry.id;
+            // Writing to a string does not fail.
+            let _ = match &entry.value {
+                Some(value) => writeln!(into, "{:#x} {} {value}", entry.id, entry.key),
+                None => writeln!(into, "{:#x} {}", entry.id, entry.key),
+            };
+        }
+        !entries.is_empty()
+    }))
+}
+
+fn list(call: &Call<'_>, kind: Kind) -> Answer {
+    let all = store(call).all();
+    let mut lists = all.into_iter().filter(move |listed| (kind.shows)(listed));
+    let mut head = Some("# id (file) description\n");
+    Answer::Pieces(Box::new(move |into| {
+        if let Some(head) = head.take() {
+            into.push_str(head);
+            return true;
+        }
+        let Some(listed) = lists.next() else {
+            return false;
+        };
+        let (current, newest) = listed.list.versions();
+        let _ = writeln!(
+            into,
+            "{} ({}) {}. curr_ver={current} next_ver={newest} entry_cnt={}",
+            listed.id,
+            listed.list.name(),
+            listed.description(),
+            listed.list.entry_count(),
+        );
+        true
+    }))
+}
+
+pub(super) fn probe(call: &mut Call<'_>, kind: Kind) -> Answer {
+    if call.arg(0).is_empty() || call.arg(1).is_empty() {
+        let name = kind.name;
+        return Answer::error(format!("Missing {name} identifier and/or key."));
+    }
+    let Some(listed) = find(call, 0) else {
+        return kind.unknown();
+    };
+    let mut text = String::new();
+    for probe in listed.list.probe(call.arg(1)) {
+        probe_line(&probe, kind, &mut text);
+    }
+    Answer::Report(text)
+}
+
+fn probe_line(probe: &Probe, kind: Kind, into: &mut String) {
+    let case = if probe.folds {
+        "insensitive"
+    } else {
+        "sensitive"
+    };
+    let is_map = kind.word == "map";
+    let found = if is_map { "found" } else { "match" };
+    let _ = write!(into, "type={}, case={case}, {found}=", probe.method.text());
+    let Some(hit) = &probe.hit else {
+        into.push_str("no\n");
+        return;
+    };
+    let place = if hit.is_in_tree { "tree" } else { "list" };
+    let key = if is_map { "key" } else { "pattern" };
+    let _ = write!(into, "yes, idx={place}, {key}=\"{}\"", hit.key);
+    if is_map {
+        let _ = match &hit.value {
+            Some((value, of)) => write!(into, ", value=\"{value}\", type=\"{of}\""),
+            None => write!(into, ", value=none"),
+        };
+    }
+    into.push('\n');
+}
+
+fn add_map(call: &mut Call<'_>) -> Answer {
+    let (version, at) = version(call);
+    let key_and_value = !call.arg(at + 1).is_empty() && !call.arg(at + 2).is_empty();
+    if call.arg(at).is_empty() || !(key_and_value || call.payload.is_some()) {
+        return Answer::error(
+            "'add map' expects three parameters (map identifier, key and value) or one \
+             parameter (map identifier) and a payload",
+        );
+    }
+    let Some(listed) = find(call, at) else {
+        return MAP.unknown();
+    };
+    let Some(payload) = call.payload.take() else {
+        let value = Some(call.arg(at + 2)).filter(|_| listed.list.is_map());
+        let added = listed.list.add(version, [(call.arg(at + 1), value)]);
+        return added_one(call, MAP, &listed, added);
+    };
+    let Ok(text) = String::from_utf8(payload) else {
+        return Answer::error("The payload is no text.");
+    };
+    let entries = match parse_payload(&text) {
+        Ok(entries) => entries.into_iter(),
+        Err(key) => return Answer::error(format!("Missing value for key '{key}'.")),
+    };
+    let is_map = listed.list.is_map();
+    let entries = entries.map(|(key, value)| (key.into(), is_map.then(|| value.into())));
+    let entries: Vec<Owned> = entries.collect();
+    note(call, MAP, &listed, "add");
+    add_all(MAP, listed.list, version, entries)
+}
+
+pub(super) fn add_acl(call: &mut Call<'_>) -> Answer {
+    let (version, at) = version(call);
+    if call.arg(at).is_empty() || (call.arg(at + 1).is_empty() && call.payload.is_none()) {
+        return Answer::error("'add acl' expects two parameters: ACL identifier and pattern.");
+    }
+    let Some(listed) = find(call, at) else {
+        return ACL.unknown();
+    };
+    if listed.list.is_map() {
+        return Answer::error(
+            "This ACL is shared with a map containing samples. You must use the command \
+             'add map' to add values.",
+        );
+    }
+    let Some(payload) = call.payload.take() else {
+        let added = listed.list.add(version, [(call.arg(at + 1), None)]);
+        return added_one(call, ACL, &listed, added);
+    };
+    let Ok(text) = String::from_utf8(payload) else {
+        return Answer::error("The payload is no text.");
+    };
+    let lines = text
+        .lines()
+        .map(|line| line.trim_start_matches([' ', '\t']));
+    let lines = lines.filter(|line| !line.is_empty());
+    let entries: Vec<Owned> = lines.map(|line| (line.into(), None)).collect();
+    note(call, ACL, &listed, "add");
+    add_all(ACL, listed.list, version, entries)
+}
+
+fn added_one(
+    call: &Call<'_>,
+    kind: Kind,
+    listed: &Listed,
+    added: Result<(), PatternError>,
+) -> Answer {
+    match added {
+        Ok(()) => {
+            note(call, kind, listed, "add");
+            Answer::Done
+        }
+        Err(error) => kind.refused(error),
+    }
+}
+
+/// An entry of a payload.
+type Owned = (Box<str>, Option<Box<str>>);
+
+fn lent(entries: &[Owned]) -> impl Iterator<Item = (&str, Option<&str>)> {
+    entries
+        .iter()
+        .map(|(key, value)| (&**key, value.as_deref()))
+}
+
+/// Adds many entries, a few at a time so that those the worker serves do not wait; none, when one
+/// of them is not valid.
+fn add_all(kind: Kind, list: Arc<PatternRef>, version: Option<u32>, entries: Vec<Owned>) -> Answer {
+    Answer::later(async move {
+        // A version of its own, so that a commit in between does not split them.
+        let version = Some(version.unwrap_or_else(|| list.versions().0));
+        for some in entries.chunks(ENTRIES_PER_TURN) {
+            if let Err(error) = list.check(version, lent(some)) {
+                return kind.refused(error);
+            }
+            yield_now().await;
+        }
+        for some in entries.chunks(ENTRIES_PER_TURN) {
+            if let Err(error) = list.add(version, lent(some)) {
+                return kind.refused(error);
+            }
+            yield_now().await;
+        }
+        Answer::Done
+    })
+}
+
+fn set(call: &mut Call<'_>) -> Answer {
+    if (0..3).any(|place| call.arg(place).is_empty()) {
+        return Answer::error("'set map' expects three parameters: map identifier, key and value.");
+    }
+    let Some(listed) = find(call, 0).filter(|listed| listed.list.is_map()) else {
+        return MAP.unknown();
+    };
+    let which = which(call.arg(1));
+    match (listed.list.set(which, call.arg(2)), which) {
+        (Ok(()), _) => {
+            note(call, MAP, &listed, "set");
+            Answer::Done
+        }
+        (Err(PatternError::NotFound), Which::Key(_)) => Answer::error("entry not found."),
+        (Err(PatternError::NotFound), Which::Id(_)) => Answer::error("key or pattern not found."),
+        (Err(error), _) => MAP.refused(error),
+    }
+}
+
+pub(super) fn del(call: &mut Call<'_>, kind: Kind) -> Answer {
+    if call.arg(0).is_empty() || call.arg(1).is_empty() {
+        return Answer::error(format!(
+            "This command expects two parameters: {} identifier and key.",
+            kind.name
+        ));
+    }
+    let Some(listed) = find(call, 0) else {
+        // HAProxy says "map" for ACLs, too.
+        return MAP.unknown();
+    };
+    match listed.list.del(which(call.arg(1))) {
+        Ok(()) => {
+            note(call, kind, &listed, "del");
+            Answer::Done
+        }
+        Err(error) => kind.refused(error),
+    }
+}
+
+pub(super) fn clear(call: &mut Call<'_>, kind: Kind) -> Answer {
+    let (version, at) = version(call);
+    if call.arg(at).is_empty() {
+        return Answer::error(format!("Missing {} identifier.", kind.name));
+    }
+    let Some(listed) = find(call, at) else {
+        return kind.unknown();
+    };
+    let count = listed.list.entry_count();
+    let discarded = listed.list.clear(version);
+    note(call, kind, &listed, "clear");
+    discard(count, discarded)
+}
+
+pub(super) fn prepare(call: &mut Call<'_>, kind: Kind) -> Answer {
+    let Some(listed) = find(call, 0) else {
+        return kind.unknown();
+    };
+    let version = listed.list.prepare();
+    Answer::info(format!("New version created: {version}"))
+}
+
+pub(super) fn commit(call: &mut Call<'_>, kind: Kind) -> Answer {
+    let (Some(version), at) = version(call) else {
+        return Answer::error("Missing version number.");
+    };
+    if call.arg(at).is_empty() {
+        return Answer::error(format!("Missing {} identifier.", kind.name));
+    }
+    let Some(listed) = find(call, at) else {
+        return kind.unknown();
+    };
+    let count = listed.list.entry_count();
+    match listed.list.commit(version) {
+        Ok(discarded) => {
+            note(call, kind, &listed, "commit");
+            discard(count, discarded)
+        }
+        Err(error) => kind.refused(error),
+    }
+}
