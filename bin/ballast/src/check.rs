@@ -1,6 +1,9 @@
 //! Judging a configuration: what is said of it, and with which exit code.
 
+use std::sync::Arc;
+
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
+use ballast_expr::Store;
 use ballast_model::Config;
 use ballast_syntax::{Diagnostic, Severity};
 
@@ -81,6 +84,42 @@ pub(crate) fn for_start(options: &Options) -> Result<Loaded, u8> {
     Ok(loaded)
 }
 
+/// Reads a configuration that is to follow the one in force; what there is to say of it is
+/// answered, not said.
+pub(crate) fn again(
+    options: &Options,
+    patterns: &Arc<Store>,
+    files: Vec<(String, Vec<u8>)>,
+) -> (Loaded, String) {
+    let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    let machine = Machine::new(&names, options.local_peer.as_deref(), options.master_worker);
+    let mut loaded = ballast_config::load_after(
+        patterns,
+        files,
+        &machine,
+        ballast_config::Options::default(),
+    );
+    if options.ignore_resolution_failures {
+        forgive_unresolved(&mut loaded);
+    }
+    let pid = std::process::id();
+    let mut said = ballast_config::text(
+        &loaded,
+        TextOptions {
+            pid,
+            excerpts: true,
+            least: Severity::Warning,
+        },
+    );
+    if loaded.has_alerts() {
+        said.push_str(&ballast_config::closing_lines(&loaded, pid));
+    }
+    for text in unserved(&loaded) {
+        said.push_str(&say::line_of(say::Grade::Alert, &text));
+    }
+    (loaded, said)
+}
+
 /// `-c`: what is printed about a configuration without alerts, and the exit code.
 pub(crate) fn conclude(loaded: &Loaded, quiet: bool) -> u8 {
     let listens = has_listener(&loaded.config);
@@ -111,21 +150,25 @@ pub(crate) fn has_listener(config: &Config) -> bool {
 
 /// Says which words are checked and not carried out yet; true when there are some.
 pub(crate) fn tell_unserved(loaded: &Loaded, grade: say::Grade) -> bool {
-    for word in &loaded.unserved {
+    for text in unserved(loaded) {
+        say::say(grade, &text);
+    }
+    !loaded.unserved.is_empty()
+}
+
+/// The words that are checked and not carried out yet, a line each.
+fn unserved(loaded: &Loaded) -> impl Iterator<Item = String> {
+    loaded.unserved.iter().map(|word| {
         let place = word.span.map_or_else(String::new, |span| {
             let at = loaded.sources.locate(span);
             format!("parsing [{}:{}] : ", at.file, at.line)
         });
-        say::say(
-            grade,
-            &format!(
-                "config : {place}'{}' is understood but not carried out yet ({}): a start with it \
-                 is refused.",
-                word.word, word.area
-            ),
-        );
-    }
-    !loaded.unserved.is_empty()
+        format!(
+            "config : {place}'{}' is understood but not carried out yet ({}): a start with it \
+             is refused.",
+            word.word, word.area
+        )
+    })
 }
 
 fn load(files: Vec<(String, Vec<u8>)>, surroundings: &dyn Surroundings) -> Loaded {

@@ -2,26 +2,62 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
-use ballast_cli::{Control, Failed, IdleCount, IdleCounts, Say};
+use ballast_cli::{Control, Demand, Failed, IdleCount, IdleCounts, Outcome, Say};
+use ballast_engine::affairs::{Affairs, Hand};
 use ballast_engine::{Backend, Eviction, Frontend, ServerState};
+use ballast_expr::Store;
 use ballast_listen::Listeners;
 use ballast_log::Level;
 use ballast_model::{Address, PortSpec};
+use ballast_net::PassedSocket;
 use ballast_stats::Surroundings;
 use ballast_stream::wake_connections;
 use ballast_upstream::pool;
 use ballast_worker::{Mailbox, MailboxRefusal, spawn_service};
 
+use crate::change::Chief;
+use crate::change::now_unix_s;
 use crate::desk::House;
 use crate::say;
 
 impl Control for House {
+    fn demand(&self, demand: Demand) -> Outcome {
+        self.bring(demand)
+    }
+
+    fn affairs(&self, look: &mut dyn FnMut(&Affairs)) {
+        if let Some(chief) = self.chief.get() {
+            look(&chief.affairs());
+        }
+    }
+
+    fn note_hand(&self, key: &str, value: &str, command: &str) {
+        if let Some(chief) = self.chief.get() {
+            let hand = Hand {
+                value: value.to_owned(),
+                at_unix_s: now_unix_s(),
+                command: command.to_owned(),
+            };
+            chief.affairs().note(key, hand);
+        }
+    }
+
     fn tell(&self, backend: &str, server: &str, say: Say<'_>) -> bool {
         let Some(keeper) = self.keeper() else {
             return false;
         };
         keeper.tell(backend, server, say)
+    }
+
+    fn listening_sockets(&self) -> Vec<PassedSocket> {
+        let listeners = self.listeners();
+        listeners.iter().flat_map(Listeners::passed).collect()
+    }
+
+    fn patterns(&self) -> Arc<Store> {
+        self.chief.get().map_or_else(Arc::default, Chief::patterns)
     }
 
     fn limits_changed(&self) {
@@ -132,6 +168,28 @@ impl Control for House {
 }
 
 impl House {
+    /// `SIGTTOU`: listens no more, so that another process may listen on the same addresses.
+    pub(crate) fn pause_all(&self) {
+        for name in self.frontend_names() {
+            // One that is paused already is as it should be.
+            let _ = self.pause_frontend(&name);
+        }
+    }
+
+    /// `SIGTTIN`: listens again.
+    pub(crate) fn resume_all(&self) {
+        for name in self.frontend_names() {
+            // Why one cannot be resumed was logged.
+            let _ = self.resume_frontend(&name);
+        }
+    }
+
+    fn frontend_names(&self) -> Vec<String> {
+        let generation = self.generation();
+        let names = generation.frontends.iter();
+        names.map(|frontend| frontend.name().to_owned()).collect()
+    }
+
     fn tell_of_frontend(&self, name: &str, line: impl FnOnce(&Frontend) -> String) {
         let generation = self.generation();
         let mut frontends = generation.frontends.iter();

@@ -3,17 +3,20 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
+
 use ballast_cli::Door;
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_listen::{Listeners, open_bind};
-use ballast_log::{Level, Logs};
+use ballast_log::Level;
 use ballast_model::{Address, Bind, StatsSocket};
-use ballast_stats::{Facts, ListenerNumbers, Surroundings};
+use ballast_stats::{Facts, ListenerNumbers, ServerAction, Surroundings};
 use ballast_upstream::probe::Keeper;
 use ballast_worker::{Mailbox, Workers};
 
-use crate::logs::Opened as OpenLogs;
-use crate::say;
+use crate::change::Chief;
+use crate::logs::{LogDesk, Opened as OpenLogs};
+use crate::{say, services};
 
 /// Between two looks at how busy the workers are.
 const LOAD_PERIOD: Duration = Duration::from_millis(500);
@@ -21,14 +24,15 @@ const LOAD_PERIOD: Duration = Duration::from_millis(500);
 /// What runs, and what is known of it.
 #[derive(Debug)]
 pub(crate) struct House {
-    pub(crate) generation: Arc<Generation>,
+    pub(super) generation: ArcSwap<Generation>,
     pub(crate) registry: Registry,
     pub(crate) facts: Facts,
     pub(crate) startup_log: String,
     listeners: Mutex<Option<Listeners>>,
     workers: OnceLock<Workers>,
     keeper: OnceLock<Arc<Keeper>>,
-    logs: OnceLock<(Logs, OpenLogs)>,
+    logs: OnceLock<LogDesk>,
+    pub(super) chief: OnceLock<Chief>,
     load: Mutex<LoadSample>,
 }
 
@@ -48,7 +52,7 @@ impl House {
         listeners: Listeners,
     ) -> Self {
         Self {
-            generation,
+            generation: ArcSwap::new(generation),
             registry,
             facts,
             startup_log,
@@ -56,6 +60,7 @@ impl House {
             workers: OnceLock::new(),
             keeper: OnceLock::new(),
             logs: OnceLock::new(),
+            chief: OnceLock::new(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,
@@ -75,17 +80,36 @@ impl House {
     }
 
     /// Makes the log targets of the proxies known, once.
-    pub(crate) fn log_to(&self, logs: Logs, open_logs: OpenLogs) {
+    pub(crate) fn log_to(&self, desk: LogDesk) {
         // Whoever comes second changes nothing.
-        let _ = self.logs.set((logs, open_logs));
+        let _ = self.logs.set(desk);
+    }
+
+    /// Makes the one who carries out changes known, once.
+    pub(crate) fn changes_by(&self, chief: Chief) {
+        // Whoever comes second changes nothing.
+        let _ = self.chief.set(chief);
+    }
+
+    /// The log targets, once they are known.
+    pub(crate) fn logs(&self) -> Option<&LogDesk> {
+        self.logs.get()
+    }
+
+    /// The log targets of the proxies in force.
+    pub(crate) fn open_logs(&self) -> Arc<OpenLogs> {
+        self.logs
+            .get()
+            .map(|desk| desk.open.load_full())
+            .unwrap_or_default()
     }
 
     /// Writes a line to the log targets of a frontend, by its place.
     pub(crate) fn log_of_frontend(&self, place: usize, level: Level, line: &str) {
-        if let Some((logs, open)) = self.logs.get()
-            && let Some(Some(set)) = open.frontends.get(place)
+        if let Some(desk) = self.logs.get()
+            && let Some(Some(set)) = desk.open.load().frontends.get(place)
         {
-            logs.emit(set, level, line.as_bytes());
+            desk.logs.emit(set, level, line.as_bytes());
         }
     }
 
@@ -117,7 +141,7 @@ impl House {
 
 impl Surroundings for House {
     fn generation(&self) -> Arc<Generation> {
-        Arc::clone(&self.generation)
+        self.generation.load_full()
     }
 
     fn registry(&self) -> &Registry {
@@ -169,8 +193,13 @@ impl Surroundings for House {
 
     fn listener_count(&self) -> Option<u32> {
         let listening = self.listeners().as_ref().map_or(0, Listeners::socket_count);
-        let desks = self.generation.config.global.stats_sockets.len();
+        let desks = self.generation().config.global.stats_sockets.len();
         u32::try_from(listening + desks).ok()
+    }
+
+    fn act(&self, backend: &str, server: &str, action: ServerAction) -> bool {
+        let keeper = self.keeper.get();
+        keeper.is_some_and(|keeper| services::act(keeper, backend, server, action))
     }
 
     fn startup_log(&self) -> String {

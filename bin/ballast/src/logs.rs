@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use ballast_log::{LogSet, Logs, SetSpec, TargetSpec};
 use ballast_model::{Common, Config, Global, LogEndpoint, LogTarget};
-use ballast_upstream::probe::BackendSets;
+use ballast_upstream::probe::{BackendSets, EventLog};
 
 use crate::machine::hostname;
 use crate::say;
@@ -13,12 +14,24 @@ use crate::say;
 const TAG: &str = "haproxy";
 
 /// The log targets of all proxies, open.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Opened {
     /// Of each frontend, by place.
     pub(crate) frontends: Vec<Option<Arc<LogSet>>>,
     /// Of the backends that have any, by name.
     pub(crate) backends: BackendSets,
+}
+
+/// Where everyone logs, over every change of the configuration.
+#[derive(Debug)]
+pub(crate) struct LogDesk {
+    pub(crate) logs: Logs,
+    /// The targets in force.
+    pub(crate) open: ArcSwap<Opened>,
+    /// Lines about servers.
+    pub(crate) journal: Arc<EventLog>,
+    /// Nobody reads standard output and error.
+    pub(crate) background: bool,
 }
 
 /// Opens them. `Err` is the exit code, all said.

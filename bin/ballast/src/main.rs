@@ -8,9 +8,11 @@
 //! ```
 
 mod args;
+mod change;
 mod check;
 mod control;
 mod desk;
+mod fragment;
 mod identity;
 mod limits;
 mod logs;
@@ -21,6 +23,7 @@ mod read;
 mod run;
 mod say;
 mod serve;
+mod services;
 mod states;
 mod stop;
 mod tools;

@@ -3,31 +3,66 @@
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::path::Path;
 
-use ballast_net::{self as net, Fork};
+use ballast_net::{self as net, Fork, Signal};
 
 use crate::say;
 
 /// Tells another process that this one is ready, or with which code its start ended.
 #[derive(Debug, Default)]
-pub(crate) struct Herald(Vec<PipeWriter>);
+pub(crate) struct Herald {
+    waiting: Vec<PipeWriter>,
+    former: Former,
+}
+
+/// Processes that this one replaces.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Former {
+    /// `-sf`: asked to finish what they have.
+    pub(crate) finish: Vec<i32>,
+    /// `-st`: ended at once.
+    pub(crate) terminate: Vec<i32>,
+}
+
+impl Former {
+    /// Tells each of them a signal.
+    pub(crate) fn tell(&self, finish: Signal, terminate: Signal) {
+        for (pids, signal) in [(&self.finish, finish), (&self.terminate, terminate)] {
+            for &pid in pids {
+                // One that is gone already is what was wanted.
+                let _ = net::kill(pid, signal);
+            }
+        }
+    }
+
+    /// Whether there are any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.finish.is_empty() && self.terminate.is_empty()
+    }
+}
 
 impl Herald {
     /// One more who waits.
     pub(crate) fn add(&mut self, writer: PipeWriter) {
-        self.0.push(writer);
+        self.waiting.push(writer);
     }
 
-    /// Leaves those who wait to another process, which has the same.
+    /// Who may go when this process is ready.
+    pub(crate) fn replace(&mut self, former: Former) {
+        self.former = former;
+    }
+
+    /// Leaves those who wait, and those who are replaced, to another process, which has the same.
     pub(crate) fn forget(&mut self) {
-        self.0.clear();
+        *self = Self::default();
     }
 
     /// All is well. Nobody is told twice.
     pub(crate) fn ready(&mut self) {
-        for mut writer in self.0.drain(..) {
+        for mut writer in self.waiting.drain(..) {
             // Who does not wait any more need not be told.
             let _ = writer.write_all(&[0]);
         }
+        std::mem::take(&mut self.former).tell(Signal::Usr1, Signal::Term);
     }
 }
 

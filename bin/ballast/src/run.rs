@@ -1,18 +1,26 @@
 //! A start, step by step, each of which may end it.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use ballast_config::Loaded;
-use ballast_listen::{OpenSettings, Opened};
+use ballast_listen::{OpenError, OpenSettings, Opened};
 use ballast_model::Config;
+use ballast_net::Signal;
 
 use crate::args::Options;
 use crate::desk::open_doors;
 use crate::identity::Identity;
 use crate::limits::{Limits, Needs, system_descriptors};
-use crate::process::{Herald, Side};
+use crate::process::{Former, Herald, Side};
 use crate::serve::{self, Premises};
 use crate::{check, master, process, say, states};
+
+/// How long former processes have to let go of their addresses.
+const PAUSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Between two tries to open what they let go of.
+const PAUSE_STEP: Duration = Duration::from_millis(10);
 
 /// HAProxy's command line: checks, or serves until the end. Answers the exit code.
 pub(crate) fn run(options: &Options) -> u8 {
@@ -50,7 +58,7 @@ fn start(options: &Options) -> Result<u8, u8> {
     if let Some(path) = pidfile.filter(|_| daemon || master) {
         process::write_pid(&path)?;
     }
-    replace_former(options);
+    herald.replace(former(options));
     if master {
         return master::run(options, premises, herald, daemon);
     }
@@ -67,6 +75,7 @@ fn prepare(options: &Options, loaded: Loaded) -> Result<Premises, u8> {
     if check::tell_unserved(&loaded, say::Grade::Alert) {
         return Err(1);
     }
+    let store = loaded.store;
     let mut config = loaded.config;
     if !check::has_listener(&config) {
         say::alert(
@@ -83,10 +92,15 @@ fn prepare(options: &Options, loaded: Loaded) -> Result<Premises, u8> {
     states::configure(&mut config, &states);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
+    take_over(options)?;
     let opened = open_listeners(options, &config, limits.connections, thread_count)?;
     let doors = open_doors(&config.global.stats_sockets)?;
+    // What the other process listened on and this configuration does not.
+    let _ = ballast_net::withdraw_sockets();
     let identity = Identity::of(&config.global)?;
     Ok(Premises {
+        options: options.clone(),
+        store,
         config,
         thread_count,
         limits,
@@ -99,7 +113,7 @@ fn prepare(options: &Options, loaded: Loaded) -> Result<Premises, u8> {
 }
 
 /// What the command line says about the configuration.
-fn apply_options(options: &Options, config: &mut Config) {
+pub(crate) fn apply_options(options: &Options, config: &mut Config) {
     if let Some(count) = options.proxy_connection_count_max {
         for frontend in &mut config.frontends {
             Arc::make_mut(frontend)
@@ -160,7 +174,7 @@ fn open_listeners(
         no_reuseport: options.no_reuseport,
         worker_count,
     };
-    match ballast_listen::open(config, settings) {
+    match open_patiently(config, settings, &former(options)) {
         Ok(opened) => {
             for refused in &opened.refused {
                 say::warn(&refused.to_string());
@@ -177,16 +191,58 @@ fn open_listeners(
     }
 }
 
-/// `-sf` and `-st`: the sockets are open, so the former processes may go.
-fn replace_former(options: &Options) {
-    let lists = [
-        (&options.finish, ballast_net::Signal::Usr1),
-        (&options.terminate, ballast_net::Signal::Term),
-    ];
-    for (pids, signal) in lists {
-        for &pid in pids {
-            // One that is gone already is what was wanted.
-            let _ = ballast_net::kill(pid, signal);
+/// Opens the sockets. Where a process that is to go is in the way it is asked to listen no more
+/// (`SIGTTOU`), and to listen again (`SIGTTIN`) should it all be for nothing.
+fn open_patiently(
+    config: &Config,
+    settings: OpenSettings,
+    former: &Former,
+) -> Result<Opened, Vec<OpenError>> {
+    let first = ballast_listen::open(config, settings);
+    let in_use = |errors: &Vec<OpenError>| {
+        let mut errors = errors.iter();
+        errors.any(|error| error.error.io().kind() == std::io::ErrorKind::AddrInUse)
+    };
+    if former.is_empty() || !first.as_ref().is_err_and(in_use) {
+        return first;
+    }
+    former.tell(Signal::Ttou, Signal::Ttou);
+    let until = Instant::now() + PAUSE_PATIENCE;
+    loop {
+        std::thread::sleep(PAUSE_STEP);
+        let again = ballast_listen::open(config, settings);
+        if !again.as_ref().is_err_and(in_use) {
+            return again;
+        }
+        if Instant::now() >= until {
+            former.tell(Signal::Ttin, Signal::Ttin);
+            return again;
+        }
+    }
+}
+
+/// `-sf` and `-st`.
+fn former(options: &Options) -> Former {
+    Former {
+        finish: options.finish.clone(),
+        terminate: options.terminate.clone(),
+    }
+}
+
+/// `-x`: the sockets of a process that serves now are used instead of others like them.
+fn take_over(options: &Options) -> Result<(), u8> {
+    let Some(path) = &options.listeners_from else {
+        return Ok(());
+    };
+    match ballast_handover::fetch(path.as_ref()) {
+        Ok(sockets) => {
+            ballast_net::offer_sockets(sockets);
+            Ok(())
+        }
+        Err(error) => {
+            say::warn(&format!("-x {path}: {error}."));
+            say::alert("Failed to get the sockets from the old process!");
+            Err(1)
         }
     }
 }

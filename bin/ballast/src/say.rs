@@ -115,6 +115,11 @@ fn introduce() {
     }
 }
 
+/// A line as it would be said.
+pub(crate) fn line_of(grade: Grade, text: &str) -> String {
+    line(grade, text)
+}
+
 fn line(grade: Grade, text: &str) -> String {
     format!("{:<11}({}) : {text}\n", grade.word(), std::process::id())
 }

@@ -1,35 +1,44 @@
 //! Serving: what runs is put together here, and taken apart in `stop`.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwap;
 use ballast_cli::{Door, Limits as DeskLimits};
 use ballast_engine::{Generation, Process, Registry};
+use ballast_expr::Store;
 use ballast_listen::{Listeners, Opened, Reception, WorkerListeners};
-use ballast_log::{Level, Logs};
+use ballast_log::Logs;
 use ballast_model::Config;
 use ballast_net::{CpuSet, Signal};
-use ballast_stats::Facts;
+use ballast_stats::{Facts, Surroundings};
 use ballast_stream::{Local, Running};
 use ballast_upstream::probe::{EventLog, Keeper, Probes};
 use ballast_upstream::{pool, probe};
-use ballast_worker::{BufferLimits, Interval, Mailbox, Options, PanicHook, Signals, Workers};
+use ballast_worker::{
+    BufferLimits, Interval, Mailbox, Options as WorkerOptions, PanicHook, Signals, Workers,
+};
 use ballast_worker::{now, set_local, spawn_local, spawn_service};
 
+use crate::args::Options;
+use crate::change::Chief;
 use crate::identity::Identity;
 use crate::limits::Limits;
-use crate::logs::{self, Opened as OpenLogs};
+use crate::logs::{self, LogDesk};
 use crate::machine::hostname;
 use crate::process::Herald;
 use crate::states::State;
 use crate::stop::{Ending, Ends};
 use crate::version::{RELEASE_DATE, VERSION};
-use crate::{desk, master, say, states};
+use crate::{desk, master, say, services, states};
 
 /// All that was prepared with full rights and before any thread.
 #[derive(Debug)]
 pub(crate) struct Premises {
+    pub(crate) options: Options,
+    pub(crate) store: Arc<Store>,
     pub(crate) config: Config,
     pub(crate) thread_count: usize,
     pub(crate) limits: Limits,
@@ -65,17 +74,30 @@ pub(crate) fn run(
     premises.identity.assume()?;
     let logs = Logs::start().map_err(|error| refuse(&error))?;
     let open_logs = logs::open(&logs, &premises.config, background)?;
+    let console = !background && !say::is_quiet();
+    let journal = EventLog::new(&logs, open_logs.backends.clone(), console);
+    let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
+    let (options, store) = (premises.options.clone(), Arc::clone(&premises.store));
     let (house, start) = compile(premises, begun);
     let house = Arc::new(house);
-    house.log_to(logs.clone(), open_logs.clone());
+    house.log_to(LogDesk {
+        logs: logs.clone(),
+        open: ArcSwap::from_pointee(open_logs),
+        journal: Arc::clone(&journal),
+        background,
+    });
+    let config = Arc::clone(&house.generation().config);
+    let (chief, work) = Chief::begin(config, store, options);
+    house.changes_by(chief);
+    work.take_up(Arc::clone(&house))
+        .map_err(|error| refuse(&error))?;
     let workers = house.staff(start_workers(&house, &start)?);
-    let keeper = house.keep(keeper(&house, workers, &logs, &open_logs, background)?);
+    let keeper = house.keep(keeper(&house, workers, journal));
     // First everyone can receive, then somebody accepts: they hand connections to each other.
     for mailbox in workers.mailboxes() {
         let room = Room {
             house: Arc::clone(&house),
             logs: logs.clone(),
-            open_logs: open_logs.clone(),
             keeper: Arc::clone(keeper),
             worker: mailbox.index(),
             worker_count: workers.count(),
@@ -100,7 +122,6 @@ pub(crate) fn run(
         house: &house,
         workers,
         logs: &logs,
-        open_logs: &open_logs,
     };
     Ok(match ending.wait(&signals) {
         Ends::Code(code) => code,
@@ -175,7 +196,7 @@ fn start_workers(house: &Arc<desk::House>, start: &Start) -> Result<Workers, u8>
             report.message
         ));
     });
-    let options = Options {
+    let options = WorkerOptions {
         buffers: BufferLimits {
             bytes: start.tune.buffer_bytes as usize,
             ..BufferLimits::default()
@@ -184,7 +205,7 @@ fn start_workers(house: &Arc<desk::House>, start: &Start) -> Result<Workers, u8>
         name: "ballast".to_owned(),
         on_panic: Some(on_panic),
         pins: pins(&start.cpu_maps, start.thread_count),
-        ..Options::default()
+        ..WorkerOptions::default()
     };
     Workers::start(&options, |_| || {}).map_err(|error| refuse(&error))
 }
@@ -212,23 +233,14 @@ fn pins(maps: &[ballast_model::CpuMap], thread_count: usize) -> Vec<CpuSet> {
     pins
 }
 
-fn keeper(
-    house: &Arc<desk::House>,
-    workers: &Workers,
-    logs: &Logs,
-    open_logs: &OpenLogs,
-    background: bool,
-) -> Result<Arc<Keeper>, u8> {
-    let console = !background && !say::is_quiet();
-    let journal =
-        EventLog::new(logs, open_logs.backends.clone(), console).map_err(|error| refuse(&error))?;
-    Ok(Keeper::new(
-        Arc::clone(&house.generation),
+fn keeper(house: &Arc<desk::House>, workers: &Workers, journal: Arc<EventLog>) -> Arc<Keeper> {
+    Keeper::new(
+        house.generation(),
         Arc::clone(house.registry.process()),
         Box::new(journal),
         &hostname(),
         workers.mailboxes().to_vec(),
-    ))
+    )
 }
 
 /// Serves the command sockets from the first worker.
@@ -241,7 +253,7 @@ fn open_desk(
     let Some(mailbox) = workers.mailbox(0) else {
         return Ok(());
     };
-    let limits = DeskLimits::of(&house.generation.config.global);
+    let limits = DeskLimits::of(&house.generation().config.global);
     let desk: Arc<dyn ballast_cli::Control> = house.clone();
     let opened = on(mailbox, move || {
         if let Some(line) = master {
@@ -256,7 +268,6 @@ fn open_desk(
 struct Room {
     house: Arc<desk::House>,
     logs: Logs,
-    open_logs: OpenLogs,
     keeper: Arc<Keeper>,
     worker: usize,
     worker_count: usize,
@@ -265,16 +276,20 @@ struct Room {
 impl Room {
     /// Sets the worker up, on its thread.
     fn furnish(self) {
-        let generation = Arc::clone(&self.house.generation);
+        let generation = self.house.generation();
         let process = Arc::clone(self.house.registry.process());
-        let running = Rc::new(Running::new(generation, self.open_logs.frontends.clone()));
+        let running = Rc::new(Running::new(
+            generation,
+            self.house.open_logs().frontends.clone(),
+        ));
         let log = self.logs.worker();
         let local = Rc::new(Local::new(self.worker, process, log, hostname(), running));
+        local.install(Rc::new(services::Desk(Arc::clone(&self.house))));
         set_local(Rc::clone(&local));
-        reception(&local, self.open_logs).install();
+        reception(&local).install();
         // Kept for as long as the worker lives: dropped, it would end the checks.
         let probes: Probes = probe::start(&self.keeper, self.worker, self.worker_count);
-        set_local(Rc::new(probes));
+        set_local(Rc::new(RefCell::new(probes)));
         spawn_service(async {
             let mut beat = Interval::every(Duration::from_secs(1));
             loop {
@@ -285,26 +300,14 @@ impl Room {
     }
 }
 
-fn reception(local: &Rc<Local>, open_logs: OpenLogs) -> Reception {
+fn reception(local: &Rc<Local>) -> Reception {
     let (serving, refusing) = (Rc::clone(local), Rc::clone(local));
-    let sets = open_logs.frontends;
     Reception {
         serve: Box::new(move |arrival| {
             let local = Rc::clone(&serving);
             spawn_local(async move { ballast_stream::serve(&local, arrival).await });
         }),
-        refused: Box::new(move |refused| {
-            if let Some(Some(set)) = sets
-                .get(refused.frontend.place)
-                .filter(|_| refused.is_logged())
-            {
-                let line = refused.to_string();
-                refusing
-                    .log
-                    .borrow_mut()
-                    .emit(set, Level::Info, line.as_bytes());
-            }
-        }),
+        refused: Box::new(move |refused| ballast_stream::refused(&refusing, refused)),
         event: Box::new(|event| say::warn(&event.to_string())),
     }
 }

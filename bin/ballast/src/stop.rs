@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ballast_cli::Demand;
 use ballast_log::{Level, LogSet, Logs};
 use ballast_model::Common;
 use ballast_net::Signal;
+use ballast_stats::Surroundings;
 use ballast_worker::{Signals, StopOrder, Workers};
 
 use crate::desk::House;
-use crate::logs::Opened as OpenLogs;
-use crate::say;
+use crate::{change, say};
 
 /// Between two looks at whether the workers have ended, once they were told to.
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
@@ -36,7 +37,6 @@ pub(crate) struct Ending<'h> {
     pub(crate) house: &'h House,
     pub(crate) workers: &'h Workers,
     pub(crate) logs: &'h Logs,
-    pub(crate) open_logs: &'h OpenLogs,
 }
 
 impl Ending<'_> {
@@ -47,7 +47,9 @@ impl Ending<'_> {
                 Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.at_once(signal),
                 Ok(Some(Signal::Usr1)) => return self.softly(signals),
                 Ok(Some(Signal::Hup)) => self.tell_state(),
-                // SIGUSR2 (reload), SIGTTOU and SIGTTIN (pause, resume) change nothing here.
+                Ok(Some(Signal::Usr2)) => self.reload(),
+                Ok(Some(Signal::Ttou)) => self.house.pause_all(),
+                Ok(Some(Signal::Ttin)) => self.house.resume_all(),
                 Ok(_) => {}
                 Err(error) => {
                     say::alert(&format!("signals cannot be waited for: {error}"));
@@ -68,7 +70,8 @@ impl Ending<'_> {
     fn softly(&self, signals: &Signals) -> Ends {
         let process = self.house.registry.process();
         process.begin_stopping();
-        let global = &self.house.generation.config.global;
+        let generation = self.house.generation();
+        let global = &generation.config.global;
         if let Some(signal) = global.grace.and_then(|grace| self.pass(signals, grace)) {
             return self.at_once(signal);
         }
@@ -93,6 +96,7 @@ impl Ending<'_> {
                     Level::Warning,
                     "Some tasks resisted to hard-stop, exiting now.",
                 );
+                self.workers.stop(StopOrder::now());
                 break;
             }
         }
@@ -118,12 +122,12 @@ impl Ending<'_> {
             Level::Warning,
             "soft-stop running for too long, performing a hard-stop.",
         );
-        let generation = &self.house.generation;
+        let (generation, open_logs) = (self.house.generation(), self.house.open_logs());
         for (place, frontend) in generation.frontends.iter().enumerate() {
             let left = frontend.state.sessions.now();
             if left > 0 {
                 self.tell(
-                    self.open_logs.frontends[place].as_deref(),
+                    open_logs.frontends[place].as_deref(),
                     &format!(
                         "Proxy {} hard-stopped ({left} remaining conns will be closed).",
                         frontend.name()
@@ -131,12 +135,13 @@ impl Ending<'_> {
                 );
             }
         }
-        self.workers.stop(StopOrder::now());
+        // Twice as long as is waited for here: the last word is this loop's.
+        self.workers.stop(StopOrder::within(HARD_STOP_PATIENCE * 2));
     }
 
     /// One line for each proxy, a `listen` being one.
     fn tell_stopped(&self) {
-        let generation = &self.house.generation;
+        let (generation, open_logs) = (self.house.generation(), self.house.open_logs());
         for (place, frontend) in generation.frontends.iter().enumerate() {
             let front = frontend.state.counters.sums().connections;
             let back = if frontend.model.common.listen {
@@ -147,7 +152,7 @@ impl Ending<'_> {
             } else {
                 0
             };
-            let set = self.open_logs.frontends[place].as_deref();
+            let set = open_logs.frontends[place].as_deref();
             self.tell_proxy(&frontend.model.common, set, front, back);
         }
         for backend in &generation.backends {
@@ -155,7 +160,7 @@ impl Ending<'_> {
                 continue;
             }
             let back = backend.state.counters.sums().sessions;
-            let set = self.open_logs.backends.get(backend.name()).map(Arc::as_ref);
+            let set = open_logs.backends.get(backend.name()).map(Arc::as_ref);
             self.tell_proxy(&backend.model.common, set, 0, back);
         }
     }
@@ -171,12 +176,19 @@ impl Ending<'_> {
         );
     }
 
+    /// `SIGUSR2`: the files are read again, and what they say is put in force.
+    fn reload(&self) {
+        let outcome = self.house.bring_and_wait(Demand::Reload { reset: false });
+        let (grade, text) = change::told(&outcome);
+        say::say(grade, &text);
+    }
+
     /// `SIGHUP`: the state of the servers, as HAProxy tells it.
     fn tell_state(&self) {
         say::warn("SIGHUP received, dumping servers states.");
-        let generation = &self.house.generation;
+        let (generation, open_logs) = (self.house.generation(), self.house.open_logs());
         for backend in &generation.backends {
-            let set = self.open_logs.backends.get(backend.name()).map(Arc::as_ref);
+            let set = open_logs.backends.get(backend.name()).map(Arc::as_ref);
             for server in &backend.servers {
                 let state = &server.state;
                 let up = if state.is_usable() { "UP" } else { "DOWN" };
@@ -205,7 +217,8 @@ impl Ending<'_> {
     /// To the console and to whoever listens in the first place.
     fn tell_all(&self, level: Level, text: &str) {
         say::warn(text);
-        if let Some(set) = self.open_logs.frontends.iter().flatten().next() {
+        let open_logs = self.house.open_logs();
+        if let Some(set) = open_logs.frontends.iter().flatten().next() {
             self.logs.emit(set, level, text.as_bytes());
         }
     }

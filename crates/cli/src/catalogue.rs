@@ -88,6 +88,7 @@ pub fn commands_of_worker() -> &'static [&'static [Command]] {
         commands::server_state::COMMANDS,
         commands::frontends::COMMANDS,
         commands::counters::COMMANDS,
+        commands::changes::COMMANDS,
     ];
     FAMILIES
 }

@@ -8,11 +8,15 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use ballast_engine::affairs::Affairs;
 use ballast_engine::{Backend, Eviction, Opening, ServerState};
 use ballast_expr::Store;
 use ballast_health::{Effect, Health};
 use ballast_model::{Address, PortSpec};
+use ballast_net::PassedSocket;
 use ballast_stats::Surroundings;
+
+use crate::demand::{Demand, Outcome, Refused};
 
 /// What is said to a server's health, given the time it goes by in milliseconds.
 pub type Say<'s> = &'s mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
@@ -22,6 +26,24 @@ pub trait Control: Surroundings {
     /// Tells the health of a server something, and has all that follows done: balancing, queues,
     /// log lines, servers that track it. False when there is no such server.
     fn tell(&self, backend: &str, server: &str, say: Say<'_>) -> bool;
+
+    /// The sockets that clients are accepted from, for a process that takes over (`_getsocks`).
+    fn listening_sockets(&self) -> Vec<PassedSocket> {
+        Vec::new()
+    }
+
+    /// Has something else run: all of it, or nothing. The outcome comes once it is in force on
+    /// every worker.
+    fn demand(&self, demand: Demand) -> Outcome {
+        let _ = demand;
+        let refused = Refused("Changes cannot be made here.".into());
+        Box::pin(std::future::ready(Err(refused)))
+    }
+
+    /// Looks at what was put in force and by whom.
+    fn affairs(&self, look: &mut dyn FnMut(&Affairs)) {
+        let _ = look;
+    }
 
     /// Lets in who waits because of a limit that was raised.
     fn limits_changed(&self);

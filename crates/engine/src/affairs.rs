@@ -86,6 +86,11 @@ impl Affairs {
         &self.file
     }
 
+    /// Notes what a file says that changes nothing.
+    pub fn file_is(&mut self, file: Arc<Config>) {
+        self.file = file;
+    }
+
     /// What a file that was read again amounts to, beside what runs `now`. With `reset` nothing
     /// that was changed by hand stays.
     pub fn merge(&self, now: &Config, read: &Config, reset: bool) -> Merged {
@@ -112,6 +117,11 @@ impl Affairs {
             }
         }
         merged
+    }
+
+    /// How what runs `now` differs from the file by what operators added and took away.
+    pub fn by_hand(&self, now: &Config) -> Vec<Line> {
+        plan::lines(&self.file, &diff(&self.file, now))
     }
 
     /// Notes what was put in force. `file` is what the file said, when it was read for this.

@@ -1,6 +1,7 @@
 //! The commands, a file for each family.
 
 pub(crate) mod acls;
+pub(crate) mod changes;
 pub(crate) mod counters;
 pub(crate) mod frontends;
 pub(crate) mod maps;

@@ -34,7 +34,12 @@ pub(crate) struct ServerAt {
 impl ServerAt {
     /// The server that the first word, `backend/server`, names.
     pub(crate) fn of(call: &Call<'_>) -> Result<Self, Answer> {
-        let named = call.arg(0).split_once('/');
+        Self::of_word(call, 0)
+    }
+
+    /// The server that a word names.
+    pub(crate) fn of_word(call: &Call<'_>, word: usize) -> Result<Self, Answer> {
+        let named = call.arg(word).split_once('/');
         let Some((backend, server)) = named.filter(|(_, server)| !server.is_empty()) else {
             return Err(Answer::error("Require 'backend/server'."));
         };

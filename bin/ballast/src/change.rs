@@ -1,0 +1,517 @@
+//! The one path of change: whatever asks for it, a file read again, a command or a signal.
+//!
+//! ```text
+//!   read ─► merge with hands ─► compile ─► open sockets and logs ─► commit ─► effects
+//!     └────────────┴───────────────┴──────────────┘ any of these may refuse, and nothing is
+//!                                                    changed
+//! ```
+//!
+//! Changes are made one after the other by the chief, a thread of its own: reading files,
+//! compiling and waiting for workers hold up no traffic. A worker goes over to the new generation
+//! between two of its tasks; exchanges under way finish under the one they began with.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ballast_cli::{Applied, Demand, Outcome, Refused, Source};
+use ballast_config::Loaded;
+use ballast_engine::affairs::{Affairs, Past};
+use ballast_engine::{Generation, TakenOver};
+use ballast_expr::Store;
+use ballast_model::change::{apply, diff};
+use ballast_model::plan::Line;
+use ballast_model::{Change, Config};
+use ballast_stats::Surroundings;
+use ballast_stream::{Local, Running};
+use ballast_upstream::probe::Probes;
+use ballast_worker::local;
+use ballast_worker::sync::oneshot;
+
+use crate::args::Options;
+use crate::desk::House;
+use crate::{check, fragment, logs, run, say};
+
+/// Demands that may wait for their turn; who comes then is refused.
+const DEMAND_COUNT_MAX: usize = 1024;
+
+type Job = Box<dyn FnOnce(&House) + Send>;
+
+/// Where demands are brought.
+#[derive(Debug)]
+pub(crate) struct Chief {
+    jobs: mpsc::SyncSender<Job>,
+    affairs: Mutex<Affairs>,
+    patterns: Mutex<Arc<Store>>,
+    options: Options,
+}
+
+impl Chief {
+    /// The chief of a process that starts with `config`, and the work that comes to them.
+    pub(crate) fn begin(
+        config: Arc<Config>,
+        patterns: Arc<Store>,
+        options: Options,
+    ) -> (Self, Work) {
+        let (jobs, work) = mpsc::sync_channel(DEMAND_COUNT_MAX);
+        let chief = Self {
+            jobs,
+            affairs: Mutex::new(Affairs::begin(config, now_unix_s())),
+            patterns: Mutex::new(patterns),
+            options,
+        };
+        (chief, Work(work))
+    }
+
+    /// What was put in force, and by whom.
+    pub(crate) fn affairs(&self) -> MutexGuard<'_, Affairs> {
+        self.affairs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lists and maps in force.
+    pub(crate) fn patterns(&self) -> Arc<Store> {
+        Arc::clone(&self.patterns.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The demands, as the chief takes them up.
+#[derive(Debug)]
+pub(crate) struct Work(mpsc::Receiver<Job>);
+
+impl Work {
+    /// Has a thread of its own take them up, for as long as the process lives.
+    ///
+    /// # Errors
+    /// The system's refusal of a thread.
+    pub(crate) fn take_up(self, house: Arc<House>) -> std::io::Result<()> {
+        let work = move || {
+            for job in self.0 {
+                job(&house);
+            }
+        };
+        std::thread::Builder::new()
+            .name("ballast-change".into())
+            .spawn(work)
+            .map(drop)
+    }
+}
+
+/// A configuration on its way.
+struct Wanted {
+    config: Config,
+    /// What the file says, where one was read.
+    file: Option<Arc<Config>>,
+    patterns: Option<Arc<Store>>,
+    cause: String,
+    notes: String,
+    /// Added by a command: begins in maintenance and unchecked, as HAProxy's do.
+    dormant: Option<(String, String)>,
+}
+
+impl House {
+    /// Brings a demand to the chief.
+    pub(crate) fn bring(&self, demand: Demand) -> Outcome {
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move |house| {
+            // Who asked may be gone; the change is made all the same.
+            let _ = sender.send(house.meet(demand));
+        });
+        let taken = self.chief.get().map(|chief| chief.jobs.try_send(job));
+        Box::pin(async move {
+            match taken {
+                Some(Ok(())) => receiver
+                    .await
+                    .unwrap_or_else(|_| Err(Refused("The change was given up.".into()))),
+                Some(Err(_)) => Err(Refused("Too many changes wait for their turn.".into())),
+                None => Err(Refused("The process is not ready for changes.".into())),
+            }
+        })
+    }
+
+    /// As [`Self::bring`], for threads that may wait.
+    pub(crate) fn bring_and_wait(&self, demand: Demand) -> Result<Applied, Refused> {
+        let (sender, receiver) = mpsc::channel();
+        let job: Job = Box::new(move |house| {
+            let _ = sender.send(house.meet(demand));
+        });
+        let refused = |text: &str| Refused(text.to_owned());
+        let chief = self.chief.get();
+        let chief = chief.ok_or_else(|| refused("The process is not ready for changes."))?;
+        chief
+            .jobs
+            .send(job)
+            .map_err(|_| refused("The process ends."))?;
+        receiver
+            .recv()
+            .map_err(|_| refused("The change was given up."))?
+    }
+
+    fn meet(&self, demand: Demand) -> Result<Applied, Refused> {
+        let chief = self.chief.get().ok_or_else(|| Refused(String::new()))?;
+        let plan_only = matches!(demand, Demand::Plan(_));
+        let wanted = self.wanted(chief, demand)?;
+        if plan_only {
+            return Ok(self.plan(&wanted));
+        }
+        self.put_in_force(chief, wanted)
+    }
+
+    /// Makes of a demand the configuration it amounts to.
+    fn wanted(&self, chief: &Chief, demand: Demand) -> Result<Wanted, Refused> {
+        let now = self.generation();
+        match demand {
+            Demand::Reload { reset } => self.read_again(chief, None, reset, "reload"),
+            Demand::Plan(source) => self.read_again(chief, source, false, "plan"),
+            Demand::Apply(source) => {
+                let cause = match &source {
+                    Source::File(name) => format!("apply {name}"),
+                    Source::Text(_) => "apply".to_owned(),
+                };
+                self.read_again(chief, Some(source), false, &cause)
+            }
+            Demand::Rollback(number) => {
+                let affairs = chief.affairs();
+                let past = affairs.history().find(|past| past.number == number);
+                let past = past.ok_or_else(|| Refused(format!("No generation {number}.")))?;
+                let changes = diff(&now.config, &past.config);
+                Ok(Wanted {
+                    config: changed(&now.config, &changes)?,
+                    file: Some(Arc::clone(&past.file)),
+                    patterns: None,
+                    cause: format!("rollback {number}"),
+                    notes: String::new(),
+                    dormant: None,
+                })
+            }
+            Demand::Change { changes, command } => Ok(Wanted {
+                config: changed(&now.config, &changes)?,
+                file: None,
+                patterns: None,
+                cause: command,
+                notes: String::new(),
+                dormant: None,
+            }),
+            Demand::AddServer {
+                backend,
+                server,
+                words,
+            } => {
+                let (line, notes) = fragment::server(&now.config, &backend, &server, &words)?;
+                let changes = [Change::AddServer(backend.clone(), Arc::new(line))];
+                Ok(Wanted {
+                    config: changed(&now.config, &changes)?,
+                    file: None,
+                    patterns: None,
+                    cause: format!("add server {backend}/{server}"),
+                    notes,
+                    dormant: Some((backend, server)),
+                })
+            }
+            Demand::Fragment { text, command } => {
+                let (changes, notes) = fragment::sections(&now.config, text)?;
+                Ok(Wanted {
+                    config: changed(&now.config, &changes)?,
+                    file: None,
+                    patterns: None,
+                    cause: command,
+                    notes,
+                    dormant: None,
+                })
+            }
+        }
+    }
+
+    /// Reads files, and puts together with what hands did what they say.
+    fn read_again(
+        &self,
+        chief: &Chief,
+        source: Option<Source>,
+        reset: bool,
+        cause: &str,
+    ) -> Result<Wanted, Refused> {
+        let (loaded, mut notes) = read(&chief.options, &chief.patterns(), source)?;
+        let Loaded {
+            mut config, store, ..
+        } = loaded;
+        run::apply_options(&chief.options, &mut config);
+        let now = self.generation();
+        let merged = chief.affairs().merge(&now.config, &config, reset);
+        for change in &merged.dropped {
+            for line in ballast_model::plan::lines(&now.config, std::slice::from_ref(change)) {
+                notes.push_str(&format!(
+                    "The file overrules what was set by hand: {line}\n"
+                ));
+            }
+        }
+        for word in self.needs_handover(&now.config, &merged.config) {
+            notes.push_str(&format!(
+                "'{word}' is another now; that takes effect when a new process takes over.\n"
+            ));
+        }
+        Ok(Wanted {
+            config: merged.config,
+            file: Some(Arc::new(config)),
+            patterns: Some(store),
+            cause: cause.to_owned(),
+            notes,
+            dormant: None,
+        })
+    }
+
+    /// The few words that a living process cannot change.
+    fn needs_handover(&self, now: &Config, next: &Config) -> Vec<&'static str> {
+        let (was, is) = (&now.global, &next.global);
+        let pairs = [
+            ("nbthread", was.thread_count != is.thread_count),
+            ("cpu-map", was.cpu_maps != is.cpu_maps),
+            ("user", was.user != is.user),
+            ("group", was.group != is.group),
+            ("chroot", was.chroot != is.chroot),
+            ("daemon", was.daemon != is.daemon),
+            ("stats socket", was.stats_sockets != is.stats_sockets),
+            (
+                "tune.bufsize",
+                was.tune.buffer_bytes != is.tune.buffer_bytes,
+            ),
+        ];
+        pairs
+            .into_iter()
+            .filter_map(|(word, differs)| differs.then_some(word))
+            .collect()
+    }
+
+    fn plan(&self, wanted: &Wanted) -> Applied {
+        let now = self.generation();
+        let changes = diff(&now.config, &wanted.config);
+        let lines = ballast_model::plan::lines(&now.config, &changes);
+        let mut drains = false;
+        let lines = lines
+            .iter()
+            .map(|line| {
+                let left = self.left_by(line);
+                drains |= left > 0;
+                if left > 0 {
+                    format!("{line} ({left} connections may finish)")
+                } else {
+                    line.to_string()
+                }
+            })
+            .collect();
+        let mut notes = wanted.notes.clone();
+        for list in wanted.patterns.iter().flat_map(|store| store.changes()) {
+            notes.push_str(&format!(
+                "{}: {} entries added, {} removed\n",
+                list.list.name(),
+                list.added,
+                list.removed
+            ));
+        }
+        Applied {
+            generation: now.number,
+            lines,
+            notes,
+            drains,
+        }
+    }
+
+    /// How many connections what is removed still has.
+    fn left_by(&self, line: &Line) -> u32 {
+        if line.deed != ballast_model::plan::Deed::Remove {
+            return 0;
+        }
+        let now = self.generation();
+        let Some((kind, name)) = line.what.split_once(' ') else {
+            return 0;
+        };
+        match kind {
+            "frontend" => now.frontend(name).map(|one| one.state.sessions.now()),
+            "backend" => now.backend(name).map(|one| one.state.sessions.now()),
+            "server" => name.split_once('/').and_then(|(backend, server)| {
+                let backend = now.backend(backend)?;
+                let place = backend.server_named(server)?;
+                Some(backend.servers[place].state.sessions.now())
+            }),
+            _ => None,
+        }
+        .unwrap_or(0)
+    }
+
+    /// Compiles, opens, commits.
+    fn put_in_force(&self, chief: &Chief, wanted: Wanted) -> Result<Applied, Refused> {
+        let now = self.generation();
+        let changes = diff(&now.config, &wanted.config);
+        let mut applied = self.plan(&wanted);
+        if changes.is_empty() {
+            self.commit_patterns(chief, wanted.patterns.as_ref());
+            if let Some(file) = wanted.file {
+                chief.affairs().file_is(file);
+            }
+            return Ok(applied);
+        }
+        let config = Arc::new(wanted.config);
+        let generation = Arc::new(Generation::succeed(
+            Arc::clone(&config),
+            &self.registry,
+            &now,
+        ));
+        let prepared = self.prepare(&now, &generation)?;
+        let taken = generation.take_over(Some(&now), &self.registry);
+        self.commit_patterns(chief, wanted.patterns.as_ref());
+        self.commit(&generation, &taken, prepared);
+        if let Some((backend, server)) = &wanted.dormant
+            && let Some(keeper) = self.keeper()
+        {
+            keeper.tell(backend, server, |health, _| {
+                health.enable_check(false);
+                health.enable_agent(false);
+                Vec::new()
+            });
+        }
+        let past = Past {
+            number: generation.number,
+            at_unix_s: now_unix_s(),
+            cause: wanted.cause,
+            lines: ballast_model::plan::lines(&now.config, &changes),
+            config,
+            file: wanted
+                .file
+                .unwrap_or_else(|| Arc::clone(chief.affairs().file())),
+        };
+        chief.affairs().put_in_force(past);
+        applied.generation = generation.number;
+        Ok(applied)
+    }
+
+    fn commit_patterns(&self, chief: &Chief, patterns: Option<&Arc<Store>>) {
+        if let Some(store) = patterns {
+            let _ = store.commit();
+            *chief
+                .patterns
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = Arc::clone(store);
+        }
+    }
+
+    /// Opens what is new. Nothing is in force yet; what was opened is closed on a refusal.
+    fn prepare(&self, now: &Generation, next: &Generation) -> Result<Prepared, Refused> {
+        let logs = match self.logs() {
+            Some(desk) if !same_logs(&now.config, &next.config) => {
+                let opened = logs::open(&desk.logs, &next.config, desk.background);
+                Some(opened.map_err(|_| Refused("A log target cannot be opened.".into()))?)
+            }
+            _ => None,
+        };
+        Ok(Prepared { logs })
+    }
+
+    /// Goes over to another generation everywhere. Cannot fail.
+    fn commit(&self, generation: &Arc<Generation>, taken: &TakenOver, prepared: Prepared) {
+        if let (Some(desk), Some(opened)) = (self.logs(), prepared.logs) {
+            desk.journal.retarget(opened.backends.clone());
+            desk.open.store(Arc::new(opened));
+        }
+        if let Some(keeper) = self.keeper() {
+            keeper.succeed(Arc::clone(generation), taken);
+        }
+        self.generation.store(Arc::clone(generation));
+        let open_logs = self.open_logs();
+        for mailbox in self.mailboxes() {
+            let (generation, logs) = (Arc::clone(generation), Arc::clone(&open_logs));
+            // A worker that has ended serves nobody.
+            let _ = mailbox.call_blocking(move || {
+                if let Some(local) = local::<Local>() {
+                    local.run(Rc::new(Running::new(generation, logs.frontends.clone())));
+                }
+                if let Some(probes) = local::<RefCell<Probes>>() {
+                    probes.borrow_mut().update();
+                }
+            });
+        }
+    }
+}
+
+/// What was opened for a generation.
+struct Prepared {
+    logs: Option<logs::Opened>,
+}
+
+/// Whether the log targets of all proxies are the same, place by place.
+fn same_logs(now: &Config, next: &Config) -> bool {
+    let same_front = now.frontends.len() == next.frontends.len()
+        && now.frontends.iter().zip(&next.frontends).all(|(was, is)| {
+            Arc::ptr_eq(was, is)
+                || (was.common.name == is.common.name
+                    && was.common.log_targets == is.common.log_targets
+                    && was.common.log_tag == is.common.log_tag)
+        });
+    let same_back = now.backends.len() == next.backends.len()
+        && now.backends.iter().zip(&next.backends).all(|(was, is)| {
+            Arc::ptr_eq(was, is)
+                || (was.common.name == is.common.name
+                    && was.common.log_targets == is.common.log_targets
+                    && was.common.log_tag == is.common.log_tag)
+        });
+    same_front && same_back && Arc::ptr_eq(&now.global, &next.global)
+}
+
+fn changed(now: &Config, changes: &[Change]) -> Result<Config, Refused> {
+    apply(now, changes).map_err(|error| Refused(format!("{error}.")))
+}
+
+/// Reads the files of the start, or what stands for them.
+fn read(
+    options: &Options,
+    patterns: &Arc<Store>,
+    source: Option<Source>,
+) -> Result<(Loaded, String), Refused> {
+    let files = match source {
+        Some(Source::Text(text)) => Ok(vec![("<<".to_owned(), text)]),
+        Some(Source::File(name)) => crate::read::files(&[name]),
+        None => crate::read::files(&options.files),
+    };
+    let files = files.map_err(|error| Refused(say::line_of(say::Grade::Alert, &error)))?;
+    let (loaded, said) = check::again(options, patterns, files);
+    if loaded.has_alerts() || !loaded.unserved.is_empty() {
+        return Err(Refused(said));
+    }
+    if !check::has_listener(&loaded.config) {
+        let text = "No enabled listener found (check for 'bind' directives) ! Exiting.";
+        return Err(Refused(say::line_of(say::Grade::Alert, text)));
+    }
+    Ok((loaded, said))
+}
+
+/// What is said of a reload that nobody waits at a command socket for.
+pub(crate) fn told(outcome: &Result<Applied, Refused>) -> (say::Grade, String) {
+    match outcome {
+        Ok(applied) if applied.lines.is_empty() => (
+            say::Grade::Notice,
+            "Configuration read again: nothing changed.".to_owned(),
+        ),
+        Ok(applied) => {
+            let lines = applied.lines.join("\n  ");
+            let notes = applied.notes.trim_end();
+            let text = format!(
+                "Configuration applied (generation {}):\n  {lines}\n{notes}",
+                applied.generation
+            );
+            (say::Grade::Notice, text.trim_end().to_owned())
+        }
+        Err(Refused(why)) => (
+            say::Grade::Alert,
+            format!(
+                "Configuration refused, nothing was changed:\n{}",
+                why.trim_end()
+            ),
+        ),
+    }
+}
+
+pub(crate) fn now_unix_s() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+}

@@ -1,0 +1,591 @@
+//! Commands that change what runs, and those that show what was changed and by whom.
+//!
+//! Source: management manual, section 9.3, for `add server`, `del server` and `wait`; the others
+//! are ours.
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ballast_engine::affairs::Affairs;
+use ballast_engine::{Backend, Server};
+use ballast_model::{Change, CliLevel, UseServerTarget};
+use ballast_worker::sleep;
+
+use super::target::{ServerAt, answer, control};
+use crate::answer::{Answer, Severity};
+use crate::catalogue::{Call, Command};
+use crate::control::Control;
+use crate::demand::{Applied, Demand, Refused, Source};
+
+pub(crate) static COMMANDS: &[Command] = &[
+    admin(
+        &["add", "server"],
+        "add server <bk>/<srv>",
+        "create a new server",
+        add_server,
+    ),
+    admin(
+        &["del", "server"],
+        "del server <bk>/<srv>",
+        "remove a server in maintenance mode",
+        |call| answer(del_server(call)),
+    ),
+    admin(
+        &["add", "backend"],
+        "add backend <backend>",
+        "add a new backend, its lines as payload",
+        |call| answer(add_section(call, "backend")),
+    ),
+    admin(
+        &["add", "frontend"],
+        "add frontend <frontend>",
+        "add a new frontend, its lines as payload",
+        |call| answer(add_section(call, "frontend")),
+    ),
+    admin(
+        &["del", "backend"],
+        "del backend <backend>",
+        "remove a backend that no frontend leads to",
+        |call| answer(del_backend(call)),
+    ),
+    admin(
+        &["del", "frontend"],
+        "del frontend <frontend>",
+        "remove a frontend; its connections may finish",
+        |call| answer(del_frontend(call)),
+    ),
+    admin(
+        &["apply"],
+        "apply [file <name>] [<<]",
+        "put a whole configuration in force, from a file or the payload",
+        |call| answer(apply(call)),
+    ),
+    admin(
+        &["reload"],
+        "reload [reset]",
+        "read the files again and put in force what they say [drop what was set by hand]",
+        |call| answer(reload(call)),
+    ),
+    admin(
+        &["rollback"],
+        "rollback <generation>",
+        "put a former configuration in force again",
+        |call| answer(rollback(call)),
+    ),
+    Command::new(
+        &["show", "plan"],
+        "show plan [file <name>] [<<]",
+        "show what a reload, or this configuration, would change",
+        |call| answer(plan(call)),
+    ),
+    Command::new(
+        &["show", "generations"],
+        "show generations",
+        "list what was put in force, when and why",
+        |call| answer(generations(call)),
+    ),
+    Command::new(
+        &["show", "hands"],
+        "show hands",
+        "list what operators set while the process ran",
+        |call| answer(hands(call)),
+    ),
+    Command::new(
+        &["wait"],
+        "wait {-h|<delay_ms>} cond [args...]",
+        "wait the specified delay or condition (-h to see list)",
+        |call| answer(wait(call)),
+    ),
+];
+
+const fn admin(
+    words: &'static [&'static str],
+    usage: &'static str,
+    help: &'static str,
+    deed: fn(&mut Call<'_>) -> Answer,
+) -> Command {
+    Command::new(words, usage, help, deed).for_level(CliLevel::Admin)
+}
+
+/// Waits for the outcome, and says what `done` makes of it.
+fn demanded(
+    control: &Arc<dyn Control>,
+    demand: Demand,
+    done: impl FnOnce(Applied) -> Answer + 'static,
+) -> Answer {
+    let outcome = control.demand(demand);
+    Answer::later(async move {
+        match outcome.await {
+            Ok(applied) => done(applied),
+            Err(Refused(why)) => Answer::error(why.trim_end().to_owned()),
+        }
+    })
+}
+
+fn info(text: &str) -> Answer {
+    Answer::info(text.to_owned())
+}
+
+/// What was changed, a line each, and what else is to be known.
+fn report(applied: &Applied) -> Answer {
+    let mut text = applied.notes.clone();
+    if applied.lines.is_empty() {
+        text.push_str("Nothing to change.\n");
+    } else {
+        let _ = writeln!(text, "Generation {} is in force.", applied.generation);
+    }
+    for line in &applied.lines {
+        let _ = writeln!(text, "{line}");
+    }
+    Answer::Report(text)
+}
+
+fn add_server(call: &mut Call<'_>) -> Answer {
+    answer((|| {
+        if call.arg(0) == "help" {
+            return Ok(Answer::Report(dynamic_words()));
+        }
+        let Some((backend, server)) = call.arg(0).split_once('/') else {
+            return Err(Answer::error("Require 'backend/server'."));
+        };
+        if server.is_empty() {
+            return Err(Answer::error("Require 'backend/server'."));
+        }
+        let words: Vec<String> = call.args[1..].to_vec();
+        if let Some(word) = words
+            .iter()
+            .find(|word| NEVER_DYNAMIC.contains(&word.as_str()))
+        {
+            return Err(Answer::error(format!(
+                "'{word}' option is not accepted for dynamic server"
+            )));
+        }
+        let control = control(call)?;
+        let demand = Demand::AddServer {
+            backend: backend.to_owned(),
+            server: server.to_owned(),
+            words,
+        };
+        Ok(demanded(&control, demand, |_| {
+            info("New server registered.")
+        }))
+    })())
+}
+
+/// Server words that only a file can have, as HAProxy refuses them.
+const NEVER_DYNAMIC: &[&str] = &[
+    "init-addr",
+    "no-ssl",
+    "resolvers",
+    "resolve-net",
+    "resolve-opts",
+    "resolve-prefer",
+];
+
+/// What `add server help` lists: every server word that is carried out.
+fn dynamic_words() -> String {
+    let mut text = String::from("List of keywords supported for dynamic server:\n");
+    for word in DYNAMIC {
+        text.push_str(word);
+        text.push('\n');
+    }
+    text
+}
+
+/// Server words of a line that a command brings.
+const DYNAMIC: &[&str] = &[
+    "addr",
+    "agent-addr",
+    "agent-check",
+    "agent-inter",
+    "agent-port",
+    "agent-send",
+    "backup",
+    "cc",
+    "check",
+    "check-send-proxy",
+    "cookie",
+    "disabled",
+    "downinter",
+    "enabled",
+    "error-limit",
+    "fall",
+    "fastinter",
+    "guid",
+    "hash-key",
+    "id",
+    "init-state",
+    "inter",
+    "max-reuse",
+    "maxconn",
+    "maxqueue",
+    "minconn",
+    "namespace",
+    "no-agent-check",
+    "no-backup",
+    "no-check",
+    "no-send-proxy",
+    "no-send-proxy-v2",
+    "no-tfo",
+    "observe",
+    "on-error",
+    "on-marked-down",
+    "on-marked-up",
+    "pool-low-conn",
+    "pool-max-conn",
+    "pool-purge-delay",
+    "port",
+    "proxy-v2-options",
+    "redir",
+    "rise",
+    "send-proxy",
+    "send-proxy-v2",
+    "set-proxy-v2-tlv-fmt",
+    "slowstart",
+    "source",
+    "tcp-ut",
+    "tfo",
+    "track",
+    "usesrc",
+    "weight",
+];
+
+/// Why a server cannot go now.
+fn unremovable(
+    call_backend: &Backend,
+    server: &Server,
+    control: &Arc<dyn Control>,
+) -> Option<&'static str> {
+    let generation = control.generation();
+    let tracked = generation.backends.iter().any(|backend| {
+        backend.servers.iter().any(|other| {
+            other.model.track.as_ref().is_some_and(|(backend, name)| {
+                backend == call_backend.name() && name == server.name()
+            })
+        })
+    });
+    let ruled =
+        call_backend.model.use_servers.iter().any(
+            |rule| matches!(&rule.target, UseServerTarget::Static(name) if name == server.name()),
+        );
+    if tracked || ruled {
+        return Some(
+            "This server cannot be removed at runtime due to other configuration elements \
+             pointing to it.",
+        );
+    }
+    if !server.state.health().admin().is_maint() {
+        return Some("Only servers in maintenance mode can be deleted.");
+    }
+    let state = &server.state;
+    let used = state.connections.now().saturating_sub(state.idle.now());
+    if state.sessions.now() > 0 || state.queue.now() > 0 || used > 0 {
+        return Some("Server still has connections attached to it, cannot remove it.");
+    }
+    None
+}
+
+fn del_server(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let at = ServerAt::of(call)?;
+    if let Some(why) = unremovable(&at.backend, &at.server, &at.control) {
+        return Err(Answer::error(why));
+    }
+    let (backend, server) = (at.backend.name().to_owned(), at.server.name().to_owned());
+    let demand = Demand::Change {
+        command: format!("del server {backend}/{server}"),
+        changes: vec![Change::RemoveServer(backend, server)],
+    };
+    Ok(demanded(&at.control, demand, |_| {
+        Answer::Message(Severity::Info, "Server deleted.".into())
+    }))
+}
+
+/// A section whose head is on the command's line and whose lines are the payload.
+fn add_section(call: &mut Call<'_>, kind: &str) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let name = call.arg(0);
+    if name.is_empty() {
+        return Err(Answer::error(format!("Require a {kind} name.")));
+    }
+    let generation = control.generation();
+    let taken = match kind {
+        "backend" => generation.backend(name).is_some(),
+        _ => generation.frontend(name).is_some(),
+    };
+    if taken {
+        return Err(Answer::error(format!("A {kind} '{name}' already exists.")));
+    }
+    let mut text = format!("{kind} {name}");
+    let mut words = call.args[1..].iter();
+    let mut lines = String::new();
+    while let Some(word) = words.next() {
+        let value = words.next();
+        match (word.as_str(), value) {
+            ("from", Some(value)) => {
+                let _ = write!(text, " from {value}");
+            }
+            ("mode" | "guid", Some(value)) => {
+                let _ = writeln!(lines, " {word} {value}");
+            }
+            _ => return Err(Answer::error(format!("Unknown word '{word}'."))),
+        }
+    }
+    let _ = writeln!(text, "\n{lines}");
+    let mut text = text.into_bytes();
+    text.extend_from_slice(call.payload.as_deref().unwrap_or_default());
+    let demand = Demand::Fragment {
+        text,
+        command: format!("add {kind} {name}"),
+    };
+    let said = match kind {
+        "backend" => "New backend registered.",
+        _ => "New frontend registered.",
+    };
+    Ok(demanded(&control, demand, move |_| info(said)))
+}
+
+fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let name = call.arg(0).to_owned();
+    let generation = control.generation();
+    let Some(backend) = generation.backend(&name) else {
+        return Err(Answer::error("No such backend."));
+    };
+    let place = generation.backend_named(&name);
+    let led_to = generation.frontends.iter().any(|frontend| {
+        frontend.default_backend == place
+            || frontend.routes.iter().any(|route| {
+                matches!(route.target, ballast_engine::RouteTarget::Backend(to) if Some(to) == place)
+            })
+    });
+    if led_to {
+        return Err(Answer::error(
+            "This backend cannot be removed: a frontend leads to it.",
+        ));
+    }
+    if backend.state.sessions.now() > 0 {
+        return Err(Answer::error(
+            "Backend still has sessions attached to it, cannot remove it.",
+        ));
+    }
+    let demand = Demand::Change {
+        command: format!("del backend {name}"),
+        changes: vec![Change::RemoveBackend(name)],
+    };
+    Ok(demanded(&control, demand, |_| info("Backend deleted.")))
+}
+
+fn del_frontend(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let name = call.arg(0).to_owned();
+    if control.generation().frontend(&name).is_none() {
+        return Err(Answer::error("No such frontend."));
+    }
+    let demand = Demand::Change {
+        command: format!("del frontend {name}"),
+        changes: vec![Change::RemoveFrontend(name)],
+    };
+    Ok(demanded(&control, demand, |_| info("Frontend deleted.")))
+}
+
+/// A configuration that the caller brings or names.
+fn source(call: &Call<'_>) -> Result<Option<Source>, Answer> {
+    match (call.arg(0), call.arg(1), &call.payload) {
+        ("file", name, _) if !name.is_empty() => Ok(Some(Source::File(name.to_owned()))),
+        ("", _, Some(text)) => Ok(Some(Source::Text(text.clone()))),
+        ("", _, None) => Ok(None),
+        _ => Err(Answer::error(
+            "Require 'file <name>', or a payload ('<<' and lines up to an empty one).",
+        )),
+    }
+}
+
+fn apply(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let Some(source) = source(call)? else {
+        return Err(Answer::error(
+            "Require 'file <name>', or a payload ('<<' and lines up to an empty one).",
+        ));
+    };
+    Ok(demanded(&control, Demand::Apply(source), |applied| {
+        report(&applied)
+    }))
+}
+
+fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let reset = match call.arg(0) {
+        "" => false,
+        "reset" => true,
+        other => return Err(Answer::error(format!("Unknown word '{other}'."))),
+    };
+    let outcome = control.demand(Demand::Reload { reset });
+    Ok(Answer::later(async move {
+        // As the master's `reload` answers, so that tools need one pattern only.
+        let (success, text) = match outcome.await {
+            Ok(applied) => match report(&applied) {
+                Answer::Report(text) => (1, text),
+                _ => (1, String::new()),
+            },
+            Err(Refused(why)) => (0, why),
+        };
+        Answer::Report(format!("Success={success}\n--\n{text}"))
+    }))
+}
+
+fn rollback(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let number = call.arg(0).parse();
+    let number = number.map_err(|_| Answer::error("Require the number of a generation."))?;
+    Ok(demanded(&control, Demand::Rollback(number), |applied| {
+        report(&applied)
+    }))
+}
+
+fn plan(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let source = source(call)?;
+    Ok(demanded(&control, Demand::Plan(source), |applied| {
+        let mut text = applied.notes.clone();
+        for line in &applied.lines {
+            let _ = writeln!(text, "{line}");
+        }
+        let last = match (applied.lines.is_empty(), applied.drains) {
+            (true, _) => "Plan: nothing",
+            (false, false) => "Plan: changes",
+            (false, true) => "Plan: changes with drains",
+        };
+        let _ = writeln!(text, "{last}");
+        Answer::Report(text)
+    }))
+}
+
+fn look(call: &Call<'_>, mut write: impl FnMut(&Affairs, &mut String)) -> Result<Answer, Answer> {
+    let mut text = String::new();
+    control(call)?.affairs(&mut |affairs| write(affairs, &mut text));
+    Ok(Answer::Report(text))
+}
+
+fn generations(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    look(call, |affairs, text| {
+        text.push_str("# number unix_time changes cause\n");
+        for past in affairs.history() {
+            let _ = writeln!(
+                text,
+                "{} {} {} {}",
+                past.number,
+                past.at_unix_s,
+                past.lines.len(),
+                past.cause
+            );
+        }
+    })
+}
+
+fn hands(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let now = control(call)?.generation();
+    look(call, |affairs, text| {
+        text.push_str("# unix_time key = value (command)\n");
+        for (key, hand) in affairs.hands() {
+            let _ = writeln!(
+                text,
+                "{} {key} = {} ({})",
+                hand.at_unix_s, hand.value, hand.command
+            );
+        }
+        for line in affairs.by_hand(&now.config) {
+            let _ = writeln!(text, "- {line}");
+        }
+    })
+}
+
+/// What can be waited for.
+enum Condition {
+    Time,
+    ServerRemovable(String, String),
+}
+
+fn wait(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    if matches!(call.arg(0), "-h" | "") {
+        return Ok(Answer::Report(
+            "Usage: wait {-h|<duration>} [condition [args...]]\n  - '-h' displays this help\n  - \
+             <duration> is the maximum wait time, optionally suffixed by the unit among\n    'us', \
+             'ms', 's', 'm', 'h', and 'd'. ; the default unit is milliseconds.\n  - <condition> \
+             indicates what to wait for, no longer than the specified\n    duration. Supported \
+             conditions are:\n    - <none> : by default, just sleep for the specified duration.\n    \
+             - srv-removable <px>/<sv> : wait for this server to become removable.\n"
+                .to_owned(),
+        ));
+    }
+    let delay = duration(call.arg(0)).ok_or_else(|| Answer::error("Invalid duration."))?;
+    let condition = match call.arg(1) {
+        "" => Condition::Time,
+        "srv-removable" => {
+            let at = ServerAt::of_word(call, 2)?;
+            Condition::ServerRemovable(at.backend.name().to_owned(), at.server.name().to_owned())
+        }
+        _ => return Err(Answer::error("Unknown condition.")),
+    };
+    let control = control(call)?;
+    Ok(Answer::later(async move {
+        let until = Instant::now() + delay;
+        loop {
+            let why = match &condition {
+                Condition::Time => Some("Wait delay expired."),
+                Condition::ServerRemovable(backend, server) => {
+                    let generation = control.generation();
+                    let found = generation.backend(backend).and_then(|backend| {
+                        let place = backend.server_named(server)?;
+                        Some((Arc::clone(backend), Arc::clone(&backend.servers[place])))
+                    });
+                    match found {
+                        Some((backend, server)) => unremovable(&backend, &server, &control),
+                        None => Some("No such server."),
+                    }
+                }
+            };
+            let hopeless = why.is_some_and(|why| why.starts_with("Only") || why.starts_with("No "));
+            match why {
+                None => return info("Done."),
+                Some(why) if hopeless => return Answer::error(format!("Failed. {why}")),
+                Some(_) if Instant::now() >= until => {
+                    return match condition {
+                        Condition::Time => info("Wait delay expired."),
+                        Condition::ServerRemovable(..) => Answer::error("Wait delay expired."),
+                    };
+                }
+                Some(_) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    let step = match condition {
+                        Condition::Time => left,
+                        Condition::ServerRemovable(..) => left.min(LOOK_PERIOD),
+                    };
+                    sleep(step).await;
+                }
+            }
+        }
+    }))
+}
+
+/// Between two looks at whether a server can go.
+const LOOK_PERIOD: Duration = Duration::from_millis(5);
+
+/// A time with a unit, milliseconds without; at most a day.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text
+        .find(|byte: char| !byte.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    let micros = match &text[digits..] {
+        "us" => 1,
+        "" | "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return None,
+    };
+    let time = Duration::from_micros(number.checked_mul(micros)?);
+    Some(time.min(Duration::from_secs(86_400)))
+}
