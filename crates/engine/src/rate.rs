@@ -26,7 +26,10 @@ impl Rate {
         self.rotate(now_ms);
         self.current.fetch_add(u64::from(amount), Ordering::Relaxed);
         let rate = self.per_second(now_ms);
-        self.highest.fetch_max(rate, Ordering::Relaxed);
+        // A look first: to raise it takes a locked instruction, and is rarely needed.
+        if rate > self.highest.load(Ordering::Relaxed) {
+            self.highest.fetch_max(rate, Ordering::Relaxed);
+        }
         rate
     }
 

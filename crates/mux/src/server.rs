@@ -156,6 +156,9 @@ async fn receive_head(
     response: &mut Response,
 ) -> Result<Answer, ReadError> {
     *scan = HeadScan::default();
+    if inbound.bytes().is_empty() && inbound.receive(stream, wait).await? == 0 {
+        return Err(ReadError::Closed);
+    }
     loop {
         match h1::parse_response(inbound.bytes(), scan, limits, method, response) {
             Parse::Complete(head) => {

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
@@ -45,6 +45,8 @@ pub(crate) struct Exchange {
     pub captures: Captures,
     /// The backend, once chosen.
     pub backend: Option<Arc<Backend>>,
+    /// Its place in the generation.
+    pub backend_place: Option<usize>,
     /// The server, once chosen.
     pub server: Option<Arc<Server>>,
     /// Our address towards the server.
@@ -101,8 +103,6 @@ pub(crate) struct Times {
     pub idle_from: Instant,
     /// The first byte of the request.
     pub begun: Option<Instant>,
-    /// The same, on the wall.
-    pub begun_at: Option<SystemTime>,
     /// The whole head of the request.
     pub received: Option<Instant>,
     /// A place at a server.
@@ -119,9 +119,8 @@ impl Times {
     /// Nothing has happened yet; the wait began when the last exchange ended, or now.
     fn from(last_ended: Option<Instant>) -> Self {
         Self {
-            idle_from: last_ended.unwrap_or_else(ballast_worker::now),
+            idle_from: last_ended.unwrap_or_else(ballast_worker::turn_now),
             begun: None,
-            begun_at: None,
             received: None,
             seated: None,
             connected: None,
@@ -194,6 +193,7 @@ impl Exchange {
             unique_id: Vec::new(),
             captures: Captures::default(),
             backend: None,
+            backend_place: None,
             server: None,
             server_source: None,
             server_destination: None,
@@ -234,6 +234,7 @@ impl Exchange {
         self.unique_id.clear();
         self.captures.clear();
         self.backend = None;
+        self.backend_place = None;
         self.server = None;
         self.server_source = None;
         self.server_destination = None;
@@ -256,6 +257,12 @@ impl Exchange {
             ..Tally::default()
         };
         self.logged = false;
+    }
+
+    /// Notes the backend that was chosen.
+    pub(crate) fn goes_to(&mut self, place: usize, backend: &Arc<Backend>) {
+        self.backend_place = Some(place);
+        self.backend = Some(Arc::clone(backend));
     }
 
     /// The worker's counters of the backend, once it is chosen.

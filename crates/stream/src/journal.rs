@@ -11,7 +11,7 @@ use crate::view::View;
 /// Writes the line of an exchange that has ended, unless it was written already or is not
 /// wanted.
 pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
-    exchange.times.ended = Some(ballast_worker::now());
+    exchange.times.ended = Some(ballast_worker::turn_now());
     if exchange.logged {
         return;
     }

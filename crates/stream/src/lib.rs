@@ -21,7 +21,6 @@ mod view;
 mod volume;
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use ballast_listen::Arrival;
 use ballast_mux::ClientConnection;
@@ -59,8 +58,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
 /// `tcp-request connection` and `tcp-request session`: who is refused here is counted, and
 /// not logged.
 fn is_let_in(session: &Session, exchange: &mut Exchange) -> bool {
-    let front = Arc::clone(&session.frontend);
-    let rules = &front.model.common.rules;
+    let rules = &session.frontend.model.common.rules;
     let refuses = |verdict| matches!(verdict, Verdict::Close | Verdict::Answer(_));
     if refuses(apply(
         session,

@@ -117,6 +117,8 @@ pub struct Local {
     utc_offset: Cell<(i64, i32)>,
     /// A moment on both clocks.
     moment: Cell<(Instant, SystemTime)>,
+    /// The moment that was last asked for in milliseconds: an exchange asks for the same again.
+    moment_ms: Cell<(Instant, u32)>,
 }
 
 /// How long the two clocks are taken to run alike.
@@ -140,6 +142,7 @@ impl Local {
         hostname: String,
         running: Rc<Running>,
     ) -> Self {
+        let now_ms = (process.started, 0);
         let seed = nanoseconds() ^ ((worker as u64 + 1) << 56);
         Self {
             worker,
@@ -153,6 +156,7 @@ impl Local {
             random: Cell::new(seed | 1),
             utc_offset: Cell::new((i64::MIN, 0)),
             moment: Cell::new((Instant::now(), SystemTime::now())),
+            moment_ms: Cell::new(now_ms),
         }
     }
 
@@ -186,6 +190,22 @@ impl Local {
             }
             // An evaluation within an evaluation: rare, and better slow than wrong.
             Err(_) => work(&mut Memory::default()),
+        }
+    }
+
+    /// Milliseconds since the process began, wrapping, of a moment that is at hand (now when it is
+    /// `None`): the clock of every [`Rate`](ballast_engine::Rate).
+    pub(crate) fn ms_at(&self, moment: Option<Instant>) -> u32 {
+        let (known, ms) = self.moment_ms.get();
+        match moment {
+            Some(moment) if moment == known => ms,
+            _ => {
+                let ms = self.process.ms_at(moment);
+                if let Some(moment) = moment {
+                    self.moment_ms.set((moment, ms));
+                }
+                ms
+            }
         }
     }
 

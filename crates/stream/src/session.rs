@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_engine::Frontend;
+use ballast_engine::{Backend, Frontend};
 use ballast_engine::counters::FrontendCounters;
 use ballast_listen::{Admission, Arrival};
 use ballast_upstream::Path;
 use ballast_worker::{Deadline, Stream};
 
+use crate::exchange::Exchange;
 use crate::local::{Local, Running};
 use crate::variables::Variables;
 
@@ -74,6 +75,12 @@ impl Session {
             downward: Deadline::new(),
         };
         (session, arrival.stream, arrival.read_ahead)
+    }
+
+    /// The backend of an exchange, once it is chosen, held by what runs and not by the exchange,
+    /// which may thus be changed meanwhile.
+    pub(crate) fn backend_of(&self, exchange: &Exchange) -> Option<&Arc<Backend>> {
+        self.running.generation.backends.get(exchange.backend_place?)
     }
 
     /// This worker's counters of the frontend.

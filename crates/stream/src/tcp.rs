@@ -1,7 +1,6 @@
 //! A TCP client's connection: one session, bytes both ways.
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use ballast_mux::ClientConnection;
 use ballast_rules::{RuleSets, Verdict};
@@ -57,8 +56,13 @@ async fn choose(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
 ) -> Result<usize, Ending> {
-    let front = Arc::clone(&session.frontend);
-    inspect(session, client, exchange, &front.model.common.rules).await?;
+    inspect(
+        session,
+        client,
+        exchange,
+        &session.frontend.model.common.rules,
+    )
+    .await?;
     route::backend(session, exchange).ok_or(Ending {
         cause: Cause::Server,
         phase: Phase::Connect,
@@ -71,9 +75,9 @@ async fn connect_and_carry(
     exchange: &mut Exchange,
     place: usize,
 ) -> Result<Ending, Ending> {
-    exchange.backend = Some(Arc::clone(&session.running.generation.backends[place]));
+    exchange.goes_to(place, &session.running.generation.backends[place]);
     let _in_backend = InBackend::enter(session, exchange);
-    if let Some(backend) = exchange.backend.clone() {
+    if let Some(backend) = session.backend_of(exchange) {
         inspect(session, client, exchange, &backend.model.common.rules).await?;
     }
     exchange.times.received = Some(ballast_worker::now());

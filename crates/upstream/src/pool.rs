@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,29 @@ use ballast_mux::ServerConnection;
 use crate::connect::is_private;
 
 thread_local! {
-    static POOL: RefCell<HashMap<usize, Shelf>> = RefCell::default();
+    static POOL: RefCell<HashMap<usize, Shelf, BuildHasherDefault<AddressHasher>>> =
+        RefCell::default();
+}
+
+/// Hashes an address, which nobody but the allocator chooses.
+#[derive(Default)]
+struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 << 8 | self.0 >> 56) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_usize(&mut self, address: usize) {
+        // The upper bits, which the table goes by too, have something of all (Fibonacci hashing).
+        self.0 = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
 }
 
 /// The idle connections of one server.

@@ -38,8 +38,14 @@ pub struct Seat {
 #[derive(Debug)]
 struct Taken {
     backend: Arc<Backend>,
-    server: Arc<Server>,
+    /// Of one of its servers.
     place: usize,
+}
+
+impl Taken {
+    fn server(&self) -> &Arc<Server> {
+        &self.backend.servers[self.place]
+    }
 }
 
 /// How long the line was, for the log.
@@ -135,26 +141,22 @@ impl Seat {
                 && backend.state.queue.now() == 0
                 && server.state.sessions.enter_below(Some(limit))
         };
-        free.then(|| Self::seated(backend, server, place))
+        free.then(|| Self::seated(backend, place))
     }
 
     /// A place that the server's gauge counts already.
-    fn seated(backend: &Arc<Backend>, server: &Arc<Server>, place: usize) -> Self {
+    fn seated(backend: &Arc<Backend>, place: usize) -> Self {
         backend.state.served.enter();
         backend.took(place);
-        let (backend, server) = (Arc::clone(backend), Arc::clone(server));
+        let backend = Arc::clone(backend);
         Self {
-            taken: Some(Taken {
-                backend,
-                server,
-                place,
-            }),
+            taken: Some(Taken { backend, place }),
         }
     }
 
     /// The server.
     pub fn server(&self) -> &Arc<Server> {
-        &self.taken().server
+        self.taken().server()
     }
 
     /// The server's place in the backend.
@@ -171,15 +173,11 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let Some(Taken {
-            backend,
-            server,
-            place,
-        }) = self.taken.take()
-        else {
+        let Some(taken) = self.taken.take() else {
             return;
         };
-        server.state.sessions.leave();
+        taken.server().state.sessions.leave();
+        let Taken { backend, place } = taken;
         backend.state.served.leave();
         backend.released(place);
         call_waiting(&backend, place);
@@ -265,11 +263,11 @@ async fn wait(
         let Some(place) = handed.server_named(server.name()) else {
             return false;
         };
-        match caller.send(Seat::seated(&handed, server, place)) {
+        match caller.send(Seat::seated(&handed, place)) {
             Ok(()) => true,
             Err(mut unclaimed) => {
                 // Nobody waits any more: the place goes to the next, not through `drop`.
-                if let Some(Taken { backend, place, .. }) = unclaimed.taken.take() {
+                if let Some(Taken { backend, place }) = unclaimed.taken.take() {
                     backend.state.served.leave();
                     backend.released(place);
                 }

@@ -4,8 +4,11 @@ use std::any::{Any, TypeId};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::io;
+use std::marker::PhantomData;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{self, Poll, Waker};
 
 use tokio::sync::Notify;
 
@@ -24,7 +27,7 @@ pub(crate) struct Context {
     pub(crate) tasks: Cell<TaskCounts>,
     /// The order to stop, once this worker has heard of it.
     stop: Cell<Option<StopOrder>>,
-    stop_told: Rc<Notify>,
+    stop_heard: RefCell<Listeners>,
     /// Told when the last awaited task has ended.
     pub(crate) all_ended: Rc<Notify>,
 }
@@ -191,22 +194,82 @@ pub fn mailbox(index: usize) -> Option<Mailbox> {
 
 /// Notes the order to stop where this worker's tasks see it.
 pub(crate) fn note_stop(order: StopOrder) {
-    with_context(|context| {
+    let wakers = with_context(|context| {
         context.stop.set(Some(order));
-        context.stop_told.notify_waiters();
+        context.stop_heard.borrow().wakers.clone()
     });
+    for waker in wakers.unwrap_or_default().into_iter().flatten() {
+        waker.wake();
+    }
 }
 
 /// Waits until this worker is told to stop, and says until when. For ever on
 /// threads that are no workers.
-pub async fn stopping() -> StopOrder {
-    loop {
-        let told = with_context(|context| (context.stop.get(), Rc::clone(&context.stop_told)));
-        match told {
-            Some((Some(order), _)) => return order,
-            Some((None, told)) => told.notified().await,
-            None => std::future::pending().await,
+///
+/// May be kept and waited for again: a connection has one for its whole life, which costs it a
+/// look at one word each time it is polled.
+pub fn stopping() -> Stopping {
+    Stopping {
+        place: None,
+        stays: PhantomData,
+    }
+}
+
+/// Whom to wake when this worker is told to stop.
+#[derive(Default)]
+struct Listeners {
+    wakers: Vec<Option<Waker>>,
+    free: Vec<usize>,
+}
+
+/// The wait for the order to stop; see [`stopping`].
+#[derive(Debug)]
+pub struct Stopping {
+    /// Where its waker is among those of the worker.
+    place: Option<usize>,
+    stays: PhantomData<Rc<()>>,
+}
+
+impl Future for Stopping {
+    type Output = StopOrder;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<StopOrder> {
+        let order = with_context(|worker| {
+            let order = worker.stop.get();
+            if order.is_none() {
+                worker.stop_heard.borrow_mut().note(&mut self.place, cx.waker());
+            }
+            order
+        });
+        order.flatten().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        let Some(place) = self.place else { return };
+        let waker = with_context(|context| context.stop_heard.borrow_mut().leave(place));
+        drop(waker);
+    }
+}
+
+impl Listeners {
+    fn note(&mut self, place: &mut Option<usize>, waker: &Waker) {
+        let place = *place.get_or_insert_with(|| {
+            self.free.pop().unwrap_or_else(|| {
+                self.wakers.push(None);
+                self.wakers.len() - 1
+            })
+        });
+        let slot = &mut self.wakers[place];
+        if !slot.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *slot = Some(waker.clone());
         }
+    }
+
+    fn leave(&mut self, place: usize) -> Option<Waker> {
+        self.free.push(place);
+        self.wakers[place].take()
     }
 }
 

@@ -27,8 +27,8 @@ mod workers;
 pub use acceptor::{AcceptError, Accepted, Acceptor};
 pub use buffer::{Buffer, BufferLimits, BufferUse, buffer_use, configure_buffers};
 pub use context::{
-    IoCounts, io_counts, is_stopping, local, set_local, stopping, task_counts, worker_count,
-    worker_index,
+    IoCounts, Stopping, io_counts, is_stopping, local, set_local, stopping, task_counts,
+    worker_count, worker_index,
 };
 pub use context::{TaskCounts, mailbox};
 pub use deadline::{Deadline, Expired};
@@ -38,7 +38,7 @@ pub use stream::Stream;
 pub use task::{
     PanicReport, Panicked, TaskEnd, TaskHandle, run_blocking, spawn_local, spawn_service, yield_now,
 };
-pub use timer::{Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at};
+pub use timer::{Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at, turn_now};
 pub use watched::{Progress, Watchable, Watched};
 pub use workers::{Load, Options, PanicHook, StopOrder, WorkerEnd, Workers, block_on};
 

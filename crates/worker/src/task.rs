@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
 
-use crate::context;
+use crate::{context, timer};
 
 /// A task; dropping this lets it run on.
 #[derive(Debug)]
@@ -134,8 +134,11 @@ impl<F: Future> Future for Contained<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.project().future;
+        timer::poll_begins();
         // The future is not touched again after a panic, only dropped.
-        match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+        let polled = catch_unwind(AssertUnwindSafe(|| future.poll(cx)));
+        timer::poll_ended();
+        match polled {
             Ok(poll) => poll.map(Ok),
             Err(payload) => {
                 report_panic(payload.as_ref());

@@ -22,9 +22,8 @@ mod respond;
 pub(crate) mod route;
 mod rules;
 
-use std::sync::Arc;
-
 use ballast_mux::ClientConnection;
+use ballast_worker::{Stopping, stopping};
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
@@ -80,8 +79,9 @@ pub(crate) async fn serve(
     exchange: &mut Exchange,
 ) {
     let mut kept = Kept::None;
+    let mut stopping = stopping();
     loop {
-        let next = one(session, client, exchange, &mut kept).await;
+        let next = one(session, client, exchange, &mut kept, &mut stopping).await;
         match next {
             Next::Keep => exchange.begin_next(),
             Next::Close => {
@@ -100,8 +100,9 @@ async fn one(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     kept: &mut Kept,
+    stopping: &mut Stopping,
 ) -> Next {
-    match receive::request(session, client, exchange).await {
+    match receive::request(session, client, exchange, stopping).await {
         Ok(()) => {}
         Err(receive::Nothing::Silent) => return Next::Drop,
         Err(receive::Nothing::Stopped(stop)) => {
@@ -128,12 +129,12 @@ async fn carry(
     exchange: &mut Exchange,
     kept: &mut Kept,
 ) -> Result<Next, Stop> {
-    let front = Arc::clone(&session.frontend);
-    rules::request(session, exchange, &front.model.common.rules)?;
-    receive::buffer_body(session, client, exchange, &front.model.common).await?;
+    let front = &session.frontend.model.common;
+    rules::request(session, exchange, &front.rules)?;
+    receive::buffer_body(session, client, exchange, front).await?;
     route::choose(session, exchange)?;
     let _in_backend = InBackend::enter(session, exchange);
-    if let Some(backend) = exchange.backend.clone() {
+    if let Some(backend) = session.backend_of(exchange) {
         rules::request(session, exchange, &backend.model.common.rules)?;
         receive::buffer_body(session, client, exchange, &backend.model.common).await?;
     }
@@ -166,22 +167,22 @@ fn count_request(session: &Session, exchange: &Exchange) {
         .of(session.local.worker)
         .requests
         .increment();
-    let now = process.ms_at(exchange.times.received);
+    let now = session.local.ms_at(exchange.times.received);
     session.frontend.state.request_rate.count(now, 1);
 }
 
 /// An exchange that counts in its backend while it lives.
-pub(crate) struct InBackend {
-    backend: Option<Arc<ballast_engine::Backend>>,
+pub(crate) struct InBackend<'s> {
+    backend: Option<&'s ballast_engine::Backend>,
 }
 
-impl InBackend {
+impl<'s> InBackend<'s> {
     /// Enters the backend the exchange chose.
-    pub(crate) fn enter(session: &Session, exchange: &Exchange) -> Self {
-        let backend = exchange.backend.clone();
-        if let Some(backend) = &backend {
+    pub(crate) fn enter(session: &'s Session, exchange: &Exchange) -> Self {
+        let backend = session.backend_of(exchange).map(|backend| &**backend);
+        if let Some(backend) = backend {
             let state = &backend.state;
-            let now = session.local.process.ms_at(exchange.times.received);
+            let now = session.local.ms_at(exchange.times.received);
             state.sessions.enter();
             state.session_rate.count(now, 1);
             state
@@ -197,7 +198,7 @@ impl InBackend {
     }
 }
 
-impl Drop for InBackend {
+impl Drop for InBackend<'_> {
     fn drop(&mut self) {
         if let Some(backend) = &self.backend {
             backend.state.sessions.leave();

@@ -30,7 +30,7 @@ fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
     };
     remove_connection_options(exchange.request.fields_mut(), hop)?;
     unique_id(session, exchange)?;
-    let Some(backend) = exchange.backend.clone() else {
+    let Some(backend) = session.backend_of(exchange) else {
         return Ok(());
     };
     let (front, back) = (&session.frontend.model.common, &backend.model.common);

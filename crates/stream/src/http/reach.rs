@@ -120,7 +120,7 @@ impl Plan {
             replay: None,
             retry_on: None,
         };
-        let Some(backend) = exchange.backend.clone() else {
+        let Some(backend) = session.backend_of(exchange) else {
             return plan;
         };
         plan.tries_left = backend.model.retry_count_max;
@@ -131,8 +131,8 @@ impl Plan {
                 .is_some()
                 .then(|| backend.model.retry_on.clone());
         }
-        let ruled = by_rule(session, &backend, exchange);
-        let meant = by_cookie(&backend, exchange);
+        let ruled = by_rule(session, backend, exchange);
+        let meant = by_cookie(backend, exchange);
         if ruled.is_some() && exchange.client_cookie == ClientCookie::Valid {
             exchange.client_cookie = ClientCookie::Unused;
         }
@@ -141,7 +141,7 @@ impl Plan {
         let stays = is_private || backend.model.options.prefer_last_server;
         if plan.wanted.is_none() && stays {
             let queue_max = backend.model.keep_alive_queue_max.filter(|_| !is_private);
-            plan.last_server(&backend, kept, queue_max);
+            plan.last_server(backend, kept, queue_max);
         }
         plan.direct = plan.wanted.is_some();
         if backend.is_keyed() {
@@ -154,7 +154,7 @@ impl Plan {
                 }
                 _ => &[],
             };
-            plan.hash = key(session, &backend, exchange, body);
+            plan.hash = key(session, backend, exchange, body);
         }
         plan
     }
@@ -242,7 +242,7 @@ impl Plan {
         seat: &Seat,
         connecting: bool,
     ) {
-        let Some(backend) = exchange.backend.clone() else {
+        let Some(backend) = session.backend_of(exchange) else {
             return;
         };
         self.tries_left = self.tries_left.saturating_sub(1);
@@ -432,28 +432,25 @@ pub(crate) async fn server(
     kept: &mut Kept,
     plan: &mut Plan,
 ) -> Result<(Seat, Reached), Stop> {
-    let backend =
-        exchange
-            .backend
-            .clone()
-            .ok_or(Stop::page(500, Cause::Internal, Phase::Connect))?;
+    let backend = session.backend_of(exchange);
+    let backend = backend.ok_or(Stop::page(500, Cause::Internal, Phase::Connect))?;
     loop {
-        let seat = seat(session, client, exchange, &backend, plan).await?;
+        let seat = seat(session, client, exchange, backend, plan).await?;
         exchange.server = Some(Arc::clone(seat.server()));
-        count_session(session, exchange, &backend, &seat, plan);
+        count_session(session, exchange, backend, &seat, plan);
         if let Some(stop) = redirect(exchange, &seat) {
             return Err(stop);
         }
-        if let Some(reached) = rested(session, exchange, &backend, &seat, kept, plan) {
+        if let Some(reached) = rested(session, exchange, backend, &seat, kept, plan) {
             note_addresses(session, exchange, &reached.connection);
             // It stood already: no time has passed.
             exchange.times.connected = exchange.times.seated;
             exchange.reused = true;
             return Ok((seat, reached));
         }
-        match open(session, client, exchange, &backend, &seat).await {
+        match open(session, client, exchange, backend, &seat).await {
             Ok(connection) => {
-                probe::observe(&backend, seat.place(), Observed::Connected);
+                probe::observe(backend, seat.place(), Observed::Connected);
                 let counters = seat.server().state.counters.of(session.local.worker);
                 counters.connects.increment();
                 note_addresses(session, exchange, &connection);
@@ -472,7 +469,7 @@ pub(crate) async fn server(
                 return Err(Stop::silent(Cause::Server, Phase::Connect));
             }
             Err(failure) => {
-                probe::observe(&backend, seat.place(), Observed::ConnectError);
+                probe::observe(backend, seat.place(), Observed::ConnectError);
                 exchange.times.connected = None;
                 if !plan.may_try_again() || !failure.may_retry {
                     exchange.count(session.local.worker, |counters| {
@@ -597,7 +594,7 @@ fn count_session(
     plan: &Plan,
 ) {
     let state = &seat.server().state;
-    let now = session.local.process.ms_at(exchange.times.seated);
+    let now = session.local.ms_at(exchange.times.seated);
     state.session_rate.count(now, 1);
     state
         .last_session_ms

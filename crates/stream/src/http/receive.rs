@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ballast_message::{BodyLength, Version};
 use ballast_model::Common;
 use ballast_mux::{ClientConnection, ReadError, Wait};
-use ballast_worker::{select, stopping};
+use ballast_worker::{Stopping, select, turn_now};
 
 use super::{Stop, capture};
 use crate::ending::{Cause, Phase};
@@ -26,6 +26,7 @@ pub(crate) async fn request(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
+    stopping: &mut Stopping,
 ) -> Result<(), Nothing> {
     let before = client.inbound.total_bytes() - client.inbound.bytes().len() as u64;
     let wait = Wait::until(&session.upward, first_byte_until(session, exchange));
@@ -37,15 +38,14 @@ pub(crate) async fn request(
         select! {
             biased;
             begun = client.first_byte(&wait) => begun,
-            _ = stopping() => return Err(Nothing::Silent),
+            _ = stopping => return Err(Nothing::Silent),
         }
     };
     if let Err(error) = begun {
         return Err(nothing(session, exchange, &error));
     }
-    let begun = ballast_worker::now();
+    let begun = turn_now();
     exchange.times.begun = Some(begun);
-    exchange.times.begun_at = Some(session.local.wall(begun));
     let at_first = client.inbound.total_bytes();
     let wait = Wait::until(&session.upward, head_until(session, exchange, begun));
     let received = match client.request(&wait, &mut exchange.request).await {
@@ -63,7 +63,7 @@ pub(crate) async fn request(
         exchange.request.clear();
         return Err(Nothing::Stopped(stop));
     }
-    exchange.times.received = Some(if whole { begun } else { ballast_worker::now() });
+    exchange.times.received = Some(if whole { begun } else { turn_now() });
     let head = client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
     session.counters().bytes_in.add(head);
     exchange.tally.bytes_in = volume::of_request(&exchange.request);

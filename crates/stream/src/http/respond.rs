@@ -276,7 +276,7 @@ fn failed(
 
 /// Counts and captures a final response.
 fn note(session: &Session, exchange: &mut Exchange) {
-    exchange.times.answered = Some(ballast_worker::now());
+    exchange.times.answered = Some(ballast_worker::turn_now());
     exchange.has_response = true;
     exchange.variables.forget(Scope::Req);
     let status = exchange.response.status();
@@ -296,7 +296,7 @@ fn shape(
     answer: &Answer,
     direct: bool,
 ) -> Result<BodyLength, NoRoom> {
-    cookie(exchange, direct)?;
+    cookie(session, exchange, direct)?;
     if answer.body == BodyLength::Tunnel {
         exchange.tally.bytes_out += volume::of_response(&exchange.response);
         return Ok(BodyLength::Tunnel);
@@ -317,8 +317,8 @@ fn shape(
 }
 
 /// The persistence cookie.
-fn cookie(exchange: &mut Exchange, direct: bool) -> Result<(), NoRoom> {
-    let Some(backend) = exchange.backend.clone() else {
+fn cookie(session: &Session, exchange: &mut Exchange, direct: bool) -> Result<(), NoRoom> {
+    let Some(backend) = session.backend_of(exchange) else {
         return Ok(());
     };
     let Some(rules) = &backend.model.cookie else {

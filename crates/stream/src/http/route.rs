@@ -1,7 +1,5 @@
 //! Which backend: `use_backend` rules in order, then `default_backend`.
 
-use std::sync::Arc;
-
 use ballast_engine::RouteTarget;
 
 use super::Stop;
@@ -21,7 +19,7 @@ pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Result<(), S
         exchange.times.received = None;
         return Err(Stop::page(503, Cause::Server, Phase::Connect));
     };
-    exchange.backend = Some(Arc::clone(&session.running.generation.backends[place]));
+    exchange.goes_to(place, &session.running.generation.backends[place]);
     Ok(())
 }
 

@@ -15,28 +15,33 @@ pub(crate) fn request(
     rules: &RuleSets,
 ) -> Result<(), Stop> {
     for set in [&rules.tcp_content, &rules.http_request, &rules.redirects] {
-        let verdict = apply(session, exchange, Stage::Request, set);
-        judge(session, exchange, verdict, Stage::Request)?;
+        // Mostly there are none, and nothing is asked of the exchange.
+        if !set.is_empty() {
+            let verdict = apply(session, exchange, Stage::Request, set);
+            judge(session, exchange, verdict, Stage::Request)?;
+        }
     }
     Ok(())
 }
 
 /// `http-response`, of the backend and then of the frontend.
 pub(crate) fn response(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
-    let backend = exchange.backend.clone();
-    let backend = backend.as_ref().map(|backend| &backend.model.common.rules);
+    let backend = session.backend_of(exchange);
+    let backend = backend.map(|backend| &backend.model.common.rules);
     let frontend = &session.frontend.model.common.rules;
     for rules in backend.into_iter().chain([frontend]) {
-        let verdict = apply(session, exchange, Stage::Response, &rules.http_response);
-        judge(session, exchange, verdict, Stage::Response)?;
+        if !rules.http_response.is_empty() {
+            let verdict = apply(session, exchange, Stage::Response, &rules.http_response);
+            judge(session, exchange, verdict, Stage::Response)?;
+        }
     }
     Ok(())
 }
 
 /// `http-after-response`, of the backend and then of the frontend. They cannot refuse.
 pub(crate) fn after_response(session: &Session, exchange: &mut Exchange) {
-    let backend = exchange.backend.clone();
-    let backend = backend.as_ref().map(|backend| &backend.model.common.rules);
+    let backend = session.backend_of(exchange);
+    let backend = backend.map(|backend| &backend.model.common.rules);
     let frontend = &session.frontend.model.common.rules;
     let run = |exchange: &mut Exchange, rules: &[Rule]| {
         if !rules.is_empty() {
