@@ -18,16 +18,29 @@ pub struct ConnectionOptions {
 /// Reads the options of all `Connection` fields.
 pub fn connection_options(fields: &Fields) -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
-    for option in fields.values(b"connection") {
-        if option.eq_ignore_ascii_case(b"close") {
-            options.close = true;
-        } else if option.eq_ignore_ascii_case(b"keep-alive") {
-            options.keep_alive = true;
-        } else if option.eq_ignore_ascii_case(b"upgrade") {
-            options.upgrade = true;
+    for value in fields.find(b"connection") {
+        // Mostly it is one option, and no list.
+        if !options.note(value) {
+            for option in comma_values(value) {
+                options.note(option);
+            }
         }
     }
     options
+}
+
+impl ConnectionOptions {
+    /// Sets the option that is named; false when it is none of these.
+    fn note(&mut self, option: &[u8]) -> bool {
+        let known = match option.len() {
+            5 if option.eq_ignore_ascii_case(b"close") => &mut self.close,
+            10 if option.eq_ignore_ascii_case(b"keep-alive") => &mut self.keep_alive,
+            7 if option.eq_ignore_ascii_case(b"upgrade") => &mut self.upgrade,
+            _ => return false,
+        };
+        *known = true;
+        true
+    }
 }
 
 /// Whether the connection may carry another message after this one (RFC 9112 section 9.3).
@@ -71,9 +84,8 @@ pub fn remove_connection_options(
     };
     drop(places);
     let whole = |fields: &Fields, at: usize| {
-        fields
-            .field(at)
-            .is_some_and(|field| comma_values(field.value).all(is_gone))
+        let value = fields.field(at).map_or(&b""[..], |field| field.value);
+        is_gone(value) || comma_values(value).all(is_gone)
     };
     if second.is_none() && whole(fields, first) {
         fields.remove_at(first);

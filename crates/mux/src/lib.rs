@@ -7,7 +7,6 @@
 
 mod client;
 mod error;
-mod gather;
 mod inbound;
 mod outbound;
 mod page;

@@ -4,14 +4,16 @@
 //! system call; a large piece leaves from where it lies, with what was gathered before it, in
 //! one vectored write.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::task::Poll;
 
 use ballast_h1 as h1;
 use ballast_message::{BodyLength, Fields, NameCases, Request, Response};
-use ballast_worker::Stream;
+use ballast_worker::{Stream, gather};
 
-use crate::{Wait, WriteError, gather};
+use crate::{Wait, WriteError};
 
 /// How the end of the body being written is shown to the peer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -173,6 +175,15 @@ impl Outbound {
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
     pub async fn flush(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<(), WriteError> {
+        while stream.owes() {
+            match stream.try_settle() {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait.writable(stream).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         while self.sent < self.pending.len() {
             match stream.try_write(&self.pending[self.sent..]) {
                 Ok(count) => self.left(count),
@@ -186,6 +197,24 @@ impl Outbound {
         self.pending.clear();
         self.sent = 0;
         Ok(())
+    }
+
+    /// Writes everything gathered, at the end of the worker's turn where it can wait so long: the
+    /// last piece of a message, after which this side waits for the other to speak.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the connection is of no further use. What happens at the end of the turn is
+    /// told to who waits for the other to speak.
+    pub async fn finish(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<(), WriteError> {
+        let (unsent, count) = (self.sent == 0, self.pending.len());
+        let put_down = unsent
+            && (1..=PENDING_BYTES_MAX).contains(&count)
+            && poll_fn(|cx| Poll::Ready(stream.put_down(&mut self.pending, cx))).await;
+        if put_down {
+            self.total_bytes += count as u64;
+            return Ok(());
+        }
+        self.flush(stream, wait).await
     }
 
     /// Writes what was gathered and then the piece, which is not copied.

@@ -14,13 +14,16 @@ pub enum RelayError {
 }
 
 /// Carries the body that `from` was told of to `to`, in the framing `to` was told of, and
-/// flushes. `progress` is told of the bytes of each piece.
+/// flushes; the end of it at the end of the worker's turn ([`Outbound::finish`]) where `awaits`
+/// says that whoever calls waits for `to` to speak next. `progress` is told of the bytes of each
+/// piece.
 ///
 /// # Errors
 /// [`RelayError`] names the side that failed; neither side is of further use then.
 pub async fn relay(
     (from, from_stream, from_wait): (&mut Inbound, &Stream, &Wait<'_>),
     (to, to_stream, to_wait): (&mut Outbound, &Stream, &Wait<'_>),
+    awaits: bool,
     mut progress: impl FnMut(usize),
 ) -> Result<(), RelayError> {
     loop {
@@ -33,7 +36,12 @@ pub async fn relay(
             }
             Piece::End => {
                 to.end_body(from.trailers());
-                to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
+                let sent = if awaits {
+                    to.finish(to_stream, to_wait).await
+                } else {
+                    to.flush(to_stream, to_wait).await
+                };
+                sent.map_err(RelayError::To)?;
                 // What waits now waits without memory; the next to move takes what is warm.
                 to.rest();
                 from.rest();

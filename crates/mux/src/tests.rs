@@ -58,6 +58,7 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
                 &server.stream,
                 &Wait::each(&down, PATIENCE),
             ),
+            false,
             |bytes| carried += bytes,
         )
         .await
@@ -99,6 +100,7 @@ fn a_response_that_ends_too_early_is_the_senders_fault() {
         let result = relay(
             (&mut server.inbound, &server.stream, &wait),
             (&mut client.outbound, &client.stream, &wait),
+            false,
             |_| {},
         )
         .await;

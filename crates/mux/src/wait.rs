@@ -49,9 +49,12 @@ impl<'a> Wait<'a> {
     }
 
     fn limit(&self) -> Option<Instant> {
-        let each = self
-            .each
-            .map(|each| self.beginning.take().unwrap_or_else(ballast_worker::turn_now) + each);
+        let each = self.each.map(|each| {
+            self.beginning
+                .take()
+                .unwrap_or_else(ballast_worker::turn_now)
+                + each
+        });
         match (self.until, each) {
             (Some(until), Some(each)) => Some(until.min(each)),
             (until, each) => until.or(each),

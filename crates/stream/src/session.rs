@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_engine::{Backend, Frontend};
 use ballast_engine::counters::FrontendCounters;
+use ballast_engine::{Backend, Frontend};
 use ballast_listen::{Admission, Arrival};
 use ballast_upstream::Path;
 use ballast_worker::{Deadline, Stream};
@@ -80,7 +80,10 @@ impl Session {
     /// The backend of an exchange, once it is chosen, held by what runs and not by the exchange,
     /// which may thus be changed meanwhile.
     pub(crate) fn backend_of(&self, exchange: &Exchange) -> Option<&Arc<Backend>> {
-        self.running.generation.backends.get(exchange.backend_place?)
+        self.running
+            .generation
+            .backends
+            .get(exchange.backend_place?)
     }
 
     /// This worker's counters of the frontend.

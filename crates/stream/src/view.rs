@@ -88,9 +88,11 @@ fn record(session: &Session, exchange: &Exchange, asap: bool) -> Record {
     let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.now()));
     Record {
         accepted: time_of(session.accepted_at),
-        requested: time_of(times
-            .begun
-            .map_or(session.accepted_at, |begun| session.local.wall(begun))),
+        requested: time_of(
+            times
+                .begun
+                .map_or(session.accepted_at, |begun| session.local.wall(begun)),
+        ),
         handshake_ms: milliseconds(handshake),
         // A request that never came has no times.
         idle_ms: if requests {

@@ -34,13 +34,15 @@ impl Hasher for AddressHasher {
 
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
-            self.0 = (self.0 << 8 | self.0 >> 56) ^ u64::from(*byte);
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }
     }
 
     fn write_usize(&mut self, address: usize) {
         // The upper bits, which the table goes by too, have something of all (Fibonacci hashing).
-        self.0 = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+        self.0 = (address as u64)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .rotate_left(32);
     }
 }
 

@@ -237,7 +237,10 @@ impl Future for Stopping {
         let order = with_context(|worker| {
             let order = worker.stop.get();
             if order.is_none() {
-                worker.stop_heard.borrow_mut().note(&mut self.place, cx.waker());
+                worker
+                    .stop_heard
+                    .borrow_mut()
+                    .note(&mut self.place, cx.waker());
             }
             order
         });

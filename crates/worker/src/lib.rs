@@ -14,8 +14,10 @@
 
 mod acceptor;
 mod buffer;
+mod burst;
 mod context;
 mod deadline;
+pub mod gather;
 mod mailbox;
 mod signals;
 mod stream;
@@ -38,7 +40,9 @@ pub use stream::Stream;
 pub use task::{
     PanicReport, Panicked, TaskEnd, TaskHandle, run_blocking, spawn_local, spawn_service, yield_now,
 };
-pub use timer::{Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at, turn_now};
+pub use timer::{
+    Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at, turn_now,
+};
 pub use watched::{Progress, Watchable, Watched};
 pub use workers::{Load, Options, PanicHook, StopOrder, WorkerEnd, Workers, block_on};
 

@@ -1,16 +1,18 @@
 //! A connection: TCP or unix, accepted or made.
 
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
 
 use ballast_net::{self as net, Address, ConnectOptions, Error, Pipe};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
-use crate::{Progress, Watched};
+use crate::{Progress, Watched, burst, gather};
 
 /// A stream socket on this worker.
 ///
@@ -20,7 +22,148 @@ use crate::{Progress, Watched};
 /// writing.
 #[derive(Debug)]
 pub struct Stream {
-    socket: Watched<OwnedFd>,
+    socket: Rc<Socket>,
+}
+
+/// A socket, and what was put down to be written at the end of the turn.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    watched: Watched<OwnedFd>,
+    unsent: Unsent,
+}
+
+/// What was put down and is not sent yet.
+#[derive(Debug, Default)]
+struct Unsent {
+    state: Cell<State>,
+    bytes: RefCell<Vec<u8>>,
+    sent: Cell<usize>,
+    /// The system's number of what failed.
+    failure: Cell<Option<i32>>,
+    /// The task that goes on where the end of the turn had to leave off.
+    waker: RefCell<Option<Waker>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum State {
+    /// There is nothing.
+    #[default]
+    Empty,
+    /// It is written at the end of the turn.
+    PutDown,
+    /// There was no room for all of it.
+    Stuck,
+    /// It could not be sent.
+    Failed,
+}
+
+impl Socket {
+    fn new(watched: Watched<OwnedFd>) -> Rc<Self> {
+        Rc::new(Self {
+            watched,
+            unsent: Unsent::default(),
+        })
+    }
+
+    /// Writes what was put down, and wakes the task when that does not end it.
+    pub(crate) fn write_put_down(&self) {
+        if self.unsent.state.get() == State::PutDown && self.settle().is_err() {
+            let waker = self.unsent.waker.borrow_mut().take();
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Sees that nothing put down is left.
+    ///
+    /// # Errors
+    /// `WouldBlock` when there is no room; else why it can never be sent.
+    fn settle(&self) -> io::Result<()> {
+        match self.unsent.state.get() {
+            State::Empty => Ok(()),
+            State::Failed => Err(self.failure()),
+            State::PutDown | State::Stuck => self.send_unsent(),
+        }
+    }
+
+    fn send_unsent(&self) -> io::Result<()> {
+        let unsent = &self.unsent;
+        loop {
+            let written = {
+                let bytes = unsent.bytes.borrow();
+                let rest = &bytes[unsent.sent.get()..];
+                if rest.is_empty() {
+                    break;
+                }
+                self.write(rest.len(), |fd| net::send(fd, rest))
+            };
+            match written {
+                Ok(count) => unsent.sent.set(unsent.sent.get() + count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    unsent.state.set(State::Stuck);
+                    return Err(error);
+                }
+                Err(error) => {
+                    unsent.state.set(State::Failed);
+                    unsent.failure.set(error.raw_os_error());
+                    return Err(error);
+                }
+            }
+        }
+        unsent.state.set(State::Empty);
+        gather::give(unsent.bytes.take());
+        Ok(())
+    }
+
+    /// Why the last message could not be sent; for whoever asks, as often as they ask.
+    fn failure(&self) -> io::Error {
+        let number = self.unsent.failure.get();
+        number.map_or_else(
+            || io::ErrorKind::BrokenPipe.into(),
+            io::Error::from_raw_os_error,
+        )
+    }
+
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if matches!(self.unsent.state.get(), State::Stuck | State::Failed) {
+            return self.poll_readable_unsettled(cx);
+        }
+        self.watched.poll_readable(cx)
+    }
+
+    /// Who waits for an answer sees to it that the question is sent.
+    #[cold]
+    fn poll_readable_unsettled(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.unsent.state.get() == State::Stuck && self.watched.poll_writable(cx).is_ready() {
+            let _ = self.settle();
+        }
+        let ready = self.watched.poll_readable(cx);
+        // What came before it failed is read first: it may say why.
+        if ready.is_pending() && self.unsent.state.get() == State::Failed {
+            return Poll::Ready(Err(self.failure()));
+        }
+        ready
+    }
+
+    fn write(
+        &self,
+        asked: usize,
+        write: impl FnOnce(&OwnedFd) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        self.watched.try_write_with(|fd| {
+            let result = write(fd);
+            count(|c| c.note_send(&result));
+            let n = result?;
+            Ok((
+                n,
+                if n < asked {
+                    Progress::Short
+                } else {
+                    Progress::Full
+                },
+            ))
+        })
+    }
 }
 
 impl Stream {
@@ -29,7 +172,9 @@ impl Stream {
     pub fn from_fd(fd: OwnedFd) -> Result<Self, Error> {
         let socket = Watched::new(fd)?;
         socket.assume_writable();
-        Ok(Self { socket })
+        Ok(Self {
+            socket: Socket::new(socket),
+        })
     }
 
     /// Connects; waits as long as the kernel does, so put a deadline around it.
@@ -50,12 +195,14 @@ impl Stream {
             }
         }
         socket.assume_writable();
-        Ok(Self { socket })
+        Ok(Self {
+            socket: Socket::new(socket),
+        })
     }
 
     /// Waits until bytes or the end can be read.
     pub async fn readable(&self) -> io::Result<()> {
-        self.socket.readable().await
+        poll_fn(|cx| self.socket.poll_readable(cx)).await
     }
 
     /// Poll form of [`Stream::readable`].
@@ -65,35 +212,35 @@ impl Stream {
 
     /// Waits until there is room to write.
     pub async fn writable(&self) -> io::Result<()> {
-        self.socket.writable().await
+        self.socket.watched.writable().await
     }
 
     /// Poll form of [`Stream::writable`].
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.socket.poll_writable(cx)
+        self.socket.watched.poll_writable(cx)
     }
 
     /// Waits until the peer ends its side or the connection breaks, reading
     /// nothing, also while unread bytes wait (`option abortonclose`).
     pub async fn read_closed(&self) -> io::Result<()> {
-        self.socket.read_closed().await
+        self.socket.watched.read_closed().await
     }
 
     /// Poll form of [`Stream::read_closed`].
     pub fn poll_read_closed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.socket.poll_read_closed(cx)
+        self.socket.watched.poll_read_closed(cx)
     }
 
     /// True if bytes, the end or an error are known to wait: an idle server
     /// connection of which this is true must not be used again. No system call.
     pub fn is_readable(&self) -> bool {
-        self.socket.is_readable()
+        self.socket.watched.is_readable()
     }
 
     /// Lets the next read be tried before the kernel has reported anything
     /// (`defer-accept`, or bytes expected with the connection).
     pub fn assume_readable(&self) {
-        self.socket.assume_readable();
+        self.socket.watched.assume_readable();
     }
 
     /// Reads what is there into `bytes`, which must not be empty; 0 is the end.
@@ -103,7 +250,7 @@ impl Stream {
     /// nothing is there, no system call is made.
     pub fn try_read(&self, bytes: &mut [u8]) -> io::Result<usize> {
         debug_assert!(!bytes.is_empty(), "an empty read looks like the end");
-        self.socket.try_read_with(|fd| {
+        self.socket.watched.try_read_with(|fd| {
             let result = net::receive(fd, bytes);
             count(|c| c.note_receive(&result));
             let n = result?;
@@ -122,7 +269,7 @@ impl Stream {
 
     /// As [`Stream::try_read`], leaving the bytes where they are.
     pub fn try_peek(&self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.socket.try_read_with(|fd| {
+        self.socket.watched.try_read_with(|fd| {
             let result = net::peek(fd, bytes);
             count(|c| c.note_receive(&result));
             Ok((result?, Progress::Full))
@@ -147,6 +294,45 @@ impl Stream {
     /// is no room, no system call is made.
     pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         self.write_with(bytes.len(), |fd| net::send(fd, bytes))
+    }
+
+    /// True while something put down is not sent.
+    pub fn owes(&self) -> bool {
+        self.socket.unsent.state.get() != State::Empty
+    }
+
+    /// Tries to send what was put down, without waiting for the end of the turn.
+    ///
+    /// # Errors
+    /// `WouldBlock`: wait for [`Stream::writable`]; else why it can never be sent.
+    pub fn try_settle(&self) -> io::Result<()> {
+        self.socket.settle()
+    }
+
+    /// Puts `bytes` down to be written at the end of the worker's turn, together with what other
+    /// tasks have to say, and takes the vector for it; false when they are better written at
+    /// once: the peer has spoken or gone, something is under way already, no task is polled.
+    ///
+    /// For the last piece of a message, after which the task waits for [`Stream::readable`] and
+    /// nothing else of this stream: that wait sends what there was no room for, and fails if
+    /// nothing could be sent.
+    pub fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
+        let unsent = &self.socket.unsent;
+        let may =
+            unsent.state.get() == State::Empty && !self.is_readable() && burst::join(&self.socket);
+        if may {
+            let mut waker = unsent.waker.borrow_mut();
+            if !waker
+                .as_ref()
+                .is_some_and(|known| known.will_wake(cx.waker()))
+            {
+                *waker = Some(cx.waker().clone());
+            }
+            unsent.state.set(State::PutDown);
+            unsent.sent.set(0);
+            unsent.bytes.replace(std::mem::take(bytes));
+        }
+        may
     }
 
     /// As [`Stream::try_write`], saying that more follows at once, so that the
@@ -181,7 +367,7 @@ impl Stream {
             0,
             "a full pipe would look like an empty socket"
         );
-        self.socket.try_read_with(|fd| {
+        self.socket.watched.try_read_with(|fd| {
             let result = pipe.fill(fd, bytes_max);
             count(|c| c.note_receive(&result));
             // How much fits in a pipe depends on segments: a short move does
@@ -198,27 +384,33 @@ impl Stream {
 
     /// Ends our sending side.
     pub fn shutdown_write(&self) -> io::Result<()> {
-        net::shutdown_write(self.socket.inner())
+        let _ = self.socket.settle();
+        net::shutdown_write(self.socket.watched.inner())
     }
 
     /// Makes the close a reset: unsent bytes are thrown away, no TIME_WAIT.
     pub fn reset_on_close(&self) -> io::Result<()> {
-        net::set_linger_zero(self.socket.inner())
+        net::set_linger_zero(self.socket.watched.inner())
     }
 
     /// The peer's address, asked of the kernel.
     pub fn peer_address(&self) -> io::Result<Address> {
-        Address::peer_of(self.socket.inner())
+        Address::peer_of(self.socket.watched.inner())
     }
 
     /// Our address of this connection, asked of the kernel.
     pub fn local_address(&self) -> io::Result<Address> {
-        Address::local_of(self.socket.inner())
+        Address::local_of(self.socket.watched.inner())
     }
 
     /// Gives the socket up, to another worker for instance.
     pub fn into_fd(self) -> OwnedFd {
-        self.socket.into_inner()
+        // What there is no room for now is nobody's any more.
+        let _ = self.socket.settle();
+        burst::leave(&self.socket);
+        let socket = Rc::into_inner(self.socket);
+        let socket = socket.expect("none but the burst shares a socket with its stream");
+        socket.watched.into_inner()
     }
 
     fn write_with(
@@ -226,25 +418,14 @@ impl Stream {
         asked: usize,
         write: impl FnOnce(&OwnedFd) -> io::Result<usize>,
     ) -> io::Result<usize> {
-        self.socket.try_write_with(|fd| {
-            let result = write(fd);
-            count(|c| c.note_send(&result));
-            let n = result?;
-            Ok((
-                n,
-                if n < asked {
-                    Progress::Short
-                } else {
-                    Progress::Full
-                },
-            ))
-        })
+        self.socket.settle()?;
+        self.socket.write(asked, write)
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.inner().as_fd()
+        self.socket.watched.inner().as_fd()
     }
 }
 

@@ -381,3 +381,132 @@ fn batches_pauses_and_resumptions() {
     })
     .unwrap();
 }
+
+// === The end of the turn ===
+
+/// Puts `text` down from a task; whether it was taken.
+async fn put_down(stream: &Stream, text: &[u8]) -> bool {
+    let mut bytes = text.to_vec();
+    std::future::poll_fn(|cx| std::task::Poll::Ready(stream.put_down(&mut bytes, cx))).await
+}
+
+#[test]
+fn what_is_put_down_leaves_when_every_task_has_had_its_turn() {
+    block_on(async {
+        let (mut first_client, first) = pair().await;
+        let (mut second_client, second) = pair().await;
+        assert!(!put_down(&first, b"no task is polled").await);
+        let sends = || io_counts().sends;
+        let before = sends();
+        let tasks = [first, second].map(|stream| {
+            spawn_local(async move {
+                assert!(put_down(&stream, b"one").await);
+                assert!(stream.owes() && sends() == before, "nothing has left yet");
+                assert!(!put_down(&stream, b"two").await, "one at a time");
+                yield_now().await;
+                assert!(
+                    sends() == before,
+                    "a turn goes on while a task has something to do"
+                );
+                stream.readable().await.unwrap();
+                assert!(!stream.owes());
+                assert!(!put_down(&stream, b"three").await, "the peer has spoken");
+            })
+        });
+        for client in [&mut first_client, &mut second_client] {
+            // The tasks of this thread run while it sleeps, so it must not block.
+            client.set_nonblocking(true).unwrap();
+            let mut bytes = [0; 3];
+            while client.read(&mut bytes).is_err() {
+                sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(&bytes, b"one");
+            client.write_all(b"x").unwrap();
+        }
+        for task in tasks {
+            task.join().await.unwrap();
+        }
+        assert_eq!(sends() - before, 2);
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_was_put_down_goes_before_what_is_written() {
+    block_on(async {
+        let (mut client, stream) = pair().await;
+        let task = spawn_local(async move {
+            assert!(put_down(&stream, b"one ").await);
+            stream.write_all(b"two ").await.unwrap();
+            assert!(put_down(&stream, b"three").await);
+            stream.shutdown_write().unwrap();
+        });
+        task.join().await.unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "one two three");
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_stream_that_is_dropped_still_says_what_it_put_down() {
+    block_on(async {
+        let (mut client, stream) = pair().await;
+        let task = spawn_local(async move { assert!(put_down(&stream, b"bye").await) });
+        task.join().await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "bye");
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_waits_for_an_answer_sends_what_there_was_no_room_for() {
+    block_on(async {
+        let (mut client, stream) = pair().await;
+        let task = spawn_local(async move {
+            let filler = [b'f'; 65_536];
+            let mut filled = 0;
+            while let Ok(count) = stream.try_write(&filler) {
+                filled += count;
+            }
+            assert!(put_down(&stream, b"last").await);
+            stream.readable().await.unwrap();
+            filled
+        });
+        let reader = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            let mut bytes = [0; 65_536];
+            while !all.ends_with(b"last") {
+                let count = client.read(&mut bytes).unwrap();
+                all.extend_from_slice(&bytes[..count]);
+            }
+            client.write_all(b"x").unwrap();
+            all.len()
+        });
+        let filled = timeout(HANG, task.join()).await.unwrap().unwrap();
+        assert_eq!(reader.join().unwrap(), filled + 4);
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_waits_for_an_answer_hears_that_nothing_could_be_sent() {
+    block_on(async {
+        let (client, stream) = pair().await;
+        let task = spawn_local(async move {
+            assert!(put_down(&stream, b"to nobody").await);
+            // Nobody noticed yet: the turn goes on, and the peer resets before its end.
+            net::set_linger_zero(&client).unwrap();
+            drop(client);
+            let heard = stream.readable().await;
+            // The failed send has taken the error with it: what is left to read is the end.
+            heard.is_err() || !matches!(stream.try_read(&mut [0; 8]), Ok(1..))
+        });
+        assert!(timeout(HANG, task.join()).await.unwrap().unwrap());
+    })
+    .unwrap();
+}

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
 
-use crate::{context, timer};
+use crate::{burst, context, timer};
 
 /// A task; dropping this lets it run on.
 #[derive(Debug)]
@@ -135,9 +135,11 @@ impl<F: Future> Future for Contained<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let future = self.project().future;
         timer::poll_begins();
+        burst::poll_begins();
         // The future is not touched again after a panic, only dropped.
         let polled = catch_unwind(AssertUnwindSafe(|| future.poll(cx)));
         timer::poll_ended();
+        burst::poll_ended();
         match polled {
             Ok(poll) => poll.map(Ok),
             Err(payload) => {

@@ -219,7 +219,10 @@ pub(crate) async fn close(session: &Session, client: &mut ClientConnection) {
         let _ = client.stream.reset_on_close();
         return;
     }
-    if client.stream.shutdown_write().is_err() || client.inbound.peer_closed() {
+    let timeout = session.frontend.model.timeouts.client;
+    let wait = Wait::each(&session.downward, timeout);
+    let flushed = client.outbound.flush(&client.stream, &wait).await;
+    if flushed.is_err() || client.stream.shutdown_write().is_err() || client.inbound.peer_closed() {
         return;
     }
     let until = ballast_worker::now() + LINGER;

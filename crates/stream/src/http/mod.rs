@@ -22,7 +22,7 @@ mod respond;
 pub(crate) mod route;
 mod rules;
 
-use ballast_mux::ClientConnection;
+use ballast_mux::{ClientConnection, Wait};
 use ballast_worker::{Stopping, stopping};
 
 use crate::ending::{Cause, Ending, Phase};
@@ -104,7 +104,13 @@ async fn one(
 ) -> Next {
     match receive::request(session, client, exchange, stopping).await {
         Ok(()) => {}
-        Err(receive::Nothing::Silent) => return Next::Drop,
+        Err(receive::Nothing::Silent) => {
+            // The last response may be on its way still; who does not take it is let go.
+            let timeout = session.frontend.model.timeouts.client;
+            let wait = Wait::each(&session.downward, timeout);
+            let _ = client.outbound.flush(&client.stream, &wait).await;
+            return Next::Drop;
+        }
         Err(receive::Nothing::Stopped(stop)) => {
             return answer::stopped(session, client, exchange, stop).await;
         }

@@ -251,7 +251,7 @@ impl Plan {
         exchange.count(session.local.worker, |counters| {
             counters.retries.increment()
         });
-        if self.redispatches(&backend, exchange.tally.retries) {
+        if self.redispatches(backend, exchange.tally.retries) {
             self.wanted = None;
             self.direct = false;
             self.connect_failed = false;

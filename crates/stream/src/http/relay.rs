@@ -302,6 +302,7 @@ async fn upload(
             relay(
                 (from, client, &client_wait),
                 (to, server, &server_wait),
+                true,
                 progress,
             )
             .await

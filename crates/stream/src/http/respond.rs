@@ -354,6 +354,7 @@ async fn body(
     let result = relay(
         (down.responses.inbound, down.server, &from_wait),
         (down.out, down.client, &to_wait),
+        exchange.keep_client,
         |bytes| carried.set(carried.get() + bytes as u64),
     )
     .await;

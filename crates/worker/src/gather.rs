@@ -15,13 +15,13 @@ thread_local! {
 }
 
 /// An empty vector with room.
-pub(crate) fn take() -> Vec<u8> {
+pub fn take() -> Vec<u8> {
     FREE.with(|free| free.borrow_mut().pop())
         .unwrap_or_else(|| Vec::with_capacity(FRESH_BYTES))
 }
 
 /// Takes a vector back; its bytes are forgotten.
-pub(crate) fn give(mut bytes: Vec<u8>) {
+pub fn give(mut bytes: Vec<u8>) {
     if bytes.capacity() == 0 || bytes.capacity() > KEPT_BYTES_MAX {
         return;
     }
