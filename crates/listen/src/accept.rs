@@ -53,7 +53,7 @@ impl Post {
                 Opening::Paused => {
                     drop(watched.take());
                     // It may have been opened after the frontend was paused.
-                    end_listening(&self.socket);
+                    end_listening(&self.socket, gate);
                     select! {
                         _ = stopping() => return,
                         () = self.door.gate_moved(epoch) => continue,

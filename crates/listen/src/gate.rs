@@ -6,10 +6,10 @@
 //! again, so it goes on listening, and who comes waits.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ballast_engine::Opening;
-use ballast_net::{Address, Error, listen_again, shutdown_both, shutdown_read};
+use ballast_engine::{Gate, Opening};
+use ballast_net::{Address, Error, listen_again, shutdown_both, stop_listening};
 
 use crate::Listeners;
 use crate::listeners::Assigned;
@@ -22,7 +22,7 @@ impl Listeners {
             return false;
         }
         self.posts_of(frontend)
-            .for_each(|post| end_listening(&post.socket));
+            .for_each(|post| end_listening(&post.socket, &post.door.frontend.state.gate));
         true
     }
 
@@ -36,10 +36,11 @@ impl Listeners {
         if !self.posts_of(frontend).any(is_paused) {
             return Ok(false);
         }
+        let _turn = turn();
         for post in self.posts_of(frontend) {
             if let Err(error) = listen_anew(post) {
                 self.posts_of(frontend)
-                    .for_each(|post| end_listening(&post.socket));
+                    .for_each(|post| stop(&post.socket));
                 return Err(error);
             }
         }
@@ -80,10 +81,26 @@ fn is_unix(socket: &Arc<OwnedFd>) -> bool {
     !matches!(Address::local_of(socket), Ok(Address::Ip(_)))
 }
 
-/// Ends to listen where the socket can listen again. What is not listening stays so.
-pub(crate) fn end_listening(socket: &Arc<OwnedFd>) {
+/// Held while sockets begin or end to listen: workers and operators do both.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends to listen where the socket can listen again, unless the gate is open again by now. What
+/// is not listening stays so.
+pub(crate) fn end_listening(socket: &Arc<OwnedFd>, gate: &Gate) {
+    let _turn = turn();
+    if gate.opening() != Opening::Open {
+        stop(socket);
+    }
+}
+
+fn stop(socket: &Arc<OwnedFd>) {
     if !is_unix(socket) {
-        let _ = shutdown_read(socket);
+        // A socket that listens does not refuse this.
+        let _ = stop_listening(socket);
     }
 }
 

@@ -43,7 +43,7 @@ pub use io::{
     shutdown_read, shutdown_write,
 };
 pub use limits::{Limit, Resource, limit, raise_core_limit, raise_open_files, set_limit};
-pub use listen::{Bound, ListenOptions, listen, listen_again};
+pub use listen::{Bound, ListenOptions, listen, listen_again, stop_listening};
 pub use namespace::Namespace;
 pub use notify::notify_supervisor;
 pub use option::{

@@ -129,8 +129,19 @@ pub fn listen(address: &Address, options: &ListenOptions) -> Result<Bound, Error
     })
 }
 
-/// Has a socket listen that was [shut down](crate::shutdown_read): a TCP socket keeps the address
-/// it was bound to.
+/// Has a TCP socket listen no more; it keeps its address. Nothing is done to one that does not
+/// listen: the kernel would note the end of its receiving side, for its next clients to inherit.
+///
+/// # Errors
+/// The system's refusal.
+pub fn stop_listening(fd: impl AsFd) -> io::Result<()> {
+    if sockopt::socket_acceptconn(&fd)? {
+        rustix::net::shutdown(fd, rustix::net::Shutdown::Read)?;
+    }
+    Ok(())
+}
+
+/// Has a socket listen that [stopped](stop_listening).
 ///
 /// # Errors
 /// The system's refusal: another process may have taken the address.

@@ -183,7 +183,7 @@ fn cut_short(exchange: &Exchange, why: Eviction) -> Stop {
     if exchange.has_response {
         Stop::silent(cause, Phase::Data)
     } else {
-        Stop::page(503, cause, Phase::Headers)
+        Stop::page(502, cause, Phase::Headers)
     }
 }
 
