@@ -11,6 +11,7 @@ use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
+use crate::timings::{Histogram, Timings};
 use crate::succession::{AVOIDED_COUNT_MAX, Slots};
 use crate::{Belief, DynamicCookies, Gauge, Rate, Server, Waiting, limits};
 
@@ -295,6 +296,10 @@ impl Load for Backend {
 pub struct BackendState {
     /// Counted by the workers.
     pub counters: PerWorker<BackendCounters>,
+    /// How long the last exchanges took (`qtime` and its siblings).
+    pub timings: PerWorker<Timings>,
+    /// How many exchanges took how long.
+    pub durations: PerWorker<Histogram>,
     /// Exchanges in the backend now, waiting or served (`scur`, `smax`).
     pub sessions: Gauge,
     /// Exchanges that hold a place at a server.
@@ -333,6 +338,8 @@ impl BackendState {
     pub fn new(worker_count: usize) -> Self {
         Self {
             counters: PerWorker::new(worker_count),
+            timings: PerWorker::new(worker_count),
+            durations: PerWorker::new(worker_count),
             sessions: Gauge::default(),
             served: Gauge::default(),
             queue: Gauge::default(),

@@ -22,6 +22,7 @@ mod process;
 mod rate;
 mod registry;
 mod server;
+pub mod timings;
 mod succession;
 mod waiting;
 

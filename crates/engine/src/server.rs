@@ -11,6 +11,7 @@ use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
 use crate::kick::{Eviction, Kick, Kicked};
+use crate::timings::Timings;
 use crate::{ChecksByHand, Gauge, Rate};
 
 /// A server of one generation.
@@ -57,6 +58,8 @@ impl Server {
 pub struct ServerState {
     /// Counted by the workers.
     pub counters: PerWorker<BackendCounters>,
+    /// How long the last exchanges took (`qtime` and its siblings).
+    pub timings: PerWorker<Timings>,
     /// Exchanges that hold a place at the server (`scur`, `smax`).
     pub sessions: Gauge,
     /// Exchanges that wait for a place at this server (`qcur`, `qmax`).
@@ -100,6 +103,7 @@ impl ServerState {
     pub fn new(worker_count: usize) -> Self {
         Self {
             counters: PerWorker::new(worker_count),
+            timings: PerWorker::new(worker_count),
             sessions: Gauge::default(),
             queue: Gauge::default(),
             session_rate: Rate::default(),

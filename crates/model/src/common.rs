@@ -5,7 +5,7 @@ use std::time::Duration;
 use ballast_expr::LogFormat;
 use ballast_rules::RuleSets;
 
-use crate::{LogTarget, Network};
+use crate::{LogTarget, Network, StatsPage};
 
 /// Where in the configuration something was written. All origins are equal: a line that has
 /// moved says what it said before.
@@ -71,6 +71,8 @@ pub struct Common {
     pub unique_id_format: Option<LogFormat>,
     /// `unique-id-header`.
     pub unique_id_header: Option<String>,
+    /// `stats ...`: the statistics page of the proxy.
+    pub stats: Option<Box<StatsPage>>,
 }
 
 /// `mode`: what a proxy understands of the bytes it carries.

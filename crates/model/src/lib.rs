@@ -20,6 +20,7 @@ mod global;
 mod log;
 pub mod plan;
 mod server;
+mod stats;
 mod userlist;
 
 pub use address::{Address, Host, Network, PortSpec};
@@ -47,6 +48,7 @@ pub use server::{
     HashKey, InitAddr, InitState, Observe, OnError, OnMarkedDown, OnMarkedUp, ProxyProtocol,
     Server, ServerChecks, SourceAddress, TransparentSource,
 };
+pub use stats::{STATS_REALM, STATS_URI, StatsAccess, StatsPage, StatsRule};
 pub use userlist::{ListedUser, Password, Userlist};
 
 /// A whole configuration, ready to be compiled and run.

@@ -23,6 +23,6 @@ pub use reference::Reference;
 pub use row::{Row, row, rows};
 pub use rule::{Rule, RuleSets};
 pub use ruleset::{Capability, Places, RuleSet};
-pub use run::{Answer, Cause, Page, Verdict, run};
+pub use run::{Answer, Cause, Page, Service, Verdict, run};
 pub use transaction::{LogLevel, Transaction, Workspace};
 pub use units::parse_delay;

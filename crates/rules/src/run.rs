@@ -55,6 +55,15 @@ pub enum Page {
     /// A whole response, head included, as a file holds it. Empty: nothing is sent and the
     /// connection closes.
     Raw(Arc<[u8]>),
+    /// `use-service`: the service makes it.
+    Service(Service),
+}
+
+/// What `use-service` names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Service {
+    /// `prometheus-exporter`.
+    Metrics,
 }
 
 impl Answer {
@@ -63,6 +72,14 @@ impl Answer {
             cause: Cause::Fault,
             status: 500,
             page: Page::Proxy,
+        }
+    }
+
+    pub(crate) fn service(service: Service) -> Answer {
+        Answer {
+            cause: Cause::Return,
+            status: 200,
+            page: Page::Service(service),
         }
     }
 }

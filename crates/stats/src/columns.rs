@@ -285,22 +285,30 @@ static FIXED: &[Metric] = &[
         "qtime",
         "Mean milliseconds in the queue, of the last 1024 requests",
         MAVG,
-    ),
+    )
+    .server(|row| Value::U32(row.timings.means_ms[0]))
+    .backend(|row| Value::U32(row.timings.means_ms[0])),
     Metric::new(
         "ctime",
         "Mean milliseconds to connect, of the last 1024 requests",
         MAVG,
-    ),
+    )
+    .server(|row| Value::U32(row.timings.means_ms[1]))
+    .backend(|row| Value::U32(row.timings.means_ms[1])),
     Metric::new(
         "rtime",
         "Mean milliseconds to the response, of the last 1024 requests",
         MAVG,
-    ),
+    )
+    .server(|row| Value::U32(row.timings.means_ms[2]))
+    .backend(|row| Value::U32(row.timings.means_ms[2])),
     Metric::new(
         "ttime",
         "Mean milliseconds in all, of the last 1024 requests",
         MAVG,
-    ),
+    )
+    .server(|row| Value::U32(row.timings.means_ms[3]))
+    .backend(|row| Value::U32(row.timings.means_ms[3])),
     Metric::new("agent_status", "What the last agent check found", MOP)
         .server(|row| found(row.belief.agent.as_ref())),
     Metric::new("agent_code", "Code of the last agent check", MOP)
@@ -404,10 +412,18 @@ static FIXED: &[Metric] = &[
             .idle_count_max
             .map_or(Value::Empty, Value::U32)
     }),
-    Metric::new("qtime_max", "The most milliseconds ever in the queue", MMP),
-    Metric::new("ctime_max", "The most milliseconds ever to connect", MMP),
-    Metric::new("rtime_max", "The most milliseconds ever to a response", MMP),
-    Metric::new("ttime_max", "The most milliseconds ever in all", MMP),
+    Metric::new("qtime_max", "The most milliseconds ever in the queue", MMP)
+        .server(|row| Value::U32(row.timings.highest_ms[0]))
+        .backend(|row| Value::U32(row.timings.highest_ms[0])),
+    Metric::new("ctime_max", "The most milliseconds ever to connect", MMP)
+        .server(|row| Value::U32(row.timings.highest_ms[1]))
+        .backend(|row| Value::U32(row.timings.highest_ms[1])),
+    Metric::new("rtime_max", "The most milliseconds ever to a response", MMP)
+        .server(|row| Value::U32(row.timings.highest_ms[2]))
+        .backend(|row| Value::U32(row.timings.highest_ms[2])),
+    Metric::new("ttime_max", "The most milliseconds ever in all", MMP)
+        .server(|row| Value::U32(row.timings.highest_ms[3]))
+        .backend(|row| Value::U32(row.timings.highest_ms[3])),
     counted!("eint" "Errors of our own"
         F internal_errors L internal_errors S internal_errors B internal_errors),
     Metric::new(

@@ -1,7 +1,8 @@
-//! Which rows are wanted: `show stat {<iid>|<proxy>} <type> <sid>`, `up`, `no-maint`.
+//! Which rows are wanted: `show stat {<iid>|<proxy>} <type> <sid>`, `up`, `no-maint`, and the
+//! scope of a statistics page.
 
 /// Which rows `show stat` writes. The default is all.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Filter {
     /// Only the proxy with this `id`.
     pub proxy: Option<u32>,
@@ -13,6 +14,10 @@ pub struct Filter {
     pub up: bool,
     /// `no-maint`: only servers that are not in maintenance.
     pub no_maint: bool,
+    /// `stats scope`: only the proxies of these names; all when it is empty.
+    pub names: Vec<String>,
+    /// `scope=`: only proxies whose names contain this.
+    pub name_part: String,
 }
 
 impl Filter {
@@ -27,18 +32,20 @@ impl Filter {
     }
 
     /// Whether rows of a type (a bit) are wanted.
-    pub(crate) fn wants_type(self, bit: u32) -> bool {
+    pub(crate) fn wants_type(&self, bit: u32) -> bool {
         self.types.is_none_or(|types| types & bit != 0)
     }
 
     /// Whether a server or listener with this number is wanted.
-    pub(crate) fn wants_id(self, id: u32) -> bool {
+    pub(crate) fn wants_id(&self, id: u32) -> bool {
         self.id.is_none_or(|wanted| wanted == id)
     }
 
     /// Whether a proxy with this number is wanted.
-    pub(crate) fn wants_proxy(self, id: u32) -> bool {
+    pub(crate) fn wants_proxy(&self, id: u32, name: &str) -> bool {
         self.proxy.is_none_or(|wanted| wanted == id)
+            && (self.names.is_empty() || self.names.iter().any(|wanted| wanted == name))
+            && name.contains(&self.name_part)
     }
 }
 

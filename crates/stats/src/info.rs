@@ -42,7 +42,7 @@ pub(crate) struct InfoView {
 }
 
 impl InfoView {
-    fn of(surroundings: &dyn Surroundings, load: Load) -> Self {
+    pub(crate) fn of(surroundings: &dyn Surroundings, load: Load) -> Self {
         let generation = surroundings.generation();
         let process = surroundings.registry().process();
         let global: &Global = &generation.config.global;

@@ -13,13 +13,19 @@ mod columns;
 mod columns_of_protocols;
 mod filter;
 mod format;
+mod html;
+mod html_rows;
 mod info;
 mod info_table;
 mod metric;
+mod metrics;
+mod metrics_table;
 mod row;
 mod rows;
+mod schema;
 mod surroundings;
 mod value;
+mod web;
 
 pub use belief::{Belief, Probe};
 pub use columns::columns;
@@ -28,10 +34,13 @@ pub use format::{Form, Stat, csv_header};
 pub use info::{Load, info};
 pub use info_table::info_metrics;
 pub use metric::{InfoMetric, Metric};
+pub use metrics::metrics;
 pub use row::{BackendRow, FrontendRow, ListenerRow, Row, ServerRow};
 pub use rows::Rows;
-pub use surroundings::{Facts, ListenerNumbers, Surroundings};
+pub use schema::SCHEMA;
+pub use surroundings::{Facts, ListenerNumbers, ServerAction, Surroundings};
 pub use value::{Nature, Origin, Scope, Tags, Value};
+pub use web::{PageAsked, TextPieces, WebAnswer, page};
 
 #[cfg(test)]
 mod sample;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use ballast_engine::counters::{BackendSums, FrontendSums};
+use ballast_engine::timings::TimingSums;
 use ballast_engine::{Backend, Frontend, Generation, Opening, Process, Server};
 use ballast_model as model;
 
@@ -187,6 +188,8 @@ pub struct ServerRow {
     pub server: Arc<Server>,
     /// What its workers counted.
     pub sums: BackendSums,
+    /// How long exchanges took.
+    pub timings: TimingSums,
     /// What is believed of it.
     pub belief: Belief,
     pub(crate) moment: Moment,
@@ -201,6 +204,7 @@ impl ServerRow {
     ) -> Self {
         Self {
             sums: server.state.counters.sums(),
+            timings: server.state.timings.read(),
             belief: Belief::of(&server, generation, moment.uptime_ms),
             backend,
             server,
@@ -246,6 +250,8 @@ pub struct BackendRow {
     pub backend: Arc<Backend>,
     /// What its workers counted.
     pub sums: BackendSums,
+    /// How long exchanges took.
+    pub timings: TimingSums,
     /// Servers that are no backups and may be chosen.
     pub active: u32,
     /// Backup servers that may be chosen.
@@ -254,18 +260,21 @@ pub struct BackendRow {
     pub weight: u32,
     /// The same, without slow start.
     pub weight_user: u32,
+    generation: Arc<Generation>,
     pub(crate) moment: Moment,
 }
 
 impl BackendRow {
-    pub(crate) fn new(backend: Arc<Backend>, moment: Moment) -> Self {
+    pub(crate) fn new(generation: &Arc<Generation>, backend: Arc<Backend>, moment: Moment) -> Self {
         let mut row = Self {
             sums: backend.state.counters.sums(),
+            timings: backend.state.timings.read(),
             backend: Arc::clone(&backend),
             active: 0,
             backup: 0,
             weight: 0,
             weight_user: 0,
+            generation: Arc::clone(generation),
             moment,
         };
         let (mut active, mut backups, mut first) = ((0, 0), (0, 0), (0, 0));
@@ -293,6 +302,16 @@ impl BackendRow {
             first
         };
         row
+    }
+
+    /// How many of its servers are so.
+    pub(crate) fn count_servers(&self, is: impl Fn(&Belief) -> bool) -> u32 {
+        let mut count = 0;
+        for server in &self.backend.servers {
+            let belief = Belief::of(server, &self.generation, self.moment.uptime_ms);
+            count += u32::from(is(&belief));
+        }
+        count
     }
 
     /// `status`.

@@ -66,7 +66,7 @@ impl Rows {
         }
         let frontend = Arc::clone(&self.generation.frontends[self.frontends]);
         let common = &frontend.model.common;
-        if common.disabled || !self.filter.wants_proxy(common.id) {
+        if common.disabled || !self.filter.wants_proxy(common.id, &common.name) {
             self.frontends += 1;
             return Some(None);
         }
@@ -100,7 +100,7 @@ impl Rows {
     fn next_server(&mut self, place: usize) -> Option<Row> {
         let backend = &self.generation.backends[self.backends];
         let common = &backend.model.common;
-        let shown = !common.disabled && self.filter.wants_proxy(common.id);
+        let shown = !common.disabled && self.filter.wants_proxy(common.id, &common.name);
         let servers = shown && self.filter.wants_type(4);
         if let Some(server) = backend.servers.get(place).filter(|_| servers) {
             self.within = Within::Server(place + 1);
@@ -117,8 +117,13 @@ impl Rows {
                 || (self.filter.no_maint && row.belief.is_maint);
             return (!hidden).then_some(Row::Server(row));
         }
-        let row = (shown && self.filter.wants_type(2))
-            .then(|| Row::Backend(BackendRow::new(Arc::clone(backend), self.moment)));
+        let row = (shown && self.filter.wants_type(2)).then(|| {
+            Row::Backend(BackendRow::new(
+                &self.generation,
+                Arc::clone(backend),
+                self.moment,
+            ))
+        });
         self.backends += 1;
         self.within = Within::Next;
         row

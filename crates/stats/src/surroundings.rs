@@ -33,10 +33,61 @@ pub trait Surroundings: Send + Sync {
         None
     }
 
+    /// Does something to a server, as the statistics page asks; false when that changed nothing
+    /// or cannot be done.
+    fn act(&self, backend: &str, server: &str, action: ServerAction) -> bool {
+        let _ = (backend, server, action);
+        false
+    }
+
     /// What was said when the process started, each line with its end.
     fn startup_log(&self) -> String {
         String::new()
     }
+}
+
+/// What the statistics page may do to a server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ServerAction {
+    /// Turns its agent check on or off.
+    Agent(bool),
+    /// Turns its health check on or off.
+    Check(bool),
+    /// Ends what it serves.
+    Shutdown,
+    /// `drain`: no new clients.
+    Drain,
+    /// Has the agent say that it is up, or down.
+    ForceAgent(bool),
+    /// Has the check say that it is down.
+    ForceDown,
+    /// Has the check say that it drains.
+    ForceNoBalancing,
+    /// Has the check say that it is up.
+    ForceUp,
+    /// `maint`: no clients.
+    Maint,
+    /// `ready`: neither drain nor maintenance.
+    Ready,
+}
+
+impl ServerAction {
+    /// All of them, with their words in forms and what the page calls them.
+    pub const ALL: [(Self, &'static str, &'static str); 13] = [
+        (Self::Ready, "ready", "Set state to READY"),
+        (Self::Drain, "drain", "Set state to DRAIN"),
+        (Self::Maint, "maint", "Set state to MAINT"),
+        (Self::Check(false), "dhlth", "Health: disable checks"),
+        (Self::Check(true), "ehlth", "Health: enable checks"),
+        (Self::ForceUp, "hrunn", "Health: force UP"),
+        (Self::ForceNoBalancing, "hnolb", "Health: force NOLB"),
+        (Self::ForceDown, "hdown", "Health: force DOWN"),
+        (Self::Agent(false), "dagent", "Agent: disable checks"),
+        (Self::Agent(true), "eagent", "Agent: enable checks"),
+        (Self::ForceAgent(true), "arunn", "Agent: force UP"),
+        (Self::ForceAgent(false), "adown", "Agent: force DOWN"),
+        (Self::Shutdown, "shutdown", "Kill Sessions"),
+    ];
 }
 
 /// What is known of the process from its start to its end.

@@ -129,21 +129,33 @@ fn filters_choose_proxies_types_numbers_and_states() {
             .join(" ")
     };
     let all = Filter::default();
-    assert_eq!(names(all.with_numbers(Some(4), "4", "2")), "s2");
-    assert_eq!(names(all.with_numbers(Some(4), "-1", "2")), "s2 BACKEND");
-    assert_eq!(names(all.with_numbers(Some(2), "8", "-1")), "door sock-2");
+    assert_eq!(names(all.clone().with_numbers(Some(4), "4", "2")), "s2");
     assert_eq!(
-        names(all.with_numbers(None, "1", "-1")),
+        names(all.clone().with_numbers(Some(4), "-1", "2")),
+        "s2 BACKEND"
+    );
+    assert_eq!(
+        names(all.clone().with_numbers(Some(2), "8", "-1")),
+        "door sock-2"
+    );
+    assert_eq!(
+        names(all.clone().with_numbers(None, "1", "-1")),
         "FRONTEND FRONTEND"
     );
-    assert_eq!(names(all.with_numbers(Some(99), "-1", "-1")), "");
+    assert_eq!(names(all.clone().with_numbers(Some(99), "-1", "-1")), "");
     let no_maint = Filter {
         no_maint: true,
-        ..all
+        ..all.clone()
     };
-    assert_eq!(names(no_maint.with_numbers(Some(4), "4", "-1")), "s1 s3");
-    let up = Filter { up: true, ..all };
-    assert_eq!(names(up.with_numbers(Some(4), "4", "-1")), "s1 s3");
+    assert_eq!(
+        names(no_maint.clone().with_numbers(Some(4), "4", "-1")),
+        "s1 s3"
+    );
+    let up = Filter {
+        up: true,
+        ..all.clone()
+    };
+    assert_eq!(names(up.clone().with_numbers(Some(4), "4", "-1")), "s1 s3");
 }
 
 #[test]
@@ -175,9 +187,9 @@ fn values_that_csv_and_json_could_misread_are_dressed() {
     sample::server_of(&mut config, 0, 0).cookie = Some("a,\"b\"\n".into());
     let sample = Sample::of(config);
     let filter = Filter::default().with_numbers(Some(4), "4", "1");
-    assert!(stat(&sample, filter, Form::Text).contains(",\"a,\"\"b\"\"\n\","));
-    assert!(stat(&sample, filter, Form::Json).contains(r#""value":"a,\"b\"\n"}"#));
-    let typed = stat(&sample, filter, Form::Typed(false));
+    assert!(stat(&sample, filter.clone(), Form::Text).contains(",\"a,\"\"b\"\"\n\","));
+    assert!(stat(&sample, filter.clone(), Form::Json).contains(r#""value":"a,\"b\"\n"}"#));
+    let typed = stat(&sample, filter.clone(), Form::Typed(false));
     assert!(
         typed.contains("cookie.1:CNS:str:a,\"b\" \n"),
         "one value is one line"
@@ -185,7 +197,7 @@ fn values_that_csv_and_json_could_misread_are_dressed() {
     let counters = &sample.generation.backends[0].servers[0].state.counters;
     counters.of(0).bytes_out.set(u64::MAX);
     let large = r#""type":"u64","value":"18446744073709551615"}"#;
-    assert!(stat(&sample, filter, Form::Json).contains(large));
+    assert!(stat(&sample, filter.clone(), Form::Json).contains(large));
 }
 
 #[test]

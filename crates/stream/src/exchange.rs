@@ -13,6 +13,7 @@ use ballast_upstream::probe::Observed;
 
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
+use crate::service::Called;
 use crate::variables::Variables;
 
 /// One request and its response, or one TCP session. Its memory serves one exchange of a
@@ -67,6 +68,8 @@ pub(crate) struct Exchange {
     pub cookie_needs_refresh: bool,
     /// The answer that a rule gives, when it is not a page of the proxy.
     pub(crate) given: Option<Given>,
+    /// What stands in the place of a server's name: the service that answered.
+    pub(crate) applet: Option<&'static str>,
     /// The first bytes of a TCP session, while rules look at them.
     pub(crate) peeked: Vec<u8>,
     /// Whether `inspect-delay` still runs.
@@ -94,6 +97,8 @@ pub(crate) enum Given {
     Made,
     /// A whole response, as a file holds it.
     Raw(Arc<[u8]>),
+    /// What a service says.
+    Service(Called),
 }
 
 /// When things happened; `None` for what never did.
@@ -202,6 +207,7 @@ impl Exchange {
             client_cookie: ClientCookie::None,
             server_cookie: ServerCookie::None,
             given: None,
+            applet: None,
             peeked: Vec::new(),
             inspecting: false,
             observed: None,
@@ -246,6 +252,7 @@ impl Exchange {
         self.inspecting = false;
         self.observed = None;
         self.given = None;
+        self.applet = None;
         self.answer_body.clear();
         self.variables.clear();
         self.log_level = None;

@@ -1,10 +1,13 @@
 //! The access log: one line per exchange, when and as the frontend wants it.
 
+use ballast_engine::timings::Took;
 use ballast_expr::LogFormat;
 use ballast_log::{Level, LineText};
 use ballast_rules::LogLevel;
 
+use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
+use crate::http::Stop;
 use crate::session::Session;
 use crate::view::View;
 
@@ -12,6 +15,7 @@ use crate::view::View;
 /// wanted.
 pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
     exchange.times.ended = Some(ballast_worker::turn_now());
+    note_times(session, exchange);
     if exchange.logged {
         return;
     }
@@ -25,6 +29,33 @@ pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
         return;
     }
     write(session, exchange, false);
+}
+
+/// Has server and backend note how long an exchange took that a server answered.
+fn note_times(session: &Session, exchange: &Exchange) {
+    let times = &exchange.times;
+    let (Some(backend), Some(server)) = (&exchange.backend, &exchange.server) else {
+        return;
+    };
+    let (Some(received), Some(seated), Some(connected), Some(answered), Some(ended)) = (
+        times.received,
+        times.seated,
+        times.connected,
+        times.answered,
+        times.ended,
+    ) else {
+        return;
+    };
+    let took = Took {
+        queue: seated.saturating_duration_since(received),
+        connect: connected.saturating_duration_since(seated),
+        response: answered.saturating_duration_since(connected),
+        total: ended.saturating_duration_since(times.begun.unwrap_or(received)),
+    };
+    let worker = session.local.worker;
+    server.state.timings.of(worker).note(&took);
+    backend.state.timings.of(worker).note(&took);
+    backend.state.durations.of(worker).note(took.total);
 }
 
 /// Writes the line early, as soon as the response is known (`option logasap`).
@@ -102,4 +133,53 @@ fn structured(
     let mut data = Vec::new();
     format?.render(view, scratch, &mut data);
     Some(data)
+}
+
+/// `option checkcache` blocks a response: the administrators hear of it, and the client gets a
+/// page. Who listens to the frontend hears it, as it hears of the exchange.
+pub(crate) fn cacheable_cookie(session: &Session, exchange: &mut Exchange) -> Stop {
+    let worker = session.local.worker;
+    session.counters().denied_responses.increment();
+    exchange.count(worker, |counters| counters.denied_responses.increment());
+    exchange.times.answered = None;
+    let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
+    let line = format!(
+        "Blocking cacheable cookie in response from instance {}, server {}.",
+        name(exchange.backend.as_ref().map(|backend| backend.name())),
+        name(exchange.server.as_ref().map(|server| server.name())),
+    );
+    say(session, Level::Alert, line.as_bytes());
+    Stop::page(502, Cause::Proxy, Phase::Headers)
+}
+
+/// The line of a connection whose PROXY header was refused: of the format for errors, else
+/// short and fixed (configuration manual, section 8.2.5).
+pub(crate) fn connection_refused(session: &Session, line: &str) {
+    let wanted = &session.frontend.model.log;
+    let level = if wanted.separate_errors {
+        Level::Err
+    } else {
+        Level::Info
+    };
+    let Some(format) = &wanted.error_format else {
+        return say(session, level, line.as_bytes());
+    };
+    let mut exchange = Exchange::new(session.running.head_limits);
+    exchange.times.ended = Some(ballast_worker::now());
+    exchange.tally.status = 0;
+    exchange.ending.note(Cause::Proxy, Phase::Request);
+    exchange.tally.log_counter = session.frontend.state.next_log_number();
+    let view = View::for_log(session, &exchange, false);
+    session.local.with_memory(|memory| {
+        format.render(&view, &mut memory.scratch, &mut memory.text);
+        say(session, level, &memory.text);
+    });
+}
+
+/// Sends a line to who listens to the frontend.
+fn say(session: &Session, level: Level, line: &[u8]) {
+    if let Some(Some(set)) = session.running.frontend_logs.get(session.frontend.place) {
+        let line = &line[..line.len().min(set.message_bytes_max())];
+        session.local.log.borrow_mut().emit(set, level, line);
+    }
 }

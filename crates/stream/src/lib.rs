@@ -8,11 +8,13 @@ mod exchange;
 mod http;
 mod inspect;
 mod journal;
+mod live;
 mod local;
 mod pages;
 mod persistence;
 mod presence;
 mod rulebook;
+mod service;
 mod session;
 mod tcp;
 mod tunnel;
@@ -20,11 +22,15 @@ mod variables;
 mod view;
 mod volume;
 
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::task::Poll;
 
-use ballast_listen::Arrival;
+use ballast_listen::{Arrival, Refused};
 use ballast_mux::ClientConnection;
 use ballast_rules::Verdict;
+use ballast_worker::cutting_off;
 
 use crate::exchange::Exchange;
 use crate::presence::Presence;
@@ -34,12 +40,19 @@ use crate::session::Session;
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
 pub use presence::wake_connections;
+pub use service::{Asked, Reply, ReplyBody, Services, Wanted};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     let (session, stream, read_ahead) = Session::begin(local, arrival);
     let limits = session.running.limits(&session.frontend.model.common);
     let mut client = ClientConnection::new(stream, limits);
+    if let Some(cases) = &session.frontend.name_cases {
+        client.outbound.adjust_names(cases);
+    }
+    if session.frontend.model.options.drop_response_trailers {
+        client.outbound.drop_trailers();
+    }
     client.inbound.prepend(&read_ahead);
     drop(read_ahead);
     let mut exchange = Exchange::new(session.running.head_limits);
@@ -48,11 +61,51 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
         return;
     }
     let _presence = Presence::enter().await;
-    if session.frontend.is_http() {
-        http::serve(&session, &mut client, &mut exchange).await;
+    let may_be = session.running.is_cut_off;
+    let is_http = session.frontend.is_http();
+    // Pinned here: handed over by value, each would lie in this future twice.
+    let was_cut_off = if is_http {
+        let serving = pin!(http::serve(&session, &mut client, &mut exchange));
+        is_cut_off(may_be, serving).await
     } else {
-        tcp::serve(&session, &mut client, &mut exchange).await;
+        let serving = pin!(tcp::serve(&session, &mut client, &mut exchange));
+        is_cut_off(may_be, serving).await
+    };
+    if !was_cut_off {
+        return;
     }
+    if is_http || session.upgraded_for.get().is_some() {
+        http::cut_off(&session, &mut client, &mut exchange).await;
+    } else {
+        tcp::cut_off(&session, &mut exchange);
+    }
+}
+
+/// Serves to the end, or until `hard-stop-after` has passed; whether it has.
+async fn is_cut_off(may_be: bool, mut serving: Pin<&mut impl Future<Output = ()>>) -> bool {
+    if !may_be {
+        serving.await;
+        return false;
+    }
+    // In a box: most configurations have no such bound, and need not carry its size.
+    let mut cut_off = Box::pin(cutting_off());
+    poll_fn(|cx| match serving.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(false),
+        Poll::Pending => cut_off.as_mut().poll(cx).map(|()| true),
+    })
+    .await
+}
+
+/// Writes the line of a connection whose PROXY header was refused, where one is wanted.
+pub fn refused(local: &Rc<Local>, refused: Refused) {
+    if !refused.is_logged() {
+        return;
+    }
+    let line = refused.to_string();
+    let refusal = refused.refusal;
+    let (mut session, _stream, _read_ahead) = Session::begin(local, refused.arrival);
+    session.refusal = Some(refusal);
+    journal::connection_refused(&session, &line);
 }
 
 /// `tcp-request connection` and `tcp-request session`: who is refused here is counted, and

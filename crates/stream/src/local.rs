@@ -15,6 +15,8 @@ use ballast_model as model;
 use ballast_mux::Limits;
 use ballast_rules::Workspace;
 
+use crate::service::Services;
+
 /// A generation as a worker runs it, with the log targets of its proxies opened.
 #[derive(Debug)]
 pub struct Running {
@@ -30,6 +32,8 @@ pub struct Running {
     asks_server_addresses: Vec<bool>,
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
+    /// `hard-stop-after`: what is under way may be cut off.
+    pub(crate) is_cut_off: bool,
 }
 
 impl Running {
@@ -57,6 +61,7 @@ impl Running {
                 head_bytes_max: head_bytes,
                 ..Limits::default()
             },
+            is_cut_off: generation.config.global.hard_stop_after.is_some(),
             generation,
             frontend_logs,
         }
@@ -112,6 +117,7 @@ pub struct Local {
     running: RefCell<Rc<Running>>,
     memory: RefCell<Memory>,
     workspace: RefCell<Option<Box<Workspace>>>,
+    services: RefCell<Option<Rc<dyn Services>>>,
     random: Cell<u64>,
     /// The quarter of an hour that the offset from UTC was asked for, and the offset.
     utc_offset: Cell<(i64, i32)>,
@@ -153,6 +159,7 @@ impl Local {
             running: RefCell::new(running),
             memory: RefCell::default(),
             workspace: RefCell::new(None),
+            services: RefCell::new(None),
             random: Cell::new(seed | 1),
             utc_offset: Cell::new((i64::MIN, 0)),
             moment: Cell::new((Instant::now(), SystemTime::now())),
@@ -168,6 +175,16 @@ impl Local {
     /// Goes over to another generation. Exchanges under way finish under their own.
     pub fn run(&self, running: Rc<Running>) {
         *self.running.borrow_mut() = running;
+    }
+
+    /// Has services answer from now on.
+    pub fn install(&self, services: Rc<dyn Services>) {
+        *self.services.borrow_mut() = Some(services);
+    }
+
+    /// What answers in place of servers, where there is such a thing.
+    pub(crate) fn services(&self) -> Option<Rc<dyn Services>> {
+        self.services.borrow().clone()
     }
 
     /// Lends the memory that rules work in; to be given back.

@@ -242,6 +242,22 @@ impl Facts for View<'_> {
         self.exchange.reused
     }
 
+    fn client_error(&self) -> (i64, &'static str) {
+        match self.session.refusal {
+            Some(refusal) => (refusal.code(), refusal.text()),
+            None => (0, "Success"),
+        }
+    }
+
+    fn asks_as_proxy(&self) -> bool {
+        // A request to a proxy names the whole URI (configuration manual, "option
+        // http-use-proxy-header").
+        self.session.frontend.model.options.use_proxy_header
+            && self.request().is_some_and(|request| {
+                !matches!(request.target().first(), Some(b'/' | b'*') | None)
+            })
+    }
+
     fn received_proxy_header(&self) -> bool {
         self.session.proxied
     }
@@ -271,6 +287,10 @@ impl Facts for View<'_> {
 
     fn server_name(&self) -> Option<&str> {
         self.exchange.server.as_ref().map(|server| server.name())
+    }
+
+    fn applet_name(&self) -> Option<&str> {
+        self.exchange.applet
     }
 
     fn server_id(&self) -> Option<i64> {

@@ -1,5 +1,5 @@
-//! Words that are checked here and served with other parts of the program: statistics, stick
-//! tables, compression, filters, caches, mail alerts, FastCGI.
+//! Words that are checked here and served with other parts of the program: stick tables,
+//! compression, filters, caches, mail alerts, FastCGI.
 //!
 //! Source: HAProxy configuration manual, section 4.2.
 
@@ -15,124 +15,8 @@ use crate::keyword::{Row, Sections};
 
 type R = Row<ProxyDraft>;
 
-const fn stats(
-    word: &'static str,
-    args: &'static str,
-    help: &'static str,
-    deed: crate::keyword::Deed<ProxyDraft>,
-) -> R {
-    R::new(word, Sections::PROXIES, args, help, deed)
-        .http()
-        .later("statistics")
-}
-
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    stats("stats enable", "", "the statistics page", check::any),
-    stats(
-        "stats uri",
-        "<prefix>",
-        "where the statistics page is",
-        check::one,
-    )
-    .examples("stats uri /stats", "stats uri"),
-    stats(
-        "stats realm",
-        "<realm>",
-        "what the statistics page calls itself",
-        check::one,
-    )
-    .examples("stats realm Shop", "stats realm"),
-    stats(
-        "stats refresh",
-        "<delay>",
-        "how often the page loads itself again",
-        |_, args, _| {
-            args.time_in("a time", TimeUnit::Second)?;
-            args.end()
-        },
-    )
-    .examples("stats refresh 5s", "stats refresh x"),
-    stats(
-        "stats auth",
-        "<user>:<password>",
-        "who may see the page",
-        check::some,
-    )
-    .examples("stats auth admin:secret", "stats auth"),
-    stats(
-        "stats scope",
-        "{ <proxy> | . }",
-        "which proxies the page shows",
-        check::one,
-    )
-    .examples("stats scope .", "stats scope"),
-    stats(
-        "stats hide-version",
-        "",
-        "do not show the version",
-        check::any,
-    ),
-    stats("stats show-version", "", "show the version", check::any),
-    stats(
-        "stats show-legends",
-        "",
-        "show more about proxies",
-        check::any,
-    ),
-    stats(
-        "stats show-modules",
-        "",
-        "show counters of parts",
-        check::any,
-    ),
-    stats(
-        "stats show-node",
-        "[ <name> ]",
-        "show the machine's name",
-        check::any,
-    )
-    .examples("stats show-node", ""),
-    stats(
-        "stats show-desc",
-        "[ <text> ]",
-        "show a description",
-        check::any,
-    )
-    .examples("stats show-desc shop", ""),
-    R::new(
-        "stats admin",
-        Sections::NAMED,
-        "{ if | unless } <condition>",
-        "who may change servers on the page",
-        |draft, args, context| {
-            let phases = ask::sides(draft, Phase::FrontendRequest, Phase::BackendRequest);
-            ask::required_condition(draft, args, context, &phases).map(drop)
-        },
-    )
-    .examples("stats admin if { src 192.0.2.0/24 }", "stats admin")
-    .http()
-    .later("statistics"),
-    R::new(
-        "stats http-request",
-        Sections::NAMED,
-        "{ allow | deny | auth [realm <realm>] } [ { if | unless } <condition> ]",
-        "who may see the page",
-        |draft, args, context| {
-            let is_auth = args.choice(&[("allow", false), ("deny", false), ("auth", true)])?;
-            if is_auth && args.take("realm") {
-                args.text("a realm")?;
-            }
-            let phases = ask::sides(draft, Phase::FrontendRequest, Phase::BackendRequest);
-            ask::condition(draft, args, context, &phases).map(drop)
-        },
-    )
-    .examples(
-        "stats http-request auth realm Shop",
-        "stats http-request nosuch",
-    )
-    .http()
-    .later("statistics"),
     R::new(
         "stick-table",
         Sections::NAMED,

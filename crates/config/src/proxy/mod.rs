@@ -14,6 +14,7 @@ mod persistence;
 mod removed;
 mod route;
 mod rules;
+mod stats;
 #[cfg(test)]
 mod tests;
 mod timeouts;
@@ -54,6 +55,7 @@ const FAMILIES: &[&[Row<ProxyDraft>]] = &[
     capture::ROWS,
     errors::ROWS,
     rules::ROWS,
+    stats::ROWS,
     later::ROWS,
     removed::ROWS,
 ];
@@ -145,6 +147,7 @@ pub(crate) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     check::finish(draft, context);
     logs::finish(draft, context);
     rules::finish(draft, context);
+    stats::finish(draft, context);
     route::finish(draft, context);
 }
 
@@ -176,6 +179,7 @@ pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<balla
     formats.extend(log.error_format.as_mut());
     formats.extend(log.structured_data.as_mut());
     formats.extend(draft.common.unique_id_format.as_mut());
+    conditions.extend(stats::conditions(&mut draft.common.stats));
     formats.extend(check::formats(&mut back.check));
     for server in &mut draft.servers {
         if let Some(proxy) = &mut server.server.send_proxy {

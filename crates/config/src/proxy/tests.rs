@@ -430,7 +430,7 @@ fn a_tcp_frontend_refuses_formats_of_requests() {
 #[test]
 fn what_is_not_served_is_named() {
     let loaded = proxies(
-        " stats enable\n compression algo gzip",
+        " compression algo gzip",
         " http-send-name-header X-S",
     );
     let words: Vec<_> = loaded
@@ -440,7 +440,7 @@ fn what_is_not_served_is_named() {
         .collect();
     assert_eq!(
         words,
-        ["stats enable", "compression algo", "http-send-name-header"]
+        ["compression algo"]
     );
 }
 

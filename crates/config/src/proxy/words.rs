@@ -26,6 +26,8 @@ pub(crate) struct Words {
     pub format_span: Option<Span>,
     /// Where the `error-log-format` in force stands.
     pub error_format_span: Option<Span>,
+    /// Where this section's first `stats` line stands: its page is not that of the defaults.
+    pub stats: Option<Span>,
 }
 
 impl Words {
@@ -35,6 +37,7 @@ impl Words {
         self.final_rules.clear();
         self.ordered.clear();
         self.table = None;
+        self.stats = None;
         self.check.begin();
     }
 }

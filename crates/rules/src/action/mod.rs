@@ -24,7 +24,7 @@ use ballast_expr::{Error, Expr, LogFormat, Store};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
-use crate::run::{Stage, Step, Verdict};
+use crate::run::{Service, Stage, Step, Verdict};
 use crate::transaction::LogLevel;
 
 pub(crate) use reply::{Pages, Reply};
@@ -71,6 +71,8 @@ pub enum Action {
     Reject,
     /// `replace-header`, `replace-value`, `replace-path`, `replace-pathq`, `replace-uri`.
     Replace(Box<replace::Replace>),
+    /// `use-service`.
+    Service(Service),
     /// `set-status`.
     Status(Box<status::Status>),
     /// `strict-mode`.
@@ -150,6 +152,7 @@ macro_rules! walk {
                 Action::Allow
                 | Action::LogLevel(_)
                 | Action::Reject
+                | Action::Service(_)
                 | Action::Status(_)
                 | Action::StrictMode(_) => {}
                 Action::Answer(answer) => walk!(reply answer.reply, visit, $part, $($mutable)?),
@@ -263,6 +266,9 @@ impl Action {
             Action::Redirect(redirect) => redirect.perform(stage),
             Action::Reject => Step::Stop(Verdict::Close),
             Action::Replace(replace) => replace.perform(stage),
+            Action::Service(service) => {
+                Step::Stop(Verdict::Answer(crate::run::Answer::service(*service)))
+            }
             Action::Status(status) => status.perform(stage),
             Action::StrictMode(on) => {
                 stage.strict = *on;

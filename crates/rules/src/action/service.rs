@@ -7,6 +7,7 @@ use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
+use crate::run::Service;
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -17,7 +18,7 @@ pub(crate) const ROWS: &[Row] = &[
         use_service,
     )
     .examples(
-        &["use-service lua.hello"],
+        &["use-service prometheus-exporter if FALSE"],
         &["use-service", "use-service nothing"],
     ),
     Row::new(
@@ -110,7 +111,7 @@ fn use_service(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
     match name {
         "prometheus-exporter" if args.place != RuleSet::HttpRequest => Err(args
             .error_before("Prometheus exporter service only available on 'http-request' rulesets")),
-        "prometheus-exporter" => super::alone("use-service"),
+        "prometheus-exporter" => Ok(Action::Service(Service::Metrics)),
         _ if name.starts_with("lua.") => super::alone("use-service"),
         _ => {
             let hint = ballast_expr::nearest(name, ["prometheus-exporter"]);

@@ -12,6 +12,7 @@ use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Given};
 use crate::journal;
 use crate::pages::default_page;
+use crate::service;
 use crate::session::Session;
 use crate::volume;
 
@@ -28,6 +29,10 @@ pub(crate) async fn stopped(
     exchange: &mut Exchange,
     stop: Stop,
 ) -> Next {
+    if let Some(Given::Service(called)) = exchange.given {
+        // In a box: no other exchange need carry its size.
+        return Box::pin(service::serve(session, client, exchange, called)).await;
+    }
     exchange.ending.note(stop.ending.cause, stop.ending.phase);
     let Some(status) = stop.status else {
         journal::exchange_ended(session, exchange);
@@ -140,7 +145,7 @@ fn compose(
         Some(Given::Made) => return Ok(Composed::Response),
         Some(Given::Raw(bytes)) if bytes.is_empty() => return Ok(Composed::Nothing),
         Some(Given::Raw(bytes)) => return raw(&bytes, &mut exchange.response, body).map(made),
-        None => body.clear(),
+        None | Some(Given::Service(_)) => body.clear(),
     }
     let backend = exchange.backend.clone();
     let configured = backend

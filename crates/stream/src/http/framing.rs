@@ -35,7 +35,7 @@ pub(super) fn of_request(request: &mut Request, body: BodyLength) -> Result<Body
 ///
 /// # Errors
 /// [`NoRoom`].
-pub(super) fn of_response(
+pub(crate) fn of_response(
     response: &mut Response,
     asked: Method,
     version: Version,

@@ -10,9 +10,12 @@
 //! Each step is a file. A step that cannot go on says so with a [`Stop`], which names the page
 //! to answer with and how the exchange ended; nothing else leaves the path.
 
-mod answer;
+pub(crate) mod answer;
+mod cacheable;
 mod capture;
-mod framing;
+mod choice;
+mod cut_off;
+pub(crate) mod framing;
 mod monitor;
 mod prepare;
 pub(crate) mod reach;
@@ -20,10 +23,12 @@ mod receive;
 pub(crate) mod relay;
 mod respond;
 pub(crate) mod route;
-mod rules;
+pub(crate) mod rules;
 
 use ballast_mux::{ClientConnection, Wait};
 use ballast_worker::{Stopping, stopping};
+
+pub(crate) use cut_off::cut_off;
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
@@ -136,12 +141,12 @@ async fn carry(
     kept: &mut Kept,
 ) -> Result<Next, Stop> {
     let front = &session.frontend.model.common;
-    rules::request(session, exchange, &front.rules)?;
+    rules::request(session, exchange, front)?;
     receive::buffer_body(session, client, exchange, front).await?;
     route::choose(session, exchange)?;
     let _in_backend = InBackend::enter(session, exchange);
     if let Some(backend) = session.backend_of(exchange) {
-        rules::request(session, exchange, &backend.model.common.rules)?;
+        rules::request(session, exchange, &backend.model.common)?;
         receive::buffer_body(session, client, exchange, &backend.model.common).await?;
     }
     // The cookie is read before it is hidden from the server.

@@ -1,27 +1,36 @@
 //! The rules of a frontend and of a backend, at the moments they run.
 
-use ballast_rules::{Answer, Cause as Why, Page, Rule, RuleSets, Verdict};
+use ballast_model::Common;
+use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
 
 use super::Stop;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Given};
 use crate::rulebook::{Stage, apply};
+use crate::service::{self, Called};
 use crate::session::Session;
 
-/// `http-request` and then `redirect`, of one proxy.
+/// `http-request`, who may see the statistics page, and then `redirect`, of one proxy.
 pub(crate) fn request(
     session: &Session,
     exchange: &mut Exchange,
-    rules: &RuleSets,
+    common: &Common,
 ) -> Result<(), Stop> {
-    for set in [&rules.tcp_content, &rules.http_request, &rules.redirects] {
+    let rules = &common.rules;
+    for set in [&rules.tcp_content, &rules.http_request] {
         // Mostly there are none, and nothing is asked of the exchange.
         if !set.is_empty() {
             let verdict = apply(session, exchange, Stage::Request, set);
             judge(session, exchange, verdict, Stage::Request)?;
         }
     }
-    Ok(())
+    let statistics = service::statistics(session, exchange, common)?;
+    let verdict = apply(session, exchange, Stage::Request, &rules.redirects);
+    judge(session, exchange, verdict, Stage::Request)?;
+    match statistics {
+        Some(called) => Err(service::stop(exchange, called)),
+        None => Ok(()),
+    }
 }
 
 /// `http-response`, of the backend and then of the frontend.
@@ -73,6 +82,9 @@ fn judge(
 }
 
 fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: Stage) -> Stop {
+    if let Page::Service(service) = answer.page {
+        return service::stop(exchange, Called::Named(service));
+    }
     let cause = match answer.cause {
         Why::Deny => {
             deny(session, exchange, stage);
@@ -88,7 +100,8 @@ fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: Stag
         }
     };
     let status = match answer.page {
-        Page::Proxy => answer.status,
+        // A service has left already.
+        Page::Proxy | Page::Service(_) => answer.status,
         Page::Made => {
             exchange.given = Some(Given::Made);
             exchange.response.status()

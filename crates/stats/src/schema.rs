@@ -1,0 +1,45 @@
+//! What the JSON forms look like, for tools that check before they read.
+//!
+//! JSON schema, draft 4: the answer to `show schema json` and to `;json-schema` on the page.
+
+/// The schema of `show info json` and `show stat json`.
+pub const SCHEMA: &str = concat!(
+    r##"{"$schema":"http://json-schema.org/draft-04/schema#","oneOf":["##,
+    r##"{"title":"Info","type":"array","items":{"title":"InfoItem","type":"object","##,
+    r##""properties":{"field":{"$ref":"#/definitions/field"},"##,
+    r##""processNum":{"$ref":"#/definitions/processNum"},"##,
+    r##""tags":{"$ref":"#/definitions/tags"},"value":{"$ref":"#/definitions/typedValue"}},"##,
+    r##""required":["field","processNum","tags","value"]}},"##,
+    r##"{"title":"Stat","type":"array","items":{"title":"Row","type":"array","##,
+    r##""items":{"title":"StatItem","type":"object","properties":{"##,
+    r##""objType":{"enum":["Frontend","Backend","Listener","Server","Unknown"]},"##,
+    r##""proxyId":{"type":"integer","minimum":0},"id":{"type":"integer","minimum":0},"##,
+    r##""field":{"$ref":"#/definitions/field"},"##,
+    r##""processNum":{"$ref":"#/definitions/processNum"},"##,
+    r##""tags":{"$ref":"#/definitions/tags"},"value":{"$ref":"#/definitions/typedValue"}},"##,
+    r##""required":["objType","proxyId","id","field","processNum","tags","value"]}}},"##,
+    r##"{"title":"Error","type":"object","properties":{"errorStr":{"type":"string"}},"##,
+    r##""required":["errorStr"]}],"##,
+    r##""definitions":{"field":{"type":"object","properties":{"##,
+    r##""pos":{"type":"integer","minimum":0},"name":{"type":"string"}},"##,
+    r##""required":["pos","name"]},"##,
+    r##""processNum":{"type":"integer","minimum":1},"##,
+    r##""tags":{"type":"object","properties":{"##,
+    r##""origin":{"type":"string","enum":["Metric","Status","Key","Config","Product","##,
+    r##""Unknown"]},"nature":{"type":"string","enum":["Gauge","Limit","Min","Max","Rate","##,
+    r##""Counter","Duration","Age","Time","Name","Output","Avg","Unknown"]},"##,
+    r##""scope":{"type":"string","enum":["Cluster","Process","Service","System","Unknown"]}},"##,
+    r##""required":["origin","nature","scope"]},"##,
+    r##""typedValue":{"type":"object","oneOf":["##,
+    r##"{"properties":{"type":{"enum":["s32"]},"value":{"type":"integer","##,
+    r##""minimum":-2147483648,"maximum":2147483647}},"required":["type","value"]},"##,
+    r##"{"properties":{"type":{"enum":["s64"]},"value":{"type":"integer","##,
+    r##""minimum":-9007199254740991,"maximum":9007199254740991}},"required":["type","value"]},"##,
+    r##"{"properties":{"type":{"enum":["u32"]},"value":{"type":"integer","##,
+    r##""minimum":0,"maximum":4294967295}},"required":["type","value"]},"##,
+    r##"{"properties":{"type":{"enum":["u64"]},"value":{"type":["integer","string"]}},"##,
+    r##""required":["type","value"]},"##,
+    r##"{"properties":{"type":{"enum":["str"]},"value":{"type":"string"}},"##,
+    r##""required":["type","value"]}]}}}"##,
+    "\n"
+);

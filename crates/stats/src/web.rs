@@ -1,0 +1,308 @@
+//! The statistics page as a client meets it: which form is asked for, and what a posted form
+//! does to servers.
+
+use std::sync::Arc;
+
+use ballast_model::StatsPage;
+
+use crate::filter::Filter;
+use crate::format::{Form, Stat};
+use crate::html::{Html, PageView};
+use crate::rows::Rows;
+use crate::schema::SCHEMA;
+use crate::surroundings::{ServerAction, Surroundings};
+
+/// A scope that is asked for is cut here, as the page's own field cuts it.
+const SCOPE_BYTES_MAX: usize = 20;
+
+/// A request for a statistics page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageAsked<'a> {
+    /// How the proxy wants it.
+    pub page: &'a StatsPage,
+    /// The name of the proxy.
+    pub proxy: &'a str,
+    /// Whether servers may be changed.
+    pub may_admin: bool,
+    /// Path and query; they begin with the page's prefix.
+    pub target: &'a [u8],
+    /// The posted form, when the request is a POST.
+    pub form: Option<&'a [u8]>,
+    /// Whether the form is whole.
+    pub form_is_whole: bool,
+}
+
+/// Appends the next piece of a body; false when there is none left.
+pub type TextPieces = Box<dyn FnMut(&mut String) -> bool>;
+
+/// What a client is answered.
+pub struct WebAnswer {
+    /// Status.
+    pub status: u16,
+    /// Fields besides those about the length of the body.
+    pub fields: Vec<(&'static str, String)>,
+    /// The body; `None` for none, or the default page of the status.
+    pub pieces: Option<TextPieces>,
+}
+
+/// What the words of a target ask for.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Wishes {
+    /// Servers that are down are left out.
+    pub(crate) up: bool,
+    /// Servers in maintenance are left out.
+    pub(crate) no_maint: bool,
+    /// The page does not load itself again.
+    pub(crate) no_refresh: bool,
+    /// Part of the names of proxies.
+    pub(crate) scope: String,
+    /// What became of a posted form.
+    pub(crate) outcome: Option<String>,
+    shape: Shape,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Shape {
+    Csv,
+    #[default]
+    Html,
+    Json,
+    Schema,
+    Typed,
+}
+
+impl Wishes {
+    /// Reads what follows the prefix of a target.
+    fn read(rest: &str) -> Self {
+        let mut wishes = Self::default();
+        for word in rest.split([';', '?', '&']) {
+            match word {
+                "up" => wishes.up = true,
+                "no-maint" => wishes.no_maint = true,
+                "norefresh" => wishes.no_refresh = true,
+                "csv" => wishes.shape = Shape::Csv,
+                "json" => wishes.shape = Shape::Json,
+                "json-schema" => wishes.shape = Shape::Schema,
+                "typed" => wishes.shape = Shape::Typed,
+                _ => {
+                    if let Some(outcome) = word.strip_prefix("st=") {
+                        wishes.outcome = Some(outcome.to_owned());
+                    } else if let Some(scope) = word.strip_prefix("scope=") {
+                        wishes.scope = decoded(scope.as_bytes());
+                        wishes.scope = wishes.scope.chars().take(SCOPE_BYTES_MAX).collect();
+                    }
+                }
+            }
+        }
+        wishes
+    }
+}
+
+/// Answers a request for a statistics page.
+pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageAsked<'_>) -> WebAnswer {
+    let prefix = asked.page.prefix();
+    let rest = asked.target.get(prefix.len()..).unwrap_or_default();
+    let wishes = Wishes::read(&String::from_utf8_lossy(rest));
+    if let Some(form) = asked.form {
+        let outcome = outcome(&*surroundings, asked, form);
+        return back_to_page(asked.page, &wishes, outcome);
+    }
+    let kind = match wishes.shape {
+        Shape::Html => "text/html",
+        Shape::Csv | Shape::Typed => "text/plain",
+        Shape::Json | Shape::Schema => "application/json",
+    };
+    let mut fields = vec![
+        ("cache-control", "no-cache".to_owned()),
+        ("content-type", kind.to_owned()),
+    ];
+    if let Some(refresh) = asked.page.refresh.filter(|_| !wishes.no_refresh) {
+        fields.push(("refresh", refresh.as_secs().max(1).to_string()));
+    }
+    let own = |name: &String| match name.as_str() {
+        "." => asked.proxy.to_owned(),
+        other => other.to_owned(),
+    };
+    let filter = Filter {
+        up: wishes.up,
+        no_maint: wishes.no_maint,
+        names: asked.page.scope.iter().map(own).collect(),
+        name_part: wishes.scope.clone(),
+        ..Filter::default()
+    };
+    let rows = Rows::new(Arc::clone(&surroundings), filter);
+    let stat = |rows, form| {
+        let mut stat = Stat::new(rows, form);
+        Box::new(move |into: &mut String| stat.write_next(into)) as TextPieces
+    };
+    let pieces: TextPieces = match wishes.shape {
+        Shape::Csv => stat(rows, Form::Text),
+        Shape::Typed => stat(rows, Form::Typed(false)),
+        Shape::Json => stat(rows, Form::Json),
+        Shape::Schema => Box::new(|into| {
+            into.push_str(SCHEMA);
+            false
+        }),
+        Shape::Html => {
+            let view = PageView::new(&*surroundings, asked.page, wishes, asked.may_admin);
+            let mut html = Html::new(rows, view);
+            Box::new(move |into| html.write_next(into))
+        }
+    };
+    WebAnswer {
+        status: 200,
+        fields,
+        pieces: Some(pieces),
+    }
+}
+
+/// Sends the browser back to the page, which then says what became of the form.
+fn back_to_page(page: &StatsPage, wishes: &Wishes, outcome: &str) -> WebAnswer {
+    let mut location = format!("{};st={outcome}", page.prefix());
+    if wishes.up {
+        location.push_str(";up");
+    }
+    if wishes.no_refresh && page.refresh.is_some() {
+        location.push_str(";norefresh");
+    }
+    if !wishes.scope.is_empty() {
+        location.push_str("?scope=");
+        location.push_str(&coded(&wishes.scope));
+    }
+    WebAnswer {
+        status: 303,
+        fields: vec![
+            ("cache-control", "no-cache".to_owned()),
+            ("content-type", "text/plain".to_owned()),
+            ("location", location),
+        ],
+        pieces: None,
+    }
+}
+
+/// Does what a form asks for; the word for what became of it.
+fn outcome(surroundings: &dyn Surroundings, asked: &PageAsked<'_>, form: &[u8]) -> &'static str {
+    if !asked.may_admin {
+        return "DENY";
+    }
+    if !asked.form_is_whole {
+        return "EXCD";
+    }
+    let (mut backend, mut action, mut servers) = (None, None, Vec::new());
+    for pair in form.split(|byte| *byte == b'&') {
+        let equals = pair.iter().position(|byte| *byte == b'=');
+        let (name, value) = pair.split_at(equals.unwrap_or(pair.len()));
+        let value = decoded(value.get(1..).unwrap_or_default());
+        match name {
+            b"b" => backend = Some(value),
+            b"action" => action = Some(value),
+            b"s" => servers.push(value),
+            _ => {}
+        }
+    }
+    let generation = surroundings.generation();
+    let backend = match backend.as_deref() {
+        None => None,
+        Some(name) => {
+            let place = match name.strip_prefix('#') {
+                Some(number) => number.parse::<u32>().ok().and_then(|number| {
+                    let mut backends = generation.backends.iter();
+                    backends.position(|backend| backend.model.common.id == number)
+                }),
+                None => generation.backend_named(name),
+            };
+            match place {
+                Some(place) => Some(&generation.backends[place]),
+                None => return "ERRP",
+            }
+        }
+    };
+    let action = match action.as_deref() {
+        None => None,
+        Some(word) => match ServerAction::ALL
+            .iter()
+            .find(|(_, known, _)| *known == word)
+        {
+            Some((action, _, _)) => Some(*action),
+            None => return "ERRP",
+        },
+    };
+    let (Some(backend), Some(action)) = (backend, action) else {
+        return "NONE";
+    };
+    let (mut known, mut changed) = (0, 0);
+    for server in &servers {
+        if backend.server_named(server).is_some() {
+            known += 1;
+            changed += usize::from(surroundings.act(backend.name(), server, action));
+        }
+    }
+    match (servers.len(), known, changed) {
+        (0, _, _) => "NONE",
+        (_, 0, _) => "ERRP",
+        (all, known, changed) if known < all && changed > 0 => "PART",
+        (_, _, 0) => "NONE",
+        _ => "DONE",
+    }
+}
+
+/// A form's value (`application/x-www-form-urlencoded`); what is no UTF-8 is replaced.
+pub(crate) fn decoded(value: &[u8]) -> String {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value;
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        let digit = |place: usize| {
+            let letter = after.get(place).copied().map(char::from);
+            letter.and_then(|letter| letter.to_digit(16))
+        };
+        match (first, digit(0), digit(1)) {
+            (b'+', _, _) => bytes.push(b' '),
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
+                rest = &after[2..];
+            }
+            _ => bytes.push(first),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A text as part of a query.
+pub(crate) fn coded(text: &str) -> String {
+    let mut coded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                coded.push(char::from(byte));
+            }
+            _ => coded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    coded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_target_are_read_in_any_order() {
+        let wishes = Wishes::read(";csv;norefresh?scope=a%2Fb");
+        assert_eq!((wishes.shape, wishes.no_refresh), (Shape::Csv, true));
+        assert_eq!(wishes.scope, "a/b");
+        let wishes = Wishes::read(";up;st=DONE");
+        assert_eq!((wishes.shape, wishes.up), (Shape::Html, true));
+        assert_eq!(wishes.outcome.as_deref(), Some("DONE"));
+        assert_eq!(Wishes::read("foo;csvx"), Wishes::default());
+        let long = format!("?scope={}", "x".repeat(100));
+        assert_eq!(Wishes::read(&long).scope.len(), SCOPE_BYTES_MAX);
+    }
+
+    #[test]
+    fn values_of_forms_are_decoded() {
+        assert_eq!(decoded(b"%23a+b%2"), "#a b%2");
+        assert_eq!(decoded(&[0xff]), "\u{fffd}");
+        assert_eq!(coded("a b<"), "a%20b%3C");
+    }
+}

@@ -1,0 +1,528 @@
+//! Services: what answers in place of a server, the statistics page and the metrics exporter.
+//!
+//! Nothing of what they say is known here: the program installs [`Services`] in each worker's
+//! [`Local`](crate::Local), and this file asks them, and sends what they answer piece by piece.
+
+use std::fmt;
+use std::time::Duration;
+
+use ballast_expr::Condition;
+use ballast_message::{BodyLength, Fields, Method, NoRoom, Version};
+use ballast_model::{Common, ConnectionMode, StatsAccess, StatsPage};
+use ballast_mux::{ClientConnection, Piece, ReadError, Wait};
+use ballast_rules::Service;
+
+use crate::ending::{Cause, Phase};
+use crate::exchange::{Exchange, Given};
+use crate::http::{Next, Stop, answer, framing, rules};
+use crate::journal;
+use crate::pages::default_page;
+use crate::session::Session;
+use crate::view::View;
+use crate::volume;
+
+/// A piece is sent once it has about this many bytes.
+const PIECE_BYTES: usize = 8192;
+
+/// A form is waited for this long where no timeout says otherwise.
+const FORM_WAIT: Duration = Duration::from_secs(10);
+
+/// What answers requests that no server is asked for.
+pub trait Services: fmt::Debug {
+    /// The answer to a request.
+    fn answer(&self, asked: &Asked<'_>) -> Reply;
+}
+
+/// A request for a service.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// Which service.
+    pub of: Wanted<'a>,
+    /// The request's method.
+    pub method: Method,
+    /// Path and query as received, with nothing before the path.
+    pub target: &'a [u8],
+    /// The request's body, as far as it was asked for.
+    pub body: &'a [u8],
+    /// Whether that is all of it: a body that no buffer holds is cut.
+    pub body_is_whole: bool,
+}
+
+/// The service that is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'a> {
+    /// `http-request use-service prometheus-exporter`.
+    Metrics,
+    /// The statistics page of a proxy.
+    Statistics {
+        /// How the proxy wants it.
+        page: &'a StatsPage,
+        /// The name of the proxy.
+        proxy: &'a str,
+        /// Whether servers may be changed.
+        may_admin: bool,
+    },
+}
+
+/// What a service answers.
+pub struct Reply {
+    /// Status.
+    pub status: u16,
+    /// Fields besides those about the body.
+    pub fields: Vec<(&'static str, String)>,
+    /// What follows.
+    pub body: ReplyBody,
+}
+
+/// What follows the head of a reply.
+pub enum ReplyBody {
+    /// Nothing.
+    Empty,
+    /// The default page of the status.
+    Page,
+    /// Pieces: each call appends one; false when there was none left.
+    Pieces(Box<dyn FnMut(&mut String) -> bool>),
+}
+
+/// Which service an exchange is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Called {
+    /// `use-service`.
+    Named(Service),
+    /// The statistics page of the frontend, or of the backend.
+    Statistics {
+        /// Whose.
+        of_backend: bool,
+        /// Whether servers may be changed.
+        may_admin: bool,
+    },
+}
+
+impl Called {
+    /// What stands in the place of a server's name in the log.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Named(Service::Metrics) => "<PROMEX>",
+            Self::Statistics { .. } => "<STATS>",
+        }
+    }
+}
+
+/// How an exchange that a service answers leaves the path.
+pub(crate) fn stop(exchange: &mut Exchange, called: Called) -> Stop {
+    exchange.given = Some(Given::Service(called));
+    exchange.applet = Some(called.name());
+    Stop::page(200, Cause::Local, Phase::Request)
+}
+
+/// Whether the request is for the statistics page of a proxy, and may see it.
+///
+/// # Errors
+/// The [`Stop`] of a client that may not.
+pub(crate) fn statistics(
+    session: &Session,
+    exchange: &mut Exchange,
+    common: &Common,
+) -> Result<Option<Called>, Stop> {
+    let Some(page) = &common.stats else {
+        return Ok(None);
+    };
+    let asks = matches!(exchange.method, Method::Get | Method::Head | Method::Post);
+    let target = origin_form(exchange.request.target());
+    if !asks || !target.starts_with(page.prefix().as_bytes()) {
+        return Ok(None);
+    }
+    let access = access(session, exchange, page);
+    match access {
+        Access::Seen => {}
+        Access::Denied => {
+            session.counters().denied_requests.increment();
+            if let Some(counters) = exchange.backend_counters(session.local.worker) {
+                counters.denied_requests.increment();
+            }
+            return Err(Stop::page(403, Cause::Proxy, Phase::Request));
+        }
+        Access::Unknown(realm) => {
+            session.counters().intercepted.increment();
+            exchange.applet = Some("<STATS>");
+            challenge(exchange, &realm);
+            return Err(Stop::page(401, Cause::Local, Phase::Request));
+        }
+    }
+    let mut admin = page.admin.iter();
+    let may_admin = admin.any(|condition| holds(session, exchange, condition.as_ref()));
+    let of_backend = exchange.backend.is_some();
+    Ok(Some(Called::Statistics {
+        of_backend,
+        may_admin,
+    }))
+}
+
+enum Access {
+    Denied,
+    Seen,
+    /// Asked for a name and a password, for this realm.
+    Unknown(String),
+}
+
+fn access(session: &Session, exchange: &Exchange, page: &StatsPage) -> Access {
+    if !page.credentials.is_empty() {
+        return match is_known(exchange.request.fields(), &page.credentials) {
+            true => Access::Seen,
+            false => Access::Unknown(page.realm().to_owned()),
+        };
+    }
+    let mut rules = page.rules.iter();
+    match rules.find(|rule| holds(session, exchange, rule.condition.as_ref())) {
+        None => Access::Seen,
+        Some(rule) => match &rule.access {
+            StatsAccess::Allow => Access::Seen,
+            StatsAccess::Deny => Access::Denied,
+            StatsAccess::Auth(realm) => {
+                Access::Unknown(realm.clone().unwrap_or_else(|| page.realm().to_owned()))
+            }
+        },
+    }
+}
+
+fn holds(session: &Session, exchange: &Exchange, condition: Option<&Condition>) -> bool {
+    let Some(condition) = condition else {
+        return true;
+    };
+    let view = View::new(session, exchange);
+    session
+        .local
+        .with_memory(|memory| condition.holds(&view, &mut memory.scratch))
+}
+
+/// Whether the client's `Authorization` is one of these, `user:password` (RFC 7617). Each is
+/// compared whole, so that the time it takes tells nothing of where they differ.
+fn is_known(fields: &Fields, credentials: &[String]) -> bool {
+    let Some(line) = fields.first(b"authorization") else {
+        return false;
+    };
+    let Some(space) = line.iter().position(|byte| *byte == b' ') else {
+        return false;
+    };
+    let (scheme, token) = line.split_at(space);
+    let token = token.trim_ascii();
+    scheme.eq_ignore_ascii_case(b"basic")
+        && credentials.iter().fold(false, |known, credential| {
+            known | is_same(base64(credential.as_bytes()).as_bytes(), token)
+        })
+}
+
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one
+        .iter()
+        .zip(other)
+        .fold(0_u8, |found, (one, other)| found | (one ^ other));
+    one.len() == other.len() && differences == 0
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let at = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= three.len() {
+                char::from(letter)
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+/// Puts the answer that asks for a name and a password in the exchange.
+fn challenge(exchange: &mut Exchange, realm: &str) {
+    let page = default_page(401);
+    let mut body = std::mem::take(&mut exchange.answer_body);
+    body.clear();
+    page.append_body(&mut body);
+    let response = &mut exchange.response;
+    response.clear();
+    response.set_version(Version::Http11);
+    let value = format!("Basic realm=\"{}\"", realm.replace('"', ""));
+    let length = body.len().to_string();
+    let made = response
+        .set_status_and_reason(page.status, page.reason.as_bytes())
+        .and_then(|()| {
+            let fields = response.fields_mut();
+            fields.add(b"content-length", length.as_bytes())?;
+            fields.add(b"cache-control", b"no-cache")?;
+            fields.add(b"content-type", b"text/html")?;
+            fields.add(b"www-authenticate", value.as_bytes())
+        });
+    exchange.answer_body = body;
+    // Without room for it the page goes without the field that asks: still a refusal.
+    if made.is_ok() {
+        exchange.given = Some(Given::Made);
+    }
+}
+
+/// Path and query of a target: what stands before the path of an absolute one is left out.
+fn origin_form(target: &[u8]) -> &[u8] {
+    if target.first() == Some(&b'/') {
+        return target;
+    }
+    let Some(authority) = target.windows(3).position(|three| three == b"://") else {
+        return target;
+    };
+    let rest = &target[authority + 3..];
+    match rest.iter().position(|byte| *byte == b'/') {
+        Some(path) => &rest[path..],
+        None => b"/",
+    }
+}
+
+/// Has the service answer, and sends what it says.
+pub(crate) async fn serve(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    called: Called,
+) -> Next {
+    exchange.given = None;
+    session.counters().intercepted.increment();
+    let form = match form(session, client, exchange, called).await {
+        Ok(form) => form,
+        Err(stop) => return Box::pin(answer::stopped(session, client, exchange, stop)).await,
+    };
+    let Some(reply) = ask(session, exchange, called, &form) else {
+        let stop = Stop::page(503, Cause::Internal, Phase::Request);
+        return Box::pin(answer::stopped(session, client, exchange, stop)).await;
+    };
+    exchange.ending.note(Cause::Local, Phase::Request);
+    // Nobody was waited for.
+    let now = Some(ballast_worker::now());
+    let times = &mut exchange.times;
+    (times.seated, times.connected, times.answered) = (now, now, now);
+    exchange.tally.status = i32::from(reply.status);
+    session.counters().count_status(reply.status);
+    if let Some(counters) = exchange.backend_counters(session.local.worker) {
+        counters.count_status(reply.status);
+    }
+    let before = client.outbound.total_bytes();
+    let next = send(session, client, exchange, reply).await;
+    let bytes = client.outbound.total_bytes() - before;
+    session.counters().bytes_out.add(bytes);
+    if let Some(counters) = exchange.backend_counters(session.local.worker) {
+        counters.bytes_out.add(bytes);
+    }
+    journal::exchange_ended(session, exchange);
+    next
+}
+
+/// A form that was posted.
+#[derive(Default)]
+struct Form {
+    bytes: Vec<u8>,
+    is_whole: bool,
+}
+
+/// Receives a form, as much of it as a buffer holds.
+async fn form(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &Exchange,
+    called: Called,
+) -> Result<Form, Stop> {
+    let mut form = Form::default();
+    if exchange.method != Method::Post || !matches!(called, Called::Statistics { .. }) {
+        return Ok(form);
+    }
+    let timeouts = &session.frontend.model.timeouts;
+    let wait = timeouts.http_request.or(timeouts.client);
+    let until = ballast_worker::now() + wait.unwrap_or(FORM_WAIT);
+    let wait = Wait::until(&session.upward, Some(until));
+    let bytes_max = session.running.tune().buffer_bytes as usize;
+    while form.bytes.len() < bytes_max {
+        match client.inbound.piece() {
+            Ok(Piece::Data(range, consumed)) => {
+                form.bytes.extend_from_slice(&client.inbound.bytes()[range]);
+                client.inbound.consume(consumed);
+            }
+            Ok(Piece::End) => {
+                form.is_whole = true;
+                return Ok(form);
+            }
+            Ok(Piece::More) => {
+                let received = client.inbound.receive(&client.stream, &wait).await;
+                received.map_err(|error| broken(session, &error))?;
+            }
+            Err(error) => return Err(broken(session, &error)),
+        }
+    }
+    Ok(form)
+}
+
+fn broken(session: &Session, error: &ReadError) -> Stop {
+    session.counters().failed_requests.increment();
+    match error {
+        ReadError::TimedOut => Stop::page(408, Cause::ClientTimeout, Phase::Data),
+        ReadError::Closed | ReadError::Broken(_) => Stop::page(400, Cause::Client, Phase::Data),
+        ReadError::Malformed(rule) => Stop::page(rule.status(), Cause::Proxy, Phase::Data),
+    }
+}
+
+/// Asks the service; `None` where there is none.
+fn ask(session: &Session, exchange: &Exchange, called: Called, form: &Form) -> Option<Reply> {
+    let services = session.local.services()?;
+    let of = match called {
+        Called::Named(Service::Metrics) => Wanted::Metrics,
+        Called::Statistics {
+            of_backend,
+            may_admin,
+        } => {
+            let common = match exchange.backend.as_ref().filter(|_| of_backend) {
+                Some(backend) => &backend.model.common,
+                None => &session.frontend.model.common,
+            };
+            Wanted::Statistics {
+                page: common.stats.as_deref()?,
+                proxy: &common.name,
+                may_admin,
+            }
+        }
+    };
+    Some(services.answer(&Asked {
+        of,
+        method: exchange.method,
+        target: origin_form(exchange.request.target()),
+        body: &form.bytes,
+        body_is_whole: form.is_whole,
+    }))
+}
+
+/// Sends head and pieces, each as it is made.
+async fn send(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    reply: Reply,
+) -> Next {
+    let mut text = String::new();
+    let mut body = reply.body;
+    let length = match &body {
+        ReplyBody::Empty => BodyLength::Known(0),
+        ReplyBody::Page => {
+            let mut page = Vec::new();
+            default_page(reply.status).append_body(&mut page);
+            text = String::from_utf8_lossy(&page).into_owned();
+            BodyLength::Known(text.len() as u64)
+        }
+        ReplyBody::Pieces(_) => BodyLength::Chunked,
+    };
+    let mut composed = compose(exchange, reply.status, &reply.fields, length);
+    rules::after_response(session, exchange);
+    let version = exchange.request.version();
+    if composed.is_ok() {
+        composed = framing::of_response(&mut exchange.response, exchange.method, version, length);
+    }
+    let closes = !exchange.keep_client
+        || !client.inbound.body_is_done()
+        || composed == Ok(BodyLength::UntilClose)
+        || session.frontend.model.common.connection_mode == ConnectionMode::Close;
+    let said = answer::connection_field(&mut exchange.response, version, closes);
+    let (Ok(length), Ok(())) = (composed, said) else {
+        return Next::Close;
+    };
+    exchange.tally.bytes_out = volume::of_response(&exchange.response);
+    client.outbound.begin_response(&exchange.response, length);
+    let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
+    let sent = async {
+        let mut more = length != BodyLength::None;
+        while more {
+            more = match &mut body {
+                ReplyBody::Pieces(next) => next(&mut text),
+                ReplyBody::Empty | ReplyBody::Page => false,
+            };
+            if text.len() >= PIECE_BYTES || !more {
+                exchange.tally.bytes_out += text.len() as u64;
+                let out = &mut client.outbound;
+                out.body(&client.stream, &wait, text.as_bytes()).await?;
+                text.clear();
+                if more {
+                    // A long page is for nobody more urgent than the others' requests.
+                    ballast_worker::yield_now().await;
+                }
+            }
+        }
+        client.outbound.end_body(None);
+        client.outbound.flush(&client.stream, &wait).await
+    }
+    .await;
+    match sent {
+        Err(_) => {
+            exchange.ending = crate::ending::Ending::default();
+            exchange.ending.note(Cause::Client, Phase::Data);
+            Next::Drop
+        }
+        Ok(()) if closes => Next::Close,
+        Ok(()) => Next::Keep,
+    }
+}
+
+/// Puts the head of a reply in the exchange.
+fn compose(
+    exchange: &mut Exchange,
+    status: u16,
+    fields: &[(&'static str, String)],
+    length: BodyLength,
+) -> Result<BodyLength, NoRoom> {
+    let response = &mut exchange.response;
+    response.clear();
+    response.set_version(Version::Http11);
+    response.set_status(status)?;
+    for (name, value) in fields {
+        response
+            .fields_mut()
+            .add(name.as_bytes(), value.as_bytes())?;
+    }
+    if let BodyLength::Known(bytes) = length {
+        let mut number = itoa::Buffer::new();
+        let number = number.format(bytes);
+        let fields = response.fields_mut();
+        fields.add(b"content-length", number.as_bytes())?;
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_compared_as_base64() {
+        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+        assert_eq!(base64(b"admin:secret"), "YWRtaW46c2VjcmV0");
+        let mut fields = Fields::default();
+        let known = ["u:p".to_owned(), "admin:secret".to_owned()];
+        assert!(!is_known(&fields, &known));
+        fields
+            .add(b"authorization", b"basic  YWRtaW46c2VjcmV0")
+            .unwrap();
+        assert!(is_known(&fields, &known));
+        assert!(!is_known(&fields, &known[..1]));
+        fields
+            .set(b"authorization", b"Bearer YWRtaW46c2VjcmV0")
+            .unwrap();
+        assert!(!is_known(&fields, &known));
+    }
+
+    #[test]
+    fn what_stands_before_the_path_is_left_out() {
+        assert_eq!(origin_form(b"/a?b://c"), b"/a?b://c");
+        assert_eq!(origin_form(b"http://host:1/a?b"), b"/a?b");
+        assert_eq!(origin_form(b"http://host"), b"/");
+        assert_eq!(origin_form(b"*"), b"*");
+    }
+}
