@@ -44,15 +44,13 @@ pub use service::{Asked, Reply, ReplyBody, Services, Wanted};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    let (session, stream, read_ahead) = Session::begin(local, arrival);
+    let (mut session, stream, read_ahead) = Session::begin(local, arrival);
+    if session.is_stray {
+        return;
+    }
     let limits = session.running.limits(&session.frontend.model.common);
     let mut client = ClientConnection::new(stream, limits);
-    if let Some(cases) = &session.frontend.name_cases {
-        client.outbound.adjust_names(cases);
-    }
-    if session.frontend.model.options.drop_response_trailers {
-        client.outbound.drop_trailers();
-    }
+    session.dress(&mut client.outbound);
     client.inbound.prepend(&read_ahead);
     drop(read_ahead);
     let mut exchange = Exchange::new(session.running.head_limits);
@@ -65,10 +63,10 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     let is_http = session.frontend.is_http();
     // Pinned here: handed over by value, each would lie in this future twice.
     let was_cut_off = if is_http {
-        let serving = pin!(http::serve(&session, &mut client, &mut exchange));
+        let serving = pin!(http::serve(&mut session, &mut client, &mut exchange));
         is_cut_off(may_be, serving).await
     } else {
-        let serving = pin!(tcp::serve(&session, &mut client, &mut exchange));
+        let serving = pin!(tcp::serve(&mut session, &mut client, &mut exchange));
         is_cut_off(may_be, serving).await
     };
     if !was_cut_off {

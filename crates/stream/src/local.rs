@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ballast_engine::{Generation, Process};
+use ballast_engine::{Frontend, Generation, Process};
 use ballast_expr::{
     DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Scratch, Time, Usage,
 };
@@ -67,6 +67,17 @@ impl Running {
         }
     }
 
+    /// A frontend of any generation, as it is in this one.
+    fn same_frontend(&self, frontend: &Arc<Frontend>) -> Option<Arc<Frontend>> {
+        let same = |known: &&Arc<Frontend>| Arc::ptr_eq(&known.state, &frontend.state);
+        let frontends = &self.generation.frontends;
+        frontends
+            .get(frontend.place)
+            .filter(same)
+            .or_else(|| frontends.iter().find(same))
+            .cloned()
+    }
+
     /// The bounds of messages that come to a proxy.
     pub fn limits(&self, common: &model::Common) -> Limits {
         Limits {
@@ -115,6 +126,8 @@ pub struct Local {
     /// The process's number.
     pub pid: u32,
     running: RefCell<Rc<Running>>,
+    /// What ran before: connections may still come that were accepted under it.
+    former: RefCell<Option<Rc<Running>>>,
     memory: RefCell<Memory>,
     workspace: RefCell<Option<Box<Workspace>>>,
     services: RefCell<Option<Rc<dyn Services>>>,
@@ -157,6 +170,7 @@ impl Local {
             hostname,
             pid: std::process::id(),
             running: RefCell::new(running),
+            former: RefCell::new(None),
             memory: RefCell::default(),
             workspace: RefCell::new(None),
             services: RefCell::new(None),
@@ -172,9 +186,30 @@ impl Local {
         Rc::clone(&self.running.borrow())
     }
 
+    /// What runs now with this frontend in it: as it is there, or as it was in the generation
+    /// before, when it is there no more. `None` for one that went longer ago.
+    pub(crate) fn running_with(
+        &self,
+        frontend: &Arc<Frontend>,
+    ) -> Option<(Rc<Running>, Arc<Frontend>)> {
+        let running = self.running();
+        if let Some(found) = running.same_frontend(frontend) {
+            return Some((running, found));
+        }
+        let former = self.former.borrow().clone()?;
+        let found = former.same_frontend(frontend)?;
+        Some((former, found))
+    }
+
+    /// Whether this is what runs now.
+    pub(crate) fn is_current(&self, running: &Rc<Running>) -> bool {
+        Rc::ptr_eq(&self.running.borrow(), running)
+    }
+
     /// Goes over to another generation. Exchanges under way finish under their own.
     pub fn run(&self, running: Rc<Running>) {
-        *self.running.borrow_mut() = running;
+        let former = self.running.replace(running);
+        self.former.replace(Some(former));
     }
 
     /// Has services answer from now on.

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::counters::FrontendCounters;
 use ballast_engine::{Backend, Frontend};
-use ballast_listen::{Admission, Arrival};
+use ballast_listen::{Admission, Arrival, Refusal};
+use ballast_mux::Outbound;
 use ballast_upstream::Path;
 use ballast_worker::{Deadline, Stream};
 
@@ -25,6 +26,8 @@ pub(crate) struct Session {
     pub running: Rc<Running>,
     /// The frontend it came to.
     pub frontend: Arc<Frontend>,
+    /// Its frontend went before it came: nothing that runs knows what to do with it.
+    pub(crate) is_stray: bool,
     /// Where it comes from and was going.
     pub path: Path,
     /// The other end of the connection itself.
@@ -43,6 +46,8 @@ pub(crate) struct Session {
     pub admission: Admission,
     /// The backend of a session that began as TCP and went over to HTTP for it.
     pub(crate) upgraded_for: Cell<Option<usize>>,
+    /// Why the connection was not served at all.
+    pub(crate) refusal: Option<Refusal>,
     /// Variables of the scope `sess`.
     pub(crate) variables: RefCell<Variables>,
     /// The timer of what goes from the client to the server.
@@ -54,10 +59,14 @@ pub(crate) struct Session {
 impl Session {
     /// A session of a connection just let in, its socket, and what was read of it already.
     pub(crate) fn begin(local: &Rc<Local>, arrival: Arrival) -> (Self, Stream, Vec<u8>) {
+        let known = local.running_with(&arrival.frontend);
+        let is_stray = known.is_none();
+        let (running, frontend) = known.unwrap_or_else(|| (local.running(), arrival.frontend));
         let session = Self {
             local: Rc::clone(local),
-            running: local.running(),
-            frontend: arrival.frontend,
+            running,
+            frontend,
+            is_stray,
             path: Path {
                 source: arrival.source,
                 destination: arrival.destination,
@@ -70,6 +79,7 @@ impl Session {
             handshake: arrival.handshake,
             admission: arrival.admission,
             upgraded_for: Cell::new(None),
+            refusal: None,
             variables: RefCell::default(),
             upward: Deadline::new(),
             downward: Deadline::new(),
@@ -84,6 +94,39 @@ impl Session {
             .generation
             .backends
             .get(exchange.backend_place?)
+    }
+
+    /// Has what goes to the client be written as the frontend wants it.
+    pub(crate) fn dress(&self, outbound: &mut Outbound) {
+        if let Some(cases) = &self.frontend.name_cases {
+            outbound.adjust_names(cases);
+        }
+        if self.frontend.model.options.drop_response_trailers {
+            outbound.drop_trailers();
+        }
+    }
+
+    /// Goes over to what runs now, between two exchanges; whether anything is another. A
+    /// connection whose frontend is gone stays with what it has, and is to end: see
+    /// [`Self::is_leaving`].
+    pub(crate) fn catch_up(&mut self) -> bool {
+        // One that went over to HTTP for a backend is tied to that backend's place.
+        if self.local.is_current(&self.running) || self.upgraded_for.get().is_some() {
+            return false;
+        }
+        let Some((running, frontend)) = self.local.running_with(&self.frontend) else {
+            return false;
+        };
+        if !self.local.is_current(&running) || frontend.is_http() != self.frontend.is_http() {
+            return false;
+        }
+        (self.running, self.frontend) = (running, frontend);
+        true
+    }
+
+    /// Whether the connection belongs to what runs no more, and should carry nothing further.
+    pub(crate) fn is_leaving(&self) -> bool {
+        !self.local.is_current(&self.running)
     }
 
     /// This worker's counters of the frontend.

@@ -15,7 +15,7 @@ use crate::tunnel::{Side, Way, carry};
 
 /// Carries a client's connection to its end.
 pub(crate) async fn serve(
-    session: &Session,
+    session: &mut Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
 ) {
@@ -47,6 +47,16 @@ pub(crate) async fn serve(
     if session.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
         let _ = client.stream.reset_on_close();
+    }
+}
+
+/// Ends a session that nobody carries any more: `hard-stop-after` has passed before it had its
+/// server.
+pub(crate) fn cut_off(session: &Session, exchange: &mut Exchange) {
+    if exchange.times.ended.is_none() {
+        exchange.ending.note(Cause::Killed, Phase::Done);
+        session.counters().responses_other.increment();
+        journal::exchange_ended(session, exchange);
     }
 }
 
@@ -129,7 +139,12 @@ async fn connect_and_carry(
             counted.count(worker, |counters| counters.bytes_out.add(bytes as u64));
         },
     );
-    let ending = carry((&sides.0, &sides.1), ways, counts, seat.server()).await;
+    let with = (&**seat.server(), session.running.is_cut_off);
+    let mut ending = carry((&sides.0, &sides.1), ways, counts, with).await;
+    if ending.cause == Cause::Killed {
+        // HAProxy names no phase of a TCP session that is killed.
+        ending.phase = Phase::Done;
+    }
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     match ending.cause {
         Cause::Client | Cause::ClientTimeout => {

@@ -79,7 +79,7 @@ pub(crate) type Kept = Option<reach::KeptConnection>;
 
 /// Carries a client's connection to its end.
 pub(crate) async fn serve(
-    session: &Session,
+    session: &mut Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
 ) {
@@ -101,13 +101,24 @@ pub(crate) async fn serve(
 
 /// One exchange, from the wait for its request to its log line.
 async fn one(
-    session: &Session,
+    session: &mut Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     kept: &mut Kept,
     stopping: &mut Stopping,
 ) -> Next {
-    match receive::request(session, client, exchange, stopping).await {
+    let received = match receive::first_byte(session, client, exchange, stopping).await {
+        Ok(begun) => {
+            if session.catch_up() {
+                session.dress(&mut client.outbound);
+            }
+            receive::request(session, client, exchange, begun).await
+        }
+        Err(nothing) => Err(nothing),
+    };
+    // From here on the generation that the exchange began with is its own.
+    let session: &Session = session;
+    match received {
         Ok(()) => {}
         Err(receive::Nothing::Silent) => {
             // The last response may be on its way still; who does not take it is let go.

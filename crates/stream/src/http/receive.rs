@@ -21,13 +21,20 @@ pub(crate) enum Nothing {
     Stopped(Stop),
 }
 
-/// Waits for a request and receives its head.
-pub(crate) async fn request(
+/// A request whose first byte is there.
+pub(crate) struct Begun {
+    at: Instant,
+    /// Bytes that came on the connection before it.
+    before: u64,
+}
+
+/// Waits for a request to begin.
+pub(crate) async fn first_byte(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     stopping: &mut Stopping,
-) -> Result<(), Nothing> {
+) -> Result<Begun, Nothing> {
     let before = client.inbound.total_bytes() - client.inbound.bytes().len() as u64;
     let wait = Wait::until(&session.upward, first_byte_until(session, exchange));
     let begun = if exchange.first || session.frontend.model.options.idle_close_on_response {
@@ -44,8 +51,18 @@ pub(crate) async fn request(
     if let Err(error) = begun {
         return Err(nothing(session, exchange, &error));
     }
-    let begun = turn_now();
-    exchange.times.begun = Some(begun);
+    let at = turn_now();
+    exchange.times.begun = Some(at);
+    Ok(Begun { at, before })
+}
+
+/// Receives the head of a request that has begun.
+pub(crate) async fn request(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    Begun { at: begun, before }: Begun,
+) -> Result<(), Nothing> {
     let at_first = client.inbound.total_bytes();
     let wait = Wait::until(&session.upward, head_until(session, exchange, begun));
     let received = match client.request(&wait, &mut exchange.request).await {
@@ -71,7 +88,8 @@ pub(crate) async fn request(
     exchange.method = exchange.request.method();
     exchange.request_body = received.body;
     exchange.client_options = received.options;
-    exchange.keep_client = received.persistent && !session.local.process.stopping();
+    exchange.keep_client =
+        received.persistent && !session.local.process.stopping() && !session.is_leaving();
     exchange.tally.request_number = session.local.process.next_request_number();
     note_line(session, exchange);
     capture::request(session, exchange);
@@ -146,7 +164,7 @@ fn note_line(session: &Session, exchange: &mut Exchange) {
         Version::Http2 => b"HTTP/2.0",
         Version::Http3 => b"HTTP/3.0",
     });
-    line.truncate(uri_bytes_max.saturating_sub(1));
+    line.truncate(uri_bytes_max);
 }
 
 /// `option http-buffer-request`: waits until the body, or as much of it as fits a buffer, is
