@@ -95,7 +95,7 @@ pub(super) fn to_text<'e>(
                 value.trim_matches([' ', '\t', '\r']).len() < value.len()
                     || value.is_empty()
                     || value.contains('\n')
-                    || key.contains([' ', '\t', '\r'])
+                    || key.contains([' ', '\t'])
             }
             None => key.starts_with([' ', '\t']) || key.ends_with('\r'),
         };
