@@ -1,9 +1,10 @@
 //! Where callers come in, and whom they ask.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use ballast_model::{CliLevel, SeverityOutput};
+use ballast_net::PassedSocket;
 
 use crate::catalogue::{Command, commands_of_master, commands_of_worker};
 use crate::control::Control;
@@ -37,6 +38,8 @@ pub(crate) enum House {
 pub(crate) struct Desk {
     pub(crate) house: House,
     pub(crate) doors: Vec<(String, CliLevel)>,
+    /// The sockets of the doors, while they are open.
+    pub(crate) sockets: Vec<Weak<OwnedFd>>,
     pub(crate) limits: Limits,
 }
 
@@ -49,6 +52,16 @@ impl Desk {
         }
         .iter()
         .flat_map(|family| family.iter())
+    }
+
+    /// The command sockets themselves, for who takes over.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = PassedSocket> {
+        let open = self.sockets.iter().filter_map(Weak::upgrade);
+        open.map(|fd| PassedSocket {
+            fd,
+            interface: String::new(),
+            namespace: String::new(),
+        })
     }
 
     pub(crate) fn is_master(&self) -> bool {

@@ -54,6 +54,7 @@ pub fn serve_stream(
     let desk = Rc::new(Desk {
         house: House::Worker(surroundings),
         doors: Vec::new(),
+        sockets: Vec::new(),
         limits,
     });
     let session = Session::new(&desk, level, SeverityOutput::None);
@@ -63,9 +64,11 @@ pub fn serve_stream(
 
 fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
     let labels = doors.iter().map(|door| (door.label.clone(), door.level));
+    let sockets = doors.iter().map(|door| Arc::downgrade(&door.socket));
     let desk = Rc::new(Desk {
         house,
         doors: labels.collect(),
+        sockets: sockets.collect(),
         limits,
     });
     let places = Arc::new(Semaphore::new(limits.connection_count_max));
@@ -99,7 +102,8 @@ async fn let_in(acceptor: &Acceptor, door: &Door, desk: &Rc<Desk>, places: &Arc<
                 continue;
             };
             let desk = Rc::clone(desk);
-            let session = Session::new(&desk, door.level, door.severity);
+            let mut session = Session::new(&desk, door.level, door.severity);
+            session.exposes = door.expose_listeners;
             spawn_local(async move {
                 session::run(stream, desk, session).await;
                 drop(place);

@@ -20,9 +20,11 @@ use ballast_worker::{Stream, select, stopping, timeout, yield_now};
 use crate::answer::Answer;
 use crate::catalogue::{Call, find};
 use crate::commands::master::{self, Passed, forward};
+use crate::control::Control;
 use crate::desk::{Desk, House, Target};
 use crate::help;
 use crate::line::{Given, Line, LineReader, Next};
+use crate::sockets;
 
 /// Bytes asked of the kernel at once.
 const READ_BYTES: usize = 4096;
@@ -59,6 +61,8 @@ pub struct Session {
     pub timed: bool,
     /// How long it may be silent.
     pub idle: Duration,
+    /// It may ask for the listening sockets (`expose-fd listeners`).
+    pub(crate) exposes: bool,
     /// It wants to leave.
     pub(crate) quits: bool,
     /// The process that commands go to (on the master).
@@ -77,6 +81,7 @@ impl Session {
             },
             timed: false,
             idle: desk.limits.idle,
+            exposes: false,
             quits: false,
             target: None,
         }
@@ -148,6 +153,14 @@ impl Talk {
 
     async fn line(&mut self, line: Line) -> io::Result<()> {
         for given in line.commands {
+            if given
+                .words
+                .first()
+                .is_some_and(|word| word == sockets::REQUEST)
+                && let House::Worker(control) = self.desk.house.clone()
+            {
+                return self.give_sockets(&*control).await;
+            }
             match self.perform(given) {
                 // Changing whom one talks to is no command of its own: only the prompt answers.
                 None => self.prompt().await?,
@@ -155,6 +168,17 @@ impl Talk {
                 Some(answer) => self.answer(answer).await?,
             }
         }
+        Ok(())
+    }
+
+    /// `_getsocks`: answered in its own form, and the last thing that is.
+    async fn give_sockets(&mut self, control: &dyn Control) -> io::Result<()> {
+        if self.session.exposes {
+            let mut all = control.listening_sockets();
+            all.extend(self.desk.sockets());
+            sockets::give(&self.stream, &all).await?;
+        }
+        self.session.quits = true;
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ballast_engine::{Gauge, Generation, Process};
-use ballast_net::{Address, Error};
+use ballast_net::{Address, Error, PassedSocket};
 use ballast_worker::{Acceptor, local, spawn_local};
 
 use crate::accept::Post;
@@ -132,6 +132,18 @@ impl Listeners {
     /// The sockets, for those who take them over.
     pub fn sockets(&self) -> impl Iterator<Item = &Arc<OwnedFd>> {
         self.posts.iter().map(|post| &post.socket)
+    }
+
+    /// The sockets with what another process must know to find the bind of each.
+    pub fn passed(&self) -> impl Iterator<Item = PassedSocket> {
+        self.posts.iter().map(|post| {
+            let bind = &post.door.listening.bind;
+            PassedSocket {
+                fd: Arc::clone(&post.socket),
+                interface: bind.interface.clone().unwrap_or_default(),
+                namespace: bind.namespace.clone().unwrap_or_default(),
+            }
+        })
     }
 }
 

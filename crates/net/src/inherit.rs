@@ -73,10 +73,6 @@ pub fn numbers() -> Vec<RawFd> {
     list().keys().copied().collect()
 }
 
-pub(crate) fn give_back(number: RawFd, fd: OwnedFd) {
-    list().insert(number, fd);
-}
-
 fn list() -> MutexGuard<'static, BTreeMap<RawFd, OwnedFd>> {
     INHERITED.lock().unwrap_or_else(PoisonError::into_inner)
 }

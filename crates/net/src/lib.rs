@@ -28,6 +28,7 @@ mod passing;
 mod process;
 mod signal;
 mod splice;
+mod tuning;
 mod unix;
 
 pub use address::{Address, original_destination};
@@ -43,7 +44,7 @@ pub use io::{
     shutdown_read, shutdown_write,
 };
 pub use limits::{Limit, Resource, limit, raise_core_limit, raise_open_files, set_limit};
-pub use listen::{Bound, ListenOptions, listen, listen_again, stop_listening};
+pub use listen::{Bound, ListenOptions, listen, listen_again, listen_unpublished, stop_listening};
 pub use namespace::Namespace;
 pub use notify::notify_supervisor;
 pub use option::{
@@ -51,7 +52,10 @@ pub use option::{
     set_non_blocking, set_quick_ack, set_receive_buffer, set_send_buffer, set_tos,
     set_user_timeout, socket_error, tcp_info,
 };
-pub use passing::{FDS_PER_MESSAGE_MAX, receive_with_fds, send_with_fds};
+pub use passing::{
+    FDS_PER_MESSAGE_MAX, PassedSocket, SocketPool, message_line, offer_sockets, receive_with_fds,
+    send_with_fds, withdraw_sockets,
+};
 pub use process::{
     ChildEnd, Fork, change_root, change_working_directory, child_end, detach_session, fork, kill,
     parent_process_id, process_exists, process_id, redirect_standard_to_null, remove_pid_file,
@@ -59,4 +63,5 @@ pub use process::{
 };
 pub use signal::{Signal, SignalSource, end_by, ignore_broken_pipe, raise};
 pub use splice::{Pipe, PipePool};
-pub use unix::UnixPermissions;
+pub use tuning::{Tuning, retune};
+pub use unix::{UnixPermissions, Unpublished};

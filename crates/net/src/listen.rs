@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
-use crate::unix::{self, UnixPermissions};
-use crate::{Address, Error, KeepAlive, Namespace, inherit, option};
+use crate::unix::{self, UnixPermissions, Unpublished};
+use crate::{Address, Error, KeepAlive, Namespace, Tuning, inherit, option, passing, retune};
 
 /// The options of a listening socket (manual section 5.1).
 #[derive(Clone, Debug)]
@@ -86,26 +86,47 @@ pub struct Bound {
     pub refused: Vec<Error>,
 }
 
-/// Listens on `address`. An [`Address::Inherited`] descriptor is taken over
-/// after its kind was verified.
+/// Listens on `address`. A descriptor named by an [`Address::Inherited`] is duplicated after its
+/// kind was verified: the number can be named again.
 ///
 /// # Errors
 /// The call that failed, with the address. Tuning options that the system
 /// refuses are no errors, see [`Bound::refused`].
 pub fn listen(address: &Address, options: &ListenOptions) -> Result<Bound, Error> {
+    let (bound, unpublished) = listen_unpublished(address, options)?;
+    if let Some(unpublished) = unpublished {
+        unpublished.publish()?;
+    }
+    Ok(bound)
+}
+
+/// As [`listen()`], but what stands under a path is replaced by [`Unpublished::publish`] alone: who
+/// opens several sockets can still give up.
+///
+/// # Errors
+/// As [`listen()`].
+pub fn listen_unpublished(
+    address: &Address,
+    options: &ListenOptions,
+) -> Result<(Bound, Option<Unpublished>), Error> {
     if let Address::Inherited(number) = address {
-        return adopt(*number, options);
+        return Ok((adopt(*number, options)?, None));
+    }
+    if let Some(fd) = passing::claim(address, options) {
+        return Ok((passing::listen_on(fd, address, options)?, None));
     }
     let family = address.family();
     let fd = Namespace::run(options.namespace.as_deref(), || {
         stream_socket(family, address)
     })?;
     let mut refused = Vec::new();
+    let mut unpublished = None;
     match address {
         Address::Unix(path) => {
-            unix::bind_path(fd.as_fd(), path, &options.unix, || {
+            let beside = unix::bind_beside(fd.as_fd(), path, &options.unix, || {
                 start_listening(fd.as_fd(), address, options)
             })?;
+            unpublished = Some(beside);
         }
         Address::Ip(ip) => {
             prepare_ip(fd.as_fd(), ip, options, &mut refused)?;
@@ -122,11 +143,12 @@ pub fn listen(address: &Address, options: &ListenOptions) -> Result<Bound, Error
         Address::Unix(_) => address.clone(),
         _ => Address::local_of(&fd).map_err(|e| Error::new("getsockname", address, e))?,
     };
-    Ok(Bound {
+    let bound = Bound {
         fd,
         address,
         refused,
-    })
+    };
+    Ok((bound, unpublished))
 }
 
 /// Has a TCP socket listen no more; it keeps its address. Nothing is done to one that does not
@@ -153,18 +175,15 @@ pub fn listen_again(fd: impl AsFd, backlog: u32) -> io::Result<()> {
 fn adopt(number: i32, options: &ListenOptions) -> Result<Bound, Error> {
     let name = Address::Inherited(number);
     let fail = |call, e: io::Error| Error::new(call, &name, e);
-    let fd = inherit::take(number)?;
+    let fd = inherit::duplicate(number)?;
     let kind = sockopt::socket_type(&fd).map_err(|e| fail("getsockopt(SO_TYPE)", e.into()))?;
     if kind != SocketType::STREAM {
-        inherit::give_back(number, fd);
         return Err(fail(
             "adopt",
             io::Error::from_raw_os_error(libc::ESOCKTNOSUPPORT),
         ));
     }
     rustix::io::ioctl_fionbio(&fd, true).map_err(|e| fail("ioctl(FIONBIO)", e.into()))?;
-    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
-        .map_err(|e| fail("fcntl(FD_CLOEXEC)", e.into()))?;
     let listening =
         sockopt::socket_acceptconn(&fd).map_err(|e| fail("getsockopt(SO_ACCEPTCONN)", e.into()))?;
     if !listening {
@@ -173,10 +192,10 @@ fn adopt(number: i32, options: &ListenOptions) -> Result<Bound, Error> {
         start_listening(fd.as_fd(), &name, options)?;
     }
     let address = Address::local_of(&fd).map_err(|e| fail("getsockname", e))?;
-    let mut refused = Vec::new();
-    if let Address::Ip(_) = address {
-        tune(fd.as_fd(), &address, options, &mut refused);
-    }
+    let refused = match address {
+        Address::Ip(_) => retune(fd.as_fd(), &address, None, &Tuning::of(options)),
+        _ => Vec::new(),
+    };
     Ok(Bound {
         fd,
         address,
@@ -236,70 +255,8 @@ fn prepare_ip(
             option::set_interface(fd, interface),
         );
     }
-    tune(fd, &Address::Ip(*ip), options, refused);
+    refused.extend(retune(fd, &Address::Ip(*ip), None, &Tuning::of(options)));
     Ok(())
-}
-
-/// The options a listening socket hands on to the connections it accepts, and
-/// those that shape its queue.
-fn tune(fd: BorrowedFd<'_>, address: &Address, options: &ListenOptions, refused: &mut Vec<Error>) {
-    let mut soft = |name, answer: io::Result<()>| {
-        if let Err(e) = answer {
-            refused.push(Error::new(name, address, e));
-        }
-    };
-    if let Some(mss) = options.mss {
-        soft(
-            "setsockopt(TCP_MAXSEG)",
-            option::set_tcp_int(fd, libc::TCP_MAXSEG, mss),
-        );
-    }
-    if let Some(timeout) = options.user_timeout {
-        soft(
-            "setsockopt(TCP_USER_TIMEOUT)",
-            option::set_user_timeout(fd, timeout),
-        );
-    }
-    if options.defer_accept {
-        // Seconds; the kernel rounds to whole retransmissions. One is the least
-        // that defers at all.
-        soft(
-            "setsockopt(TCP_DEFER_ACCEPT)",
-            option::set_tcp_int(fd, libc::TCP_DEFER_ACCEPT, 1),
-        );
-    }
-    if let Some(pending) = options.fast_open_pending_max {
-        soft(
-            "setsockopt(TCP_FASTOPEN)",
-            option::set_tcp_int(fd, libc::TCP_FASTOPEN, pending),
-        );
-    }
-    if let Some(keepalive) = &options.keepalive {
-        soft(
-            "setsockopt(SO_KEEPALIVE)",
-            option::set_keepalive(fd, keepalive),
-        );
-    }
-    if let Some(bytes) = options.receive_buffer {
-        soft(
-            "setsockopt(SO_RCVBUF)",
-            option::set_receive_buffer(fd, bytes),
-        );
-    }
-    if let Some(bytes) = options.send_buffer {
-        soft("setsockopt(SO_SNDBUF)", option::set_send_buffer(fd, bytes));
-    }
-    if let Some(algorithm) = &options.congestion {
-        soft(
-            "setsockopt(TCP_CONGESTION)",
-            option::set_congestion(fd, algorithm),
-        );
-    }
-    if options.smart_accept {
-        soft("setsockopt(TCP_QUICKACK)", option::set_quick_ack(fd, false));
-    }
-    // Accepted connections inherit it: one call here saves one per connection.
-    soft("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true));
 }
 
 #[cfg(test)]

@@ -174,7 +174,7 @@ fn abstract_names_listen_and_connect() {
 }
 
 #[test]
-fn an_inherited_listener_is_verified_and_taken_once() {
+fn an_inherited_listener_is_verified_and_can_be_named_again() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let ip = listener.local_addr().unwrap();
     let number = inherit::register(listener.into());
@@ -184,11 +184,74 @@ fn an_inherited_listener_is_verified_and_taken_once() {
         crate::accept(&bound.fd).unwrap_err().kind(),
         io::ErrorKind::WouldBlock
     );
-    let error = listen(&Address::Inherited(number), &ListenOptions::default()).unwrap_err();
+    drop(bound);
+    let again = listen(&Address::Inherited(number), &ListenOptions::default()).unwrap();
+    let _client = TcpStream::connect(ip).unwrap();
+    crate::accept(&again.fd).unwrap();
+    let nobody = Address::Inherited(i32::MAX);
+    let error = listen(&nobody, &ListenOptions::default()).unwrap_err();
     assert_eq!(error.os_code(), libc::EBADF);
 
     let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let number = inherit::register(udp.into());
     let error = listen(&Address::Inherited(number), &ListenOptions::default()).unwrap_err();
     assert_eq!(error.os_code(), libc::ESOCKTNOSUPPORT);
+}
+
+#[test]
+fn a_path_is_replaced_when_that_is_said_and_not_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("web.sock");
+    let address = Address::Unix(path.clone());
+    let options = ListenOptions::default();
+    let old = listen(&address, &options).unwrap();
+    let reaches = |bound: &Bound| {
+        let _client = UnixStream::connect(&path).unwrap();
+        crate::accept(&bound.fd).is_ok()
+    };
+    let (_given_up, beside) = listen_unpublished(&address, &options).unwrap();
+    assert!(reaches(&old));
+    drop(beside);
+    assert!(reaches(&old));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    let (new, beside) = listen_unpublished(&address, &options).unwrap();
+    beside.unwrap().publish().unwrap();
+    assert!(reaches(&new));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_socket_that_listens_is_tuned_and_tuned_back() {
+    use rustix::net::sockopt;
+    let any = Address::Ip("127.0.0.1:0".parse().unwrap());
+    let bound = listen(&any, &ListenOptions::default()).unwrap();
+    let plain = Tuning::of(&ListenOptions::default());
+    let tuned = Tuning {
+        backlog: 7,
+        defer_accept: true,
+        fast_open_pending_max: Some(16),
+        keepalive: Some(KeepAlive {
+            count: Some(3),
+            idle: Some(Duration::from_secs(77)),
+            interval: None,
+        }),
+        mss: Some(1000),
+        user_timeout: Some(Duration::from_millis(1234)),
+        ..plain.clone()
+    };
+    let refused = retune(bound.fd.as_fd(), &bound.address, Some(&plain), &tuned);
+    assert!(refused.is_empty(), "{refused:?}");
+    let see = || {
+        (
+            sockopt::tcp_user_timeout(&bound.fd).unwrap(),
+            sockopt::socket_keepalive(&bound.fd).unwrap(),
+            sockopt::tcp_keepidle(&bound.fd).unwrap(),
+        )
+    };
+    let before = see();
+    assert_eq!(before, (1234, true, Duration::from_secs(77)));
+    let refused = retune(bound.fd.as_fd(), &bound.address, Some(&tuned), &plain);
+    assert!(refused.is_empty(), "{refused:?}");
+    assert_eq!((see().0, see().1), (0, false));
+    TcpStream::connect(bound.address.ip().unwrap()).unwrap();
 }

@@ -4,11 +4,14 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, sockopt,
 };
+
+use crate::{Address, Bound, Error, ListenOptions, Namespace, Tuning, listen_again, retune, unix};
 
 /// Descriptors in one message at most (the kernel's SCM_MAX_FD).
 pub const FDS_PER_MESSAGE_MAX: usize = 253;
@@ -57,6 +60,167 @@ pub fn receive_with_fds(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usiz
     Ok((message.bytes, fds))
 }
 
+/// A listening socket on its way from one process to another, with what cannot be asked of the
+/// descriptor itself.
+#[derive(Clone, Debug)]
+pub struct PassedSocket {
+    /// The socket.
+    pub fd: Arc<OwnedFd>,
+    /// `interface` of its bind; empty for none.
+    pub interface: String,
+    /// `namespace` of its bind; empty for none.
+    pub namespace: String,
+}
+
+static OFFERED: Mutex<SocketPool> = Mutex::new(SocketPool::new());
+
+/// Offers listening sockets of another process to [`crate::listen`]: it uses one of them where it
+/// would open another on the same address, interface and namespace. To be called before anything
+/// is listened on.
+pub fn offer_sockets(sockets: SocketPool) {
+    offered().0.extend(sockets.0);
+}
+
+/// Ends the offer: closes what nobody listened on here, and answers how many those were. They
+/// stay open wherever else they are held.
+pub fn withdraw_sockets() -> usize {
+    let left = std::mem::take(&mut *offered());
+    left.len()
+}
+
+/// The offered socket that listens where it is wanted.
+pub(crate) fn claim(address: &Address, options: &ListenOptions) -> Option<OwnedFd> {
+    offered().take(&Wanted {
+        address,
+        interface: options.interface.as_deref().unwrap_or_default(),
+        namespace: options.namespace.as_deref().map_or("", Namespace::name),
+        v6_only: options.v6_only,
+    })
+}
+
+fn offered() -> MutexGuard<'static, SocketPool> {
+    OFFERED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Listens on a socket that another process has bound to `address`. Who waits in its queue stays
+/// there.
+pub(crate) fn listen_on(
+    fd: OwnedFd,
+    address: &Address,
+    options: &ListenOptions,
+) -> Result<Bound, Error> {
+    let fail = |call, e: io::Error| Error::new(call, address, e);
+    rustix::io::ioctl_fionbio(&fd, true).map_err(|e| fail("ioctl(FIONBIO)", e.into()))?;
+    // Also where it listens: its queue gets our length.
+    listen_again(&fd, options.backlog).map_err(|e| fail("listen", e))?;
+    let refused = match address {
+        Address::Ip(_) => retune(fd.as_fd(), address, None, &Tuning::of(options)),
+        _ => Vec::new(),
+    };
+    Ok(Bound {
+        fd,
+        address: address.clone(),
+        refused,
+    })
+}
+
+/// Listening sockets that another process had, until a bind asks for them. What is left when it
+/// is dropped is closed here, and stays open wherever else it is held.
+#[derive(Debug, Default)]
+pub struct SocketPool(Vec<Pooled>);
+
+#[derive(Debug)]
+struct Pooled {
+    fd: OwnedFd,
+    address: Address,
+    interface: String,
+    namespace: String,
+    v6_only: bool,
+}
+
+/// Which socket a bind wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'w> {
+    /// Where it listens.
+    pub(crate) address: &'w Address,
+    /// `interface`; empty for none.
+    pub(crate) interface: &'w str,
+    /// `namespace`; empty for none.
+    pub(crate) namespace: &'w str,
+    /// `v6only` and `v4v6`; `None` takes either.
+    pub(crate) v6_only: Option<bool>,
+}
+
+impl SocketPool {
+    /// A pool of nothing.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Adds a socket. One that is no stream socket bound to an address of ours is closed: no
+    /// bind could ask for it.
+    pub fn add(&mut self, fd: OwnedFd, interface: String, namespace: String) {
+        if !matches!(sockopt::socket_type(&fd), Ok(SocketType::STREAM)) {
+            return;
+        }
+        let address = match Address::local_of(&fd) {
+            Ok(Address::Unix(path)) => Address::Unix(unix::lasting_name(&path)),
+            Ok(Address::Unnamed) | Err(_) => return,
+            Ok(address) => address,
+        };
+        let v6_only = sockopt::ipv6_v6only(&fd).unwrap_or(false);
+        self.0.push(Pooled {
+            fd,
+            address,
+            interface,
+            namespace,
+            v6_only,
+        });
+    }
+
+    /// Takes out a socket that listens where it is wanted. A path must still be there: a socket
+    /// whose name was taken away or given to another would never be found by a client.
+    pub(crate) fn take(&mut self, wanted: &Wanted<'_>) -> Option<OwnedFd> {
+        let place = self.0.iter().position(|pooled| {
+            let is_v6 = matches!(pooled.address, Address::Ip(ip) if ip.is_ipv6());
+            pooled.address == *wanted.address
+                && pooled.interface == wanted.interface
+                && pooled.namespace == wanted.namespace
+                && (!is_v6 || wanted.v6_only.is_none_or(|only| only == pooled.v6_only))
+        })?;
+        if let Address::Unix(path) = wanted.address
+            && !unix::is_socket(path)
+        {
+            return None;
+        }
+        Some(self.0.remove(place).fd)
+    }
+
+    /// How many are left.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether none is left.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Two ends of a line that keeps messages apart: each is received whole, or not at all. They
+/// wait, and are closed on exec.
+///
+/// # Errors
+/// The system's refusal.
+pub fn message_line() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Read;
@@ -81,6 +245,97 @@ mod tests {
         drop(here);
         let (n, fds) = receive_with_fds(&there, &mut bytes).unwrap();
         assert_eq!((n, fds.len()), (0, 0));
+    }
+
+    fn wanted(address: &Address) -> Wanted<'_> {
+        Wanted {
+            address,
+            interface: "",
+            namespace: "",
+            v6_only: None,
+        }
+    }
+
+    #[test]
+    fn a_bind_finds_the_socket_that_listens_for_it_and_no_other() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Ip(listener.local_addr().unwrap());
+        let mut pool = SocketPool::new();
+        pool.add(listener.into(), "lo".into(), String::new());
+        assert!(pool.take(&wanted(&address)).is_none());
+        let on_lo = Wanted {
+            interface: "lo",
+            ..wanted(&address)
+        };
+        assert!(pool.take(&on_lo).is_some());
+        assert!(pool.take(&on_lo).is_none() && pool.is_empty());
+    }
+
+    #[test]
+    fn a_path_is_found_by_its_lasting_name_while_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("web.sock");
+        let options = ListenOptions::default();
+        let address = Address::Unix(path.clone());
+        let bound = crate::listen(&address, &options).unwrap();
+        let mut pool = SocketPool::new();
+        pool.add(bound.fd.try_clone().unwrap(), String::new(), String::new());
+        pool.add(bound.fd, String::new(), String::new());
+        let taken = pool.take(&wanted(&address)).unwrap();
+        let again = listen_on(taken, &address, &options).unwrap();
+        UnixStream::connect(&path).unwrap();
+        crate::accept(&again.fd).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(pool.take(&wanted(&address)).is_none());
+    }
+
+    #[test]
+    fn what_is_offered_is_listened_on_and_the_rest_is_withdrawn() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = ListenOptions::default();
+        let listen = |name: &str| {
+            let address = Address::Unix(dir.path().join(name));
+            (crate::listen(&address, &options).unwrap().fd, address)
+        };
+        let ((used, address), (unused, _)) = (listen("used"), listen("unused"));
+        let client = UnixStream::connect(dir.path().join("used")).unwrap();
+        let mut pool = SocketPool::new();
+        for fd in [used, unused] {
+            pool.add(fd, String::new(), String::new());
+        }
+        offer_sockets(pool);
+        let bound = crate::listen(&address, &options).unwrap();
+        // Who was in the queue of the socket is in the queue of ours.
+        crate::accept(&bound.fd).unwrap();
+        drop(client);
+        assert_eq!((withdraw_sockets(), withdraw_sockets()), (1, 0));
+        assert!(UnixStream::connect(dir.path().join("unused")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_listener_of_ours_is_not_kept() {
+        let mut pool = SocketPool::new();
+        let datagram = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        pool.add(datagram.into(), String::new(), String::new());
+        pool.add(
+            UnixStream::pair().unwrap().0.into(),
+            String::new(),
+            String::new(),
+        );
+        assert_eq!(pool.len(), 0);
+    }
+
+    #[test]
+    fn a_line_keeps_messages_apart() {
+        let (here, there) = message_line().unwrap();
+        send_with_fds(&here, b"one", &[]).unwrap();
+        send_with_fds(&here, b"two", &[here.as_fd()]).unwrap();
+        let mut bytes = [0; 8];
+        assert_eq!(receive_with_fds(&there, &mut bytes).unwrap().0, 3);
+        let (n, fds) = receive_with_fds(&there, &mut bytes).unwrap();
+        assert_eq!((&bytes[..n], fds.len()), (&b"two"[..], 1));
+        drop((here, fds));
+        assert_eq!(receive_with_fds(&there, &mut bytes).unwrap().0, 0);
     }
 
     #[test]

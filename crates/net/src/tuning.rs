@@ -1,0 +1,181 @@
+//! The options of a listening socket that can change while it listens.
+//!
+//! What shapes the queue and what accepted connections inherit needs no other socket, so a change
+//! of it costs no client anything.
+
+use std::fs;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+use crate::{Address, Error, KeepAlive, ListenOptions, listen_again, option};
+
+/// What [`ListenOptions`] say of those options.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Tuning {
+    /// Connections waiting to be accepted at most.
+    pub backlog: u32,
+    /// `cc`.
+    pub congestion: Option<Box<str>>,
+    /// `defer-accept`.
+    pub defer_accept: bool,
+    /// `tfo`: pending fast-open requests at most.
+    pub fast_open_pending_max: Option<u32>,
+    /// `option clitcpka` and its measures.
+    pub keepalive: Option<KeepAlive>,
+    /// `mss`, bytes.
+    pub mss: Option<u32>,
+    /// `tune.rcvbuf.client`, bytes.
+    pub receive_buffer: Option<usize>,
+    /// `tune.sndbuf.client`, bytes.
+    pub send_buffer: Option<usize>,
+    /// `option tcp-smart-accept`.
+    pub smart_accept: bool,
+    /// `tcp-ut`.
+    pub user_timeout: Option<Duration>,
+}
+
+impl Tuning {
+    /// The part of `options` that can change.
+    pub fn of(options: &ListenOptions) -> Self {
+        Self {
+            backlog: options.backlog,
+            congestion: options.congestion.clone(),
+            defer_accept: options.defer_accept,
+            fast_open_pending_max: options.fast_open_pending_max,
+            keepalive: options.keepalive,
+            mss: options.mss,
+            receive_buffer: options.receive_buffer,
+            send_buffer: options.send_buffer,
+            smart_accept: options.smart_accept,
+            user_timeout: options.user_timeout,
+        }
+    }
+}
+
+/// Changes what differs between `from` and `to`. Without `from` the socket is fresh: it does not
+/// listen yet, and what `to` does not ask for is left to the system. The length of the queue is
+/// changed of a socket that has a `from`, and has it listen.
+///
+/// Answers what the system refused; the socket works without it.
+pub fn retune(
+    fd: BorrowedFd<'_>,
+    address: &Address,
+    from: Option<&Tuning>,
+    to: &Tuning,
+) -> Vec<Error> {
+    let fresh = Tuning {
+        backlog: to.backlog,
+        ..Tuning::default()
+    };
+    let old = from.unwrap_or(&fresh);
+    let mut refused = Vec::new();
+    let mut soft = |name, answer: io::Result<()>| {
+        if let Err(e) = answer {
+            refused.push(Error::new(name, address, e));
+        }
+    };
+    if old.backlog != to.backlog {
+        soft("listen", listen_again(fd, to.backlog));
+    }
+    if !matches!(address, Address::Ip(_)) {
+        return refused;
+    }
+    let tcp = |name, value| option::set_tcp_int(fd, name, value);
+    if old.mss != to.mss {
+        let answer = tcp(libc::TCP_MAXSEG, to.mss.unwrap_or(0));
+        soft("setsockopt(TCP_MAXSEG)", answer);
+    }
+    if old.user_timeout != to.user_timeout {
+        let timeout = to.user_timeout.unwrap_or_default();
+        let answer = option::set_user_timeout(fd, timeout);
+        soft("setsockopt(TCP_USER_TIMEOUT)", answer);
+    }
+    if old.defer_accept != to.defer_accept {
+        // Seconds; the kernel rounds to whole retransmissions. One is the least
+        // that defers at all.
+        let answer = tcp(libc::TCP_DEFER_ACCEPT, u32::from(to.defer_accept));
+        soft("setsockopt(TCP_DEFER_ACCEPT)", answer);
+    }
+    if old.fast_open_pending_max != to.fast_open_pending_max {
+        let pending = to.fast_open_pending_max.unwrap_or(0);
+        soft("setsockopt(TCP_FASTOPEN)", tcp(libc::TCP_FASTOPEN, pending));
+    }
+    if old.keepalive != to.keepalive {
+        let answer = probe(fd, old.keepalive.as_ref(), to.keepalive.as_ref());
+        soft("setsockopt(SO_KEEPALIVE)", answer);
+    }
+    if old.receive_buffer != to.receive_buffer {
+        let answer = sized(to.receive_buffer, |bytes| {
+            option::set_receive_buffer(fd, bytes)
+        });
+        soft("setsockopt(SO_RCVBUF)", answer);
+    }
+    if old.send_buffer != to.send_buffer {
+        let answer = sized(to.send_buffer, |bytes| option::set_send_buffer(fd, bytes));
+        soft("setsockopt(SO_SNDBUF)", answer);
+    }
+    if old.congestion != to.congestion {
+        soft(
+            "setsockopt(TCP_CONGESTION)",
+            congest(fd, to.congestion.as_deref()),
+        );
+    }
+    if old.smart_accept != to.smart_accept {
+        let answer = option::set_quick_ack(fd, !to.smart_accept);
+        soft("setsockopt(TCP_QUICKACK)", answer);
+    }
+    if from.is_none() {
+        // Accepted connections inherit it: one call here saves one per connection.
+        soft("setsockopt(TCP_NODELAY)", option::set_no_delay(fd, true));
+    }
+    refused
+}
+
+fn probe(fd: BorrowedFd<'_>, old: Option<&KeepAlive>, new: Option<&KeepAlive>) -> io::Result<()> {
+    let Some(new) = new else {
+        return Ok(sockopt::set_socket_keepalive(fd, false)?);
+    };
+    let old = old.copied().unwrap_or_default();
+    let seconds = |name| system_number(name).map(|count| Duration::from_secs(count.into()));
+    let mut wanted = *new;
+    // What was said and is said no more is the system's again.
+    if old.count.is_some() && wanted.count.is_none() {
+        wanted.count = Some(system_number("tcp_keepalive_probes")?);
+    }
+    if old.idle.is_some() && wanted.idle.is_none() {
+        wanted.idle = Some(seconds("tcp_keepalive_time")?);
+    }
+    if old.interval.is_some() && wanted.interval.is_none() {
+        wanted.interval = Some(seconds("tcp_keepalive_intvl")?);
+    }
+    option::set_keepalive(fd, &wanted)
+}
+
+/// The kernel sizes the buffers of a socket itself until somebody does, and not again after.
+fn sized(bytes: Option<usize>, set: impl FnOnce(usize) -> io::Result<()>) -> io::Result<()> {
+    match bytes {
+        Some(bytes) => set(bytes),
+        None => Err(io::Error::other(
+            "the size that was set stays until the socket is opened anew",
+        )),
+    }
+}
+
+fn congest(fd: BorrowedFd<'_>, algorithm: Option<&str>) -> io::Result<()> {
+    match algorithm {
+        Some(algorithm) => option::set_congestion(fd, algorithm),
+        None => option::set_congestion(fd, system_word("tcp_congestion_control")?.trim()),
+    }
+}
+
+fn system_number(name: &str) -> io::Result<u32> {
+    let word = system_word(name)?;
+    word.trim().parse().map_err(io::Error::other)
+}
+
+fn system_word(name: &str) -> io::Result<String> {
+    fs::read_to_string(format!("/proc/sys/net/ipv4/{name}"))
+}
