@@ -35,10 +35,7 @@ pub(super) fn patterns() -> Arc<Store> {
             acls: &acls,
         };
         expr.link(&mut linker).unwrap();
-        // Lists are compiled for as long as somebody uses them.
-        std::mem::forget(expr);
     }
-    std::mem::forget(acls);
     Arc::new(store)
 }
 

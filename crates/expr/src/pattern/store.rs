@@ -106,6 +106,8 @@ struct Inner {
 #[derive(Debug)]
 struct Known {
     listed: Listed,
+    /// What the configuration reads it by, though no rule may ask for it.
+    handles: Vec<Arc<Handle>>,
     /// Asked for with `-u`.
     fixed: Option<u32>,
     /// What it was in the configuration before.
@@ -335,8 +337,7 @@ impl Store {
             fold: words.fold && words.method.can_fold(),
             kind: MapKind::List,
         };
-        let handle = known.listed.list.handle(shape, known.coming.as_ref());
-        handle.map(Some)
+        known.handle(shape).map(Some)
     }
 
     fn file(
@@ -375,8 +376,7 @@ impl Store {
         if known.listed.uses.last() != Some(&(as_map, place.clone())) {
             known.listed.uses.push((as_map, place));
         }
-        let handle = known.listed.list.handle(shape, known.coming.as_ref());
-        handle.map_err(|error| in_file(name, error))
+        known.handle(shape).map_err(|error| in_file(name, error))
     }
 }
 
@@ -405,6 +405,16 @@ fn read(name: &str, files: &mut dyn Files) -> Result<Vec<u8>, Error> {
             format!("failed to open pattern file '{name}': {why}"),
             0..0,
         )),
+    }
+}
+
+impl Known {
+    fn handle(&mut self, shape: Shape) -> Result<Arc<Handle>, Error> {
+        let handle = self.listed.list.handle(shape, self.coming.as_ref())?;
+        if !self.handles.iter().any(|known| Arc::ptr_eq(known, &handle)) {
+            self.handles.push(Arc::clone(&handle));
+        }
+        Ok(handle)
     }
 }
 
@@ -449,6 +459,7 @@ impl Inner {
                 uses: Vec::new(),
                 criterion: String::new(),
             },
+            handles: Vec::new(),
             fixed: None,
             inherited,
             coming,
