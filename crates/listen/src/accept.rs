@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -13,6 +14,7 @@ use ballast_worker::{
 
 use crate::arrival::Admission;
 use crate::door::Door;
+use crate::duty::{Duty, Order};
 use crate::event::Event;
 use crate::gate::end_listening;
 use crate::limits::EVENT_PERIOD;
@@ -21,42 +23,52 @@ use crate::reception::{Parcel, Reception};
 /// Why accepting ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Over {
-    /// For good.
-    Ended,
-    /// The frontend was paused or shut.
-    GateMoved,
+    /// The socket cannot be used any more.
+    Broken,
+    /// The frontend was paused or shut, or there is an order about the socket.
+    Moved,
+    /// The worker stops.
+    Stopping,
 }
 
 /// A listening socket at work.
 pub(crate) struct Post {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) door: Arc<Door>,
+    pub(crate) duty: Arc<Duty>,
     pub(crate) reception: Rc<Reception>,
     /// When exhaustion was last told of.
     pub(crate) told: Cell<Option<Instant>>,
 }
 
 impl Post {
-    /// Accepts while the frontend is open, until the worker is told to stop or the frontend is
-    /// shut. `watched` is the socket as this worker watches it.
+    /// Accepts while the frontend is open, until the worker is told to stop, the frontend is shut
+    /// or the socket is not wanted any more. `watched` is the socket as this worker watches it.
     ///
     /// While the frontend is paused the socket is not watched: the kernel tells the end of its
     /// listening to whoever watches it, for good.
     pub(crate) async fn run(self, watched: Acceptor) {
         let mut watched = Some(watched);
-        let gate = &self.door.frontend.state.gate;
+        let gate = &self.door.state.gate;
         loop {
             let epoch = gate.epoch();
-            match gate.opening() {
-                Opening::Open => {}
-                Opening::Shut => return,
-                Opening::Paused => {
+            match (gate.opening(), self.duty.order()) {
+                (Opening::Shut, _) | (_, Order::LetGo) => return,
+                (Opening::Open, Order::Accept) => {}
+                (Opening::Open, Order::Drain) => {
+                    if let Some(acceptor) = watched {
+                        self.empty_queue(&acceptor).await;
+                    }
+                    return;
+                }
+                (Opening::Paused, Order::Drain) => return,
+                (Opening::Paused, Order::Accept) => {
                     drop(watched.take());
                     // It may have been opened after the frontend was paused.
                     end_listening(&self.socket, gate);
                     select! {
                         _ = stopping() => return,
-                        () = self.door.gate_moved(epoch) => continue,
+                        () = self.moved(epoch) => continue,
                     }
                 }
             }
@@ -67,60 +79,59 @@ impl Post {
                     Err(error) => return self.tell(&AcceptError::Broken(error)),
                 },
             };
-            if self.accept_from(&acceptor, epoch).await == Over::Ended {
-                return;
+            match self.accept_from(&acceptor, epoch).await {
+                Over::Broken => return,
+                // They were told that somebody listens.
+                Over::Stopping => return self.empty_queue(&acceptor).await,
+                // What it was watched with is worth something only while it goes on listening.
+                Over::Moved if gate.epoch() == epoch => watched = Some(acceptor),
+                Over::Moved => {}
             }
         }
     }
 
-    /// Accepts until told otherwise. When the worker stops it takes who was already in the
-    /// kernel's queue, as far as limits allow: they were told that somebody listens.
+    /// Waits until the frontend was paused, resumed or shut since `epoch`, or there is an order.
+    async fn moved(&self, epoch: u32) {
+        let gate = &self.door.state.gate;
+        let has_moved = || gate.epoch() != epoch || self.duty.is_over();
+        self.door.valves.gate.wait_until(has_moved).await;
+    }
+
+    /// Accepts until told otherwise. Whoever was accepted is let in before it obeys.
     async fn accept_from(&self, acceptor: &Acceptor, epoch: u32) -> Over {
-        let over = select! {
-            biased;
-            _ = stopping() => None,
-            over = self.accept_always(acceptor, epoch) => Some(over),
-        };
-        match over {
-            Some(over) => over,
-            None => {
-                self.empty_queue(acceptor).await;
-                Over::Ended
-            }
-        }
-    }
-
-    async fn accept_always(&self, acceptor: &Acceptor, epoch: u32) -> Over {
         let mut hand = Vec::new();
+        let mut moved = pin!(self.moved(epoch));
         loop {
             // Before the socket: the gate moves first, and then the socket ends to listen.
             let ready = select! {
                 biased;
-                () = self.door.gate_moved(epoch) => return Over::GateMoved,
+                _ = stopping() => return Over::Stopping,
+                () = &mut moved => return Over::Moved,
                 ready = acceptor.ready() => ready,
             };
             if let Err(error) = ready {
                 self.tell(&error);
-                return Over::Ended;
+                return Over::Broken;
             }
             let room = match self.door.room() {
                 Ok(room) => room,
                 Err(shut) => {
                     select! {
-                        () = self.door.wait(shut) => {}
-                        () = self.door.gate_moved(epoch) => return Over::GateMoved,
+                        biased;
+                        _ = stopping() => return Over::Stopping,
+                        () = &mut moved => return Over::Moved,
+                        () = self.door.wait(shut) => continue,
                     }
-                    continue;
                 }
             };
-            let batch_max = room.min(self.door.house.accept_batch_max);
+            let batch_max = room.min(self.door.house.numbers.accept_batch_max());
             let taken = match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(taken) => taken,
-                Err(_) if self.door.frontend.state.gate.epoch() != epoch => return Over::GateMoved,
+                Err(_) if self.door.state.gate.epoch() != epoch => return Over::Moved,
                 Err(error) => {
                     self.tell(&error);
                     if matches!(error, AcceptError::Broken(_)) {
-                        return Over::Ended;
+                        return Over::Broken;
                     }
                     continue;
                 }
@@ -134,16 +145,12 @@ impl Post {
         }
     }
 
+    /// Takes who is in the kernel's queue, as far as limits allow.
     async fn empty_queue(&self, acceptor: &Acceptor) {
         let mut hand = Vec::new();
-        // One round of the executor: what the kernel knows by now is known here then.
-        select! {
-            biased;
-            _ = acceptor.ready() => {}
-            () = yield_now() => {}
-        }
+        acceptor.assume_waiting();
         while let Ok(room) = self.door.room() {
-            let batch_max = room.min(self.door.house.accept_batch_max);
+            let batch_max = room.min(self.door.house.numbers.accept_batch_max());
             match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(1..) => {}
                 _ => return,
@@ -205,7 +212,7 @@ impl Post {
     }
 
     fn tell(&self, error: &AcceptError) {
-        let frontend = self.door.frontend.name();
+        let frontend = &self.door.name;
         match error {
             AcceptError::Broken(error) => {
                 (self.reception.event)(&Event::Broken { frontend, error });

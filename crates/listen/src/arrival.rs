@@ -8,15 +8,16 @@ use ballast_engine::{Frontend, FrontendState, Gauge, Process};
 use ballast_model as model;
 use ballast_worker::Stream;
 
-use crate::door::{Door, Shut};
+use crate::door::{Door, Scene, Shut};
+use crate::leaving;
 
 /// One address a frontend listens on, as sessions know it.
 #[derive(Debug)]
 pub struct Listening {
     /// What the configuration says.
     pub bind: model::Bind,
-    /// Connections open that came through it.
-    pub connections: Gauge,
+    /// Connections open that came through it. The same over every change that keeps the bind.
+    pub connections: Arc<Gauge>,
 }
 
 /// A connection that was let in.
@@ -62,7 +63,11 @@ enum Counted {
         listening: Arc<Listening>,
     },
     /// Through a door, and on a worker.
-    Door { door: Arc<Door>, worker: usize },
+    Door {
+        door: Arc<Door>,
+        scene: Arc<Scene>,
+        worker: usize,
+    },
 }
 
 impl Admission {
@@ -81,10 +86,11 @@ impl Admission {
 
     /// Lets one more in, and chooses its worker; `here` is the one that accepted it.
     pub(crate) fn enter(door: &Arc<Door>, here: usize) -> Result<Self, Shut> {
-        door.enter()?;
-        let worker = door.house.spread.take(here, &door.workers);
+        let scene = door.enter()?;
+        let worker = door.house.spread.take(here, &scene.workers);
         Ok(Self(Counted::Door {
             door: Arc::clone(door),
+            scene,
             worker,
         }))
     }
@@ -93,15 +99,35 @@ impl Admission {
     pub fn listening(&self) -> &Arc<Listening> {
         match &self.0 {
             Counted::Alone { listening, .. } => listening,
-            Counted::Door { door, .. } => &door.listening,
+            Counted::Door { scene, .. } => &scene.listening,
         }
     }
 
-    /// The door it came through.
-    pub(crate) fn door(&self) -> Option<&Arc<Door>> {
+    /// Whether the bind it came through is gone from its frontend, or the frontend is: no further
+    /// request should be served on it. Two loads: cheap enough for every request.
+    pub fn is_leaving(&self) -> bool {
+        matches!(&self.0, Counted::Door { door, .. } if door.is_closed())
+    }
+
+    /// Since when [`Self::is_leaving`] is true.
+    pub fn leaving_since(&self) -> Option<Instant> {
         match &self.0 {
             Counted::Alone { .. } => None,
-            Counted::Door { door, .. } => Some(door),
+            Counted::Door { door, .. } => door.closed_at(),
+        }
+    }
+
+    /// Waits until [`Self::is_leaving`], on the worker it was given to. While it waits it sleeps
+    /// on a list of that worker alone.
+    pub async fn leaving(&self) {
+        leaving::until(|| self.is_leaving()).await;
+    }
+
+    /// The door it came through, and what it found there.
+    pub(crate) fn way_in(&self) -> Option<(&Arc<Door>, &Arc<Scene>)> {
+        match &self.0 {
+            Counted::Alone { .. } => None,
+            Counted::Door { door, scene, .. } => Some((door, scene)),
         }
     }
 
@@ -115,7 +141,7 @@ impl Admission {
 
     /// Gives it to another worker than the one chosen.
     pub(crate) fn move_to(&mut self, other: usize) {
-        if let Counted::Door { door, worker } = &mut self.0 {
+        if let Counted::Door { door, worker, .. } = &mut self.0 {
             door.house.spread.leave(*worker);
             door.house.spread.enter(other);
             *worker = other;
@@ -135,9 +161,13 @@ impl Drop for Admission {
                 frontend.sessions.leave();
                 process.connections.leave();
             }
-            Counted::Door { door, worker } => {
+            Counted::Door {
+                door,
+                scene,
+                worker,
+            } => {
                 door.house.spread.leave(*worker);
-                door.leave();
+                door.leave(scene);
             }
         }
     }

@@ -1,12 +1,16 @@
 //! One listening address as connections pass it: its limits, and who is counted.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use ballast_engine::{ByHand, Frontend, Process};
+use arc_swap::ArcSwap;
+use ballast_engine::{ByHand, Frontend, FrontendState, Process};
+use ballast_model::Global;
 
 use crate::arrival::Listening;
+use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
 use crate::spread::Spread;
 use crate::valve::Valve;
 
@@ -17,28 +21,110 @@ pub(crate) struct House {
     pub(crate) spread: Spread,
     /// Opened when a connection leaves the process.
     pub(crate) valve: Valve,
-    /// `maxconnrate`, connections per second.
-    pub(crate) connection_rate_max: Option<u32>,
-    /// `maxsessrate`, sessions per second.
-    pub(crate) session_rate_max: Option<u32>,
-    /// `tune.maxaccept`.
-    pub(crate) accept_batch_max: usize,
-    /// `tune.bufsize`: the longest PROXY header.
-    pub(crate) header_bytes_max: usize,
+    pub(crate) numbers: Numbers,
 }
 
-/// One bind of a frontend.
+impl House {
+    pub(crate) fn new(process: &Arc<Process>, global: &Global, worker_count: usize) -> Self {
+        Self {
+            process: Arc::clone(process),
+            spread: Spread::new(worker_count),
+            valve: Valve::default(),
+            numbers: Numbers::of(global),
+        }
+    }
+}
+
+/// What the global section says of accepting. Each change of the configuration sets it.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    connection_rate_max: AtomicU32,
+    session_rate_max: AtomicU32,
+    accept_batch_max: AtomicUsize,
+    header_bytes_max: AtomicUsize,
+}
+
+impl Numbers {
+    pub(crate) fn of(global: &Global) -> Self {
+        let numbers = Self::default();
+        numbers.set(global);
+        numbers
+    }
+
+    pub(crate) fn set(&self, global: &Global) {
+        let rate = |rate: Option<u32>| rate.unwrap_or(0);
+        self.connection_rate_max
+            .store(rate(global.connection_rate_max), Ordering::Relaxed);
+        self.session_rate_max
+            .store(rate(global.session_rate_max), Ordering::Relaxed);
+        self.accept_batch_max.store(
+            accept_batch_max(global.tune.accept_count_max),
+            Ordering::Relaxed,
+        );
+        self.header_bytes_max
+            .store(global.tune.buffer_bytes as usize, Ordering::Relaxed);
+    }
+
+    /// `maxconnrate`, connections per second; 0 is no limit.
+    fn connection_rate_max(&self) -> u32 {
+        self.connection_rate_max.load(Ordering::Relaxed)
+    }
+
+    /// `maxsessrate`, sessions per second; 0 is no limit.
+    fn session_rate_max(&self) -> u32 {
+        self.session_rate_max.load(Ordering::Relaxed)
+    }
+
+    /// `tune.maxaccept`.
+    pub(crate) fn accept_batch_max(&self) -> usize {
+        self.accept_batch_max.load(Ordering::Relaxed)
+    }
+
+    /// `tune.bufsize`: the longest PROXY header.
+    pub(crate) fn header_bytes_max(&self) -> usize {
+        self.header_bytes_max.load(Ordering::Relaxed)
+    }
+}
+
+fn accept_batch_max(written: Option<i32>) -> usize {
+    match written.map(usize::try_from) {
+        None | Some(Ok(0)) => ACCEPT_BATCH_MAX,
+        Some(Ok(count)) => count.min(ACCEPT_BATCH_UNLIMITED),
+        Some(Err(_)) => ACCEPT_BATCH_UNLIMITED,
+    }
+}
+
+/// Where the doors of one frontend wait.
+#[derive(Debug, Default)]
+pub(crate) struct Valves {
+    /// Opened when a connection leaves the frontend.
+    pub(crate) room: Valve,
+    /// Opened when the frontend is paused, resumed or shut, and when a socket gets an order.
+    pub(crate) gate: Valve,
+}
+
+/// One bind of a frontend. It lives as long as its sockets serve that bind, over all changes of
+/// what the configuration says of it.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) house: Arc<House>,
+    /// The frontend's name.
+    pub(crate) name: Box<str>,
+    /// What the frontend keeps over every change.
+    pub(crate) state: Arc<FrontendState>,
+    pub(crate) valves: Arc<Valves>,
+    /// Opened when a connection leaves the bind.
+    pub(crate) valve: Arc<Valve>,
+    /// Loaded once for each connection.
+    scene: ArcSwap<Scene>,
+    closed_at: OnceLock<Instant>,
+}
+
+/// What stands behind a door, of one configuration.
+#[derive(Debug)]
+pub(crate) struct Scene {
     pub(crate) frontend: Arc<Frontend>,
     pub(crate) listening: Arc<Listening>,
-    /// Opened when a connection leaves the frontend.
-    pub(crate) frontend_valve: Arc<Valve>,
-    /// Opened when the frontend is paused, resumed or shut.
-    pub(crate) gate_valve: Arc<Valve>,
-    /// Opened when a connection leaves the bind.
-    pub(crate) valve: Valve,
     /// Workers that may carry its connections; not empty.
     pub(crate) workers: Box<[usize]>,
     /// Our end of every connection, when the socket is bound to one address and no other.
@@ -59,9 +145,50 @@ pub(crate) enum Shut {
 }
 
 impl Door {
+    pub(crate) fn new(
+        house: Arc<House>,
+        valves: Arc<Valves>,
+        valve: Arc<Valve>,
+        scene: Arc<Scene>,
+    ) -> Self {
+        Self {
+            house,
+            name: scene.frontend.name().into(),
+            state: Arc::clone(&scene.frontend.state),
+            valves,
+            valve,
+            scene: ArcSwap::new(scene),
+            closed_at: OnceLock::new(),
+        }
+    }
+
+    /// What stands behind it now.
+    pub(crate) fn scene(&self) -> Arc<Scene> {
+        self.scene.load_full()
+    }
+
+    /// Who comes in from now on finds `scene`.
+    pub(crate) fn show(&self, scene: Arc<Scene>) {
+        self.scene.store(scene);
+    }
+
+    /// Notes that the bind is gone: who came through it is to leave when that is polite.
+    pub(crate) fn close(&self) {
+        let _ = self.closed_at.set(ballast_worker::now());
+    }
+
+    pub(crate) fn closed_at(&self) -> Option<Instant> {
+        self.closed_at.get().copied()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed_at.get().is_some()
+    }
+
     /// How many may come in now, at least one.
     pub(crate) fn room(&self) -> Result<usize, Shut> {
-        let state = &self.frontend.state;
+        let scene = self.scene.load();
+        let state = &self.state;
         let process = &self.house.process;
         let mut room = u32::MAX;
         let mut look = |now: u32, max: u32, shut: Shut| {
@@ -76,24 +203,28 @@ impl Door {
             state.connection_count_max(),
             Shut::Frontend,
         )?;
-        if let Some(max) = self.listening.bind.connection_count_max {
-            look(self.listening.connections.now(), max, Shut::Bind)?;
+        if let Some(max) = scene.listening.bind.connection_count_max {
+            look(scene.listening.connections.now(), max, Shut::Bind)?;
         }
+        let numbers = &self.house.numbers;
         let rates = [
             (
                 &process.connection_rate,
-                limit_now(&process.rates.connections, self.house.connection_rate_max),
+                limit_now(&process.rates.connections, numbers.connection_rate_max()),
             ),
             (
                 &process.session_rate,
-                limit_now(&process.rates.sessions, self.house.session_rate_max),
+                limit_now(&process.rates.sessions, numbers.session_rate_max()),
             ),
-            (&state.session_rate, self.frontend.model.session_rate_max),
+            (
+                &state.session_rate,
+                scene.frontend.model.session_rate_max.unwrap_or(0),
+            ),
         ];
         for (rate, max) in rates {
-            let Some(max) = max.filter(|&max| max > 0) else {
+            if max == 0 {
                 continue;
-            };
+            }
             let now = process.now_ms();
             let left = rate.room(now, max);
             if left == 0 {
@@ -105,27 +236,23 @@ impl Door {
         Ok(usize::try_from(room).unwrap_or(usize::MAX))
     }
 
-    /// Waits until the frontend was paused, resumed or shut since `epoch`.
-    pub(crate) async fn gate_moved(&self, epoch: u32) {
-        let gate = &self.frontend.state.gate;
-        self.gate_valve.wait_until(|| gate.epoch() != epoch).await;
-    }
-
     /// Waits until what was shut may have opened.
     pub(crate) async fn wait(&self, shut: Shut) {
         let still = |asked: Shut| self.room().is_err_and(|shut| shut == asked);
         match shut {
             Shut::Process => self.house.valve.wait_until(|| !still(shut)).await,
-            Shut::Frontend => self.frontend_valve.wait_until(|| !still(shut)).await,
+            Shut::Frontend => self.valves.room.wait_until(|| !still(shut)).await,
             Shut::Bind => self.valve.wait_until(|| !still(shut)).await,
             Shut::Rate(wait) => ballast_worker::sleep(wait).await,
         }
     }
 
-    /// Counts one more connection, unless a limit is reached.
-    pub(crate) fn enter(&self) -> Result<(), Shut> {
+    /// Counts one more connection, unless a limit is reached; answers what it finds behind the
+    /// door.
+    pub(crate) fn enter(&self) -> Result<Arc<Scene>, Shut> {
+        let scene = self.scene();
         let process = &self.house.process;
-        let state = &self.frontend.state;
+        let state = &self.state;
         let max = process.connection_count_max();
         if !process.connections.enter_below(Some(max)) {
             return Err(Shut::Process);
@@ -138,24 +265,29 @@ impl Door {
             self.house.valve.given_back();
             return Err(Shut::Frontend);
         }
-        let max = self.listening.bind.connection_count_max;
-        if !self.listening.connections.enter_below(max) {
+        let max = scene.listening.bind.connection_count_max;
+        if !scene.listening.connections.enter_below(max) {
             state.sessions.leave();
             process.connections.leave();
-            self.frontend_valve.given_back();
+            self.valves.room.given_back();
             self.house.valve.given_back();
             return Err(Shut::Bind);
         }
-        Ok(())
+        Ok(scene)
     }
 
     /// Undoes [`Door::enter`] at the end of the connection, and lets in who waits.
-    pub(crate) fn leave(&self) {
-        self.listening.connections.leave();
-        self.frontend.state.sessions.leave();
+    pub(crate) fn leave(&self, scene: &Scene) {
+        scene.listening.connections.leave();
+        self.state.sessions.leave();
         self.house.process.connections.leave();
+        self.let_in_who_waits();
+    }
+
+    /// To be called after room was made.
+    pub(crate) fn let_in_who_waits(&self) {
         self.valve.given_back();
-        self.frontend_valve.given_back();
+        self.valves.room.given_back();
         self.house.valve.given_back();
     }
 
@@ -167,7 +299,7 @@ impl Door {
         process.counters.of(worker).connections.increment();
         process.connection_rate.count(now, 1);
         process.session_rate.count(now, 1);
-        let state = &self.frontend.state;
+        let state = &self.state;
         let counters = state.counters.of(worker);
         counters.connections.increment();
         counters.sessions.increment();
@@ -176,7 +308,7 @@ impl Door {
     }
 }
 
-/// A limit as written, or as set since.
-fn limit_now(by_hand: &ByHand, written: Option<u32>) -> Option<u32> {
-    by_hand.value().or(written)
+/// A limit as written, or as set since; 0 is none.
+fn limit_now(by_hand: &ByHand, written: u32) -> u32 {
+    by_hand.or(written)
 }

@@ -9,21 +9,23 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_engine::{Gate, Opening};
-use ballast_net::{Address, Error, listen_again, shutdown_both, stop_listening};
+use ballast_net::{Address, Error, listen_again, stop_listening};
 
 use crate::Listeners;
-use crate::listeners::Assigned;
+use crate::listeners::{Assigned, Front, Standing};
 use crate::open::backlog;
 
 impl Listeners {
     /// Has a frontend refuse clients until it is resumed. False when it did not listen.
     pub fn pause(&self, frontend: &str) -> bool {
-        if !self.move_gate(frontend, Opening::Paused) {
+        let Some(front) = self.front(frontend) else {
             return false;
+        };
+        let moved = front.move_gate(Opening::Paused);
+        if moved {
+            front.end_listening();
         }
-        self.posts_of(frontend)
-            .for_each(|post| end_listening(&post.socket, &post.door.frontend.state.gate));
-        true
+        moved
     }
 
     /// Has a paused frontend listen again. False when it was not paused.
@@ -31,49 +33,59 @@ impl Listeners {
     /// # Errors
     /// A socket whose address is another's by now: the frontend stays paused.
     pub fn resume(&self, frontend: &str) -> Result<bool, Error> {
-        let is_paused =
-            |post: &Assigned| post.door.frontend.state.gate.opening() == Opening::Paused;
-        if !self.posts_of(frontend).any(is_paused) {
+        let Some(front) = self.front(frontend) else {
+            return Ok(false);
+        };
+        let gate = &front.frontend.state.gate;
+        if gate.opening() != Opening::Paused || front.standings.is_empty() {
             return Ok(false);
         }
         let _turn = turn();
-        for post in self.posts_of(frontend) {
-            if let Err(error) = listen_anew(post) {
-                self.posts_of(frontend)
-                    .for_each(|post| stop(&post.socket));
-                return Err(error);
+        for standing in &front.standings {
+            for post in &standing.posts {
+                if let Err(error) = listen_anew(standing, post) {
+                    front.posts().for_each(|post| stop(&post.socket));
+                    return Err(error);
+                }
             }
         }
-        Ok(self.move_gate(frontend, Opening::Open))
+        Ok(front.move_gate(Opening::Open))
     }
 
     /// Has a frontend listen no more: its sockets are closed for good. False when that was done
     /// before.
     pub fn shut(&mut self, frontend: &str) -> bool {
-        let moved = self.move_gate(frontend, Opening::Shut);
-        for post in self.posts_of(frontend) {
-            // Workers close their copies when they hear of it; clients are refused from here on.
-            let _ = shutdown_both(&post.socket);
-        }
-        self.posts
-            .retain(|post| post.door.frontend.name() != frontend);
-        moved
-    }
-
-    fn move_gate(&self, frontend: &str, to: Opening) -> bool {
-        let Some(post) = self.posts_of(frontend).next() else {
+        let Some(front) = self
+            .by_name
+            .get(frontend)
+            .and_then(|&place| self.fronts.get_mut(place))
+        else {
             return false;
         };
-        let moved = post.door.frontend.state.gate.set(to);
-        self.posts_of(frontend)
-            .for_each(|post| post.door.gate_valve.given_back());
+        let moved = front.move_gate(Opening::Shut);
+        *front = front.shut();
+        moved
+    }
+}
+
+impl Front {
+    fn move_gate(&self, to: Opening) -> bool {
+        if self.standings.is_empty() {
+            return false;
+        }
+        let moved = self.frontend.state.gate.set(to);
+        self.valves.gate.given_back();
         moved
     }
 
-    fn posts_of(&self, frontend: &str) -> impl Iterator<Item = &Assigned> {
-        self.posts
-            .iter()
-            .filter(move |post| post.door.frontend.name() == frontend)
+    fn end_listening(&self) {
+        let gate = &self.frontend.state.gate;
+        self.posts()
+            .for_each(|post| end_listening(&post.socket, gate));
+    }
+
+    fn posts(&self) -> impl Iterator<Item = &Assigned> {
+        self.standings.iter().flat_map(|standing| &standing.posts)
     }
 }
 
@@ -104,13 +116,14 @@ fn stop(socket: &Arc<OwnedFd>) {
     }
 }
 
-fn listen_anew(post: &Assigned) -> Result<(), Error> {
+fn listen_anew(standing: &Standing, post: &Assigned) -> Result<(), Error> {
     if is_unix(&post.socket) {
         return Ok(());
     }
-    let door = &post.door;
-    let process_max = door.house.process.connection_count_written();
-    let waiting_max = backlog(&door.frontend.model, &door.listening.bind, process_max);
+    let scene = standing.door.scene();
+    let bind = &scene.listening.bind;
+    let process_max = standing.door.house.process.connection_count_written();
+    let waiting_max = backlog(&scene.frontend.model, bind, process_max);
     listen_again(&post.socket, waiting_max)
-        .map_err(|error| Error::new("listen", &door.listening.bind.address, error))
+        .map_err(|error| Error::new("listen", &bind.address, error))
 }

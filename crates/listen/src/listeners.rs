@@ -1,4 +1,4 @@
-//! All listening sockets of a generation, and their places on the workers.
+//! All listening sockets, and their places on the workers.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -6,38 +6,99 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ballast_engine::{Gauge, Generation, Process};
-use ballast_net::{Address, Error, PassedSocket};
+use ballast_engine::{Frontend, Gauge, Generation, Process};
+use ballast_model::{Bind, Config};
+use ballast_net::{Address, Error, PassedSocket, Tuning};
 use ballast_worker::{Acceptor, local, spawn_local};
 
 use crate::accept::Post;
 use crate::arrival::Listening;
-use crate::door::{Door, House};
-use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
-use crate::open::{Opened, Socket};
+use crate::door::{Door, House, Scene, Valves};
+use crate::duty::Duty;
+use crate::identity::Identity;
+use crate::leaving;
+use crate::open::{OpenSettings, Opened};
 use crate::reception::Reception;
-use crate::spread::Spread;
-use crate::valve::Valve;
 
-/// The listening sockets of a generation. Dropping it closes what no worker holds.
+/// The listening sockets of what runs. [`Listeners::prepare`] and [`Listeners::commit`] take them
+/// to the next configuration. Dropping it closes what no worker holds.
 #[derive(Debug)]
 pub struct Listeners {
-    house: Arc<House>,
+    pub(crate) house: Arc<House>,
+    pub(crate) basis: Basis,
+    /// In the order of the configuration.
+    pub(crate) fronts: Vec<Arc<Front>>,
+    /// Places in `fronts`.
+    pub(crate) by_name: HashMap<String, usize>,
+    /// Counts the posts that were given to workers.
+    pub(crate) turn: usize,
+}
+
+/// What a frontend listens on.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) frontend: Arc<Frontend>,
+    /// Where its doors wait, also those of other configurations.
+    pub(crate) valves: Arc<Valves>,
+    /// In the order of its binds; none when it is disabled or was shut.
+    pub(crate) standings: Vec<Standing>,
+}
+
+/// A door and its sockets.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) door: Arc<Door>,
+    pub(crate) identity: Identity,
+    /// What its sockets were tuned to.
+    pub(crate) tuning: Tuning,
+    /// One, or as many as it has shards.
     pub(crate) posts: Vec<Assigned>,
 }
 
-/// A socket, what stands behind it, and the worker that accepts from it.
-#[derive(Debug)]
+/// A socket, and the worker that accepts from it.
+#[derive(Clone, Debug)]
 pub(crate) struct Assigned {
-    worker: usize,
+    pub(crate) worker: usize,
     pub(crate) socket: Arc<OwnedFd>,
-    pub(crate) door: Arc<Door>,
+    /// Where it really listens.
+    pub(crate) address: Address,
+    pub(crate) duty: Arc<Duty>,
 }
 
-/// What one worker accepts from; to be started on its thread.
-#[derive(Debug)]
+/// What binds and frontends do not say themselves, and sockets are tuned by all the same.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Basis {
+    connection_count_max: u32,
+    receive_buffer: Option<u32>,
+    send_buffer: Option<u32>,
+}
+
+/// What one worker is to do about listening sockets, on its thread.
+#[derive(Debug, Default)]
+#[must_use = "clients wait in the queues of sockets that nobody accepts from"]
 pub struct WorkerListeners {
-    posts: Vec<(Arc<OwnedFd>, Arc<Door>)>,
+    pub(crate) posts: Vec<Place>,
+    /// A door was closed: connections that idle are to hear of it.
+    pub(crate) has_closed: bool,
+}
+
+/// A socket to accept from, and the door it leads to.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) duty: Arc<Duty>,
+}
+
+impl Basis {
+    pub(crate) fn of(config: &Config, settings: OpenSettings) -> Self {
+        let tune = &config.global.tune;
+        Self {
+            connection_count_max: settings.connection_count_max,
+            receive_buffer: tune.receive_buffer_client,
+            send_buffer: tune.send_buffer_client,
+        }
+    }
 }
 
 impl Listeners {
@@ -49,95 +110,125 @@ impl Listeners {
         opened: Opened,
         worker_count: usize,
     ) -> Self {
-        let global = &generation.config.global;
-        let house = Arc::new(House {
-            process: Arc::clone(process),
-            spread: Spread::new(worker_count),
-            valve: Valve::default(),
-            connection_rate_max: global.connection_rate_max,
-            session_rate_max: global.session_rate_max,
-            accept_batch_max: accept_batch_max(global.tune.accept_count_max),
-            header_bytes_max: global.tune.buffer_bytes as usize,
-        });
-        let mut valves: HashMap<usize, [Arc<Valve>; 2]> = HashMap::new();
-        let mut doors: HashMap<(usize, u32, String), Arc<Door>> = HashMap::new();
+        let house = Arc::new(House::new(process, &generation.config.global, worker_count));
+        let mut fronts: Vec<Front> = generation
+            .frontends
+            .iter()
+            .map(|frontend| Front {
+                frontend: Arc::clone(frontend),
+                valves: Arc::default(),
+                standings: Vec::new(),
+            })
+            .collect();
         let mut turn = 0;
-        let mut posts = Vec::new();
         for socket in opened.sockets {
-            let Some(frontend) = generation.frontends.get(socket.frontend) else {
+            let Some(front) = fronts.get_mut(socket.frontend) else {
                 continue;
             };
-            let address = socket.bind.address.to_string();
-            let key = (socket.frontend, socket.bind.id, address);
-            let door = doors.entry(key).or_insert_with(|| {
-                let valves = valves.entry(socket.frontend).or_default();
-                let [frontend_valve, gate_valve] = valves.clone();
-                Arc::new(Door {
-                    house: Arc::clone(&house),
-                    frontend: Arc::clone(frontend),
-                    frontend_valve,
-                    gate_valve,
-                    valve: Valve::default(),
-                    workers: allowed(socket.bind.threads.as_deref(), worker_count),
-                    destination: exact(&socket),
-                    listening: Arc::new(Listening {
-                        bind: socket.bind.clone(),
-                        connections: Gauge::default(),
-                    }),
-                })
+            // The shards of a bind come one after another.
+            let is_shard = front.standings.last().is_some_and(|standing| {
+                let bind = &standing.door.scene().listening.bind;
+                bind.id == socket.bind.id && bind.address == socket.bind.address
             });
-            let worker = door.workers[turn % door.workers.len()];
-            turn += 1;
-            posts.push(Assigned {
-                worker,
-                socket: socket.fd,
-                door: Arc::clone(door),
-            });
+            if !is_shard {
+                let scene = Scene::new(
+                    &front.frontend,
+                    &socket.bind,
+                    &socket.address,
+                    Arc::default(),
+                    worker_count,
+                );
+                let valves = Arc::clone(&front.valves);
+                front.standings.push(Standing {
+                    identity: Identity::of(&socket.bind),
+                    tuning: socket.tuning,
+                    posts: Vec::new(),
+                    door: Arc::new(Door::new(
+                        Arc::clone(&house),
+                        valves,
+                        Arc::default(),
+                        Arc::new(scene),
+                    )),
+                });
+            }
+            if let Some(standing) = front.standings.last_mut() {
+                let worker = next_worker(&mut turn, &standing.door.scene());
+                standing.posts.push(Assigned {
+                    worker,
+                    socket: socket.fd,
+                    address: socket.address,
+                    duty: Arc::default(),
+                });
+            }
         }
-        Self { house, posts }
+        let fronts: Vec<Arc<Front>> = fronts.into_iter().map(Arc::new).collect();
+        Self {
+            house,
+            basis: opened.basis,
+            by_name: by_name(&fronts),
+            fronts,
+            turn,
+        }
     }
 
-    /// What the worker of that number accepts from.
+    /// What the worker of that number accepts from, at the start.
     pub fn of_worker(&self, worker: usize) -> WorkerListeners {
-        let own = self.posts.iter().filter(|post| post.worker == worker);
+        let own = self.posts().filter(|(_, post)| post.worker == worker);
         WorkerListeners {
             posts: own
-                .map(|post| (Arc::clone(&post.socket), Arc::clone(&post.door)))
+                .map(|(standing, post)| Place {
+                    socket: Arc::clone(&post.socket),
+                    door: Arc::clone(&standing.door),
+                    duty: Arc::clone(&post.duty),
+                })
                 .collect(),
+            has_closed: false,
         }
     }
 
     /// Lets in who waits because of a limit that was raised (`set maxconn`).
     pub fn limits_changed(&self) {
-        self.house.valve.given_back();
-        for post in &self.posts {
-            post.door.frontend_valve.given_back();
-            post.door.valve.given_back();
-        }
+        self.standings()
+            .for_each(|standing| standing.door.let_in_who_waits());
     }
 
     /// The binds, each with the place of its frontend, for statistics. A bind of several sockets
     /// comes once for each.
-    pub fn binds(&self) -> impl Iterator<Item = (usize, &Arc<Listening>)> {
-        self.posts
+    pub fn binds(&self) -> impl Iterator<Item = (usize, Arc<Listening>)> {
+        self.posts().map(|(standing, _)| {
+            let scene = standing.door.scene();
+            (scene.frontend.place, Arc::clone(&scene.listening))
+        })
+    }
+
+    /// A bind of a frontend as it listens now; `None` when it does not.
+    pub fn listening(&self, frontend: &str, bind: &Bind) -> Option<Arc<Listening>> {
+        let mut scenes = self
+            .front(frontend)?
+            .standings
             .iter()
-            .map(|post| (post.door.frontend.place, &post.door.listening))
+            .map(|standing| standing.door.scene());
+        scenes.find_map(|scene| {
+            let own = &scene.listening.bind;
+            let found = own.id == bind.id && own.address == bind.address;
+            found.then(|| Arc::clone(&scene.listening))
+        })
     }
 
     /// How many sockets listen.
     pub fn socket_count(&self) -> usize {
-        self.posts.len()
+        self.posts().count()
     }
 
     /// The sockets, for those who take them over.
     pub fn sockets(&self) -> impl Iterator<Item = &Arc<OwnedFd>> {
-        self.posts.iter().map(|post| &post.socket)
+        self.posts().map(|(_, post)| &post.socket)
     }
 
     /// The sockets with what another process must know to find the bind of each.
     pub fn passed(&self) -> impl Iterator<Item = PassedSocket> {
-        self.posts.iter().map(|post| {
-            let bind = &post.door.listening.bind;
+        self.posts().map(|(standing, post)| {
+            let bind = &standing.door.scene().listening.bind;
             PassedSocket {
                 fd: Arc::clone(&post.socket),
                 interface: bind.interface.clone().unwrap_or_default(),
@@ -145,32 +236,100 @@ impl Listeners {
             }
         })
     }
+
+    pub(crate) fn front(&self, name: &str) -> Option<&Arc<Front>> {
+        self.fronts.get(*self.by_name.get(name)?)
+    }
+
+    fn standings(&self) -> impl Iterator<Item = &Standing> {
+        self.fronts.iter().flat_map(|front| &front.standings)
+    }
+
+    fn posts(&self) -> impl Iterator<Item = (&Standing, &Assigned)> {
+        self.standings()
+            .flat_map(|standing| standing.posts.iter().map(move |post| (standing, post)))
+    }
+}
+
+impl Scene {
+    /// What stands behind a door of that bind, whose (first) socket listens at `address`.
+    pub(crate) fn new(
+        frontend: &Arc<Frontend>,
+        bind: &Bind,
+        address: &Address,
+        connections: Arc<Gauge>,
+        worker_count: usize,
+    ) -> Self {
+        Self {
+            frontend: Arc::clone(frontend),
+            listening: Arc::new(Listening {
+                bind: bind.clone(),
+                connections,
+            }),
+            workers: allowed(bind.threads.as_deref(), worker_count),
+            destination: exact(address, bind),
+        }
+    }
 }
 
 impl WorkerListeners {
-    /// Starts accepting on this worker, whose [`Reception`] is installed. Ends when the worker is
-    /// told to stop.
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.posts.is_empty() && !self.has_closed
+    }
+
+    /// Starts accepting on this worker, whose [`Reception`] is installed, and wakes connections
+    /// that idle and came through a door that was closed. Accepting ends when the worker is told
+    /// to stop, or by a later change.
     ///
     /// # Errors
-    /// A socket that cannot be watched, or a worker without a reception.
+    /// The first socket that cannot be watched, or a worker without a reception. The other
+    /// sockets are accepted from all the same.
     pub fn start(self) -> Result<(), Error> {
+        if self.has_closed {
+            leaving::tell();
+        }
+        if self.posts.is_empty() {
+            return Ok(());
+        }
         let Some(reception) = local::<Reception>() else {
             let nobody = std::io::Error::other("nobody receives connections here");
             return Err(Error::new("accept4", "worker", nobody));
         };
-        for (socket, door) in self.posts {
-            let watched = Acceptor::new(Arc::clone(&socket))?;
-            let post = Post {
-                socket,
-                door,
-                reception: Rc::clone(&reception),
-                told: Cell::new(None),
-            };
-            // Waited for at the end: it still takes who is in the queue then.
-            spawn_local(post.run(watched));
+        let mut outcome = Ok(());
+        for Place { socket, door, duty } in self.posts {
+            match Acceptor::new(Arc::clone(&socket)) {
+                Ok(watched) => {
+                    let post = Post {
+                        socket,
+                        door,
+                        duty,
+                        reception: Rc::clone(&reception),
+                        told: Cell::new(None),
+                    };
+                    // Waited for at the end: it still takes who is in the queue then.
+                    spawn_local(post.run(watched));
+                }
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
         }
-        Ok(())
+        outcome
     }
+}
+
+/// The worker that accepts from the next socket of a door.
+pub(crate) fn next_worker(turn: &mut usize, scene: &Scene) -> usize {
+    let worker = scene.workers[*turn % scene.workers.len()];
+    *turn = turn.wrapping_add(1);
+    worker
+}
+
+/// Where each name is.
+pub(crate) fn by_name(fronts: &[Arc<Front>]) -> HashMap<String, usize> {
+    let names = fronts.iter().enumerate();
+    names
+        .map(|(place, front)| (front.frontend.name().to_owned(), place))
+        .collect()
 }
 
 /// The workers that may carry connections of a bind. Numbers beyond the last worker are left
@@ -188,17 +347,9 @@ fn allowed(threads: Option<&[u16]>, worker_count: usize) -> Box<[usize]> {
 
 /// The one address a socket is bound to: what every client of it connected to. `None` when that
 /// must be asked for each connection, or is no IP address.
-fn exact(socket: &Socket) -> Option<std::net::SocketAddr> {
-    match &socket.address {
-        Address::Ip(ip) if !ip.ip().is_unspecified() && !socket.bind.transparent => Some(*ip),
+fn exact(address: &Address, bind: &Bind) -> Option<std::net::SocketAddr> {
+    match address {
+        Address::Ip(ip) if !ip.ip().is_unspecified() && !bind.transparent => Some(*ip),
         _ => None,
-    }
-}
-
-fn accept_batch_max(written: Option<i32>) -> usize {
-    match written.map(usize::try_from) {
-        None | Some(Ok(0)) => ACCEPT_BATCH_MAX,
-        Some(Ok(count)) => count.min(ACCEPT_BATCH_UNLIMITED),
-        Some(Err(_)) => ACCEPT_BATCH_UNLIMITED,
     }
 }

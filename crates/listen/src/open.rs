@@ -6,8 +6,11 @@ use std::sync::Arc;
 
 use ballast_model as model;
 use ballast_net::{
-    self as net, Address, Error, KeepAlive, ListenOptions, Namespace, UnixPermissions,
+    self as net, Address, Error, KeepAlive, ListenOptions, Namespace, Tuning, UnixPermissions,
+    Unpublished,
 };
+
+use crate::listeners::Basis;
 
 /// What the whole configuration says about opening sockets.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +34,8 @@ pub struct Socket {
     pub address: Address,
     /// The socket.
     pub fd: Arc<OwnedFd>,
+    /// What it was tuned to.
+    pub(crate) tuning: Tuning,
 }
 
 /// The sockets of a configuration.
@@ -40,6 +45,7 @@ pub struct Opened {
     pub sockets: Vec<Socket>,
     /// Options the system refused and the sockets work without.
     pub refused: Vec<OptionRefused>,
+    pub(crate) basis: Basis,
 }
 
 /// A bind that cannot be listened on. Prints as HAProxy's alert, without its level.
@@ -69,7 +75,10 @@ pub struct OptionRefused {
 /// # Errors
 /// Every bind that cannot be listened on; the others are closed again.
 pub fn open(config: &model::Config, settings: OpenSettings) -> Result<Opened, Vec<OpenError>> {
-    let mut opened = Opened::default();
+    let mut opened = Opened {
+        basis: Basis::of(config, settings),
+        ..Opened::default()
+    };
     let mut errors = Vec::new();
     for (place, frontend) in config.frontends.iter().enumerate() {
         if frontend.common.disabled {
@@ -77,9 +86,11 @@ pub fn open(config: &model::Config, settings: OpenSettings) -> Result<Opened, Ve
         }
         for bind in &frontend.binds {
             for _ in 0..shards(bind, settings.worker_count) {
-                let options = options(config, frontend, bind, settings);
-                match options.and_then(|options| net::listen(&address(&bind.address), &options)) {
-                    Ok(bound) => opened.add(place, frontend, bind, bound),
+                let tuning = tuning(config, frontend, bind, settings);
+                let bound = options(config, bind, settings, &tuning)
+                    .and_then(|options| net::listen(&address(&bind.address), &options));
+                match bound {
+                    Ok(bound) => opened.add(place, frontend, bind, bound, tuning),
                     Err(error) => {
                         let frontend = frontend.common.name.clone();
                         errors.push(OpenError {
@@ -134,16 +145,13 @@ impl Opened {
         frontend: &model::Frontend,
         bind: &model::Bind,
         bound: net::Bound,
+        tuning: Tuning,
     ) {
         for error in bound.refused {
             // TCP words mean nothing to other sockets.
             if matches!(bound.address, Address::Ip(_)) {
-                let frontend = frontend.common.name.clone();
-                self.refused.push(OptionRefused {
-                    frontend,
-                    bind: Box::new(bind.clone()),
-                    error,
-                });
+                let name = &frontend.common.name;
+                self.refused.push(OptionRefused::new(name, bind, error));
             }
         }
         self.sockets.push(Socket {
@@ -151,61 +159,95 @@ impl Opened {
             bind: bind.clone(),
             address: bound.address,
             fd: Arc::new(bound.fd),
+            tuning,
         });
     }
 }
 
 /// Sockets that share the address: only IP addresses can be bound several times.
-fn shards(bind: &model::Bind, worker_count: usize) -> usize {
+pub(crate) fn shards(bind: &model::Bind, worker_count: usize) -> usize {
     match bind.address {
         model::Address::Inet(_) => usize::from(bind.shard_count).clamp(1, worker_count.max(1)),
         _ => 1,
     }
 }
 
-fn options(
+/// Opens one socket of a bind. What stands under a path is not replaced before that is said.
+pub(crate) fn open_beside(
     config: &model::Config,
     frontend: &model::Frontend,
     bind: &model::Bind,
     settings: OpenSettings,
-) -> Result<ListenOptions, Error> {
+) -> Result<(net::Bound, Option<Unpublished>), Error> {
+    let tuning = tuning(config, frontend, bind, settings);
+    let options = options(config, bind, settings, &tuning)?;
+    net::listen_unpublished(&address(&bind.address), &options)
+}
+
+/// The options of a bind's sockets that can change while they listen.
+pub(crate) fn tuning(
+    config: &model::Config,
+    frontend: &model::Frontend,
+    bind: &model::Bind,
+    settings: OpenSettings,
+) -> Tuning {
     let tune = &config.global.tune;
     let backlog = backlog(frontend, bind, settings.connection_count_max);
     let keepalive = &frontend.keepalive;
-    let namespace = match &bind.namespace {
-        Some(name) => Some(Arc::new(Namespace::open(name)?)),
-        None => None,
-    };
-    Ok(ListenOptions {
+    Tuning {
         backlog,
         congestion: bind.congestion.as_deref().map(Box::from),
         defer_accept: bind.defer_accept,
         fast_open_pending_max: bind.fast_open.then_some(backlog),
-        interface: bind.interface.as_deref().map(Box::from),
         keepalive: keepalive.enabled.then_some(KeepAlive {
             count: keepalive.probe_count,
             idle: keepalive.idle,
             interval: keepalive.interval,
         }),
         mss: bind.mss.map(u32::from),
-        namespace,
         receive_buffer: tune.receive_buffer_client.map(|bytes| bytes as usize),
-        reuse_port: !(settings.no_reuseport || config.global.no_reuseport),
         send_buffer: tune.send_buffer_client.map(|bytes| bytes as usize),
         smart_accept: frontend
             .options
             .smart_accept
             .unwrap_or(frontend.common.mode == model::Mode::Http),
+        user_timeout: bind.user_timeout,
+    }
+}
+
+/// All options of a bind's sockets.
+fn options(
+    config: &model::Config,
+    bind: &model::Bind,
+    settings: OpenSettings,
+    tuning: &Tuning,
+) -> Result<ListenOptions, Error> {
+    let namespace = match &bind.namespace {
+        Some(name) => Some(Arc::new(Namespace::open(name)?)),
+        None => None,
+    };
+    Ok(ListenOptions {
+        backlog: tuning.backlog,
+        congestion: tuning.congestion.clone(),
+        defer_accept: tuning.defer_accept,
+        fast_open_pending_max: tuning.fast_open_pending_max,
+        interface: bind.interface.as_deref().map(Box::from),
+        keepalive: tuning.keepalive,
+        mss: tuning.mss,
+        namespace,
+        receive_buffer: tuning.receive_buffer,
+        reuse_port: !(settings.no_reuseport || config.global.no_reuseport),
+        send_buffer: tuning.send_buffer,
+        smart_accept: tuning.smart_accept,
         transparent: bind.transparent,
         unix: permissions(&bind.unix_owner)?,
-        user_timeout: bind.user_timeout,
+        user_timeout: tuning.user_timeout,
         v6_only: bind.v6_only,
     })
 }
 
-/// The length of the kernel's queue: `backlog` of the bind, of the frontend, else as many as may
-/// be let in (configuration manual, "backlog").
-/// How many may wait in the kernel's queue of a bind.
+/// How many may wait in the kernel's queue of a bind: `backlog` of the bind, of the frontend, else
+/// as many as may be let in (configuration manual, "backlog").
 pub(crate) fn backlog(frontend: &model::Frontend, bind: &model::Bind, process_max: u32) -> u32 {
     bind.backlog
         .or(frontend.backlog)
@@ -291,6 +333,16 @@ impl fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
+
+impl OptionRefused {
+    pub(crate) fn new(frontend: &str, bind: &model::Bind, error: Error) -> Self {
+        Self {
+            frontend: frontend.to_owned(),
+            bind: Box::new(bind.clone()),
+            error,
+        }
+    }
+}
 
 impl fmt::Display for OptionRefused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

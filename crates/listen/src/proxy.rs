@@ -3,13 +3,12 @@
 use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
-use ballast_engine::Frontend;
-use ballast_model::Bind;
 use ballast_wire::proxy::{self as wire, Parsed};
 use ballast_worker::{Stream, timeout};
 
+use crate::arrival::Arrival;
 use crate::limits::{HANDSHAKE_WAIT_MAX, HEADER_BYTES_FIRST};
 
 /// What a PROXY header told.
@@ -43,54 +42,67 @@ impl Refusal {
     pub fn is_silent(self) -> bool {
         matches!(self, Self::Closed | Self::TimedOut(false))
     }
-}
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
+    /// Its number among the errors of connections (configuration manual, "fc_err").
+    pub fn code(self) -> i64 {
+        match self {
+            Self::Closed => 11,
+            Self::TimedOut(_) => 13,
+            Self::Truncated => 14,
+            Self::NotProxy => 15,
+            Self::Invalid => 16,
+            Self::Unhandled => 17,
+        }
+    }
+
+    /// What HAProxy says of it (configuration manual, "fc_err_str").
+    pub fn text(self) -> &'static str {
+        match self {
             Self::Closed => "Connection closed while waiting for PROXY protocol header",
             Self::Truncated => "Truncated PROXY protocol header received",
             Self::TimedOut(_) => "Timeout while waiting for PROXY protocol header",
             Self::NotProxy => "Received something which does not look like a PROXY protocol header",
             Self::Unhandled => "Received an unhandled protocol in the PROXY protocol header",
             Self::Invalid => "Received an invalid PROXY protocol header",
-        })
+        }
     }
 }
 
-/// A connection that was closed because of its PROXY header.
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.text())
+    }
+}
+
+/// A connection that is closed because of its PROXY header. It counts until this is dropped.
 #[derive(Debug)]
-pub struct Refused<'r> {
-    /// The frontend it came to.
-    pub frontend: &'r Frontend,
-    /// The bind it came through.
-    pub bind: &'r Bind,
-    /// The other end; `None` over a unix socket.
-    pub source: Option<SocketAddr>,
-    /// When it was accepted.
-    pub accepted_at: SystemTime,
+pub struct Refused {
+    /// The connection.
+    pub arrival: Arrival,
     /// Why.
     pub refusal: Refusal,
 }
 
-impl Refused<'_> {
+impl Refused {
     /// Whether the frontend wants a line about it: it has a log format, and with `option
     /// dontlognull` at least a byte came.
     pub fn is_logged(&self) -> bool {
-        let wanted = &self.frontend.model.log;
-        wanted.format.is_some() && !(wanted.skip_null && self.refusal.is_silent())
+        let wanted = &self.arrival.frontend.model.log;
+        let has_format = wanted.format.is_some() || wanted.error_format.is_some();
+        has_format && !(wanted.skip_null && self.refusal.is_silent())
     }
 }
 
 /// The line HAProxy logs about it (management manual, "error log format"):
 /// `127.0.0.1:34688 [21/Nov/2026:10:40:40.273] fe/name: reason`.
-impl fmt::Display for Refused<'_> {
+impl fmt::Display for Refused {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.source {
+        match self.arrival.source {
             Some(source) => write!(out, "{}:{}", source.ip(), source.port())?,
             None => out.write_str("unix:1")?,
         }
         let since = self
+            .arrival
             .accepted_at
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -106,11 +118,12 @@ impl fmt::Display for Refused<'_> {
             at.minute,
             at.second,
             since.subsec_millis(),
-            self.frontend.name()
+            self.arrival.frontend.name()
         )?;
-        match &self.bind.name {
+        let bind = &self.arrival.admission.listening().bind;
+        match &bind.name {
             Some(name) => write!(out, "{name}: {}", self.refusal),
-            None => write!(out, "{}: {}", self.bind.id, self.refusal),
+            None => write!(out, "{}: {}", bind.id, self.refusal),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -11,7 +12,7 @@ use ballast_net::{Address, Kind};
 use ballast_worker::{Stream, now, set_local, spawn_local};
 
 use crate::arrival::{Admission, Arrival};
-use crate::door::Door;
+use crate::door::{Door, Scene};
 use crate::event::Event;
 use crate::proxy::{self, Refused};
 
@@ -20,7 +21,7 @@ pub struct Reception {
     /// Carries a connection; starts a task for it.
     pub serve: Box<dyn Fn(Arrival)>,
     /// Hears of connections whose PROXY header was refused; they are closed afterwards.
-    pub refused: Box<dyn Fn(&Refused<'_>)>,
+    pub refused: Box<dyn Fn(Refused)>,
     /// Hears of what happens to listening sockets.
     pub event: Box<dyn Fn(&Event<'_>)>,
 }
@@ -50,14 +51,15 @@ impl Reception {
 
     /// Takes a connection over on this worker.
     pub(crate) fn receive(self: &Rc<Self>, parcel: Parcel) {
-        let Some(door) = parcel.admission.door().cloned() else {
+        let Some((door, scene)) = parcel.admission.way_in() else {
             return;
         };
+        let (door, scene) = (Arc::clone(door), Arc::clone(scene));
         let stream = match Stream::from_fd(parcel.fd) {
             Ok(stream) => stream,
             Err(error) => {
                 // It is closed: there is nothing to watch it with.
-                let frontend = door.frontend.name();
+                let frontend = &door.name;
                 (self.event)(&Event::Exhausted {
                     frontend,
                     error: &error,
@@ -65,20 +67,20 @@ impl Reception {
                 return;
             }
         };
-        let bind = &door.listening.bind;
+        let bind = &scene.listening.bind;
         if bind.defer_accept {
             stream.assume_readable();
         }
-        if door.frontend.model.common.no_linger {
+        if scene.frontend.model.common.no_linger {
             // Nothing is lost but the wish when the system refuses.
             let _ = stream.reset_on_close();
         }
         let source = parcel.peer.ip();
-        let destination = destination(&door, &stream);
+        let destination = destination(&scene, &stream);
         let accept_proxy = bind.accept_proxy;
         let arrival = Arrival {
             stream,
-            frontend: door.frontend.clone(),
+            frontend: Arc::clone(&scene.frontend),
             source,
             destination,
             connection_source: source,
@@ -100,8 +102,8 @@ impl Reception {
 
     /// Reads the PROXY header, then serves.
     async fn shake_hands(&self, door: &Door, mut arrival: Arrival) {
-        let timeout = door.frontend.model.timeouts.client;
-        let bytes_max = door.house.header_bytes_max;
+        let timeout = arrival.frontend.model.timeouts.client;
+        let bytes_max = door.house.numbers.header_bytes_max();
         match proxy::read(&arrival.stream, bytes_max, timeout).await {
             Ok(proxied) => {
                 if let Some((source, destination)) = proxied.endpoints {
@@ -113,13 +115,7 @@ impl Reception {
                 arrival.handshake = now().saturating_duration_since(arrival.accepted);
                 (self.serve)(arrival);
             }
-            Err(refusal) => (self.refused)(&Refused {
-                frontend: &arrival.frontend,
-                bind: &door.listening.bind,
-                source: arrival.source,
-                accepted_at: arrival.accepted_at,
-                refusal,
-            }),
+            Err(refusal) => (self.refused)(Refused { arrival, refusal }),
         }
     }
 }
@@ -128,9 +124,9 @@ impl Reception {
 static UNTRANSLATED: AtomicBool = AtomicBool::new(false);
 
 /// What the client connected to. Only a socket bound to several addresses has to ask.
-fn destination(door: &Door, stream: &Stream) -> Option<SocketAddr> {
-    if door.destination.is_some() {
-        return door.destination;
+fn destination(scene: &Scene, stream: &Stream) -> Option<SocketAddr> {
+    if scene.destination.is_some() {
+        return scene.destination;
     }
     let local = stream.local_address().ok()?.ip()?;
     if UNTRANSLATED.load(Ordering::Relaxed) {

@@ -51,6 +51,11 @@ impl Spread {
         }
     }
 
+    /// How many workers there are.
+    pub(crate) fn worker_count(&self) -> usize {
+        self.0.len()
+    }
+
     /// How many connections the worker carries.
     pub(crate) fn carried(&self, worker: usize) -> u32 {
         self.0

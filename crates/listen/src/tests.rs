@@ -2,15 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Generation, Process, Registry};
 use ballast_model as model;
-use ballast_worker::{Options, StopOrder, Workers, spawn_local};
+use ballast_worker::{Options, StopOrder, Workers, select, spawn_local};
 
 use crate::{Listeners, OpenSettings, Reception, open};
+
+mod change;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -26,6 +29,7 @@ struct Seen {
 }
 
 struct House {
+    registry: Registry,
     workers: Workers,
     listeners: Option<Listeners>,
     process: Arc<Process>,
@@ -47,8 +51,8 @@ impl House {
             worker_count,
         };
         let opened = open(&config, settings).unwrap();
-        let address = |socket: &crate::Socket| socket.address.ip().unwrap();
-        let addresses = opened.sockets.iter().map(address).collect();
+        let address = |socket: &crate::Socket| socket.address.ip();
+        let addresses = opened.sockets.iter().filter_map(address).collect();
         let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
         let listeners = Listeners::new(&generation, &process, opened, worker_count);
         let (tell, arrivals) = channel();
@@ -67,6 +71,7 @@ impl House {
             mailbox.call_blocking(move || own.start()).unwrap().unwrap();
         }
         Self {
+            registry,
             workers,
             listeners: Some(listeners),
             process,
@@ -123,7 +128,16 @@ fn reception(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> Recep
                 // All of it: the admission counts until here.
                 let arrival = arrival;
                 let mut bytes = [0; 64];
-                while matches!(arrival.stream.read(&mut bytes).await, Ok(1..)) {}
+                let end =
+                    async { while matches!(arrival.stream.read(&mut bytes).await, Ok(1..)) {} };
+                let mut end = pin!(end);
+                select! {
+                    () = &mut end => return,
+                    () = arrival.admission.leaving() => {}
+                }
+                assert!(arrival.admission.is_leaving());
+                let _ = arrival.stream.write_all(b"!").await;
+                end.await;
             });
         }),
         refused: Box::new(move |refused| {

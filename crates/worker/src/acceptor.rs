@@ -134,6 +134,12 @@ impl Acceptor {
         self.take_waiting(batch_max.max(1), into)
     }
 
+    /// Has the next [`Acceptor::accept_waiting`] ask the kernel, whatever is known here: for who
+    /// takes the last before the socket is closed.
+    pub fn assume_waiting(&self) {
+        self.socket.assume_readable();
+    }
+
     /// Stops accepting until [`Acceptor::resume`]: clients wait in the queue.
     pub fn pause(&self) {
         self.paused.set(true);

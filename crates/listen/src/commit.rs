@@ -1,0 +1,210 @@
+//! The step from one configuration to the next, which cannot fail.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ballast_engine::Opening;
+use ballast_net::{retune, shutdown_both};
+
+use crate::arrival::Listening;
+use crate::listeners::{Front, Listeners, WorkerListeners};
+use crate::open::OptionRefused;
+use crate::prepare::{Prepared, Retune};
+
+/// What is left to do after a change, and what it did.
+#[derive(Debug)]
+#[must_use = "workers have to start accepting from new sockets"]
+pub struct Commit {
+    /// What each worker is to start on its thread, in their order. Those that are empty may be
+    /// left out.
+    pub start: Vec<WorkerListeners>,
+    /// The binds that are gone. Connections that came through them go on, and hear of it by
+    /// [`Admission::is_leaving`](crate::Admission::is_leaving).
+    pub ended: Vec<Ended>,
+    /// What it did to sockets.
+    pub effects: Vec<Effect>,
+    /// Options the system refused; the sockets listen without them.
+    pub refused: Vec<OptionRefused>,
+}
+
+/// A bind that is gone.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its frontend.
+    pub frontend: String,
+    /// The bind; its gauge says how many connections are left.
+    pub listening: Arc<Listening>,
+}
+
+/// What a change does to listening sockets. Prints as a line of a plan.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Effect {
+    /// A socket is opened.
+    Opened {
+        /// The frontend it serves.
+        frontend: String,
+        /// Where it listens.
+        address: String,
+    },
+    /// A socket goes on listening for another bind. Who waits in its queue stays.
+    Moved {
+        /// Where it listens.
+        address: String,
+        /// The frontend it served.
+        from: String,
+        /// The frontend it serves now.
+        to: String,
+    },
+    /// Options of a socket that goes on listening are changed.
+    Tuned {
+        /// The frontend it serves.
+        frontend: String,
+        /// Where it listens.
+        address: String,
+    },
+    /// The sockets of a bind are closed.
+    Closed {
+        /// The frontend they served.
+        frontend: String,
+        /// Where they listened.
+        address: String,
+        /// Connections open when that was planned.
+        connections: u32,
+    },
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opened { frontend, address } => {
+                write!(out, "frontend {frontend}: opens a socket on {address}")
+            }
+            Self::Moved { address, from, to } => write!(
+                out,
+                "frontend {to}: takes the socket on {address} from frontend {from}"
+            ),
+            Self::Tuned { frontend, address } => {
+                write!(out, "frontend {frontend}: tunes the socket on {address}")
+            }
+            Self::Closed {
+                frontend,
+                address,
+                connections,
+            } => write!(
+                out,
+                "frontend {frontend}: closes {address}, drains {connections} connections"
+            ),
+        }
+    }
+}
+
+impl Listeners {
+    /// Puts a prepared change in force: from here on new connections find the new configuration,
+    /// or the old one where a worker still has to hear of it.
+    ///
+    /// The limit of the process is not set here.
+    pub fn commit(&mut self, prepared: Prepared) -> Commit {
+        let Prepared {
+            config,
+            basis,
+            fronts,
+            by_name,
+            turn,
+            shows,
+            retunes,
+            unpublished,
+            orders,
+            closed,
+            told,
+            start,
+            effects,
+            mut refused,
+        } = prepared;
+        self.house.numbers.set(&config.global);
+        for (unpublished, frontend, bind) in unpublished {
+            if let Err(error) = unpublished.publish() {
+                refused.push(OptionRefused::new(&frontend, &bind, error));
+            }
+        }
+        for (door, scene) in shows {
+            door.show(scene);
+        }
+        closed.iter().for_each(|door| door.close());
+        for (duty, order) in orders {
+            duty.end(order);
+        }
+        for change in &retunes {
+            change.apply(&mut refused);
+        }
+        self.basis = basis;
+        self.fronts = fronts;
+        if let Some(by_name) = by_name {
+            self.by_name = by_name;
+        }
+        self.turn = turn;
+        self.close_shut();
+        told.iter().for_each(|valves| valves.gate.given_back());
+        self.limits_changed();
+        let mut workers: Vec<WorkerListeners> = (0..self.house.spread.worker_count())
+            .map(|_| WorkerListeners {
+                posts: Vec::new(),
+                has_closed: !closed.is_empty(),
+            })
+            .collect();
+        for (worker, place) in start {
+            if let Some(own) = workers.get_mut(worker) {
+                own.posts.push(place);
+            }
+        }
+        let ended = closed.iter().map(|door| Ended {
+            frontend: door.name.to_string(),
+            listening: Arc::clone(&door.scene().listening),
+        });
+        Commit {
+            start: workers,
+            ended: ended.collect(),
+            effects,
+            refused,
+        }
+    }
+
+    /// A frontend that was shut since it was prepared gets no socket back.
+    fn close_shut(&mut self) {
+        for front in &mut self.fronts {
+            let is_shut = front.frontend.state.gate.opening() == Opening::Shut;
+            if is_shut && !front.standings.is_empty() {
+                *front = front.shut();
+            }
+        }
+    }
+}
+
+impl Front {
+    /// Closes its sockets at once; answers what is left of it.
+    pub(crate) fn shut(&self) -> Arc<Self> {
+        for post in self.standings.iter().flat_map(|standing| &standing.posts) {
+            // Workers close their copies when they hear of it; clients are refused from here on.
+            let _ = shutdown_both(&post.socket);
+        }
+        Arc::new(Self {
+            frontend: Arc::clone(&self.frontend),
+            valves: Arc::clone(&self.valves),
+            standings: Vec::new(),
+        })
+    }
+}
+
+impl Retune {
+    fn apply(&self, refused: &mut Vec<OptionRefused>) {
+        let mut to = self.to.clone();
+        if self.frontend.state.gate.opening() != Opening::Open {
+            // Its queue gets its length when it is resumed; to set it is to listen.
+            to.backlog = self.from.backlog;
+        }
+        let fd = std::os::fd::AsFd::as_fd(&self.socket);
+        for error in retune(fd, &self.address, Some(&self.from), &to) {
+            let name = self.frontend.name();
+            refused.push(OptionRefused::new(name, &self.bind, error));
+        }
+    }
+}

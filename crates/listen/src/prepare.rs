@@ -1,0 +1,571 @@
+//! From what listens to what the next configuration wants, up to where it could still fail.
+//!
+//! A bind of the new configuration gets its sockets in this order: those of the same frontend
+//! that listen so already; those that listen so and are left over, of a bind or a frontend that
+//! goes; new ones. The door of a bind that keeps its sockets stays: workers go on accepting and
+//! notice nothing but what they find behind it.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use ballast_engine::{Frontend, Generation, Opening};
+use ballast_model::{Bind, Config};
+use ballast_net::{Address, Error, Tuning, Unpublished};
+
+use crate::arrival::Listening;
+use crate::commit::Effect;
+use crate::door::{Door, Scene, Valves};
+use crate::duty::{Duty, Order};
+use crate::identity::Identity;
+use crate::listeners::{Assigned, Basis, Front, Listeners, Place, Standing, by_name, next_worker};
+use crate::open::{OpenError, OpenSettings, OptionRefused, open_beside, shards, tuning};
+
+/// Sockets for another configuration, opened and not yet in use. Dropped, it closes what it
+/// opened, and nothing has changed.
+#[derive(Debug)]
+#[must_use = "it changes nothing before it is committed"]
+pub struct Prepared {
+    pub(crate) config: Arc<Config>,
+    pub(crate) basis: Basis,
+    pub(crate) fronts: Vec<Arc<Front>>,
+    /// `None` when names and places are what they were.
+    pub(crate) by_name: Option<HashMap<String, usize>>,
+    pub(crate) turn: usize,
+    pub(crate) shows: Vec<(Arc<Door>, Arc<Scene>)>,
+    pub(crate) retunes: Vec<Retune>,
+    pub(crate) unpublished: Vec<(Unpublished, String, Bind)>,
+    pub(crate) orders: Vec<(Arc<Duty>, Order)>,
+    pub(crate) closed: Vec<Arc<Door>>,
+    /// Those whose posts have an order to hear of.
+    pub(crate) told: Vec<Arc<Valves>>,
+    pub(crate) start: Vec<(usize, Place)>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) refused: Vec<OptionRefused>,
+}
+
+/// A socket that goes on listening with other options.
+#[derive(Debug)]
+pub(crate) struct Retune {
+    pub(crate) frontend: Arc<Frontend>,
+    pub(crate) bind: Bind,
+    pub(crate) socket: Arc<OwnedFd>,
+    pub(crate) address: Address,
+    pub(crate) from: Tuning,
+    pub(crate) to: Tuning,
+}
+
+/// A frontend that listens and does not go on unchanged, and what of it has found its use.
+struct Former<'l> {
+    front: &'l Front,
+    used: Vec<Used>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Used {
+    /// Its door goes on.
+    door: bool,
+    /// Another door of its frontend, on another socket, listens for the same bind.
+    replaced: bool,
+    /// So many of its sockets go on behind its door: none, or all.
+    kept: usize,
+    /// So many of its sockets, from the first, go on behind another door.
+    moved: usize,
+}
+
+/// A frontend of the new configuration that is not there unchanged.
+struct Draft {
+    place: usize,
+    frontend: Arc<Frontend>,
+    former: Option<usize>,
+    wishes: Vec<Wish>,
+}
+
+/// A bind of the new configuration.
+struct Wish {
+    bind: Bind,
+    identity: Identity,
+    /// The standing of the former frontend that it goes on with.
+    keeps: Option<usize>,
+}
+
+struct Work<'l> {
+    listeners: &'l Listeners,
+    settings: OpenSettings,
+    formers: Vec<Former<'l>>,
+    /// Sockets that are left over, by what they are; made when first asked for.
+    spare: Option<HashMap<Identity, Vec<(usize, usize)>>>,
+    errors: Vec<OpenError>,
+    out: Prepared,
+}
+
+impl Listeners {
+    /// Opens what `generation` needs and does not find among what listens now. It must be
+    /// committed, if at all, before anything else is prepared and committed.
+    ///
+    /// What does not change costs a look at each frontend and no system call. Nothing of what
+    /// runs is touched.
+    ///
+    /// # Errors
+    /// Every bind that cannot be listened on; all that was opened is closed again.
+    pub fn prepare(
+        &self,
+        generation: &Generation,
+        settings: OpenSettings,
+    ) -> Result<Prepared, Vec<OpenError>> {
+        let config = &generation.config;
+        let basis = Basis::of(config, settings);
+        let mut work = Work::new(self, Arc::clone(config), basis, settings);
+        let mut drafts = work.sort_out(generation, basis == self.basis);
+        for draft in &mut drafts {
+            work.find_own(draft);
+        }
+        for draft in drafts {
+            work.furnish(config, draft);
+        }
+        if !work.errors.is_empty() {
+            return Err(work.errors);
+        }
+        work.end_the_rest();
+        let mut out = work.out;
+        let same_places = out.fronts.len() == self.fronts.len()
+            && out
+                .fronts
+                .iter()
+                .enumerate()
+                .all(|(place, front)| self.by_name.get(front.frontend.name()) == Some(&place));
+        out.by_name = (!same_places).then(|| by_name(&out.fronts));
+        Ok(out)
+    }
+}
+
+impl Prepared {
+    /// What committing it will do to sockets; without what the system refuses only then.
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+}
+
+impl<'l> Work<'l> {
+    fn new(
+        listeners: &'l Listeners,
+        config: Arc<Config>,
+        basis: Basis,
+        settings: OpenSettings,
+    ) -> Self {
+        let out = Prepared {
+            config,
+            basis,
+            fronts: Vec::new(),
+            by_name: None,
+            turn: listeners.turn,
+            shows: Vec::new(),
+            retunes: Vec::new(),
+            unpublished: Vec::new(),
+            orders: Vec::new(),
+            closed: Vec::new(),
+            told: Vec::new(),
+            start: Vec::new(),
+            effects: Vec::new(),
+            refused: Vec::new(),
+        };
+        Self {
+            listeners,
+            settings,
+            formers: Vec::new(),
+            spare: None,
+            errors: Vec::new(),
+            out,
+        }
+    }
+
+    /// Takes over what has not changed; answers what has.
+    fn sort_out(&mut self, generation: &Generation, same_basis: bool) -> Vec<Draft> {
+        let mut drafts = Vec::new();
+        let mut met = 0;
+        self.out.fronts.reserve(generation.frontends.len());
+        for (place, frontend) in generation.frontends.iter().enumerate() {
+            let old = self.listeners.front(frontend.name());
+            met += usize::from(old.is_some());
+            if let Some(old) = old
+                && same_basis
+                && Arc::ptr_eq(&old.frontend, frontend)
+            {
+                self.out.fronts.push(Arc::clone(old));
+                continue;
+            }
+            let former = old.map(|old| self.former(old));
+            // Filled in when it is furnished.
+            self.out.fronts.push(Arc::new(Front {
+                frontend: Arc::clone(frontend),
+                valves: Arc::default(),
+                standings: Vec::new(),
+            }));
+            drafts.push(Draft {
+                place,
+                frontend: Arc::clone(frontend),
+                former,
+                wishes: wishes(frontend),
+            });
+        }
+        if met < self.listeners.fronts.len() {
+            let stay: HashSet<&str> = generation
+                .frontends
+                .iter()
+                .map(|frontend| frontend.name())
+                .collect();
+            for front in &self.listeners.fronts {
+                if !stay.contains(front.frontend.name()) {
+                    self.former(front);
+                }
+            }
+        }
+        drafts
+    }
+
+    fn former(&mut self, front: &'l Front) -> usize {
+        self.formers.push(Former {
+            front,
+            used: vec![Used::default(); front.standings.len()],
+        });
+        self.formers.len() - 1
+    }
+
+    /// Finds the doors that the binds of a frontend go on with: the same socket and number, else
+    /// the same socket.
+    fn find_own(&mut self, draft: &mut Draft) {
+        let Some(former) = draft.former.map(|former| &mut self.formers[former]) else {
+            return;
+        };
+        if !Arc::ptr_eq(&former.front.frontend.state, &draft.frontend.state) {
+            return;
+        }
+        let standings = &former.front.standings;
+        let mut by_identity: HashMap<&Identity, Vec<usize>> = HashMap::new();
+        for (place, standing) in standings.iter().enumerate() {
+            by_identity
+                .entry(&standing.identity)
+                .or_default()
+                .push(place);
+        }
+        for same_number in [true, false] {
+            for wish in draft.wishes.iter_mut().filter(|wish| wish.keeps.is_none()) {
+                let found = by_identity.get(&wish.identity).and_then(|places| {
+                    places.iter().copied().find(|&place| {
+                        let scene = standings[place].door.scene();
+                        let same = scene.listening.bind.id == wish.bind.id;
+                        !former.used[place].door && (same || !same_number)
+                    })
+                });
+                if let Some(place) = found {
+                    former.used[place].door = true;
+                    former.used[place].kept = standings[place].posts.len();
+                    wish.keeps = Some(place);
+                }
+            }
+        }
+    }
+
+    /// Gives a frontend its doors and sockets.
+    fn furnish(&mut self, config: &Config, draft: Draft) {
+        let valves = self.valves(&draft);
+        let mut standings = Vec::with_capacity(draft.wishes.len());
+        for wish in &draft.wishes {
+            let frontend = &draft.frontend;
+            let tuning = tuning(config, &frontend.model, &wish.bind, self.settings);
+            let kept = self.kept(&draft, wish);
+            let wanted = shards(&wish.bind, self.settings.worker_count);
+            // To close one of several on the same address would reset who is on the way to it,
+            // so a bind keeps shards it asks for no more.
+            let mut posts = kept.map_or_else(Vec::new, |standing| standing.posts.clone());
+            if let Some(kept) = kept
+                && kept.tuning != tuning
+            {
+                self.retune(frontend, &wish.bind, &kept.tuning, &tuning, &posts);
+                self.out.effects.push(Effect::Tuned {
+                    frontend: frontend.name().to_owned(),
+                    address: wish.bind.address.to_string(),
+                });
+            }
+            let kept_count = posts.len();
+            let missing = wanted.saturating_sub(kept_count);
+            let added = match self.find_sockets(config, frontend, wish, missing, &tuning) {
+                Ok(added) => added,
+                Err(error) => {
+                    self.errors.push(OpenError {
+                        frontend: frontend.name().to_owned(),
+                        bind: Box::new(wish.bind.clone()),
+                        error,
+                    });
+                    continue;
+                }
+            };
+            posts.extend(added);
+            let Some(first) = posts.first() else {
+                continue;
+            };
+            let address = first.address.clone();
+            let (door, scene) = self.door(&draft, wish, &valves, &address);
+            for post in posts.iter_mut().skip(kept_count) {
+                post.worker = next_worker(&mut self.out.turn, &scene);
+                let place = Place {
+                    socket: Arc::clone(&post.socket),
+                    door: Arc::clone(&door),
+                    duty: Arc::clone(&post.duty),
+                };
+                self.out.start.push((post.worker, place));
+            }
+            standings.push(Standing {
+                door,
+                identity: wish.identity.clone(),
+                tuning,
+                posts,
+            });
+        }
+        self.out.fronts[draft.place] = Arc::new(Front {
+            frontend: draft.frontend,
+            valves,
+            standings,
+        });
+    }
+
+    /// Where the doors of the frontend wait: where they did, while it is the same one.
+    fn valves(&self, draft: &Draft) -> Arc<Valves> {
+        match draft.former.map(|former| self.formers[former].front) {
+            Some(front) if Arc::ptr_eq(&front.frontend.state, &draft.frontend.state) => {
+                Arc::clone(&front.valves)
+            }
+            _ => Arc::default(),
+        }
+    }
+
+    fn kept(&self, draft: &Draft, wish: &Wish) -> Option<&'l Standing> {
+        let front = self.formers[draft.former?].front;
+        Some(&front.standings[wish.keeps?])
+    }
+
+    /// The door of a bind, the one it has or a new one, and what is to stand behind it.
+    fn door(
+        &mut self,
+        draft: &Draft,
+        wish: &Wish,
+        valves: &Arc<Valves>,
+        address: &Address,
+    ) -> (Arc<Door>, Arc<Scene>) {
+        let house = &self.listeners.house;
+        let workers = house.spread.worker_count();
+        let scene = |connections| {
+            let frontend = &draft.frontend;
+            let scene = Scene::new(frontend, &wish.bind, address, connections, workers);
+            Arc::new(scene)
+        };
+        if let Some(kept) = self.kept(draft, wish) {
+            let scene = scene(Arc::clone(&kept.door.scene().listening.connections));
+            let shown = (Arc::clone(&kept.door), Arc::clone(&scene));
+            self.out.shows.push(shown);
+            return (Arc::clone(&kept.door), scene);
+        }
+        let (connections, valve) = match self.replaced(draft, wish) {
+            Some((listening, door)) => {
+                (Arc::clone(&listening.connections), Arc::clone(&door.valve))
+            }
+            None => Default::default(),
+        };
+        let scene = scene(connections);
+        let (house, valves) = (Arc::clone(house), Arc::clone(valves));
+        let door = Door::new(house, valves, valve, Arc::clone(&scene));
+        (Arc::new(door), scene)
+    }
+
+    /// The bind of the same number and address that listened on another socket: who came through
+    /// it stays, and counts for the new one.
+    fn replaced(&mut self, draft: &Draft, wish: &Wish) -> Option<(Arc<Listening>, &'l Door)> {
+        let former = &mut self.formers[draft.former?];
+        if !Arc::ptr_eq(&former.front.frontend.state, &draft.frontend.state) {
+            return None;
+        }
+        for (standing, used) in former.front.standings.iter().zip(&mut former.used) {
+            let listening = Arc::clone(&standing.door.scene().listening);
+            let same =
+                listening.bind.id == wish.bind.id && listening.bind.address == wish.bind.address;
+            if same && !used.door && !used.replaced {
+                used.replaced = true;
+                return Some((listening, &standing.door));
+            }
+        }
+        None
+    }
+
+    /// Sockets for a bind that it does not have: left over ones, else new ones.
+    fn find_sockets(
+        &mut self,
+        config: &Config,
+        frontend: &Arc<Frontend>,
+        wish: &Wish,
+        count: usize,
+        tuning: &Tuning,
+    ) -> Result<Vec<Assigned>, Error> {
+        let mut found = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (socket, address) = match self.spare(&wish.identity) {
+                Some((standing, post)) => {
+                    let copy = post
+                        .socket
+                        .try_clone()
+                        .map_err(|e| Error::new("fcntl(F_DUPFD)", &post.address, e))?;
+                    self.out.effects.push(Effect::Moved {
+                        address: wish.bind.address.to_string(),
+                        from: standing.door.name.to_string(),
+                        to: frontend.name().to_owned(),
+                    });
+                    let socket = Arc::new(copy);
+                    if standing.tuning != *tuning {
+                        self.out.retunes.push(Retune {
+                            frontend: Arc::clone(frontend),
+                            bind: wish.bind.clone(),
+                            socket: Arc::clone(&socket),
+                            address: post.address.clone(),
+                            from: standing.tuning.clone(),
+                            to: tuning.clone(),
+                        });
+                    }
+                    (socket, post.address.clone())
+                }
+                None => self.open(config, frontend, &wish.bind)?,
+            };
+            found.push(Assigned {
+                worker: 0,
+                socket,
+                address,
+                duty: Arc::default(),
+            });
+        }
+        Ok(found)
+    }
+
+    fn open(
+        &mut self,
+        config: &Config,
+        frontend: &Frontend,
+        bind: &Bind,
+    ) -> Result<(Arc<OwnedFd>, Address), Error> {
+        let model = &frontend.model;
+        let (bound, unpublished) = open_beside(config, model, bind, self.settings)?;
+        let refusals = bound.refused;
+        if matches!(bound.address, Address::Ip(_)) {
+            let name = frontend.name();
+            let refused = refusals.into_iter();
+            self.out
+                .refused
+                .extend(refused.map(|error| OptionRefused::new(name, bind, error)));
+        }
+        if let Some(unpublished) = unpublished {
+            let name = frontend.name().to_owned();
+            self.out.unpublished.push((unpublished, name, bind.clone()));
+        }
+        self.out.effects.push(Effect::Opened {
+            frontend: frontend.name().to_owned(),
+            address: bind.address.to_string(),
+        });
+        Ok((Arc::new(bound.fd), bound.address))
+    }
+
+    fn retune(
+        &mut self,
+        frontend: &Arc<Frontend>,
+        bind: &Bind,
+        from: &Tuning,
+        to: &Tuning,
+        posts: &[Assigned],
+    ) {
+        for post in posts {
+            self.out.retunes.push(Retune {
+                frontend: Arc::clone(frontend),
+                bind: bind.clone(),
+                socket: Arc::clone(&post.socket),
+                address: post.address.clone(),
+                from: from.clone(),
+                to: to.clone(),
+            });
+        }
+    }
+
+    /// A socket of that identity that nobody goes on with.
+    fn spare(&mut self, identity: &Identity) -> Option<(&'l Standing, &'l Assigned)> {
+        let formers = &mut self.formers;
+        let spare = self.spare.get_or_insert_with(|| {
+            let mut spare: HashMap<Identity, Vec<(usize, usize)>> = HashMap::new();
+            for (former, Former { front, .. }) in formers.iter().enumerate() {
+                // A paused socket does not listen, and whether it can again is not known.
+                if front.frontend.state.gate.opening() != Opening::Open {
+                    continue;
+                }
+                for (place, standing) in front.standings.iter().enumerate() {
+                    let identity = standing.identity.clone();
+                    spare.entry(identity).or_default().push((former, place));
+                }
+            }
+            spare
+        });
+        for &(former, place) in spare.get(identity)? {
+            let Former { front, used } = &mut formers[former];
+            let (standing, used) = (&front.standings[place], &mut used[place]);
+            if let Some(post) = standing.posts.get(used.kept + used.moved) {
+                used.moved += 1;
+                return Some((standing, post));
+            }
+        }
+        None
+    }
+
+    /// Ends what found no use.
+    fn end_the_rest(&mut self) {
+        for former in &self.formers {
+            let mut is_told = false;
+            for (standing, used) in former.front.standings.iter().zip(&former.used) {
+                let staying = used.kept + used.moved;
+                for (place, post) in standing.posts.iter().enumerate().skip(used.kept) {
+                    let order = if place < staying {
+                        Order::LetGo
+                    } else {
+                        Order::Drain
+                    };
+                    self.out.orders.push((Arc::clone(&post.duty), order));
+                    is_told = true;
+                }
+                if used.door || used.replaced {
+                    continue;
+                }
+                self.out.closed.push(Arc::clone(&standing.door));
+                if used.moved == 0 {
+                    let scene = standing.door.scene();
+                    self.out.effects.push(Effect::Closed {
+                        frontend: standing.door.name.to_string(),
+                        address: scene.listening.bind.address.to_string(),
+                        connections: scene.listening.connections.now(),
+                    });
+                }
+            }
+            if is_told {
+                self.out.told.push(Arc::clone(&former.front.valves));
+            }
+        }
+    }
+}
+
+/// The binds of a frontend that listens.
+fn wishes(frontend: &Frontend) -> Vec<Wish> {
+    // Who shut it meant for good: a configuration that still holds it does not open it again.
+    let is_shut = frontend.state.gate.opening() == Opening::Shut;
+    if frontend.model.common.disabled || is_shut {
+        return Vec::new();
+    }
+    let binds = frontend.model.binds.iter();
+    binds
+        .map(|bind| Wish {
+            bind: bind.clone(),
+            identity: Identity::of(bind),
+            keeps: None,
+        })
+        .collect()
+}
