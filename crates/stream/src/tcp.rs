@@ -155,7 +155,7 @@ async fn connect_and_carry(
         }
         _ => {}
     }
-    seat.server().state.connections.leave();
+    drop(server);
     drop(seat);
     Ok(ending)
 }

@@ -11,7 +11,7 @@ use ballast_net::{self as net, ConnectOptions, KeepAlive, Source};
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::Stream;
 
-use crate::Path;
+use crate::{Link, Path};
 
 /// A connection that did not come to be.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub async fn connect(
     path: &Path,
     told: &Told<'_>,
     limits: Limits,
-) -> Result<Box<ServerConnection>, ConnectError> {
+) -> Result<Link, ConnectError> {
     let epoch = server.state.address_epoch();
     let reach = server.state.reach();
     let address = reach.address.as_ref().ok_or(ConnectError::NoAddress)?;
@@ -77,13 +77,12 @@ pub async fn connect(
     let stream = Stream::connect(&target, &options)
         .await
         .map_err(ConnectError::Refused)?;
-    // In a box: it goes from hand to hand for as long as it lives.
-    let mut connection = Box::new(ServerConnection::new(stream, limits));
+    let mut connection = ServerConnection::new(stream, limits);
     connection.epoch = epoch;
     if let Some(proxy) = &server.model.send_proxy {
         proxy_header(proxy, path, told, connection.outbound.head())?;
     }
-    Ok(connection)
+    Ok(Link::new(server, connection))
 }
 
 /// Whether connections to the server carry something of the client in them and can therefore

@@ -2,20 +2,22 @@
 //! and its reuse.
 //!
 //! ```text
-//!   Seat::take ── place free ──────────────► Seat ── connect or reuse ──► ServerConnection
+//!   Seat::take ── place free ──────────────► Seat ── connect or reuse ──► Link
 //!        │                                    ▲
 //!        └── all full ── Waiting ── called ───┘
 //! ```
 //!
 //! A [`Seat`] is a place at a server: it is counted while it lives, and its end calls the next
-//! one who waits. Connections that may serve again rest in the [`pool`] of their worker.
+//! one who waits. A [`Link`] is a connection: it is counted while it lives. Those that may serve again rest in the [`pool`] of their worker.
 
 mod connect;
+mod link;
 mod path;
 pub mod pool;
 pub mod probe;
 mod seat;
 
 pub use connect::{ConnectError, Told, connect};
+pub use link::Link;
 pub use path::Path;
 pub use seat::{Line, Order, Refusal, Seat, call_waiting};

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
-use ballast_mux::ServerConnection;
 
+use crate::Link;
 use crate::connect::is_private;
 
 thread_local! {
@@ -92,13 +92,13 @@ impl Need {
 }
 
 struct Resting {
-    connection: Box<ServerConnection>,
+    connection: Link,
     since: Instant,
 }
 
 /// Takes a connection for an exchange, as `http-reuse` allows; `first` says that it is the
 /// first exchange of its client's connection.
-pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<Box<ServerConnection>> {
+pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<Link> {
     let reuse = backend.model.http_reuse;
     let proven = match (reuse, first) {
         (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
@@ -115,7 +115,7 @@ pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<Box<Serve
             at -= 1;
             if !shelf.resting[at].connection.is_reusable() {
                 shelf.resting.remove(at);
-                shelf.left();
+                shelf.state.idle.leave();
                 continue;
             }
             if shelf.resting[at].connection.exchange_count >= proven {
@@ -136,7 +136,7 @@ pub fn shares(backend: &Backend, server: &Server) -> bool {
 }
 
 /// Gives a connection back after an exchange that left it clean.
-pub fn give(server: &Server, mut connection: Box<ServerConnection>, now: Instant) {
+pub fn give(server: &Server, mut connection: Link, now: Instant) {
     let limit = server
         .model
         .idle_count_max
@@ -157,7 +157,6 @@ pub fn give(server: &Server, mut connection: Box<ServerConnection>, now: Instant
         // Its address may have changed since the connection was opened.
         let strays = connection.epoch != server.state.address_epoch();
         if worn || strays || shelf.resting.len() >= limit || !shelf.needs_one_more() {
-            shelf.state.connections.leave();
             return;
         }
         shelf.state.idle.enter();
@@ -180,7 +179,6 @@ pub fn purge(now: Instant) {
                     && resting.connection.is_reusable();
                 if !keeps {
                     state.idle.leave();
-                    state.connections.leave();
                 }
                 keeps
             });
@@ -194,7 +192,7 @@ pub fn clear(server: &Server) {
     POOL.with_borrow_mut(|pool| {
         if let Some(shelf) = pool.remove(&key(server)) {
             for _ in &shelf.resting {
-                shelf.left();
+                shelf.state.idle.leave();
             }
         }
     });
@@ -222,11 +220,6 @@ impl Shelf {
         let need = self.need.count();
         let share = need as usize / self.state.counters.worker_count();
         open <= need || self.resting.len() < share.max(1)
-    }
-
-    fn left(&self) {
-        self.state.idle.leave();
-        self.state.connections.leave();
     }
 }
 

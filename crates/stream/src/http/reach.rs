@@ -12,7 +12,7 @@ use ballast_model::{Balance, RetryOn, TransparentSource};
 use ballast_mux::{ClientConnection, ReadError, ServerConnection};
 use ballast_net::{self as net, Kind};
 use ballast_upstream::probe::{self, Observed};
-use ballast_upstream::{ConnectError, Line, Order, Refusal, Seat, Told, connect, pool};
+use ballast_upstream::{ConnectError, Line, Link, Order, Refusal, Seat, Told, connect, pool};
 
 use super::{Kept, Stop};
 use crate::ending::{Cause, Phase};
@@ -24,41 +24,25 @@ use crate::view::View;
 /// A server's connection that waits for its client's next request.
 pub(crate) struct KeptConnection {
     server: Arc<Server>,
-    /// `None` only once it was taken up again.
-    connection: Option<Box<ServerConnection>>,
+    link: Link,
 }
 
 impl KeptConnection {
-    /// The connection, if it is one of this server and still good. The server goes on counting
-    /// it, as it does while it is kept.
-    fn take_for(mut self, server: &Server) -> Option<Box<ServerConnection>> {
-        let good = Arc::ptr_eq(&self.server.state, &server.state)
-            && self
-                .connection
-                .as_ref()
-                .is_some_and(|connection| connection.is_reusable());
-        if good { self.connection.take() } else { None }
+    /// The connection, if it is one of this server and still good.
+    fn take_for(self, server: &Server) -> Option<Link> {
+        let good = self.link.is_to(server) && self.link.is_reusable();
+        good.then_some(self.link)
     }
 
     fn is_private(&self) -> bool {
-        self.connection
-            .as_ref()
-            .is_some_and(|connection| connection.private)
-    }
-}
-
-impl Drop for KeptConnection {
-    fn drop(&mut self) {
-        if self.connection.take().is_some() {
-            self.server.state.connections.leave();
-        }
+        self.link.private
     }
 }
 
 /// A connection to carry an exchange on.
 pub(crate) struct Reached {
     /// The connection.
-    pub(crate) connection: Box<ServerConnection>,
+    pub(crate) connection: Link,
     /// Whether it had carried an exchange before, and may have been closed behind our back.
     pub(crate) reused: bool,
 }
@@ -691,7 +675,7 @@ async fn open(
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     seat: &Seat,
-) -> Result<Box<ServerConnection>, Failure> {
+) -> Result<Link, Failure> {
     let limits = session.running.limits(&backend.model.common);
     session.downward.set_after(backend.model.timeouts.connect);
     let server = seat.server();
@@ -711,10 +695,7 @@ async fn open(
                 may_retry: false,
             })
         }
-        Ok(Some(Ok(connection))) => {
-            seat.server().state.connections.enter();
-            Ok(connection)
-        }
+        Ok(Some(Ok(connection))) => Ok(connection),
         Ok(Some(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
             Err(Failure {
                 stop: Stop::page(503, Cause::Resource, Phase::Connect),
@@ -789,24 +770,20 @@ fn note_addresses(session: &Session, exchange: &mut Exchange, connection: &Serve
 pub(crate) fn put_back(
     exchange: &Exchange,
     seat: &Seat,
-    connection: Option<Box<ServerConnection>>,
+    connection: Option<Link>,
     kept: &mut Kept,
 ) {
     let server = seat.server();
-    let Some(connection) = connection else {
-        server.state.connections.leave();
+    let (Some(link), Some(backend)) = (connection, &exchange.backend) else {
         return;
     };
-    let Some(backend) = &exchange.backend else {
-        return;
-    };
-    if pool::shares(backend, server) && !connection.private {
+    if pool::shares(backend, server) && !link.private {
         let now = exchange.times.answered.unwrap_or_else(ballast_worker::now);
-        pool::give(server, connection, now);
+        pool::give(server, link, now);
     } else {
         *kept = Some(KeptConnection {
             server: Arc::clone(server),
-            connection: Some(connection),
+            link,
         });
     }
 }

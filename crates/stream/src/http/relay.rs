@@ -10,8 +10,8 @@ use ballast_model::OnMarkedDown;
 use ballast_mux::{
     ClientConnection, Inbound, Outbound, ReadError, RelayError, ServerConnection, Wait, relay,
 };
-use ballast_upstream::Seat;
 use ballast_upstream::probe;
+use ballast_upstream::{Link, Seat};
 use ballast_worker::Stream;
 
 use super::reach::{Again, Plan, Reached};
@@ -29,7 +29,7 @@ pub(crate) enum End {
         /// What becomes of the client's connection.
         next: Next,
         /// The server's connection, when it may carry another exchange.
-        connection: Option<Box<ServerConnection>>,
+        connection: Option<Link>,
     },
     /// Nothing of a response went to the client, and it is worth another try.
     Again(Again),
@@ -121,26 +121,14 @@ pub(crate) async fn exchange(
                 connection: None,
             }
         }
-        Both::Answered(Outcome::Again(reason), _) => {
-            leave(seat);
-            End::Again(reason)
-        }
-        Both::Answered(Outcome::Stopped(stop), _) => {
-            leave(seat);
-            End::Stopped(stop)
-        }
+        Both::Answered(Outcome::Again(reason), _) => End::Again(reason),
+        Both::Answered(Outcome::Stopped(stop), _) => End::Stopped(stop),
         Both::Answered(Outcome::Broken, _) => End::Done {
             next: Next::Drop,
             connection: None,
         },
-        Both::Evicted(why) => {
-            leave(seat);
-            End::Stopped(cut_short(exchange, why))
-        }
-        Both::ClientFailed(error) => {
-            leave(seat);
-            End::Stopped(client_failed(session, exchange, &error))
-        }
+        Both::Evicted(why) => End::Stopped(cut_short(exchange, why)),
+        Both::ClientFailed(error) => End::Stopped(client_failed(session, exchange, &error)),
     }
 }
 
@@ -194,11 +182,6 @@ pub(crate) fn cause_of(why: Eviction) -> Cause {
         Eviction::BackupNoMore => Cause::Up,
         Eviction::ByOperator => Cause::Killed,
     }
-}
-
-/// The server's connection is given up.
-fn leave(seat: &Seat) {
-    seat.server().state.connections.leave();
 }
 
 fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {

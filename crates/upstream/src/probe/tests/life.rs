@@ -13,7 +13,7 @@ use ballast_worker::{ConnectOptions, Options, StopOrder, Stream, Workers, block_
 
 use super::super::{EventLog, Observed, observe, start};
 use super::*;
-use crate::pool;
+use crate::{Link, pool};
 
 #[test]
 fn a_server_goes_down_and_comes_back() {
@@ -426,8 +426,9 @@ fn a_server_that_goes_down_keeps_no_idle_connection() {
         let target = ballast_net::Address::Ip(address);
         let stream = Stream::connect(&target, &ConnectOptions::default()).await;
         let connection = ServerConnection::new(stream.unwrap(), Limits::default());
-        server.state.connections.enter();
-        pool::give(server, connection.into(), Instant::now());
+        let link = Link::new(server, connection);
+        assert_eq!(server.state.connections.now(), 1);
+        pool::give(server, link, Instant::now());
         assert_eq!(server.state.idle.now(), 1);
         house.keeper.tell("be", "s1", |health, now_ms| {
             health.check_done(now_ms, Verdict::new(CheckStatus::L4Timeout, 1))
@@ -449,8 +450,8 @@ fn what_nobody_would_use_does_not_rest() {
         let open = async || {
             let target = ballast_net::Address::Ip(address);
             let stream = Stream::connect(&target, &ConnectOptions::default()).await;
-            server.state.connections.enter();
-            Box::new(ServerConnection::new(stream.unwrap(), Limits::default()))
+            let connection = ServerConnection::new(stream.unwrap(), Limits::default());
+            Link::new(server, connection)
         };
         let now = Instant::now();
         for _ in 0..3 {
