@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use ballast_mux::ClientConnection;
+use ballast_mux::{ClientConnection, ServerConnection};
 use ballast_rules::{RuleSets, Verdict};
 
 use crate::ending::{Cause, Ending, Phase};
@@ -95,7 +95,8 @@ async fn connect_and_carry(
     let mut plan = reach::Plan::new(session, client, exchange, &kept);
     let reached = reach::server(session, client, exchange, &mut kept, &mut plan).await;
     let (seat, reached) = reached.map_err(|stop| stop.ending)?;
-    let mut server = reached.connection;
+    let mut link = reached.connection;
+    let server: &mut ServerConnection = &mut link;
     exchange.times.answered = exchange.times.connected;
     journal::response_known(session, exchange);
     let front = &session.frontend.model.timeouts;
@@ -155,7 +156,7 @@ async fn connect_and_carry(
         }
         _ => {}
     }
-    drop(server);
+    drop(link);
     drop(seat);
     Ok(ending)
 }
