@@ -124,10 +124,10 @@ const VALUE_BYTES_MAX: usize = 40;
 /// The fields in which two of a kind differ. A model is plain data, so what it prints for
 /// debugging is all there is of it, and no field added later can be forgotten here.
 fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
-    let (old, new) = (format!("{old:#?}"), format!("{new:#?}"));
+    let (old, new) = (printed(old), printed(new));
     let (old, new) = (fields(&old), fields(&new));
     new.iter()
-        .filter(|(name, value)| **name != "origin" && old.get(*name) != Some(value))
+        .filter(|(name, value)| old.get(*name) != Some(value))
         .map(|(name, value)| {
             let word = WORDS.iter().find(|(field, _)| field == name);
             let word = word.map_or_else(|| name.replace('_', "-"), |(_, word)| (*word).to_owned());
@@ -137,6 +137,30 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
             }
         })
         .collect()
+}
+
+/// All of it but where it was written: a line that has moved says what it said before.
+fn printed(one: &impl Debug) -> String {
+    let all = format!("{one:#?}");
+    let mut text = String::with_capacity(all.len());
+    let mut within: Option<usize> = None;
+    for line in all.lines() {
+        let depth = line.len() - line.trim_start().len();
+        match within {
+            Some(outer) if depth > outer => continue,
+            // The brace that ends it.
+            Some(_) => {
+                within = None;
+                continue;
+            }
+            None if line.trim_start() == "origin: Origin {" => within = Some(depth),
+            None => {
+                text.push_str(line);
+                text.push('\n');
+            }
+        }
+    }
+    text
 }
 
 /// The outermost fields of a pretty-printed value: they stand four spaces deep.
@@ -210,6 +234,29 @@ mod tests {
                 "~ server be/s1: checks, maxconn 0 -> 100, weight 1 -> 5",
             ]
         );
+        let origin = |line| crate::Origin {
+            file: "a.cfg".into(),
+            line,
+        };
+        let bind = |line| crate::Bind {
+            origin: origin(line),
+            ..crate::Bind::new(Address::Unix("/b".into()))
+        };
+        let front = |line, max| {
+            let mut front = crate::Frontend::default();
+            (front.common.name, front.common.origin) = ("fe".into(), origin(line));
+            (front.binds, front.connection_count_max) = (vec![bind(line + 1)], max);
+            Config {
+                frontends: vec![Arc::new(front)],
+                ..Config::default()
+            }
+        };
+        let (was, is) = (front(1, None), front(8, Some(5)));
+        let moved: Vec<String> = super::lines(&was, &diff(&was, &is))
+            .iter()
+            .map(Line::to_string)
+            .collect();
+        assert_eq!(moved, ["~ frontend fe: maxconn None -> 5"]);
         let gone: Vec<String> = super::lines(&new, &diff(&new, &Config::default()))
             .iter()
             .map(Line::to_string)
