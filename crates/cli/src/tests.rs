@@ -1,6 +1,7 @@
 //! Sessions over real sockets, from accepting to closing.
 
 mod maps;
+mod servers;
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
