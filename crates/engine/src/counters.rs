@@ -93,6 +93,26 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
         pub struct $sums { $($(#[$doc])* pub $field: u64,)* }
 
+        impl $name {
+            /// The counter of that name, where there is one.
+            pub fn named(&self, name: &str) -> Option<&Counter> {
+                match name {
+                    $(stringify!($field) => Some(&self.$field),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl $sums {
+            /// The names of the counters, for who hands them over.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field),)*];
+
+            /// The counters in the order of their names.
+            pub fn values(&self) -> [u64; Self::NAMES.len()] {
+                [$(self.$field,)*]
+            }
+        }
+
         impl PerWorker<$name> {
             /// Adds up what the workers counted.
             pub fn sums(&self) -> $sums {
@@ -276,6 +296,22 @@ mod tests {
         );
         counters.clear();
         assert_eq!(counters.sums(), FrontendSums::default());
+    }
+
+    #[test]
+    fn counters_are_found_by_the_names_they_are_handed_over_by() {
+        let counters = PerWorker::<ProcessCounters>::new(1);
+        for (place, name) in ProcessSums::NAMES.iter().enumerate() {
+            counters.of(0).named(name).unwrap().set(place as u64 + 1);
+        }
+        let values = counters.sums().values();
+        assert!(
+            values
+                .iter()
+                .enumerate()
+                .all(|(place, value)| *value == place as u64 + 1)
+        );
+        assert!(counters.of(0).named("later").is_none());
     }
 
     #[test]

@@ -53,8 +53,8 @@ pub use option::{
     set_user_timeout, socket_error, tcp_info,
 };
 pub use passing::{
-    FDS_PER_MESSAGE_MAX, PassedSocket, SocketPool, message_line, offer_sockets, receive_with_fds,
-    send_with_fds, withdraw_sockets,
+    FDS_PER_MESSAGE_MAX, PassedSocket, SocketPool, memory_file, message_line, offer_sockets,
+    receive_with_fds, send_with_fds, set_inheritable, withdraw_sockets,
 };
 pub use process::{
     ChildEnd, Fork, change_root, change_working_directory, child_end, detach_session, fork, kill,

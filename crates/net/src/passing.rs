@@ -207,6 +207,28 @@ impl SocketPool {
     }
 }
 
+/// A file in memory, gone with its last descriptor; `name` shows in `/proc`.
+///
+/// # Errors
+/// The system's refusal.
+pub fn memory_file(name: &str) -> io::Result<OwnedFd> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    Ok(rustix::fs::memfd_create(name, flags)?)
+}
+
+/// Has a descriptor stay open, or be closed, when this process becomes another program.
+///
+/// # Errors
+/// The system's refusal.
+pub fn set_inheritable(fd: impl AsFd, on: bool) -> io::Result<()> {
+    let flags = if on {
+        rustix::io::FdFlags::empty()
+    } else {
+        rustix::io::FdFlags::CLOEXEC
+    };
+    Ok(rustix::io::fcntl_setfd(fd, flags)?)
+}
+
 /// Two ends of a line that keeps messages apart: each is received whole, or not at all. They
 /// wait, and are closed on exec.
 ///

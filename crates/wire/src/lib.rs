@@ -9,6 +9,7 @@ pub mod agent;
 pub mod check;
 mod crc32c;
 pub mod getsocks;
+pub mod handoff;
 pub mod proxy;
 pub mod proxy_encode;
 pub mod proxy_v1;

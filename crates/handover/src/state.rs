@@ -1,0 +1,349 @@
+//! Snapshots: what a process counted and believed, for the one that follows it.
+//!
+//! A kind of thing to hand over is a table: a function that writes its rows, and one that takes a
+//! row back. Everything goes by name, so the two processes may have different configurations: what
+//! the next one does not have is dropped.
+
+use std::collections::HashMap;
+
+use ballast_engine::counters::{BackendSums, Counter, FrontendSums, ProcessSums};
+use ballast_engine::{Backend, Generation, Process, Server};
+use ballast_health::Snapshot;
+use ballast_model::Address;
+use ballast_wire::handoff::{self, Malformed, Row, Writer};
+
+/// What runs, as a snapshot is taken of it or given to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Running<'r> {
+    /// The configuration and the states of what it names.
+    pub generation: &'r Generation,
+    /// The process.
+    pub process: &'r Process,
+}
+
+/// A kind of thing to hand over.
+struct Kind {
+    /// The name of its table.
+    table: &'static str,
+    write: fn(Running<'_>, &mut Writer, &'static str),
+    take: fn(&Taker<'_>, &Row<'_>),
+    /// It is counted: what is counted late is added.
+    is_count: bool,
+}
+
+static KINDS: &[Kind] = &[
+    Kind {
+        table: "process",
+        write: |running, writer, table| {
+            writer.table(table, 0, ProcessSums::NAMES);
+            writer.row(&[], &running.process.counters.sums().values());
+        },
+        take: |taker, row| {
+            let counters = taker.running.process.counters.of(0);
+            add(row, |name| counters.named(name));
+        },
+        is_count: true,
+    },
+    Kind {
+        table: "frontends",
+        write: |running, writer, table| {
+            writer.table(table, 1, FrontendSums::NAMES);
+            for frontend in &running.generation.frontends {
+                let sums = frontend.state.counters.sums();
+                writer.row(&[frontend.name()], &sums.values());
+            }
+        },
+        take: |taker, row| {
+            if let Some(frontend) = taker.running.generation.frontend(row.key(0)) {
+                let counters = frontend.state.counters.of(0);
+                add(row, |name| counters.named(name));
+            }
+        },
+        is_count: true,
+    },
+    Kind {
+        table: "backends",
+        write: |running, writer, table| {
+            writer.table(table, 1, BackendSums::NAMES);
+            for backend in &running.generation.backends {
+                let sums = backend.state.counters.sums();
+                writer.row(&[backend.name()], &sums.values());
+            }
+        },
+        take: |taker, row| {
+            if let Some(backend) = taker.running.generation.backend(row.key(0)) {
+                let counters = backend.state.counters.of(0);
+                add(row, |name| counters.named(name));
+            }
+        },
+        is_count: true,
+    },
+    Kind {
+        table: "servers",
+        write: |running, writer, table| {
+            writer.table(table, 2, BackendSums::NAMES);
+            each_server(running, |backend, server| {
+                let sums = server.state.counters.sums();
+                writer.row(&[backend.name(), server.name()], &sums.values());
+            });
+        },
+        take: |taker, row| {
+            if let Some((backend, place)) = taker.server(row) {
+                let counters = backend.servers[place].state.counters.of(0);
+                add(row, |name| counters.named(name));
+            }
+        },
+        is_count: true,
+    },
+    Kind {
+        table: "health",
+        write: |running, writer, table| {
+            writer.table(table, 2, HEALTH);
+            let now_ms = running.process.age_ms();
+            each_server(running, |backend, server| {
+                let snapshot = server.state.health().snapshot(now_ms);
+                writer.row(&[backend.name(), server.name()], &numbers(&snapshot));
+            });
+        },
+        take: |taker, row| {
+            let Some((backend, place)) = taker.server(row) else {
+                return;
+            };
+            let server = &backend.servers[place];
+            let now_ms = taker.running.process.age_ms();
+            {
+                let mut health = server.state.health();
+                let written = u64::from(health.settings().weight);
+                let mut told = snapshot(row);
+                if u64::from(told.weight_initial) != written {
+                    // The configuration says another since, and what it says holds.
+                    told.weight_user = health.settings().weight;
+                }
+                health.restore(&told, now_ms);
+            }
+            backend.settle_health(place);
+        },
+        is_count: false,
+    },
+    Kind {
+        table: "set by hand",
+        write: |running, writer, table| {
+            writer.table(table, 4, &["limit_written", "limit"]);
+            each_server(running, |backend, server| by_hand(writer, backend, server));
+        },
+        take: |taker, row| {
+            if let Some((backend, place)) = taker.server(row) {
+                take_by_hand(&backend.servers[place], row);
+            }
+        },
+        is_count: false,
+    },
+];
+
+/// Takes a snapshot.
+pub fn collect(running: Running<'_>) -> Vec<u8> {
+    written(running, |_| true)
+}
+
+/// A snapshot of what is counted alone.
+pub fn collect_counts(running: Running<'_>) -> Vec<u8> {
+    written(running, |kind| kind.is_count)
+}
+
+fn written(running: Running<'_>, wanted: impl Fn(&Kind) -> bool) -> Vec<u8> {
+    let mut writer = Writer::new();
+    for kind in KINDS.iter().filter(|kind| wanted(kind)) {
+        (kind.write)(running, &mut writer, kind.table);
+    }
+    writer.finish()
+}
+
+/// Has a process that does not serve yet go on from a snapshot.
+///
+/// # Errors
+/// [`Malformed`]; what came before was taken.
+pub fn restore(running: Running<'_>, snapshot: &[u8]) -> Result<(), Malformed> {
+    take(running, snapshot, |_| true)
+}
+
+/// Adds what another process counted. To be called on the first worker, whose counters it adds to.
+///
+/// # Errors
+/// [`Malformed`]; what came before was added.
+pub fn add_counts(running: Running<'_>, snapshot: &[u8]) -> Result<(), Malformed> {
+    take(running, snapshot, |kind| kind.is_count)
+}
+
+fn take(
+    running: Running<'_>,
+    snapshot: &[u8],
+    wanted: impl Fn(&Kind) -> bool,
+) -> Result<(), Malformed> {
+    let taker = Taker { running };
+    handoff::read(snapshot, |row| {
+        let mut kinds = KINDS.iter();
+        if let Some(kind) = kinds.find(|kind| kind.table == row.table && wanted(kind)) {
+            (kind.take)(&taker, row);
+        }
+    })
+}
+
+/// What was counted between two snapshots of one process, as a snapshot.
+///
+/// # Errors
+/// [`Malformed`].
+pub fn counted_since(before: &[u8], after: &[u8]) -> Result<Vec<u8>, Malformed> {
+    type Named = (String, Vec<String>);
+    let name = |row: &Row<'_>| -> Named {
+        let keys = row.keys.iter().map(|&key| key.to_owned());
+        (row.table.to_owned(), keys.collect())
+    };
+    let mut known: HashMap<Named, Vec<u64>> = HashMap::new();
+    handoff::read(before, |row| {
+        known.insert(name(row), row.numbers.clone());
+    })?;
+    let mut writer = Writer::new();
+    let mut open = String::new();
+    handoff::read(after, |row| {
+        let is_count = KINDS
+            .iter()
+            .any(|kind| kind.is_count && kind.table == row.table);
+        if !is_count {
+            return;
+        }
+        let had = known.remove(&name(row)).unwrap_or_default();
+        let new: Vec<u64> = row
+            .numbers
+            .iter()
+            .enumerate()
+            // `clear counters` may have come between.
+            .map(|(place, now)| now.saturating_sub(had.get(place).copied().unwrap_or(0)))
+            .collect();
+        if new.iter().all(|&number| number == 0) {
+            return;
+        }
+        if open != row.table {
+            writer.table(row.table, row.keys.len(), row.columns);
+            open = row.table.to_owned();
+        }
+        writer.row(&row.keys, &new);
+    })?;
+    Ok(writer.finish())
+}
+
+struct Taker<'t> {
+    running: Running<'t>,
+}
+
+impl Taker<'_> {
+    /// The server that a row is about.
+    fn server(&self, row: &Row<'_>) -> Option<(&Backend, usize)> {
+        let backend = self.running.generation.backend(row.key(0))?;
+        Some((backend, backend.server_named(row.key(1))?))
+    }
+}
+
+fn each_server(running: Running<'_>, mut each: impl FnMut(&Backend, &Server)) {
+    for backend in &running.generation.backends {
+        for server in &backend.servers {
+            each(backend, server);
+        }
+    }
+}
+
+fn add<'c>(row: &Row<'_>, counter: impl Fn(&str) -> Option<&'c Counter>) {
+    for (name, &number) in row.columns.iter().zip(&row.numbers) {
+        if let Some(counter) = counter(name).filter(|_| number > 0) {
+            counter.add(number);
+        }
+    }
+}
+
+/// The columns of what is believed of a server.
+const HEALTH: &[&str] = &[
+    "admin_state",
+    "agent_health",
+    "agent_state",
+    "check_health",
+    "check_result",
+    "check_state",
+    "check_status",
+    "op_state",
+    "since_change_s",
+    "weight_initial",
+    "weight_user",
+];
+
+fn numbers(snapshot: &Snapshot) -> [u64; HEALTH.len()] {
+    [
+        snapshot.admin_state.into(),
+        snapshot.agent_health.into(),
+        snapshot.agent_state.into(),
+        snapshot.check_health.into(),
+        snapshot.check_result.into(),
+        snapshot.check_state.into(),
+        snapshot.check_status.into(),
+        snapshot.op_state.into(),
+        snapshot.since_change_s,
+        snapshot.weight_initial.into(),
+        snapshot.weight_user.into(),
+    ]
+}
+
+/// Numbers beyond what they can be are those of nobody, and ignored where they are taken over.
+fn snapshot(row: &Row<'_>) -> Snapshot {
+    let number = |column| row.number(column).unwrap_or(0);
+    let small = |column| u8::try_from(number(column)).unwrap_or(u8::MAX);
+    let middle = |column| u32::try_from(number(column)).unwrap_or(u32::MAX);
+    Snapshot {
+        admin_state: small("admin_state"),
+        agent_health: middle("agent_health"),
+        agent_state: small("agent_state"),
+        check_health: middle("check_health"),
+        check_result: small("check_result"),
+        check_state: small("check_state"),
+        check_status: small("check_status"),
+        op_state: small("op_state"),
+        since_change_s: number("since_change_s"),
+        weight_initial: middle("weight_initial"),
+        weight_user: middle("weight_user"),
+    }
+}
+
+/// Addresses and limits that are not those of the configuration, with what the configuration
+/// said: where it says something else to the next process, that holds.
+fn by_hand(writer: &mut Writer, backend: &Backend, server: &Server) {
+    let model = &server.model;
+    let limit = server.state.connection_count_max(model);
+    let reach = server.state.reach();
+    let moved = reach.address.as_ref().filter(|&to| {
+        matches!((to, &model.address), (Address::Inet(_), Address::Inet(_))) && *to != model.address
+    });
+    if moved.is_none() && limit == model.connection_count_max {
+        return;
+    }
+    let (written, now) = match moved {
+        Some(to) => (model.address.to_string(), to.to_string()),
+        None => Default::default(),
+    };
+    writer.row(
+        &[backend.name(), server.name(), &written, &now],
+        &[model.connection_count_max.into(), limit.into()],
+    );
+}
+
+fn take_by_hand(server: &Server, row: &Row<'_>) {
+    let model = &server.model;
+    if !row.key(3).is_empty() && row.key(2) == model.address.to_string() {
+        if let Ok(to) = row.key(3).parse() {
+            server.state.set_address(Some(Address::Inet(to)));
+        }
+    }
+    let limit = row
+        .number("limit")
+        .and_then(|limit| u32::try_from(limit).ok());
+    let same = row.number("limit_written") == Some(model.connection_count_max.into());
+    if let Some(limit) = limit.filter(|&limit| same && limit != model.connection_count_max) {
+        server.state.limit_connections(Some(limit));
+    }
+}

@@ -1,0 +1,499 @@
+//! What one process tells the next: tables of numbers by name, and the words of the line between
+//! a master and its worker.
+//!
+//! The two may be of different versions. So everything is by name: a table that the reader does
+//! not know is passed over, a column it does not know is dropped, and one that it misses keeps
+//! its value. A new kind of thing to hand over is a new table.
+//!
+//! ```text
+//!   snapshot := "BLST" 1 table*
+//!   table    := name, key count (1 byte), column count (1 byte), column names, rows, 0
+//!   row      := 1, keys, numbers          numbers := LEB128, one for each column
+//!   name, key := length (LEB128), bytes
+//! ```
+//!
+//! A message of the line is a byte that says which, and what follows from it; descriptors go
+//! beside it.
+
+use std::fmt;
+
+/// How a snapshot begins: a mark, and the version of its form.
+const MARK: &[u8] = b"BLST\x01";
+
+/// Bytes of a name or a key at most.
+pub const NAME_BYTES_MAX: usize = 4096;
+
+/// Keys of a row at most.
+pub const KEY_COUNT_MAX: usize = 4;
+
+/// Columns of a table at most.
+pub const COLUMN_COUNT_MAX: usize = 255;
+
+/// Bytes of a message of the line at most.
+pub const MESSAGE_BYTES_MAX: usize = 60_000;
+
+/// Why bytes are no snapshot, or no message.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Malformed {
+    /// They do not begin as one does, or their form is of another version.
+    Mark,
+    /// They end in the middle.
+    Cut,
+    /// A number, a name or a count is beyond its bound.
+    Bound,
+    /// A name is no UTF-8.
+    Text,
+    /// A message of no known kind.
+    Kind(u8),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mark => out.write_str("it does not begin as a snapshot does"),
+            Self::Cut => out.write_str("it ends in the middle"),
+            Self::Bound => out.write_str("something in it is beyond its bound"),
+            Self::Text => out.write_str("a name in it is not valid UTF-8"),
+            Self::Kind(kind) => write!(out, "{kind} is no kind of message"),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// Writes a snapshot, table by table.
+#[derive(Debug)]
+pub struct Writer {
+    bytes: Vec<u8>,
+    columns: usize,
+    keys: usize,
+    open: bool,
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self {
+            bytes: MARK.to_vec(),
+            columns: 0,
+            keys: 0,
+            open: false,
+        }
+    }
+}
+
+impl Writer {
+    /// A snapshot of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins a table. Columns beyond [`COLUMN_COUNT_MAX`] are left out.
+    pub fn table(&mut self, name: &str, keys: usize, columns: &[&str]) {
+        self.close();
+        self.columns = columns.len().min(COLUMN_COUNT_MAX);
+        self.keys = keys.min(KEY_COUNT_MAX);
+        self.open = true;
+        text(&mut self.bytes, name);
+        self.bytes.push(u8::try_from(self.keys).unwrap_or(0));
+        self.bytes
+            .push(u8::try_from(self.columns).unwrap_or(u8::MAX));
+        for column in &columns[..self.columns] {
+            text(&mut self.bytes, column);
+        }
+    }
+
+    /// Adds a row to the table that was begun last; what is missing is empty or 0, what is too
+    /// much is left out.
+    pub fn row(&mut self, keys: &[&str], numbers: &[u64]) {
+        if !self.open {
+            return;
+        }
+        self.bytes.push(1);
+        for place in 0..self.keys {
+            text(
+                &mut self.bytes,
+                keys.get(place).copied().unwrap_or_default(),
+            );
+        }
+        for place in 0..self.columns {
+            number(&mut self.bytes, numbers.get(place).copied().unwrap_or(0));
+        }
+    }
+
+    /// The whole.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.close();
+        self.bytes
+    }
+
+    fn close(&mut self) {
+        if std::mem::take(&mut self.open) {
+            self.bytes.push(0);
+        }
+    }
+}
+
+/// Appends a text, cut where it is longer than it may be.
+fn text(bytes: &mut Vec<u8>, text: &str) {
+    let cut = text.floor_char_boundary(NAME_BYTES_MAX);
+    number(bytes, cut as u64);
+    bytes.extend_from_slice(&text.as_bytes()[..cut]);
+}
+
+fn number(bytes: &mut Vec<u8>, mut value: u64) {
+    loop {
+        let low = u8::try_from(value & 0x7f).unwrap_or(0);
+        value >>= 7;
+        if value == 0 {
+            bytes.push(low);
+            return;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+/// A row as it is read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Row<'s> {
+    /// The table.
+    pub table: &'s str,
+    /// Whom it is about.
+    pub keys: Vec<&'s str>,
+    /// The columns of the table.
+    pub columns: &'s [&'s str],
+    /// A number for each.
+    pub numbers: Vec<u64>,
+}
+
+impl Row<'_> {
+    /// The number of a column, when the writer knew it.
+    pub fn number(&self, column: &str) -> Option<u64> {
+        let place = self.columns.iter().position(|&name| name == column)?;
+        self.numbers.get(place).copied()
+    }
+
+    /// A key, empty when there is none.
+    pub fn key(&self, place: usize) -> &str {
+        self.keys.get(place).copied().unwrap_or_default()
+    }
+}
+
+/// Reads a snapshot row by row.
+///
+/// # Errors
+/// [`Malformed`]; the rows before it were handed over.
+pub fn read(snapshot: &[u8], mut each: impl FnMut(&Row<'_>)) -> Result<(), Malformed> {
+    let rest = snapshot.strip_prefix(MARK).ok_or(Malformed::Mark)?;
+    let mut rest = Rest(rest);
+    while !rest.0.is_empty() {
+        let table = rest.text()?;
+        let keys = usize::from(rest.byte()?);
+        if keys > KEY_COUNT_MAX {
+            return Err(Malformed::Bound);
+        }
+        let columns = (0..rest.byte()?)
+            .map(|_| rest.text())
+            .collect::<Result<Vec<_>, _>>()?;
+        loop {
+            match rest.byte()? {
+                0 => break,
+                1 => {}
+                _ => return Err(Malformed::Bound),
+            }
+            let keys = (0..keys).map(|_| rest.text()).collect::<Result<_, _>>()?;
+            let numbers = columns.iter().map(|_| rest.number());
+            let numbers = numbers.collect::<Result<_, _>>()?;
+            each(&Row {
+                table,
+                keys,
+                columns: &columns,
+                numbers,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// What is not read yet.
+struct Rest<'s>(&'s [u8]);
+
+impl<'s> Rest<'s> {
+    fn byte(&mut self) -> Result<u8, Malformed> {
+        let (&byte, rest) = self.0.split_first().ok_or(Malformed::Cut)?;
+        self.0 = rest;
+        Ok(byte)
+    }
+
+    fn number(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0_u64;
+        for turn in 0..10 {
+            let byte = self.byte()?;
+            let low = u64::from(byte & 0x7f);
+            if turn == 9 && low > 1 {
+                return Err(Malformed::Bound);
+            }
+            value |= low << (7 * turn);
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Malformed::Bound)
+    }
+
+    fn text(&mut self) -> Result<&'s str, Malformed> {
+        let length = usize::try_from(self.number()?).map_err(|_| Malformed::Bound)?;
+        if length > NAME_BYTES_MAX {
+            return Err(Malformed::Bound);
+        }
+        let (text, rest) = self.0.split_at_checked(length).ok_or(Malformed::Cut)?;
+        self.0 = rest;
+        std::str::from_utf8(text).map_err(|_| Malformed::Text)
+    }
+}
+
+/// A message of the line between a master and its worker.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Message {
+    /// Listening sockets, with their records: of the worker for the master to hold, or of the
+    /// master for a worker that starts. `begins` a new list, which takes the place of the one
+    /// before once it `ends`.
+    Sockets {
+        /// The first of a list.
+        begins: bool,
+        /// The last of a list.
+        ends: bool,
+        /// Records of `_getsocks`, one for each descriptor.
+        records: Vec<u8>,
+    },
+    /// Master: nothing more comes, start. A descriptor beside it holds the last snapshot.
+    Start {
+        /// The first worker of this master: what there is to say was said by the master.
+        first: bool,
+    },
+    /// Worker: it serves. The text is what it said while it started.
+    Ready(String),
+    /// Worker: it cannot start, and why.
+    Failed(String),
+    /// Worker: a snapshot, in the descriptor beside it.
+    Snapshot,
+    /// Master: send a snapshot now, and count from it what comes after.
+    Handover,
+    /// Worker that ends: what it counted since it was told [`Message::Handover`]. Master: what a
+    /// former worker counted late.
+    Late,
+    /// Master: the descriptor beside it is a caller of the worker's desk.
+    Caller,
+    /// Master: read the configuration again.
+    Reload,
+    /// Worker: what came of [`Message::Reload`].
+    Reloaded(Outcome, String),
+}
+
+/// What came of reading the configuration again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// It is in force.
+    Applied,
+    /// Nothing was changed.
+    Refused,
+    /// It needs a new process.
+    NeedsProcess,
+}
+
+impl Message {
+    /// The bytes of a message, at most [`MESSAGE_BYTES_MAX`]: a longer text is cut.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![self.kind()];
+        let mut said = |text: &String| {
+            let cut = text.floor_char_boundary(MESSAGE_BYTES_MAX - 2);
+            bytes.extend_from_slice(&text.as_bytes()[..cut]);
+        };
+        match self {
+            Self::Ready(text) | Self::Failed(text) => said(text),
+            Self::Reloaded(outcome, text) => {
+                said(text);
+                bytes.insert(
+                    1,
+                    match outcome {
+                        Outcome::Applied => 0,
+                        Outcome::Refused => 1,
+                        Outcome::NeedsProcess => 2,
+                    },
+                );
+            }
+            Self::Sockets {
+                begins,
+                ends,
+                records,
+            } => {
+                bytes.push(u8::from(*begins) | u8::from(*ends) << 1);
+                bytes.extend_from_slice(records);
+            }
+            Self::Start { first } => bytes.push(u8::from(*first)),
+            Self::Snapshot | Self::Handover | Self::Late | Self::Caller | Self::Reload => {}
+        }
+        bytes
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Sockets { .. } => b'h',
+            Self::Start { .. } => b'b',
+            Self::Ready(_) => b'r',
+            Self::Failed(_) => b'f',
+            Self::Snapshot => b's',
+            Self::Handover => b'g',
+            Self::Late => b'l',
+            Self::Caller => b'c',
+            Self::Reload => b'a',
+            Self::Reloaded(..) => b'd',
+        }
+    }
+
+    /// The message of some bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let (&kind, body) = bytes.split_first().ok_or(Malformed::Cut)?;
+        let said = |text: &[u8]| match std::str::from_utf8(text) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(Malformed::Text),
+        };
+        let flags = || body.split_first().ok_or(Malformed::Cut);
+        Ok(match kind {
+            b'h' => {
+                let (&flags, records) = flags()?;
+                Self::Sockets {
+                    begins: flags & 1 != 0,
+                    ends: flags & 2 != 0,
+                    records: records.to_vec(),
+                }
+            }
+            b'b' => Self::Start {
+                first: *flags()?.0 & 1 != 0,
+            },
+            b'r' => Self::Ready(said(body)?),
+            b'f' => Self::Failed(said(body)?),
+            b's' => Self::Snapshot,
+            b'g' => Self::Handover,
+            b'l' => Self::Late,
+            b'c' => Self::Caller,
+            b'a' => Self::Reload,
+            b'd' => {
+                let (&outcome, text) = flags()?;
+                let outcome = match outcome {
+                    0 => Outcome::Applied,
+                    1 => Outcome::Refused,
+                    2 => Outcome::NeedsProcess,
+                    _ => return Err(Malformed::Bound),
+                };
+                Self::Reloaded(outcome, said(text)?)
+            }
+            other => return Err(Malformed::Kind(other)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rows(bytes: &[u8]) -> Vec<(String, Vec<String>, Vec<u64>)> {
+        let mut rows = Vec::new();
+        read(bytes, |row| {
+            let keys = row.keys.iter().map(|&key| key.to_owned()).collect();
+            rows.push((row.table.to_owned(), keys, row.numbers.clone()));
+        })
+        .unwrap();
+        rows
+    }
+
+    #[test]
+    fn tables_come_back_by_name() {
+        let mut writer = Writer::new();
+        writer.row(&["nobody"], &[1]);
+        writer.table("servers", 2, &["stot", "bin"]);
+        writer.row(&["app", "one"], &[300, u64::MAX]);
+        writer.row(&["app"], &[7, 8, 9]);
+        writer.table("nothing", 0, &[]);
+        let bytes = writer.finish();
+        let strings = |keys: &[&str]| keys.iter().map(|&key| key.to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            rows(&bytes),
+            [
+                (
+                    "servers".into(),
+                    strings(&["app", "one"]),
+                    vec![300, u64::MAX]
+                ),
+                ("servers".into(), strings(&["app", ""]), vec![7, 8])
+            ]
+        );
+        read(&bytes, |row| {
+            assert_eq!(row.number("stot"), Some(row.numbers[0]));
+            assert_eq!(row.number("later"), None);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn what_is_cut_or_foreign_is_told() {
+        let mut writer = Writer::new();
+        writer.table("t", 1, &["a"]);
+        writer.row(&["k"], &[1 << 40]);
+        let bytes = writer.finish();
+        for cut in MARK.len() + 1..bytes.len() {
+            assert_eq!(read(&bytes[..cut], |_| {}), Err(Malformed::Cut), "{cut}");
+        }
+        assert_eq!(read(b"BLST\x02", |_| {}), Err(Malformed::Mark));
+        assert_eq!(
+            read(b"BLST\x01\x01t\x09\x00", |_| {}),
+            Err(Malformed::Bound)
+        );
+        assert_eq!(Message::decode(b""), Err(Malformed::Cut));
+        assert_eq!(Message::decode(b"?"), Err(Malformed::Kind(b'?')));
+    }
+
+    #[test]
+    fn messages_come_back() {
+        let text = || "as it was said: ä".to_owned();
+        for message in [
+            Message::Sockets {
+                begins: true,
+                ends: false,
+                records: b"\0\0\0\0\0\0".to_vec(),
+            },
+            Message::Start { first: true },
+            Message::Ready(text()),
+            Message::Failed(String::new()),
+            Message::Snapshot,
+            Message::Handover,
+            Message::Late,
+            Message::Caller,
+            Message::Reload,
+            Message::Reloaded(Outcome::NeedsProcess, text()),
+        ] {
+            assert_eq!(Message::decode(&message.encode()), Ok(message));
+        }
+        let long = Message::Ready("ä".repeat(MESSAGE_BYTES_MAX));
+        assert!(long.encode().len() <= MESSAGE_BYTES_MAX);
+        assert!(Message::decode(&long.encode()).is_ok());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn numbers_of_any_size_come_back(numbers in prop::collection::vec(any::<u64>(), 0..20)) {
+            let names: Vec<String> = (0..numbers.len()).map(|n| n.to_string()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let mut writer = Writer::new();
+            writer.table("t", 0, &names);
+            writer.row(&[], &numbers);
+            prop_assert_eq!(&rows(&writer.finish())[0].2, &numbers);
+        }
+    }
+}
