@@ -21,11 +21,12 @@ use ballast_config::Loaded;
 use ballast_engine::affairs::{Affairs, Past};
 use ballast_engine::{Generation, TakenOver};
 use ballast_expr::Store;
+use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
 use ballast_model::change::{apply, diff};
 use ballast_model::plan::Line;
 use ballast_model::{Change, Config};
 use ballast_stats::Surroundings;
-use ballast_stream::{Local, Running};
+use ballast_stream::{Local, Running, wake_connections};
 use ballast_upstream::probe::Probes;
 use ballast_worker::local;
 use ballast_worker::sync::oneshot;
@@ -106,6 +107,8 @@ struct Wanted {
     patterns: Option<Arc<Store>>,
     cause: String,
     notes: String,
+    /// Settings by hand that hold no longer, by their keys.
+    overruled: Vec<String>,
     /// Added by a command: begins in maintenance and unchecked, as HAProxy's do.
     dormant: Option<(String, String)>,
 }
@@ -182,6 +185,7 @@ impl House {
                     patterns: None,
                     cause: format!("rollback {number}"),
                     notes: String::new(),
+                    overruled: Vec::new(),
                     dormant: None,
                 })
             }
@@ -191,6 +195,7 @@ impl House {
                 patterns: None,
                 cause: command,
                 notes: String::new(),
+                overruled: Vec::new(),
                 dormant: None,
             }),
             Demand::AddServer {
@@ -206,6 +211,7 @@ impl House {
                     patterns: None,
                     cause: format!("add server {backend}/{server}"),
                     notes,
+                    overruled: Vec::new(),
                     dormant: Some((backend, server)),
                 })
             }
@@ -217,6 +223,7 @@ impl House {
                     patterns: None,
                     cause: command,
                     notes,
+                    overruled: Vec::new(),
                     dormant: None,
                 })
             }
@@ -245,6 +252,9 @@ impl House {
                 ));
             }
         }
+        for key in &merged.overruled {
+            notes.push_str(&format!("The file overrules what was set by hand: {key}\n"));
+        }
         for word in self.needs_handover(&now.config, &merged.config) {
             notes.push_str(&format!(
                 "'{word}' is another now; that takes effect when a new process takes over.\n"
@@ -256,6 +266,7 @@ impl House {
             patterns: Some(store),
             cause: cause.to_owned(),
             notes,
+            overruled: merged.overruled,
             dormant: None,
         })
     }
@@ -348,6 +359,7 @@ impl House {
             if let Some(file) = wanted.file {
                 chief.affairs().file_is(file);
             }
+            self.give_back(chief, &wanted.overruled, &now);
             return Ok(applied);
         }
         let config = Arc::new(wanted.config);
@@ -369,6 +381,7 @@ impl House {
                 Vec::new()
             });
         }
+        self.give_back(chief, &wanted.overruled, &generation);
         let past = Past {
             number: generation.number,
             at_unix_s: now_unix_s(),
@@ -382,6 +395,24 @@ impl House {
         chief.affairs().put_in_force(past);
         applied.generation = generation.number;
         Ok(applied)
+    }
+
+    /// What was set under these keys is the file's again.
+    fn give_back(&self, chief: &Chief, keys: &[String], generation: &Generation) {
+        self.let_go_of(keys, generation);
+        let mut affairs = chief.affairs();
+        affairs.forget_hands(|key| keys.iter().any(|gone| gone == key));
+        // What is there no more has no hands on it.
+        affairs.forget_hands(|key| match key.split_once(' ') {
+            Some(("server", rest)) => {
+                let at = rest.split(' ').next().and_then(|at| at.split_once('/'));
+                let known = at.and_then(|(backend, server)| {
+                    generation.backend(backend)?.server_named(server)
+                });
+                known.is_none()
+            }
+            _ => false,
+        });
     }
 
     fn commit_patterns(&self, chief: &Chief, patterns: Option<&Arc<Store>>) {
@@ -403,7 +434,39 @@ impl House {
             }
             _ => None,
         };
-        Ok(Prepared { logs })
+        let settings = OpenSettings {
+            connection_count_max: self.registry.process().connection_count_max(),
+            no_reuseport: self
+                .chief
+                .get()
+                .is_some_and(|chief| chief.options.no_reuseport),
+            worker_count: self.mailboxes().len(),
+        };
+        let listeners = match &*self.listeners() {
+            Some(listeners) => Some(listeners.prepare(next, settings).map_err(cannot_listen)?),
+            None => None,
+        };
+        Ok(Prepared { logs, listeners })
+    }
+
+    /// Goes over to other listening sockets: what each worker is to start then, and whether any
+    /// bind is gone.
+    fn commit_listeners(
+        &self,
+        prepared: Option<ballast_listen::Prepared>,
+    ) -> (Vec<WorkerListeners>, bool) {
+        let mut listeners = self.listeners();
+        let committed = match (&mut *listeners, prepared) {
+            (Some(listeners), Some(prepared)) => Some(listeners.commit(prepared)),
+            _ => None,
+        };
+        let Some(commit) = committed else {
+            return (Vec::new(), false);
+        };
+        for refused in &commit.refused {
+            say::warn(&refused.to_string());
+        }
+        (commit.start, !commit.ended.is_empty())
     }
 
     /// Goes over to another generation everywhere. Cannot fail.
@@ -416,25 +479,47 @@ impl House {
             keeper.succeed(Arc::clone(generation), taken);
         }
         self.generation.store(Arc::clone(generation));
+        let (starts, any_gone) = self.commit_listeners(prepared.listeners);
+        let mut starts = starts.into_iter();
         let open_logs = self.open_logs();
         for mailbox in self.mailboxes() {
+            let start = starts.next();
             let (generation, logs) = (Arc::clone(generation), Arc::clone(&open_logs));
             // A worker that has ended serves nobody.
-            let _ = mailbox.call_blocking(move || {
+            let started = mailbox.call_blocking(move || {
                 if let Some(local) = local::<Local>() {
                     local.run(Rc::new(Running::new(generation, logs.frontends.clone())));
                 }
                 if let Some(probes) = local::<RefCell<Probes>>() {
                     probes.borrow_mut().update();
                 }
+                if any_gone {
+                    // Who idles on a bind that is gone is let go.
+                    wake_connections();
+                }
+                start
+                    .filter(|start| !start.is_empty())
+                    .map_or(Ok(()), WorkerListeners::start)
             });
+            if let Ok(Err(error)) = started {
+                say::warn(&format!("a socket cannot be accepted from: {error}."));
+            }
         }
     }
+}
+
+/// All that cannot be listened on, as a start would say it.
+fn cannot_listen(errors: Vec<OpenError>) -> Refused {
+    let lines = errors
+        .iter()
+        .map(|error| say::line_of(say::Grade::Alert, &error.to_string()));
+    Refused(lines.collect())
 }
 
 /// What was opened for a generation.
 struct Prepared {
     logs: Option<logs::Opened>,
+    listeners: Option<ballast_listen::Prepared>,
 }
 
 /// Whether the log targets of all proxies are the same, place by place.

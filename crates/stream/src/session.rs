@@ -15,6 +15,7 @@ use ballast_worker::{Deadline, Stream};
 
 use crate::exchange::Exchange;
 use crate::local::{Local, Running};
+use crate::sessions::Seen;
 use crate::variables::Variables;
 
 /// A client's connection: who it is, and the timers it waits on.
@@ -48,6 +49,8 @@ pub(crate) struct Session {
     pub(crate) upgraded_for: Cell<Option<usize>>,
     /// Why the connection was not served at all.
     pub(crate) refusal: Option<Refusal>,
+    /// What operators see of it, once it is listed.
+    pub(crate) seen: Option<Rc<Seen>>,
     /// Variables of the scope `sess`.
     pub(crate) variables: RefCell<Variables>,
     /// The timer of what goes from the client to the server.
@@ -80,6 +83,7 @@ impl Session {
             admission: arrival.admission,
             upgraded_for: Cell::new(None),
             refusal: None,
+            seen: None,
             variables: RefCell::default(),
             upward: Deadline::new(),
             downward: Deadline::new(),
@@ -126,7 +130,7 @@ impl Session {
 
     /// Whether the connection belongs to what runs no more, and should carry nothing further.
     pub(crate) fn is_leaving(&self) -> bool {
-        !self.local.is_current(&self.running)
+        !self.local.is_current(&self.running) || self.admission.is_leaving()
     }
 
     /// This worker's counters of the frontend.

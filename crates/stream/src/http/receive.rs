@@ -1,5 +1,7 @@
 //! The request: waiting for it, receiving its head, and its body where that has to come first.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_message::{BodyLength, Version};
@@ -46,6 +48,7 @@ pub(crate) async fn first_byte(
             biased;
             begun = client.first_byte(&wait) => begun,
             _ = stopping => return Err(Nothing::Silent),
+            () = leaving(session) => return Err(Nothing::Silent),
         }
     };
     if let Err(error) = begun {
@@ -54,6 +57,18 @@ pub(crate) async fn first_byte(
     let at = turn_now();
     exchange.times.begun = Some(at);
     Ok(Begun { at, before })
+}
+
+/// Waits until the bind that the connection came through is gone. Who takes one away wakes the
+/// connections of each worker, so a look each time is enough.
+fn leaving(session: &Session) -> impl Future<Output = ()> {
+    poll_fn(|_| {
+        if session.admission.is_leaving() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
 }
 
 /// Receives the head of a request that has begun.
