@@ -48,7 +48,61 @@ pub struct RateLimits {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use ballast_model as model;
+
     use super::*;
+    use crate::{Generation, Opening, Process, Registry};
+
+    #[test]
+    fn what_hands_did_outlives_the_next_generation() {
+        let address = |text: &str| model::Address::Inet(text.parse().unwrap());
+        let mut backend = model::Backend {
+            servers: vec![Arc::new(model::Server::new(
+                "s".into(),
+                address("127.0.0.1:1"),
+            ))],
+            dynamic_cookie_key: Some("written".into()),
+            ..model::Backend::default()
+        };
+        backend.common.name = "b".into();
+        let mut frontend = model::Frontend::default();
+        frontend.common.name = "f".into();
+        let config = Arc::new(model::Config {
+            backends: vec![Arc::new(backend)],
+            frontends: vec![Arc::new(frontend)],
+            ..model::Config::default()
+        });
+        let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
+        let first = Generation::compile(1, Arc::clone(&config), &registry);
+        let (front, back) = (&first.frontends[0], &first.backends[0]);
+        back.change_dynamic_cookies(|cookies| cookies.on = Some(true));
+        let written = back.servers[0].cookie().clone().unwrap();
+        registry.process().limit_connections_by_hand(Some(7));
+        front.state.limit_connections_by_hand(Some(5));
+        front.state.gate.set(Opening::Paused);
+        let state = &back.servers[0].state;
+        state.set_reach(Some(address("127.0.0.9:9")), None);
+        state.change_checks(|checks| checks.check_port = Some(99));
+        state.limit_connections(Some(3));
+        back.change_dynamic_cookies(|cookies| cookies.key = Some("hand".into()));
+        let set = back.servers[0].cookie().clone().unwrap();
+        assert_ne!(written, set);
+
+        let second = Generation::compile(2, config, &registry);
+        let (front, back) = (&second.frontends[0], &second.backends[0]);
+        let server = &back.servers[0];
+        assert_eq!(registry.process().connection_count_max(), 7);
+        assert_eq!(front.state.connection_count_max(), 5);
+        assert_eq!(front.state.gate.opening(), Opening::Paused);
+        assert_eq!(server.state.reach().address, Some(address("127.0.0.9:9")));
+        assert_eq!(server.checks().port, Some(99));
+        assert_eq!(server.state.connection_count_max(&server.model), 3);
+        assert_eq!(server.cookie().clone(), Some(Arc::clone(&set)));
+        assert_eq!(back.server_of_cookie(set.as_bytes()), Some(0));
+        assert_eq!(back.server_of_cookie(written.as_bytes()), None);
+    }
 
     #[test]
     fn a_hand_goes_before_what_is_written_until_it_lets_go() {
