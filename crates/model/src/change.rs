@@ -322,7 +322,7 @@ fn remove<T: Named>(list: &mut Vec<Arc<T>>, name: &str) -> Result<(), ChangeErro
     Ok(())
 }
 
-fn order<T: Named>(list: &mut Vec<Arc<T>>, names: &[String]) -> Result<(), ChangeError> {
+fn order<T: Named>(list: &mut [Arc<T>], names: &[String]) -> Result<(), ChangeError> {
     let places: HashMap<&str, usize> = names
         .iter()
         .enumerate()
