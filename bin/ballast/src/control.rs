@@ -3,9 +3,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ballast_cli::{Control, Demand, Failed, IdleCount, IdleCounts, Outcome, Say};
 use ballast_engine::affairs::{Affairs, Hand};
+use ballast_engine::sessions::SessionInfo;
 use ballast_engine::{Backend, Eviction, Frontend, ServerState};
 use ballast_expr::Store;
 use ballast_listen::Listeners;
@@ -13,14 +15,17 @@ use ballast_log::Level;
 use ballast_model::{Address, PortSpec};
 use ballast_net::PassedSocket;
 use ballast_stats::Surroundings;
-use ballast_stream::wake_connections;
+use ballast_stream::{end_session, sessions, wake_connections};
 use ballast_upstream::pool;
-use ballast_worker::{Mailbox, MailboxRefusal, spawn_service};
+use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
 use crate::change::Chief;
 use crate::change::now_unix_s;
 use crate::desk::House;
 use crate::say;
+
+/// How long a worker is waited for that should tell of its sessions.
+const SESSIONS_WAIT: Duration = Duration::from_secs(2);
 
 impl Control for House {
     fn demand(&self, demand: Demand) -> Outcome {
@@ -89,6 +94,36 @@ impl Control for House {
                 });
             }
         }
+    }
+
+    fn sessions(
+        &self,
+        worker: usize,
+        after: u64,
+        count_max: usize,
+    ) -> Pin<Box<dyn Future<Output = Vec<SessionInfo>>>> {
+        let found = self.mailboxes().get(worker).cloned();
+        Box::pin(async move {
+            let Some(mailbox) = found else {
+                return Vec::new();
+            };
+            let listed = mailbox.call(move || sessions(worker, after, count_max));
+            let listed = timeout(SESSIONS_WAIT, listed).await;
+            listed.ok().and_then(Result::ok).unwrap_or_default()
+        })
+    }
+
+    fn end_session(&self, id: u64) -> Pin<Box<dyn Future<Output = bool>>> {
+        // The id says whose it is.
+        let worker = usize::try_from(id >> 40).unwrap_or(0).checked_sub(1);
+        let found = worker.and_then(|worker| self.mailboxes().get(worker).cloned());
+        Box::pin(async move {
+            let Some(mailbox) = found else {
+                return false;
+            };
+            let ended = timeout(SESSIONS_WAIT, mailbox.call(move || end_session(id))).await;
+            ended.ok().and_then(Result::ok).unwrap_or(false)
+        })
     }
 
     fn pause_frontend(&self, name: &str) -> Result<(), Failed> {

@@ -198,8 +198,7 @@ impl Surroundings for House {
     }
 
     fn act(&self, backend: &str, server: &str, action: ServerAction) -> bool {
-        let keeper = self.keeper.get();
-        keeper.is_some_and(|keeper| services::act(keeper, backend, server, action))
+        services::act(self, backend, server, action)
     }
 
     fn startup_log(&self) -> String {

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use ballast_engine::Eviction;
+use ballast_cli::Control as _;
 use ballast_health::Forced;
 use ballast_message::Method;
 use ballast_stats::{PageAsked, ServerAction, Surroundings, WebAnswer};
 use ballast_stream::{Asked, Reply, ReplyBody, Services, Wanted};
-use ballast_upstream::probe::Keeper;
 
 use crate::desk::House;
 
@@ -54,10 +53,16 @@ fn reply(answer: WebAnswer) -> Reply {
 }
 
 /// Does to a server what the statistics page asks; whether that changed anything.
-pub(crate) fn act(keeper: &Keeper, backend: &str, server: &str, action: ServerAction) -> bool {
-    let Some((_, found)) = keeper.find(backend, server) else {
+pub(crate) fn act(house: &House, backend: &str, server: &str, action: ServerAction) -> bool {
+    let generation = house.generation();
+    let backend_at = generation.backend_named(backend);
+    let Some(known) = backend_at.map(|place| &generation.backends[place]) else {
         return false;
     };
+    let Some(place) = known.server_named(server) else {
+        return false;
+    };
+    let found = &known.servers[place];
     let (checked, agented, tracks) = {
         let health = found.state.health();
         let settings = health.settings();
@@ -73,12 +78,12 @@ pub(crate) fn act(keeper: &Keeper, backend: &str, server: &str, action: ServerAc
         ServerAction::ForceDown | ServerAction::ForceNoBalancing | ServerAction::ForceUp => !tracks,
         ServerAction::Drain | ServerAction::Maint | ServerAction::Ready => true,
         ServerAction::Shutdown => {
-            found.state.shutdown_sessions(Eviction::ByOperator);
+            house.shutdown_sessions(&found.state);
             return true;
         }
     };
     if applies {
-        keeper.tell(backend, server, |health, now_ms| match action {
+        return house.tell(backend, server, &mut |health, now_ms| match action {
             ServerAction::Agent(on) => {
                 health.enable_agent(on);
                 Vec::new()
@@ -97,5 +102,5 @@ pub(crate) fn act(keeper: &Keeper, backend: &str, server: &str, action: ServerAc
             ServerAction::Shutdown => Vec::new(),
         });
     }
-    applies
+    false
 }

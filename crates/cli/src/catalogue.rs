@@ -80,6 +80,8 @@ pub fn commands_of_worker() -> &'static [&'static [Command]] {
         commands::process::COMMANDS,
         commands::process::WORKER_COMMANDS,
         commands::statistics::COMMANDS,
+        commands::sessions::COMMANDS,
+        commands::runtime::COMMANDS,
         commands::servers::COMMANDS,
         commands::maps::COMMANDS,
         commands::acls::COMMANDS,

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ballast_engine::affairs::Affairs;
+use ballast_engine::sessions::SessionInfo;
 use ballast_engine::{Backend, Eviction, Opening, ServerState};
 use ballast_expr::Store;
 use ballast_health::{Effect, Health};
@@ -104,6 +105,24 @@ pub trait Control: Surroundings {
         let found = frontends.find(|frontend| frontend.name() == name);
         let moved = found.is_some_and(|frontend| frontend.state.gate.set(to));
         if moved { Ok(()) } else { Err(Failed) }
+    }
+
+    /// The clients' connections of a worker, at most `count_max` of those after the one with the
+    /// id `after` (0 for the first). Nothing of a worker that does not answer in time.
+    fn sessions(
+        &self,
+        worker: usize,
+        after: u64,
+        count_max: usize,
+    ) -> Pin<Box<dyn Future<Output = Vec<SessionInfo>>>> {
+        let _ = (worker, after, count_max);
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// Ends a client's connection; false when there is none of that id.
+    fn end_session(&self, id: u64) -> Pin<Box<dyn Future<Output = bool>>> {
+        let _ = id;
+        Box::pin(std::future::ready(false))
     }
 
     /// Counts the idle connections on each worker.

@@ -22,8 +22,9 @@ mod process;
 mod rate;
 mod registry;
 mod server;
-pub mod timings;
+pub mod sessions;
 mod succession;
+pub mod timings;
 mod waiting;
 
 pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};

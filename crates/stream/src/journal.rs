@@ -16,6 +16,9 @@ use crate::view::View;
 pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
     exchange.times.ended = Some(ballast_worker::turn_now());
     note_times(session, exchange);
+    if let Some(seen) = &session.seen {
+        seen.ends();
+    }
     if exchange.logged {
         return;
     }

@@ -16,6 +16,7 @@ mod presence;
 mod rulebook;
 mod service;
 mod session;
+mod sessions;
 mod tcp;
 mod tunnel;
 mod variables;
@@ -36,11 +37,13 @@ use crate::exchange::Exchange;
 use crate::presence::Presence;
 use crate::rulebook::{Stage, apply};
 use crate::session::Session;
+use crate::sessions::{Listing, Seen};
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
 pub use presence::wake_connections;
 pub use service::{Asked, Reply, ReplyBody, Services, Wanted};
+pub use sessions::{end_session, sessions};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
@@ -59,15 +62,18 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
         return;
     }
     let _presence = Presence::enter().await;
+    let listing = Listing::enter(&session).await;
+    let seen = Rc::clone(listing.seen());
+    session.seen = Some(Rc::clone(&seen));
     let may_be = session.running.is_cut_off;
     let is_http = session.frontend.is_http();
     // Pinned here: handed over by value, each would lie in this future twice.
     let was_cut_off = if is_http {
         let serving = pin!(http::serve(&mut session, &mut client, &mut exchange));
-        is_cut_off(may_be, serving).await
+        is_cut_off(may_be, &seen, serving).await
     } else {
         let serving = pin!(tcp::serve(&mut session, &mut client, &mut exchange));
-        is_cut_off(may_be, serving).await
+        is_cut_off(may_be, &seen, serving).await
     };
     if !was_cut_off {
         return;
@@ -79,17 +85,27 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     }
 }
 
-/// Serves to the end, or until `hard-stop-after` has passed; whether it has.
-async fn is_cut_off(may_be: bool, mut serving: Pin<&mut impl Future<Output = ()>>) -> bool {
-    if !may_be {
-        serving.await;
-        return false;
-    }
+/// Serves to the end, or until an operator ends the session or `hard-stop-after` has passed;
+/// whether that was it.
+async fn is_cut_off(
+    may_be: bool,
+    seen: &Seen,
+    mut serving: Pin<&mut impl Future<Output = ()>>,
+) -> bool {
     // In a box: most configurations have no such bound, and need not carry its size.
-    let mut cut_off = Box::pin(cutting_off());
-    poll_fn(|cx| match serving.as_mut().poll(cx) {
-        Poll::Ready(()) => Poll::Ready(false),
-        Poll::Pending => cut_off.as_mut().poll(cx).map(|()| true),
+    let mut cut_off = may_be.then(|| Box::pin(cutting_off()));
+    poll_fn(|cx| {
+        seen.announce();
+        if serving.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(false);
+        }
+        if seen.may_be_dropped() {
+            return Poll::Ready(true);
+        }
+        match &mut cut_off {
+            Some(cut_off) => cut_off.as_mut().poll(cx).map(|()| true),
+            None => Poll::Pending,
+        }
     })
     .await
 }

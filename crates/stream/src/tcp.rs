@@ -21,6 +21,9 @@ pub(crate) async fn serve(
 ) {
     exchange.times.received = Some(ballast_worker::now());
     exchange.tally.request_number = session.local.process.next_request_number();
+    if let Some(seen) = &session.seen {
+        seen.begins(&session.running, exchange);
+    }
     let chosen = choose(session, client, exchange).await;
     if let Ok(place) = chosen
         && session.running.generation.backends[place].is_http()

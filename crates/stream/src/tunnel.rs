@@ -6,12 +6,13 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use ballast_engine::Server;
+use ballast_engine::{Eviction, Server};
 use ballast_mux::{Inbound, Outbound, ReadError, Wait, WriteError};
 use ballast_worker::{Deadline, Stream};
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::http::relay::cause_of;
+use crate::sessions::is_killed;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -122,6 +123,9 @@ pub(crate) async fn carry(
             cause: cause_of(why),
             phase: Phase::Data,
         };
+        if is_killed() {
+            return Poll::Ready(cut(Eviction::ByOperator));
+        }
         evicted.as_mut().poll(cx).map(cut)
     })
     .await

@@ -84,7 +84,10 @@ fn clear_backend(backend: &Backend, extent: Extent) {
         &[&state.sessions, &state.served, &state.queue],
         &[&state.session_rate],
     );
+    state.timings.clear_highest();
     if extent == Extent::All {
+        state.timings.clear();
+        state.durations.clear();
         state.counters.clear();
         state.times_down.store(0, Ordering::Relaxed);
     }
@@ -95,7 +98,9 @@ fn clear_server(state: &ServerState, extent: Extent) {
         &[&state.sessions, &state.queue, &state.connections],
         &[&state.session_rate],
     );
+    state.timings.clear_highest();
     if extent == Extent::All {
+        state.timings.clear();
         state.counters.clear();
         state.health().clear_counters();
     }

@@ -160,7 +160,7 @@ fn set_timeout(call: &mut Call<'_>) -> Answer {
 }
 
 /// A time with a unit, in seconds without one; at most 24 days, as all timers.
-fn delay(text: &str) -> Option<Duration> {
+pub(crate) fn delay(text: &str) -> Option<Duration> {
     let end = text
         .find(|letter: char| !letter.is_ascii_digit())
         .unwrap_or(text.len());

@@ -22,6 +22,12 @@ pub(crate) static COMMANDS: &[Command] = &[
     )
     .for_level(CliLevel::Operator),
     Command::new(
+        &["show", "schema", "json"],
+        "show schema json",
+        "tell what the JSON forms look like",
+        |_| Answer::Report(ballast_stats::SCHEMA.into()),
+    ),
+    Command::new(
         &["show", "stat"],
         "show stat [desc|json|no-maint|typed|up]*",
         "show the counters of proxies and servers",

@@ -134,6 +134,9 @@ async fn one(
     if let Some(status) = monitor::asked(session, exchange) {
         return answer::monitor(session, client, exchange, status).await;
     }
+    if let Some(seen) = &session.seen {
+        seen.begins(&session.running, exchange);
+    }
     count_request(session, exchange);
     match carry(session, client, exchange, kept).await {
         Ok(next) => {
@@ -202,6 +205,9 @@ impl<'s> InBackend<'s> {
     /// Enters the backend the exchange chose.
     pub(crate) fn enter(session: &'s Session, exchange: &Exchange) -> Self {
         let backend = session.backend_of(exchange).map(|backend| &**backend);
+        if let Some(seen) = &session.seen {
+            seen.goes_to(exchange.backend_place);
+        }
         if let Some(backend) = backend {
             let state = &backend.state;
             let now = session.local.ms_at(exchange.times.received);

@@ -421,6 +421,9 @@ pub(crate) async fn server(
     loop {
         let seat = seat(session, client, exchange, backend, plan).await?;
         exchange.server = Some(Arc::clone(seat.server()));
+        if let Some(seen) = &session.seen {
+            seen.is_with(seat.place());
+        }
         count_session(session, exchange, backend, &seat, plan);
         if let Some(stop) = redirect(exchange, &seat) {
             return Err(stop);

@@ -20,6 +20,7 @@ use super::{Next, Stop};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::session::Session;
+use crate::sessions::is_killed;
 use crate::tunnel::{Side, Way, carry};
 
 /// How an exchange with a server ended.
@@ -154,11 +155,16 @@ async fn evicted(server: &Server) -> Eviction {
     let model = &server.model;
     let kicked = server.state.kicked();
     if model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup {
-        return kicked.await;
+        let mut kicked = pin!(kicked);
+        return poll_fn(|cx| match is_killed() {
+            true => Poll::Ready(Eviction::ByOperator),
+            false => kicked.as_mut().poll(cx),
+        })
+        .await;
     }
     // Only an operator can end these, who wakes every connection of the worker: nothing
     // registers here, it would be a lock per exchange.
-    poll_fn(|_| match kicked.is_ready() {
+    poll_fn(|_| match kicked.is_ready() || is_killed() {
         true => Poll::Ready(Eviction::ByOperator),
         false => Poll::Pending,
     })

@@ -1,0 +1,285 @@
+//! Commands that look into the running process: workers, descriptors, sinks, memory; and those
+//! about parts that there are none of, which answer as HAProxy does when there are none.
+//!
+//! Source: management manual, section 9.3.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use ballast_model::CliLevel;
+use ballast_worker::{
+    BufferUse, IoCounts, TaskCounts, buffer_use, io_counts, task_counts, timeout,
+};
+
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+use crate::desk::House;
+
+/// How long a worker is waited for that should tell its numbers.
+const TELL_WAIT: Duration = Duration::from_millis(200);
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["show", "threads"],
+        "show threads",
+        "tell what each worker has to do",
+        |_| Answer::later(threads()),
+    ),
+    Command::new(
+        &["show", "tasks"],
+        "show tasks",
+        "count the tasks of the workers",
+        |_| Answer::later(tasks()),
+    ),
+    Command::new(
+        &["show", "pools"],
+        "show pools [by*] [match <pfx>] [nb]",
+        "tell the memory of buffers",
+        |call| {
+            let bytes = match &call.desk.house {
+                House::Worker(control) => {
+                    control.generation().config.global.tune.buffer_bytes as usize
+                }
+                House::Master(_) => 0,
+            };
+            Answer::later(pools(bytes))
+        },
+    ),
+    Command::new(
+        &["show", "fd"],
+        "show fd [-!plcfbs]* [num]",
+        "list the descriptors in use",
+        descriptors,
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "events"],
+        "show events [<sink>] [-w] [-n] [-0]",
+        "list the sinks of events",
+        events,
+    ),
+    Command::new(
+        &["show", "profiling"],
+        "show profiling [<what>|<#lines>|<opts>]*",
+        "tell what is profiled: nothing is",
+        |_| {
+            Answer::Report(
+                "Per-task CPU profiling              : off           \
+                 # set profiling tasks {on|auto|off}\n\
+                 Memory usage profiling              : off           \
+                 # set profiling memory {on|off}\n"
+                    .into(),
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "profiling"],
+        "set profiling <what> {auto|on|off}",
+        "accepted; there is nothing to profile with",
+        profiling,
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["show", "trace"],
+        "show trace [<module>]",
+        "list what can be traced: nothing can",
+        |_| Answer::Report(TRACES.into()),
+    ),
+    Command::new(
+        &["trace"],
+        "trace [<module>|0] [cmd [args...]]",
+        "trace a module: there are none",
+        trace,
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "resolvers"],
+        "show resolvers [id]",
+        "tell of name servers: there are none",
+        |call| match call.arg(0) {
+            "" => Answer::Report(String::new()),
+            _ => Answer::error("Can't find that resolvers section"),
+        },
+    ),
+    Command::new(
+        &["show", "peers"],
+        "show peers [dict|-] [section]",
+        "tell of peers: there are none",
+        |call| match call.arg(0) {
+            "" | "-" | "dict" => Answer::Report(String::new()),
+            _ => Answer::error("No such peers"),
+        },
+    ),
+    Command::new(
+        &["show", "table"],
+        "show table [<table> [<filter>]*]",
+        "tell of stick tables: there are none",
+        |call| match call.arg(0) {
+            "" => Answer::Report(String::new()),
+            _ => Answer::error("No such table"),
+        },
+    ),
+    Command::new(
+        &["show", "cache"],
+        "show cache",
+        "tell of caches: there are none",
+        |_| Answer::Report(String::new()),
+    )
+    .for_level(CliLevel::Admin),
+];
+
+const TRACES: &str = "Supported trace sources and states (.=stopped, w=waiting, R=running) :\n";
+
+/// What a worker tells of itself.
+type Told = (TaskCounts, IoCounts, BufferUse);
+
+/// What every worker tells, in order; zeros for one that does not answer in time.
+async fn told() -> Vec<Told> {
+    fn tell() -> Told {
+        (task_counts(), io_counts(), buffer_use())
+    }
+    let count = ballast_worker::worker_count();
+    if count == 0 {
+        return vec![tell()];
+    }
+    let mut all = Vec::with_capacity(count);
+    for index in 0..count {
+        let Some(mailbox) = ballast_worker::mailbox(index) else {
+            continue;
+        };
+        let told = timeout(TELL_WAIT, mailbox.call(tell)).await;
+        all.push(told.ok().and_then(Result::ok).unwrap_or_default());
+    }
+    all
+}
+
+async fn threads() -> Answer {
+    let own = ballast_worker::worker_index();
+    let mut text = String::new();
+    for (index, (tasks, io, buffers)) in told().await.iter().enumerate() {
+        let mark = if own == Some(index) { '*' } else { ' ' };
+        let _ = write!(
+            text,
+            "{mark} Thread {number:<2}: act=1 tasks={} services={} buffers={}\n             \
+             accepts={} recv={} send={} panics={}\n",
+            tasks.running,
+            tasks.services,
+            buffers.in_use,
+            io.accepts,
+            io.receives,
+            io.sends,
+            tasks.panicked,
+            number = index + 1,
+        );
+    }
+    Answer::Report(text)
+}
+
+async fn tasks() -> Answer {
+    let told = told().await;
+    let running: usize = told.iter().map(|(tasks, ..)| tasks.running).sum();
+    let services: usize = told.iter().map(|(tasks, ..)| tasks.services).sum();
+    let all = (running + services).max(1);
+    let mut text = format!(
+        "Running tasks: {} ({} threads)\n  \
+         function                     places     %    lat_tot   lat_avg\n",
+        running + services,
+        told.len()
+    );
+    for (name, count) in [("connections", running), ("services", services)] {
+        let percent = count * 100 / all;
+        let _ = writeln!(
+            text,
+            "  {name:<26} {count:>8} {percent:>5}          -         -"
+        );
+    }
+    Answer::Report(text)
+}
+
+async fn pools(bytes: usize) -> Answer {
+    let mut text = String::from("Dumping pools usage.\n");
+    let (mut all_bytes, mut used_bytes) = (0_usize, 0_usize);
+    for (index, (.., buffers)) in told().await.iter().enumerate() {
+        let count = buffers.in_use + buffers.free;
+        let (allocated, used) = (count * bytes, buffers.in_use * bytes);
+        (all_bytes, used_bytes) = (all_bytes + allocated, used_bytes + used);
+        let _ = writeln!(
+            text,
+            "  - Pool buffer.{} ({} bytes) : {count} allocated ({allocated} bytes), {} used, \
+             needed_avg {}, 0 failures, 1 users",
+            index + 1,
+            bytes,
+            buffers.in_use,
+            buffers.in_use,
+        );
+    }
+    let _ = writeln!(
+        text,
+        "Total: {all_bytes} bytes allocated, {used_bytes} used."
+    );
+    Answer::Report(text)
+}
+
+/// The descriptors that the system says the process has.
+fn descriptors(call: &mut Call<'_>) -> Answer {
+    let wanted = call.args.iter().find_map(|word| word.parse::<u32>().ok());
+    let mut found: Vec<(u32, String)> = Vec::new();
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return Answer::error("The system does not tell of descriptors.");
+    };
+    for entry in entries.flatten() {
+        let Some(number) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        // The one that lists them is closed by now, and its link is gone.
+        if let Ok(target) = std::fs::read_link(entry.path()) {
+            found.push((number, target.to_string_lossy().into_owned()));
+        }
+    }
+    found.sort_unstable();
+    let mut text = String::new();
+    for (number, target) in found {
+        if wanted.is_none_or(|wanted| wanted == number) {
+            let _ = writeln!(text, "{number:>7} : {}", target.escape_debug());
+        }
+    }
+    Answer::Report(text)
+}
+
+fn events(call: &mut Call<'_>) -> Answer {
+    match call.arg(0) {
+        "" => Answer::Report(
+            "Supported events sinks are listed below. Add -w(wait), -n(new). Any key to stop\n    \
+             stdout     : type=fd, 0 dropped, standard output (fd#1)\n    \
+             stderr     : type=fd, 0 dropped, standard output (fd#2)\n"
+                .into(),
+        ),
+        "stdout" | "stderr" => Answer::error("This sink does not support dumping."),
+        _ => Answer::error("No such event sink"),
+    }
+}
+
+fn profiling(call: &mut Call<'_>) -> Answer {
+    let states: &[&str] = match call.arg(0) {
+        "tasks" => &["on", "off", "auto"],
+        "memory" => &["on", "off"],
+        _ => return Answer::error("Expects either 'tasks' or 'memory'."),
+    };
+    if !states.contains(&call.arg(1)) {
+        return Answer::error(format!("Expects one of: {}.", states.join(", ")));
+    }
+    Answer::Done
+}
+
+fn trace(call: &mut Call<'_>) -> Answer {
+    match call.arg(0) {
+        "" => Answer::Report(TRACES.into()),
+        "0" => Answer::info("All traces now stopped"),
+        _ => Answer::error("No such trace source"),
+    }
+}

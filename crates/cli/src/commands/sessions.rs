@@ -1,0 +1,357 @@
+//! Commands about clients' connections.
+//!
+//! Source: management manual, section 9.3, "show sess" and "shutdown session".
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ballast_engine::sessions::SessionInfo;
+use ballast_model::CliLevel;
+use ballast_net::local_time;
+
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+use crate::control::Control;
+use crate::desk::House;
+
+/// So many connections are asked of a worker at once.
+const BATCH_COUNT: usize = 1000;
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["show", "sess"],
+        "show sess [help|<id>|all] [opts...]",
+        "list the sessions, or tell all about one",
+        show,
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["shutdown", "session"],
+        "shutdown session [id]",
+        "end a session",
+        shutdown,
+    )
+    .for_level(CliLevel::Admin),
+];
+
+const HELP: &str = "Usage: show sess [<id> | all] [<filter>]*\n\
+     <id>                 all about one session (0x...)\n\
+     all                  all about each\n\
+     older <age>          only those that are older (seconds, or with a unit)\n\
+     susp                 only those that nothing is known to wait for: there are none\n\
+     frontend <name>      only those of a frontend\n\
+     backend <name>       only those of a backend\n\
+     server <bk>/<srv>    only those of a server\n\
+     uri <prefix>         only those whose request asks for what begins so\n";
+
+/// Which sessions are told of, and how much.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    id: Option<u64>,
+    in_full: bool,
+    older: Option<Duration>,
+    none: bool,
+    frontend: Option<String>,
+    backend: Option<String>,
+    server: Option<(String, String)>,
+    uri: Option<String>,
+}
+
+impl Wanted {
+    fn read(words: &[String]) -> Result<Self, Answer> {
+        let mut wanted = Self::default();
+        let mut words = words.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            let mut value = |what: &str| match words.next() {
+                Some(value) => Ok(value.to_owned()),
+                None => Err(Answer::error(format!("'{word}' expects {what}."))),
+            };
+            match word {
+                "help" => return Err(Answer::Report(HELP.into())),
+                "all" => wanted.in_full = true,
+                "susp" => wanted.none = true,
+                "older" => {
+                    let age = value("an age")?;
+                    let age = super::session::delay(&age);
+                    let age = age.ok_or_else(|| Answer::error("Expects a valid age."))?;
+                    wanted.older = Some(age);
+                }
+                "frontend" => wanted.frontend = Some(value("the name of a frontend")?),
+                "backend" => wanted.backend = Some(value("the name of a backend")?),
+                "server" => {
+                    let name = value("<backend>/<server>")?;
+                    let Some((backend, server)) = name.split_once('/') else {
+                        return Err(Answer::error("Require 'backend/server'."));
+                    };
+                    wanted.server = Some((backend.to_owned(), server.to_owned()));
+                }
+                "uri" => wanted.uri = Some(value("the beginning of a URI")?),
+                other => match number(other) {
+                    Some(id) => (wanted.id, wanted.in_full) = (Some(id), true),
+                    None => {
+                        let other = other.escape_debug();
+                        let message = format!("Unsupported option '{other}', try 'help'.");
+                        return Err(Answer::error(message));
+                    }
+                },
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn fits(&self, session: &SessionInfo) -> bool {
+        let backend = session.backend.as_ref();
+        let is_at = |(wanted, server): &(String, String)| {
+            backend.is_some_and(|backend| backend.name == *wanted)
+                && session
+                    .server
+                    .as_ref()
+                    .is_some_and(|known| known.0 == *server)
+        };
+        !self.none
+            && self.id.is_none_or(|id| id == session.id)
+            && self.older.is_none_or(|age| session.age >= age)
+            && self.frontend.as_ref().is_none_or(|name| *name == session.frontend.name)
+            && self
+                .backend
+                .as_ref()
+                .is_none_or(|name| backend.is_some_and(|backend| backend.name == *name))
+            && self.server.as_ref().is_none_or(is_at)
+            && self.uri.as_ref().is_none_or(|uri| session.uri.starts_with(uri.as_str()))
+            // One that idles between two requests has nothing under way, and HAProxy lists it
+            // not either.
+            && (session.is_busy || session.exchange_count == 0 || self.id.is_some())
+    }
+}
+
+/// An id as the list shows it.
+fn number(word: &str) -> Option<u64> {
+    u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+}
+
+fn show(call: &mut Call<'_>) -> Answer {
+    let House::Worker(control) = &call.desk.house else {
+        return Answer::Done;
+    };
+    let wanted = match Wanted::read(call.args) {
+        Ok(wanted) => wanted,
+        Err(answer) => return answer,
+    };
+    let control = Arc::clone(control);
+    Answer::later(async move { list(&*control, &wanted).await })
+}
+
+async fn list(control: &dyn Control, wanted: &Wanted) -> Answer {
+    let mut text = String::new();
+    for worker in 0..ballast_worker::worker_count().max(1) {
+        let mut after = 0;
+        loop {
+            let batch = control.sessions(worker, after, BATCH_COUNT).await;
+            for session in batch.iter().filter(|session| wanted.fits(session)) {
+                if wanted.in_full {
+                    in_full(session, &mut text);
+                } else {
+                    in_short(session, &mut text);
+                }
+            }
+            match batch.last() {
+                Some(last) if batch.len() == BATCH_COUNT => after = last.id,
+                _ => break,
+            }
+        }
+    }
+    Answer::Report(text)
+}
+
+/// An age as people say it.
+fn human(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+/// One line. What HAProxy tells here of its own insides is zero.
+fn in_short(session: &SessionInfo, into: &mut String) {
+    let backend = session.backend.as_ref();
+    let server = session.server.as_ref();
+    let _ = writeln!(
+        into,
+        "0x{:x}: proto={} src={} fe={} be={} srv={} ts={:02x} epoch=0 age={} calls={} rate=0 \
+         cpu=0 lat=0 rq[f=000000h,i=0,an=00h] rp[f=000000h,i=0,an=00h] scf=[8,0h,fd=-1] \
+         scb=[8,0h,fd=-1] exp= rc=0 c_exp=",
+        session.id,
+        session.protocol,
+        session.source,
+        session.frontend.name,
+        backend.map_or("<NONE>", |backend| backend.name.as_str()),
+        server.map_or("<none>", |server| server.0.as_str()),
+        session.worker,
+        human(session.age),
+        session.exchange_count,
+    );
+}
+
+/// Several lines.
+fn in_full(session: &SessionInfo, into: &mut String) {
+    let _ = write!(
+        into,
+        "0x{:x}: [{}] id={} proto={} source={}\n  \
+         frontend={} (id={} mode={}), listener={} (id={}) addr={}\n",
+        session.id,
+        clock(session.accepted_at),
+        session.id & 0xff_ffff_ffff,
+        session.protocol,
+        session.source,
+        session.frontend.name,
+        session.frontend.id,
+        session.frontend.mode,
+        session.listener.0.as_deref().unwrap_or("?"),
+        session.listener.1,
+        session.destination,
+    );
+    match &session.backend {
+        Some(backend) => {
+            let (name, id, mode) = (&backend.name, backend.id, backend.mode);
+            let _ = writeln!(into, "  backend={name} (id={id} mode={mode})");
+        }
+        None => into.push_str("  backend=<NONE> (id=-1 mode=-)\n"),
+    }
+    match &session.server {
+        Some((name, id, address)) => {
+            let _ = writeln!(into, "  server={name} (id={id}) addr={address}");
+        }
+        None => into.push_str("  server=<NONE> (id=-1)\n"),
+    }
+    let state = if session.is_busy { "busy" } else { "idle" };
+    let _ = writeln!(
+        into,
+        "  worker={} state={state} age={} requests={} uri={}",
+        session.worker,
+        human(session.age),
+        session.exchange_count,
+        session.uri.escape_debug(),
+    );
+}
+
+/// `21/Nov/2026:12:41:09.846938`.
+fn clock(moment: SystemTime) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let time = local_time(i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
+    format!(
+        "{:02}/{}/{:04}:{:02}:{:02}:{:02}.{:06}",
+        time.day,
+        MONTHS[usize::from(time.month.clamp(1, 12)) - 1],
+        time.year,
+        time.hour,
+        time.minute,
+        time.second,
+        since.subsec_micros()
+    )
+}
+
+fn shutdown(call: &mut Call<'_>) -> Answer {
+    let House::Worker(control) = &call.desk.house else {
+        return Answer::Done;
+    };
+    let Some(id) = number(call.arg(0)) else {
+        return Answer::error("Session pointer expected (use 'show sess').");
+    };
+    let control = Arc::clone(control);
+    Answer::later(async move {
+        if control.end_session(id).await {
+            Answer::Done
+        } else {
+            Answer::error("No such session (use 'show sess').")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ballast_engine::sessions::Named;
+
+    fn session() -> SessionInfo {
+        SessionInfo {
+            id: 0x100_0000_0001,
+            worker: 0,
+            protocol: "tcpv4",
+            source: "10.0.0.1:99".into(),
+            destination: "10.0.0.2:80".into(),
+            frontend: Named {
+                name: "fe".into(),
+                id: 2,
+                mode: "http",
+            },
+            listener: (None, 1),
+            backend: Some(Named {
+                name: "be".into(),
+                id: 3,
+                mode: "http",
+            }),
+            server: Some(("s1".into(), 1, "10.0.0.3:80".into())),
+            accepted_at: UNIX_EPOCH,
+            age: Duration::from_secs(70),
+            exchange_count: 4,
+            uri: "/a?b".into(),
+            is_busy: true,
+        }
+    }
+
+    #[test]
+    fn filters_choose() {
+        let fits = |words: &str| {
+            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            Wanted::read(&words).unwrap().fits(&session())
+        };
+        for yes in [
+            "",
+            "all",
+            "older 1m",
+            "frontend fe backend be",
+            "server be/s1",
+            "uri /a",
+            "0x10000000001",
+        ] {
+            assert!(fits(yes), "{yes}");
+        }
+        for no in [
+            "older 2m",
+            "frontend x",
+            "server be/s2",
+            "uri /b",
+            "susp",
+            "0x1",
+        ] {
+            assert!(!fits(no), "{no}");
+        }
+        let read = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            Wanted::read(&words).is_err()
+        };
+        assert!(read(&["older"]) && read(&["older", "x"]) && read(&["nosuch"]));
+    }
+
+    #[test]
+    fn a_line_names_client_and_server() {
+        let mut text = String::new();
+        in_short(&session(), &mut text);
+        let begins = "0x10000000001: proto=tcpv4 src=10.0.0.1:99 fe=fe be=be srv=s1 ts=00 epoch=0 \
+                      age=1m10s calls=4 ";
+        assert!(text.starts_with(begins), "{text}");
+        text.clear();
+        in_full(&session(), &mut text);
+        assert!(
+            text.contains("\n  server=s1 (id=1) addr=10.0.0.3:80\n"),
+            "{text}"
+        );
+    }
+}
