@@ -11,8 +11,8 @@ use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
-use crate::timings::{Histogram, Timings};
 use crate::succession::{AVOIDED_COUNT_MAX, Slots};
+use crate::timings::{Histogram, Timings};
 use crate::{Belief, DynamicCookies, Gauge, Rate, Server, Waiting, limits};
 
 /// A backend of one generation.
@@ -95,6 +95,12 @@ impl Backend {
     /// The server of that name, as its place.
     pub fn server_named(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
+    }
+
+    /// Whether another generation has this backend's place. [`BackendState::current`] is it, unless
+    /// it went.
+    pub fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Acquire)
     }
 
     /// Chooses a server.

@@ -144,6 +144,8 @@ fn stay(backend: &model::Backend, former: &Backend) -> Vec<u32> {
 pub struct TakenOver {
     /// Servers that are new or whose lines are others, with what there was before.
     pub servers: Vec<ServerTaken>,
+    /// Backends whose settings or servers are others, as they are now.
+    pub backends: Vec<Arc<Backend>>,
     /// Servers that are there no more.
     pub removed: Vec<Arc<Server>>,
 }
@@ -189,6 +191,7 @@ impl Generation {
                 Some(former) if Arc::ptr_eq(former, backend) => {}
                 Some(former) => {
                     backend.succeed(former);
+                    taken.backends.push(Arc::clone(backend));
                     compare(former, backend, &mut taken);
                 }
                 None => {
@@ -327,7 +330,7 @@ impl Backend {
             .unwrap_or_else(PoisonError::into_inner) = balancer;
         self.renew_cookies();
         self.state.set_current(self);
-        former.superseded.store(true, Ordering::Relaxed);
+        former.superseded.store(true, Ordering::Release);
         drop(old);
     }
 

@@ -91,6 +91,15 @@ impl Waiting {
             .unwrap_or_default()
     }
 
+    /// Takes everyone out of all queues, oldest first.
+    pub fn dissolve(&mut self) -> Vec<Caller> {
+        let mut all = std::mem::take(&mut self.any);
+        for queue in std::mem::take(&mut self.one).into_values() {
+            all.extend(queue);
+        }
+        all.into_values().collect()
+    }
+
     /// Whether anybody waits whom this server may take.
     pub fn waits_for(&self, server: &str, takes_any: bool) -> bool {
         (takes_any && !self.any.is_empty()) || self.one.contains_key(server)

@@ -69,14 +69,26 @@ impl Seat {
         line: &mut Line,
     ) -> Result<Self, Refusal> {
         let mut order = *order;
+        let mut successor: Option<Arc<Backend>> = None;
         loop {
-            let place = match Self::try_take(backend, &order)? {
+            let now = successor.as_ref().unwrap_or(backend);
+            let place = match Self::try_take(now, &order)? {
                 Attempt::Seat(seat) => return Ok(seat),
                 Attempt::Wait(place) => place,
             };
             let evades = order.wanted.is_some() && !order.insists;
-            if let Some(seat) = wait(backend, place, evades, line).await {
+            if let Some(seat) = wait(now, place, evades, line).await {
                 return Ok(seat);
+            }
+            if let Some(current) = now.state.current().filter(|_| now.is_superseded()) {
+                // The queue was dissolved by a change: servers may have come.
+                order.wanted = order.wanted.and_then(|place| {
+                    let server = now.servers.get(place)?;
+                    current.server_named(server.name())
+                });
+                order.ask.avoid = &[];
+                successor = Some(current);
+                continue;
             }
             // Its server went down meanwhile: any other may do.
             if !order.insists {
@@ -154,6 +166,11 @@ impl Seat {
         }
     }
 
+    /// The backend: the one that was asked, or the one that took its place meanwhile.
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.taken().backend
+    }
+
     /// The server.
     pub fn server(&self) -> &Arc<Server> {
         self.taken().server()
@@ -225,6 +242,18 @@ pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
         }
     }
     count
+}
+
+/// Sends everyone who waits in a backend back to choose again, because it is another now.
+pub(crate) fn dissolve_waiting(backend: &Backend) {
+    let callers = backend
+        .state
+        .waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .dissolve();
+    // Dropped after the lock, oldest first: each wakes the one who waits.
+    drop(callers);
 }
 
 /// Sends those who wait for this server alone back to choose again, and returns how many.
@@ -299,7 +328,7 @@ async fn wait(
         ticket,
     };
     // A place may have become free, or the server gone, between the look and the joining.
-    if evades && server.is_some_and(|server| !server.state.is_usable()) {
+    if evades && server.is_some_and(|server| !server.state.is_usable()) || backend.is_superseded() {
         return None;
     }
     match place {

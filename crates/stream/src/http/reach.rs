@@ -4,20 +4,20 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_balance::{Ask, HashType, domain_only, uri_key, url_param};
-use ballast_engine::{Backend, Server, UseServerTarget, hash_type};
+use ballast_balance::Ask;
+use ballast_engine::{Backend, Server};
 use ballast_expr::Value;
-use ballast_message::{BodyLength, Method, Version};
-use ballast_model::{Balance, RetryOn, TransparentSource};
+use ballast_message::{BodyLength, Method, NoRoom, Version};
+use ballast_model::{Balance, PersistenceDeed, RetryOn, TransparentSource};
 use ballast_mux::{ClientConnection, ReadError, ServerConnection};
 use ballast_net::{self as net, Kind};
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{ConnectError, Line, Link, Order, Refusal, Seat, Told, connect, pool};
 
-use super::{Kept, Stop};
+use super::{Kept, Stop, choice};
 use crate::ending::{Cause, Phase};
 use crate::exchange::{Exchange, Given};
-use crate::persistence::{self, ClientCookie};
+use crate::persistence::ClientCookie;
 use crate::session::Session;
 use crate::view::View;
 
@@ -65,6 +65,8 @@ pub(crate) struct Plan {
     insists: bool,
     /// The server it belongs to was found by a cookie or a rule.
     direct: bool,
+    /// What `force-persist` or `ignore-persist` says of it.
+    persistence: Option<PersistenceDeed>,
     hash: Option<u32>,
     avoid: Option<u32>,
     tries_left: u32,
@@ -95,6 +97,7 @@ impl Plan {
             wanted: None,
             insists: false,
             direct: false,
+            persistence: None,
             hash: None,
             avoid: None,
             tries_left: 0,
@@ -109,18 +112,27 @@ impl Plan {
         };
         plan.tries_left = backend.model.retry_count_max;
         if backend.model.retry_on.after_send() {
-            plan.replay = whole_body(client, exchange);
+            plan.replay = choice::whole_body(client, exchange);
             plan.retry_on = plan
                 .replay
                 .is_some()
                 .then(|| backend.model.retry_on.clone());
         }
-        let ruled = by_rule(session, backend, exchange);
-        let meant = by_cookie(backend, exchange);
+        plan.persistence = choice::persistence(session, backend, exchange);
+        let forced = plan.persistence == Some(PersistenceDeed::Force);
+        let ruled = choice::by_rule(session, backend, exchange, forced);
+        let meant = match plan.persistence {
+            Some(PersistenceDeed::Ignore) => {
+                choice::ignore_cookie(backend, exchange);
+                None
+            }
+            _ => choice::by_cookie(backend, exchange, forced),
+        };
         if ruled.is_some() && exchange.client_cookie == ClientCookie::Valid {
             exchange.client_cookie = ClientCookie::Unused;
         }
         plan.wanted = ruled.or(meant);
+        plan.insists = forced && plan.wanted.is_some();
         let is_private = kept.as_ref().is_some_and(|kept| kept.is_private());
         let stays = is_private || backend.model.options.prefer_last_server;
         if plan.wanted.is_none() && stays {
@@ -138,7 +150,7 @@ impl Plan {
                 }
                 _ => &[],
             };
-            plan.hash = key(session, backend, exchange, body);
+            plan.hash = choice::key(session, backend, exchange, body);
         }
         plan
     }
@@ -178,9 +190,10 @@ impl Plan {
         exchange.times.answered = None;
     }
 
-    /// Whether the server was found by a cookie or a rule, and was not left since.
-    pub(crate) fn is_direct(&self) -> bool {
-        self.direct
+    /// Whether the client is told no server: its own was found by a cookie or a rule and was
+    /// not left since, or the request is not to be tied to any.
+    pub(crate) fn tells_no_server(&self) -> bool {
+        self.direct || self.persistence == Some(PersistenceDeed::Ignore)
     }
 
     /// Whether another try is left.
@@ -257,7 +270,7 @@ impl Plan {
         let Some(option) = backend.model.redispatch else {
             return false;
         };
-        if self.insists {
+        if self.persistence == Some(PersistenceDeed::Force) {
             return false;
         }
         let (interval, max) = (option.interval, i64::from(backend.model.retry_count_max));
@@ -278,136 +291,6 @@ impl Plan {
     }
 }
 
-/// A copy of the request's body, when all of it is here already.
-fn whole_body(client: &ClientConnection, exchange: &Exchange) -> Option<Vec<u8>> {
-    let bytes = client.inbound.bytes();
-    match exchange.request_body {
-        BodyLength::None | BodyLength::Known(0) => Some(Vec::new()),
-        BodyLength::Known(length) => {
-            let length = usize::try_from(length).ok()?;
-            bytes.get(..length).map(<[u8]>::to_vec)
-        }
-        _ => None,
-    }
-}
-
-/// The server that the persistence cookie names.
-fn by_cookie(backend: &Backend, exchange: &mut Exchange) -> Option<usize> {
-    let rules = backend.model.cookie.as_ref()?;
-    let received = persistence::received(rules, exchange.request.fields())?;
-    if received.server.is_empty() && rules.mode == ballast_model::CookieMode::Prefix {
-        exchange.client_cookie = ClientCookie::Invalid;
-        return None;
-    }
-    let now = crate::local::time_of(std::time::SystemTime::now())
-        .secs
-        .unsigned_abs();
-    if let Err(aged) = received.age(rules, now) {
-        exchange.client_cookie = aged;
-        return None;
-    }
-    exchange.cookie_first_given = received.first_given();
-    exchange.cookie_needs_refresh = received.needs_refresh(rules);
-    let Some(place) = backend.server_of_cookie(received.server) else {
-        exchange.client_cookie = ClientCookie::Invalid;
-        return None;
-    };
-    let usable = backend.servers[place].state.is_usable();
-    if usable || backend.model.options.persist {
-        exchange.client_cookie = if usable {
-            ClientCookie::Valid
-        } else {
-            ClientCookie::Down
-        };
-        return Some(place);
-    }
-    exchange.client_cookie = ClientCookie::Down;
-    None
-}
-
-/// The server that a `use-server` rule names.
-fn by_rule(session: &Session, backend: &Backend, exchange: &Exchange) -> Option<usize> {
-    if backend.use_servers.is_empty() {
-        return None;
-    }
-    let view = View::new(session, exchange);
-    for rule in &backend.use_servers {
-        let place = session.local.with_memory(|memory| {
-            let holds = rule
-                .condition
-                .as_ref()
-                .is_none_or(|condition| condition.holds(&view, &mut memory.scratch));
-            if !holds {
-                return None;
-            }
-            match &rule.target {
-                UseServerTarget::Server(place) => Some(*place),
-                UseServerTarget::Dynamic(format) => {
-                    format.render(&view, &mut memory.scratch, &mut memory.text);
-                    backend.server_named(std::str::from_utf8(&memory.text).ok()?)
-                }
-            }
-        });
-        if let Some(place) = place.filter(|place| backend.servers[*place].state.is_usable()) {
-            return Some(place);
-        }
-    }
-    None
-}
-
-/// The hash that the balancing goes by; `None` when the request has no such key.
-fn key(session: &Session, backend: &Backend, exchange: &Exchange, body: &[u8]) -> Option<u32> {
-    let hashing: HashType = hash_type(&backend.model);
-    let request = &exchange.request;
-    match &backend.model.balance {
-        Balance::Source => Some(hashing.of_source(session.path.source_ip()?)),
-        Balance::Uri(key) => {
-            let options = ballast_balance::UriKey {
-                depth_max: key.depth_max.unwrap_or(0),
-                len_bytes_max: key.length_max.unwrap_or(0) as usize,
-                path_only: key.path_only,
-                whole: key.whole,
-            };
-            Some(hashing.of_bytes(uri_key(request.target(), options)))
-        }
-        Balance::UrlParam { name, check_post } => {
-            let found = url_param(request.target(), name.as_bytes()).or_else(|| {
-                let post = *check_post && exchange.method == Method::Post;
-                post.then(|| ballast_balance::post_param(body, name.as_bytes()))
-                    .flatten()
-            });
-            found.map(|value| hashing.of_bytes(value))
-        }
-        Balance::Header {
-            name,
-            domain_only: domain,
-        } => {
-            let name = name.to_ascii_lowercase();
-            let value = request.fields().values(name.as_bytes()).next()?;
-            let value = if *domain { domain_only(value) } else { value };
-            Some(hashing.of_bytes(value))
-        }
-        Balance::Hash(expr) => {
-            let view = View::new(session, exchange);
-            session.local.with_memory(|memory| {
-                Some(
-                    match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
-                        Value::Int(number) => hashing.of_number(number),
-                        // Addresses are hashed as the bytes they are, not as text.
-                        Value::Ipv4(address) => hashing.of_bytes(&address.octets()),
-                        Value::Ipv6(address) => hashing.of_bytes(&address.octets()),
-                        value => {
-                            value.append_to(&mut memory.text);
-                            hashing.of_bytes(&memory.text)
-                        }
-                    },
-                )
-            })
-        }
-        _ => None,
-    }
-}
-
 /// Takes a place at a server and a connection to it.
 pub(crate) async fn server(
     session: &Session,
@@ -416,13 +299,24 @@ pub(crate) async fn server(
     kept: &mut Kept,
     plan: &mut Plan,
 ) -> Result<(Seat, Reached), Stop> {
-    let backend = session.backend_of(exchange);
-    let backend = backend.ok_or(Stop::page(500, Cause::Internal, Phase::Connect))?;
+    let first = session.backend_of(exchange);
+    let first = first.ok_or(Stop::page(500, Cause::Internal, Phase::Connect))?;
+    let mut successor: Option<Arc<Backend>> = None;
     loop {
+        let backend = successor.as_ref().unwrap_or(first);
         let seat = seat(session, client, exchange, backend, plan).await?;
+        if !Arc::ptr_eq(seat.backend(), backend) {
+            // It waited over a change, and sits in the backend as it is now.
+            exchange.backend = Some(Arc::clone(seat.backend()));
+            successor = Some(Arc::clone(seat.backend()));
+        }
+        let backend = successor.as_ref().unwrap_or(first);
         exchange.server = Some(Arc::clone(seat.server()));
         if let Some(seen) = &session.seen {
             seen.is_with(seat.place());
+        }
+        if let Some(name) = &backend.model.name_header {
+            tell_name(session, exchange, name, seat.server().name())?;
         }
         count_session(session, exchange, backend, &seat, plan);
         if let Some(stop) = redirect(exchange, &seat) {
@@ -474,6 +368,27 @@ pub(crate) async fn server(
             }
         }
     }
+}
+
+/// `http-send-name-header`: the server hears the name it has here; another try, the other's.
+fn tell_name(
+    session: &Session,
+    exchange: &mut Exchange,
+    field: &str,
+    name: &str,
+) -> Result<(), Stop> {
+    if !exchange.has_request {
+        return Ok(());
+    }
+    let fields = exchange.request.fields_mut();
+    fields
+        .set(field.as_bytes(), name.as_bytes())
+        .map_err(|NoRoom| {
+            exchange.count(session.local.worker, |counters| {
+                counters.failed_rewrites.increment()
+            });
+            Stop::page(500, Cause::Internal, Phase::Connect)
+        })
 }
 
 /// Waits for a place, as long as the queue may take and the client stays.
@@ -698,7 +613,15 @@ async fn open(
                 may_retry: false,
             })
         }
-        Ok(Some(Ok(connection))) => Ok(connection),
+        Ok(Some(Ok(mut connection))) => {
+            if let Some(cases) = &backend.name_cases {
+                connection.outbound.adjust_names(cases);
+            }
+            if backend.model.options.drop_request_trailers {
+                connection.outbound.drop_trailers();
+            }
+            Ok(connection)
+        }
         Ok(Some(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
             Err(Failure {
                 stop: Stop::page(503, Cause::Resource, Phase::Connect),

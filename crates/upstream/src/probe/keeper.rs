@@ -13,7 +13,7 @@ use ballast_worker::sync::Notify;
 
 use super::{Event, Journal};
 use crate::pool;
-use crate::seat::{call_waiting, dismiss_waiting};
+use crate::seat::{call_waiting, dismiss_waiting, dissolve_waiting};
 
 /// A server, as its places in the generation.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -127,6 +127,9 @@ impl Keeper {
             if let Some(former) = &one.former {
                 self.follow_line(&scene, at, former, &one.server);
             }
+        }
+        for backend in &taken.backends {
+            dissolve_waiting(backend);
         }
         self.settle_followers(&scene);
         let mut settled: Option<&str> = None;

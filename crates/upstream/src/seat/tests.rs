@@ -12,6 +12,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A backend of servers with these `maxconn`.
 fn backend(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Backend> {
+    let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
+    let generation = Generation::compile(1, config(limits, change), &registry);
+    Arc::clone(&generation.backends[0])
+}
+
+fn config(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Config> {
     let mut model = BackendModel::default();
     model.common.name = "be".to_owned();
     for (place, limit) in limits.iter().enumerate() {
@@ -22,14 +28,10 @@ fn backend(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Backen
         model.servers.push(Arc::new(server));
     }
     change(&mut model);
-    let config = Config {
+    Arc::new(Config {
         backends: vec![Arc::new(model)],
         ..Config::default()
-    };
-    let process = Arc::new(Process::new(1, 100));
-    let registry = Registry::new(1, process);
-    let generation = Generation::compile(1, Arc::new(config), &registry);
-    Arc::clone(&generation.backends[0])
+    })
 }
 
 fn order(wanted: Option<usize>) -> Order<'static> {
@@ -248,6 +250,35 @@ fn a_backup_serves_the_queue_only_when_it_must() {
         backend.settle_server(0, false, false);
         assert_eq!(call_waiting(&backend, 1), 1);
         assert_eq!(seated(waits).await.place(), 1);
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_waits_over_a_change_finds_the_servers_that_came() {
+    block_on(async {
+        let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
+        let was = Generation::compile(1, config(&[1], |_| {}), &registry);
+        let backend = Arc::clone(&was.backends[0]);
+        let first = seated(ask(&backend, order(None))).await;
+        let waits = ask(&backend, order(None));
+        let belongs = ask(&backend, order(Some(0)));
+        settle().await;
+        assert!(!waits.is_finished() && !belongs.is_finished());
+        let is = Generation::succeed(config(&[1, 1], |_| {}), &registry, &was);
+        let taken = is.take_over(Some(&was), &registry);
+        taken.backends.iter().for_each(|one| dissolve_waiting(one));
+        let second = seated(waits).await;
+        assert_eq!(second.server().name(), "s1");
+        assert!(Arc::ptr_eq(second.backend(), &is.backends[0]));
+        settle().await;
+        assert!(!belongs.is_finished(), "its server is full still");
+        // A place of the former generation is given back to who waits in this one.
+        drop(first);
+        assert_eq!(seated(belongs).await.server().name(), "s0");
+        drop(second);
+        assert!(is_empty(&is.backends[0]));
+        assert_eq!(is.backends[0].state.served.now(), 0);
     })
     .unwrap();
 }
