@@ -210,6 +210,7 @@ pub(crate) fn note_stop(order: StopOrder) {
 /// look at one word each time it is polled.
 pub fn stopping() -> Stopping {
     Stopping {
+        hard: false,
         place: None,
         stays: PhantomData,
     }
@@ -225,6 +226,8 @@ struct Listeners {
 /// The wait for the order to stop; see [`stopping`].
 #[derive(Debug)]
 pub struct Stopping {
+    /// Only an order with a deadline will do.
+    hard: bool,
     /// Where its waker is among those of the worker.
     place: Option<usize>,
     stays: PhantomData<Rc<()>>,
@@ -236,6 +239,7 @@ impl Future for Stopping {
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<StopOrder> {
         let order = with_context(|worker| {
             let order = worker.stop.get();
+            let order = order.filter(|order| !self.hard || order.deadline.is_some());
             if order.is_none() {
                 worker
                     .stop_heard
@@ -274,6 +278,15 @@ impl Listeners {
         self.free.push(place);
         self.wakers[place].take()
     }
+}
+
+/// Waits until this worker's tasks are told to end by some moment, and not only when they are
+/// done: what they still have to say is to be said at once. For ever on threads that are no
+/// workers.
+pub async fn cutting_off() {
+    let mut heard = stopping();
+    heard.hard = true;
+    heard.await;
 }
 
 /// True once this worker was told to stop. A plain load: cheap enough for every

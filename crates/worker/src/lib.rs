@@ -29,8 +29,8 @@ mod workers;
 pub use acceptor::{AcceptError, Accepted, Acceptor};
 pub use buffer::{Buffer, BufferLimits, BufferUse, buffer_use, configure_buffers};
 pub use context::{
-    IoCounts, Stopping, io_counts, is_stopping, local, set_local, stopping, task_counts,
-    worker_count, worker_index,
+    IoCounts, Stopping, cutting_off, io_counts, is_stopping, local, set_local, stopping,
+    task_counts, worker_count, worker_index,
 };
 pub use context::{TaskCounts, mailbox};
 pub use deadline::{Deadline, Expired};

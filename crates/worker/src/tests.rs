@@ -372,6 +372,34 @@ fn a_stop_is_hardened_and_what_is_cut_off_is_dropped_on_its_thread() {
 }
 
 #[test]
+fn tasks_hear_that_they_will_be_cut_off_and_not_of_a_soft_stop() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let workers = Workers::start(&Options::default(), |_| {
+        let tell = tell.clone();
+        move || {
+            spawn_local(async move {
+                stopping().await;
+                tell.send("soft").unwrap();
+                cutting_off().await;
+                tell.send("hard").unwrap();
+            });
+        }
+    })
+    .unwrap();
+    workers.stop(StopOrder::when_done());
+    assert_eq!(told.recv_timeout(HANG), Ok("soft"));
+    workers.mailbox(0).unwrap().call_blocking(|| ()).unwrap();
+    assert!(told.try_recv().is_err(), "not before there is a deadline");
+    workers.stop(StopOrder::within(HANG));
+    assert_eq!(told.recv_timeout(HANG), Ok("hard"));
+    let end = WorkerEnd {
+        index: 0,
+        cut_off: 0,
+    };
+    assert_eq!(workers.join(), [end], "it had time to say so");
+}
+
+#[test]
 fn an_accepted_socket_is_served_by_another_worker() {
     // A blocking socket, as one inherited may be: watching it ends that.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -324,7 +324,10 @@ async fn drain(
     inbox: &mut mpsc::Receiver<Message>,
 ) -> usize {
     loop {
-        let deadline = orders.borrow_and_update().and_then(|order| order.deadline);
+        let order = *orders.borrow_and_update();
+        // Whatever woke this: an order that is seen here is told here.
+        order.into_iter().for_each(context::note_stop);
+        let deadline = order.and_then(|order| order.deadline);
         if deadline.is_some_and(|at| at <= now()) {
             break;
         }
@@ -344,9 +347,6 @@ async fn drain(
             changed = orders.changed() => {
                 if changed.is_err() {
                     break;
-                }
-                if let Some(order) = *orders.borrow() {
-                    context::note_stop(order);
                 }
             }
             () = until(deadline) => break,
