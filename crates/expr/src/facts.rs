@@ -278,6 +278,17 @@ pub trait Facts {
         false
     }
 
+    /// What went wrong with the client's connection: number and text (`fc_err`, `fc_err_str`).
+    fn client_error(&self) -> (i64, &'static str) {
+        (0, "Success")
+    }
+
+    /// The client takes us for its proxy, and is asked for credentials as proxies ask
+    /// (`option http-use-proxy-header`).
+    fn asks_as_proxy(&self) -> bool {
+        false
+    }
+
     /// A PROXY header came.
     fn received_proxy_header(&self) -> bool {
         false

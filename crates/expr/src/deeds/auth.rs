@@ -13,8 +13,18 @@ fn credentials<'f>(cx: &Cx<'f, '_>, field: &'f [u8]) -> Option<(&'f [u8], &'f [u
     Some((&line[..space], ballast_message::trim_ows(&line[space..])))
 }
 
+/// The field that carries them: a proxy's clients have one of their own (RFC 9110, section
+/// 11.7.2).
+fn field(cx: &Cx<'_, '_>) -> &'static [u8] {
+    if cx.facts.asks_as_proxy() {
+        b"proxy-authorization"
+    } else {
+        b"authorization"
+    }
+}
+
 fn basic<'f>(cx: &mut Cx<'f, '_>, password: bool) -> Option<Sample<'f>> {
-    let (scheme, token) = credentials(cx, b"authorization")?;
+    let (scheme, token) = credentials(cx, field(cx))?;
     if !scheme.eq_ignore_ascii_case(b"basic") {
         return None;
     }
@@ -40,7 +50,7 @@ pub(crate) fn password<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'
 }
 
 pub(crate) fn scheme<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let (scheme, _) = credentials(cx, b"authorization")?;
+    let (scheme, _) = credentials(cx, field(cx))?;
     ["Basic", "Bearer"]
         .into_iter()
         .find(|known| scheme.eq_ignore_ascii_case(known.as_bytes()))
@@ -49,12 +59,8 @@ pub(crate) fn scheme<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>
 
 pub(crate) fn bearer<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let named = text_arg(args, 0).as_bytes();
-    let field = if named.is_empty() {
-        b"authorization"
-    } else {
-        named
-    };
-    let (scheme, token) = credentials(cx, field)?;
+    let named = if named.is_empty() { field(cx) } else { named };
+    let (scheme, token) = credentials(cx, named)?;
     scheme
         .eq_ignore_ascii_case(b"bearer")
         .then_some(Sample::held(token))

@@ -159,3 +159,11 @@ pub(crate) fn accept_date<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sa
 pub(crate) fn request_date<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     dated(cx, args, |record| record.requested)
 }
+
+pub(crate) fn fc_err<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    Some(Sample::Int(cx.facts.client_error().0))
+}
+
+pub(crate) fn fc_err_str<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    Some(Sample::held(cx.facts.client_error().1.as_bytes()))
+}
