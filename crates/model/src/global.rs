@@ -98,7 +98,8 @@ pub struct Tune {
     pub rewrite_bytes: u32,
     /// `tune.http.maxhdr`: fields in one head.
     pub header_count_max: u16,
-    /// `tune.http.logurilen`, in bytes.
+    /// `tune.http.logurilen`, in bytes of the whole request line. HAProxy was seen to cut at 1023
+    /// when it is not set, and at the number itself when it is.
     pub log_uri_bytes: u32,
     /// `tune.http.cookielen`, in bytes.
     pub cookie_bytes: u32,
@@ -120,7 +121,7 @@ impl Default for Tune {
             buffer_bytes: 16_384,
             rewrite_bytes: 1024,
             header_count_max: 101,
-            log_uri_bytes: 1024,
+            log_uri_bytes: 1023,
             cookie_bytes: 63,
             accept_count_max: None,
             receive_buffer_client: None,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Eviction, Server};
 use ballast_mux::{Inbound, Outbound, ReadError, Wait, WriteError};
-use ballast_worker::{Deadline, Stream};
+use ballast_worker::{Deadline, Stream, cutting_off};
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::http::relay::cause_of;
@@ -86,9 +86,10 @@ pub(crate) async fn carry(
     (client, server): (&Side<'_>, &Side<'_>),
     (up, down): (Way<'_>, Way<'_>),
     (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
-    with: &Server,
+    (with, may_be_cut_off): (&Server, bool),
 ) -> Ending {
     let mut evicted = pin!(with.state.kicked());
+    let mut cut_off = pin!(cut_off(may_be_cut_off));
     let (up_deadline, down_deadline) = (up.deadline, down.deadline);
     let mut up = pin!(one_way(client, server, up, count_up));
     let mut down = pin!(one_way(server, client, down, count_down));
@@ -123,12 +124,20 @@ pub(crate) async fn carry(
             cause: cause_of(why),
             phase: Phase::Data,
         };
-        if is_killed() {
+        if is_killed() || cut_off.as_mut().poll(cx).is_ready() {
             return Poll::Ready(cut(Eviction::ByOperator));
         }
         evicted.as_mut().poll(cx).map(cut)
     })
     .await
+}
+
+/// Waits for `hard-stop-after`, where there is one.
+async fn cut_off(may_be: bool) {
+    if !may_be {
+        return std::future::pending().await;
+    }
+    cutting_off().await;
 }
 
 /// What waits for this end already hears of its new patience.

@@ -19,6 +19,7 @@ use super::respond::{self, Outcome};
 use super::{Next, Stop};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
+use crate::live::Live;
 use crate::session::Session;
 use crate::sessions::is_killed;
 use crate::tunnel::{Side, Way, carry};
@@ -57,10 +58,12 @@ pub(crate) async fn exchange(
     );
     connection.begin_request(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
+    let live = Live::of(session, exchange);
     let outcome = {
         let progress = respond::Upload {
             moved: Cell::new(exchange.times.connected),
             under_way: Cell::new(true),
+            live: live.as_ref(),
         };
         let (server_stream, responses, server_out) = connection.split();
         let upload = upload(
@@ -92,7 +95,9 @@ pub(crate) async fn exchange(
     };
     let down = client.outbound.total_bytes() - before.0;
     let up = connection.outbound.total_bytes() - before.1;
-    account(session, exchange, seat, (down, up, uploaded.get()));
+    let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
+    exchange.tally.bytes_in += uploaded.get();
+    account(session, exchange, seat, uncounted);
     match outcome {
         Both::Answered(
             Outcome::Carried {
@@ -133,6 +138,19 @@ pub(crate) async fn exchange(
     }
 }
 
+/// Of what went down, up, and of the request's body: what was not counted on the way.
+fn uncounted(live: Option<&Live<'_>>, (down, up, body): (u64, u64, u64)) -> (u64, u64, u64) {
+    let Some(live) = live else {
+        return (down, up, body);
+    };
+    let (counted_down, counted_up) = (live.down.get(), live.up.get());
+    (
+        down.saturating_sub(counted_down),
+        up.saturating_sub(counted_up),
+        body.saturating_sub(counted_up),
+    )
+}
+
 /// Counts what went down and up, and tells what was seen of the server.
 fn account(
     session: &Session,
@@ -141,7 +159,6 @@ fn account(
     (down, up, body): (u64, u64, u64),
 ) {
     count_bytes(session, exchange, down, up);
-    exchange.tally.bytes_in += body;
     session.counters().bytes_in.add(body);
     if let Some(seen) = exchange.observed.take()
         && let Some(backend) = &exchange.backend
@@ -273,7 +290,7 @@ async fn upload(
     (from, client): (&mut Inbound, &Stream),
     (to, server): (&mut Outbound, &Stream),
     replay: Option<&[u8]>,
-    (upload, sent): (&respond::Upload, &Cell<u64>),
+    (upload, sent): (&respond::Upload<'_>, &Cell<u64>),
 ) -> Result<(), RelayError> {
     let deadline = &session.upward;
     let client_wait = Wait::each(deadline, session.frontend.model.timeouts.client);
@@ -286,6 +303,9 @@ async fn upload(
         None => {
             let progress = |bytes: usize| {
                 sent.set(sent.get() + bytes as u64);
+                if let Some(live) = upload.live {
+                    live.sent_up(bytes);
+                }
                 upload.moved.set(Some(ballast_worker::now()));
             };
             relay(
@@ -365,7 +385,13 @@ async fn tunnel(
             session.counters().bytes_out.add(bytes as u64);
         },
     );
-    let ending = carry((&client_side, &server_side), ways, counts, seat.server()).await;
+    let ending = carry(
+        (&client_side, &server_side),
+        ways,
+        counts,
+        (seat.server(), session.running.is_cut_off),
+    )
+    .await;
     exchange.ending.note(ending.cause, ending.phase);
     exchange.tally.bytes_in += up.get();
     exchange.tally.bytes_out += down.get();

@@ -14,11 +14,12 @@ use ballast_worker::Stream;
 
 use super::answer::connection_field;
 use super::reach::{Again, Plan};
-use super::{Stop, capture, framing, rules};
+use super::{Stop, cacheable, capture, framing, rules};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::journal;
-use crate::persistence::{self, ClientCookie};
+use crate::live::Live;
+use crate::persistence::{self, ClientCookie, ServerCookie};
 use crate::session::Session;
 use crate::volume;
 
@@ -52,16 +53,18 @@ pub(crate) struct Down<'a> {
     /// What comes from the server.
     pub(crate) responses: Responses<'a>,
     /// How far the request is.
-    pub(crate) upload: &'a Upload,
+    pub(crate) upload: &'a Upload<'a>,
 }
 
 /// How far a request is on its way, for the direction that waits for the response.
 #[derive(Debug)]
-pub(crate) struct Upload {
+pub(crate) struct Upload<'a> {
     /// When it last moved; the moment the connection stood before it did.
     pub(crate) moved: Cell<Option<Instant>>,
     /// Whether there is more of it to come.
     pub(crate) under_way: Cell<bool>,
+    /// Who counts each piece of the bodies, where someone does.
+    pub(crate) live: Option<&'a Live<'a>>,
 }
 
 /// What may be tried again.
@@ -91,9 +94,12 @@ pub(crate) async fn respond(
     if let Err(stop) = rules::response(session, exchange) {
         return Outcome::Stopped(stop);
     }
-    let length = match shape(session, exchange, &answer, chances.plan.is_direct()) {
+    let length = match shape(session, exchange, &answer, chances.plan.tells_no_server()) {
         Ok(length) => length,
-        Err(NoRoom) => {
+        Err(Unfit::CacheableCookie) => {
+            return Outcome::Stopped(journal::cacheable_cookie(session, exchange));
+        }
+        Err(Unfit::NoRoom) => {
             exchange.count(session.local.worker, |counters| {
                 counters.failed_rewrites.increment()
             });
@@ -289,14 +295,34 @@ fn note(session: &Session, exchange: &mut Exchange) {
     capture::response(session, exchange);
 }
 
+/// Why a response is not passed on.
+enum Unfit {
+    /// Its head would grow beyond the limit.
+    NoRoom,
+    /// `option checkcache`: a cache could keep its cookie.
+    CacheableCookie,
+}
+
+impl From<NoRoom> for Unfit {
+    fn from(NoRoom: NoRoom) -> Self {
+        Self::NoRoom
+    }
+}
+
 /// Makes the response what the client shall see, and says how its body is framed.
 fn shape(
     session: &Session,
     exchange: &mut Exchange,
     answer: &Answer,
-    direct: bool,
-) -> Result<BodyLength, NoRoom> {
-    cookie(session, exchange, direct)?;
+    tells_no_server: bool,
+) -> Result<BodyLength, Unfit> {
+    // The server's own cookie counts, before ours is there.
+    let leaks = checks_cache(exchange)
+        && cacheable::leaks_cookie(exchange.request.method(), &exchange.response);
+    let hidden_from_caches = cookie(session, exchange, tells_no_server)?;
+    if leaks && !hidden_from_caches {
+        return Err(Unfit::CacheableCookie);
+    }
     if answer.body == BodyLength::Tunnel {
         exchange.tally.bytes_out += volume::of_response(&exchange.response);
         return Ok(BodyLength::Tunnel);
@@ -316,27 +342,38 @@ fn shape(
     Ok(length)
 }
 
-/// The persistence cookie.
-fn cookie(session: &Session, exchange: &mut Exchange, direct: bool) -> Result<(), NoRoom> {
+fn checks_cache(exchange: &Exchange) -> bool {
+    let backend = exchange.backend.as_ref();
+    backend.is_some_and(|backend| backend.model.options.check_cache)
+}
+
+/// The persistence cookie; whether caches were told to leave the response alone for its sake.
+fn cookie(
+    session: &Session,
+    exchange: &mut Exchange,
+    tells_no_server: bool,
+) -> Result<bool, NoRoom> {
     let Some(backend) = session.backend_of(exchange) else {
-        return Ok(());
+        return Ok(false);
     };
     let Some(rules) = &backend.model.cookie else {
-        return Ok(());
+        return Ok(false);
     };
     let server = exchange.server.clone();
     let value = server.as_ref().map(|server| server.cookie());
     let value = value.as_ref().and_then(|value| value.as_deref());
     let answer = persistence::Answer {
         server: value.map(String::as_bytes),
-        same_server: direct,
+        same_server: tells_no_server,
         refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
         first_given: exchange.cookie_first_given,
         post: exchange.method == Method::Post,
         now: crate::local::time_of(SystemTime::now()).secs.unsigned_abs(),
     };
-    exchange.server_cookie = persistence::answer(rules, &answer, exchange.response.fields_mut())?;
-    Ok(())
+    let done = persistence::answer(rules, &answer, exchange.response.fields_mut())?;
+    exchange.server_cookie = done;
+    let given = matches!(done, ServerCookie::Inserted | ServerCookie::Updated);
+    Ok(given && rules.nocache)
 }
 
 /// Carries the body; whether the server's connection may be used again.
@@ -350,15 +387,20 @@ async fn body(
     let from_wait =
         Wait::each(&session.downward, server_patience(exchange)).beginning(exchange.times.answered);
     let to_wait = client_wait(session);
-    let carried = Cell::new(0_u64);
+    let awaits = exchange.keep_client;
+    let (bytes_out, live) = (&mut exchange.tally.bytes_out, down.upload.live);
     let result = relay(
         (down.responses.inbound, down.server, &from_wait),
         (down.out, down.client, &to_wait),
-        exchange.keep_client,
-        |bytes| carried.set(carried.get() + bytes as u64),
+        awaits,
+        |bytes| {
+            *bytes_out += bytes as u64;
+            if let Some(live) = live {
+                live.sent_down(bytes);
+            }
+        },
     )
     .await;
-    exchange.tally.bytes_out += carried.get();
     match result {
         Ok(()) => Ok(answer.persistent && server_stays(session, exchange)),
         Err(RelayError::From(error)) => Err(broken_from(session, exchange, &error)),

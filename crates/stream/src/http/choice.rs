@@ -1,0 +1,182 @@
+//! Which server a request belongs to: by its cookie, by a rule, by what the balancing hashes.
+
+use ballast_balance::{HashType, domain_only, uri_key, url_param};
+use ballast_engine::{Backend, UseServerTarget, hash_type};
+use ballast_expr::Value;
+use ballast_message::{BodyLength, Method};
+use ballast_model::{Balance, PersistenceDeed};
+use ballast_mux::ClientConnection;
+
+use crate::exchange::Exchange;
+use crate::persistence::{self, ClientCookie};
+use crate::session::Session;
+use crate::view::View;
+
+/// A copy of the request's body, when all of it is here already.
+pub(super) fn whole_body(client: &ClientConnection, exchange: &Exchange) -> Option<Vec<u8>> {
+    let bytes = client.inbound.bytes();
+    match exchange.request_body {
+        BodyLength::None | BodyLength::Known(0) => Some(Vec::new()),
+        BodyLength::Known(length) => {
+            let length = usize::try_from(length).ok()?;
+            bytes.get(..length).map(<[u8]>::to_vec)
+        }
+        _ => None,
+    }
+}
+
+/// The server that the persistence cookie names.
+pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool) -> Option<usize> {
+    let rules = backend.model.cookie.as_ref()?;
+    let received = persistence::received(rules, exchange.request.fields())?;
+    if received.server.is_empty() && rules.mode == ballast_model::CookieMode::Prefix {
+        exchange.client_cookie = ClientCookie::Invalid;
+        return None;
+    }
+    let now = crate::local::time_of(std::time::SystemTime::now())
+        .secs
+        .unsigned_abs();
+    if let Err(aged) = received.age(rules, now) {
+        exchange.client_cookie = aged;
+        return None;
+    }
+    exchange.cookie_first_given = received.first_given();
+    exchange.cookie_needs_refresh = received.needs_refresh(rules);
+    let Some(place) = backend.server_of_cookie(received.server) else {
+        exchange.client_cookie = ClientCookie::Invalid;
+        return None;
+    };
+    let usable = backend.servers[place].state.is_usable();
+    if usable || forced || backend.model.options.persist {
+        exchange.client_cookie = if usable {
+            ClientCookie::Valid
+        } else {
+            ClientCookie::Down
+        };
+        return Some(place);
+    }
+    exchange.client_cookie = ClientCookie::Down;
+    None
+}
+
+/// What the first `force-persist` or `ignore-persist` that holds does.
+pub(super) fn persistence(
+    session: &Session,
+    backend: &Backend,
+    exchange: &Exchange,
+) -> Option<PersistenceDeed> {
+    let rules = &backend.model.persistence_rules;
+    if rules.is_empty() {
+        return None;
+    }
+    let view = View::new(session, exchange);
+    session.local.with_memory(|memory| {
+        rules
+            .iter()
+            .find(|rule| rule.condition.holds(&view, &mut memory.scratch))
+            .map(|rule| rule.deed)
+    })
+}
+
+/// `ignore-persist`: notes that there was a cookie, and what it says stays unread.
+pub(super) fn ignore_cookie(backend: &Backend, exchange: &mut Exchange) {
+    let rules = backend.model.cookie.as_ref();
+    if rules.is_some_and(|rules| persistence::received(rules, exchange.request.fields()).is_some())
+    {
+        exchange.client_cookie = ClientCookie::Unused;
+    }
+}
+
+/// The server that a `use-server` rule names; one that is down only where persistence is forced.
+pub(super) fn by_rule(
+    session: &Session,
+    backend: &Backend,
+    exchange: &Exchange,
+    forced: bool,
+) -> Option<usize> {
+    if backend.use_servers.is_empty() {
+        return None;
+    }
+    let view = View::new(session, exchange);
+    for rule in &backend.use_servers {
+        let place = session.local.with_memory(|memory| {
+            let holds = rule
+                .condition
+                .as_ref()
+                .is_none_or(|condition| condition.holds(&view, &mut memory.scratch));
+            if !holds {
+                return None;
+            }
+            match &rule.target {
+                UseServerTarget::Server(place) => Some(*place),
+                UseServerTarget::Dynamic(format) => {
+                    format.render(&view, &mut memory.scratch, &mut memory.text);
+                    backend.server_named(std::str::from_utf8(&memory.text).ok()?)
+                }
+            }
+        });
+        let may_be = |place: &usize| forced || backend.servers[*place].state.is_usable();
+        if let Some(place) = place.filter(may_be) {
+            return Some(place);
+        }
+    }
+    None
+}
+
+/// The hash that the balancing goes by; `None` when the request has no such key.
+pub(super) fn key(
+    session: &Session,
+    backend: &Backend,
+    exchange: &Exchange,
+    body: &[u8],
+) -> Option<u32> {
+    let hashing: HashType = hash_type(&backend.model);
+    let request = &exchange.request;
+    match &backend.model.balance {
+        Balance::Source => Some(hashing.of_source(session.path.source_ip()?)),
+        Balance::Uri(key) => {
+            let options = ballast_balance::UriKey {
+                depth_max: key.depth_max.unwrap_or(0),
+                len_bytes_max: key.length_max.unwrap_or(0) as usize,
+                path_only: key.path_only,
+                whole: key.whole,
+            };
+            Some(hashing.of_bytes(uri_key(request.target(), options)))
+        }
+        Balance::UrlParam { name, check_post } => {
+            let found = url_param(request.target(), name.as_bytes()).or_else(|| {
+                let post = *check_post && exchange.method == Method::Post;
+                post.then(|| ballast_balance::post_param(body, name.as_bytes()))
+                    .flatten()
+            });
+            found.map(|value| hashing.of_bytes(value))
+        }
+        Balance::Header {
+            name,
+            domain_only: domain,
+        } => {
+            let name = name.to_ascii_lowercase();
+            let value = request.fields().values(name.as_bytes()).next()?;
+            let value = if *domain { domain_only(value) } else { value };
+            Some(hashing.of_bytes(value))
+        }
+        Balance::Hash(expr) => {
+            let view = View::new(session, exchange);
+            session.local.with_memory(|memory| {
+                Some(
+                    match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
+                        Value::Int(number) => hashing.of_number(number),
+                        // Addresses are hashed as the bytes they are, not as text.
+                        Value::Ipv4(address) => hashing.of_bytes(&address.octets()),
+                        Value::Ipv6(address) => hashing.of_bytes(&address.octets()),
+                        value => {
+                            value.append_to(&mut memory.text);
+                            hashing.of_bytes(&memory.text)
+                        }
+                    },
+                )
+            })
+        }
+        _ => None,
+    }
+}
