@@ -2,9 +2,12 @@
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_message::{BodyLength, HeadLimits, Method, Request, Response, Version};
+use ballast_message::{
+    BodyLength, Fields, HeadLimits, Method, NameCases, Request, Response, Version,
+};
 use ballast_worker::{Deadline, Stream, block_on};
 
 use crate::{ClientConnection, Limits, ReadError, RelayError, ServerConnection, Wait, relay};
@@ -161,6 +164,50 @@ fn silence_ends_a_wait_and_an_idle_connection_is_not_reused_once_its_server_spok
         say(&mut server_end, "HTTP/1.1 408 Late\r\n\r\n");
         server.stream.readable().await.unwrap();
         assert!(!server.is_reusable());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_peer_that_insists_is_told_names_in_its_case_and_trailers_can_be_left_out() {
+    block_on(async {
+        let (stream, mut peer) = pair();
+        let mut connection = ClientConnection::new(stream, Limits::default());
+        let deadline = Deadline::new();
+        let wait = Wait::each(&deadline, PATIENCE);
+        let mut response = Response::new(HeadLimits::default());
+        response.set_version(Version::Http11);
+        response.set_status(200).unwrap();
+        response.fields_mut().add(b"x-a", b"1").unwrap();
+        response.fields_mut().add(b"x-b", b"2").unwrap();
+        let mut trailers = Fields::new(HeadLimits::default());
+        trailers.add(b"x-a", b"3").unwrap();
+        let cases = Arc::new(NameCases::new([("x-a", "X-A")]));
+        let out = &mut connection.outbound;
+        let mut written = async |adjust: bool, drop: bool| {
+            if adjust {
+                out.adjust_names(&cases);
+            }
+            if drop {
+                out.drop_trailers();
+            }
+            out.begin_response(&response, BodyLength::Chunked);
+            out.end_body(Some(&trailers));
+            out.flush(&connection.stream, &wait).await.unwrap();
+            heard(&mut peer)
+        };
+        assert_eq!(
+            written(false, false).await,
+            "HTTP/1.1 200 OK\r\nx-a: 1\r\nx-b: 2\r\n\r\n0\r\nx-a: 3\r\n\r\n"
+        );
+        assert_eq!(
+            written(true, false).await,
+            "HTTP/1.1 200 OK\r\nX-A: 1\r\nx-b: 2\r\n\r\n0\r\nX-A: 3\r\n\r\n"
+        );
+        assert_eq!(
+            written(false, true).await,
+            "HTTP/1.1 200 OK\r\nX-A: 1\r\nx-b: 2\r\n\r\n0\r\n\r\n"
+        );
     })
     .unwrap();
 }

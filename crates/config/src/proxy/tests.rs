@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_model::{
     Balance, Check, CheckRule, ConnectionMode, CookieMode, ErrorPage, ExpectSubject, HashFunction,
-    HttpReuse, LogEndpoint, Mode, ProtocolCheck, RouteTarget, UseServerTarget,
+    HttpReuse, LogEndpoint, Mode, PersistenceDeed, ProtocolCheck, RouteTarget, UseServerTarget,
 };
 use ballast_syntax::Severity;
 
@@ -428,20 +428,59 @@ fn a_tcp_frontend_refuses_formats_of_requests() {
 }
 
 #[test]
-fn what_is_not_served_is_named() {
-    let loaded = proxies(
-        " compression algo gzip",
-        " http-send-name-header X-S",
+fn persistence_rules_keep_their_order() {
+    let back = back(" force-persist if { path /a }\n ignore-persist unless { path /b }");
+    let rules: Vec<_> = back
+        .persistence_rules
+        .iter()
+        .map(|rule| (rule.deed, rule.condition.to_string()))
+        .collect();
+    assert_eq!(
+        rules,
+        [
+            (PersistenceDeed::Force, "if { path /a }".to_owned()),
+            (PersistenceDeed::Ignore, "unless { path /b }".to_owned()),
+        ]
     );
+}
+
+#[test]
+fn a_captured_cookie_is_cut_to_what_the_process_allows() {
+    let text = format!(
+        "defaults\n mode http\n{TIMEOUTS}frontend f\n bind :80\n capture cookie a len 100\n\
+         global\n tune.http.cookielen 70\n"
+    );
+    let loaded = stubbed(&text);
+    let capture = loaded.config.frontends[0].cookie_capture.as_ref().unwrap();
+    assert_eq!(capture.value_bytes_max, 70);
+    let warned = "truncating capture length to 70 bytes for frontend 'f'.".to_owned();
+    assert!(messages(&loaded, Severity::Warning).contains(&warned));
+    assert_eq!(
+        front(" capture cookie a len 63")
+            .cookie_capture
+            .unwrap()
+            .value_bytes_max,
+        63
+    );
+}
+
+#[test]
+fn a_switch_of_accepting_has_three_positions() {
+    let accept = |line: &str| front(line).options.smart_accept;
+    assert_eq!(accept(""), None);
+    assert_eq!(accept(" option tcp-smart-accept"), Some(true));
+    assert_eq!(accept(" no option tcp-smart-accept"), Some(false));
+}
+
+#[test]
+fn what_is_not_served_is_named() {
+    let loaded = proxies(" compression algo gzip", " persist rdp-cookie");
     let words: Vec<_> = loaded
         .unserved
         .iter()
         .map(|one| one.word.as_str())
         .collect();
-    assert_eq!(
-        words,
-        ["compression algo"]
-    );
+    assert_eq!(words, ["compression algo", "persist"]);
 }
 
 #[test]
