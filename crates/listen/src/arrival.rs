@@ -49,6 +49,17 @@ pub struct Arrival {
     pub admission: Admission,
 }
 
+/// The way a connection came in by.
+#[derive(Clone, Debug)]
+pub struct Way(Option<Arc<Door>>);
+
+impl Way {
+    /// Since when the bind, or its frontend, is gone.
+    pub fn leaving_since(&self) -> Option<Instant> {
+        self.0.as_ref()?.closed_at()
+    }
+}
+
 /// Counts a connection while it lives: in the process, its frontend and its bind. Dropped with
 /// the connection, it lets in who waits for the place.
 #[derive(Debug)]
@@ -107,6 +118,14 @@ impl Admission {
     /// request should be served on it. Two loads: cheap enough for every request.
     pub fn is_leaving(&self) -> bool {
         matches!(&self.0, Counted::Door { door, .. } if door.is_closed())
+    }
+
+    /// What tells whether it is leaving, for who does not hold the connection.
+    pub fn way(&self) -> Way {
+        Way(match &self.0 {
+            Counted::Alone { .. } => None,
+            Counted::Door { door, .. } => Some(Arc::clone(door)),
+        })
     }
 
     /// Since when [`Self::is_leaving`] is true.

@@ -34,7 +34,7 @@ mod reception;
 mod spread;
 mod valve;
 
-pub use arrival::{Admission, Arrival, Listening};
+pub use arrival::{Admission, Arrival, Listening, Way};
 pub use commit::{Commit, Effect, Ended};
 pub use event::Event;
 pub use listeners::{Listeners, WorkerListeners};

@@ -43,7 +43,7 @@ pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
 pub use presence::wake_connections;
 pub use service::{Asked, Reply, ReplyBody, Services, Wanted};
-pub use sessions::{end_session, sessions};
+pub use sessions::{end_leaving, end_session, sessions};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {

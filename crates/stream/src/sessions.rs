@@ -10,11 +10,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::Frontend;
 use ballast_engine::sessions::{Named, SessionInfo};
-use ballast_listen::Admission;
+use ballast_listen::{Admission, Way};
 use ballast_model::{Address, Common};
 
 use crate::exchange::Exchange;
@@ -56,6 +56,8 @@ pub(crate) struct Seen {
     server: Cell<Option<usize>>,
     exchange_count: Cell<u64>,
     uri: RefCell<Vec<u8>>,
+    /// How it came in.
+    way: Way,
     is_killed: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -134,6 +136,7 @@ impl Seen {
             server: Cell::new(None),
             exchange_count: Cell::new(0),
             uri: RefCell::default(),
+            way: session.admission.way(),
             is_killed: Cell::new(false),
             waker: RefCell::new(Some(waker)),
         }
@@ -176,6 +179,15 @@ impl Seen {
         self.begun.set(None);
         self.backend.set(None);
         self.server.set(None);
+    }
+
+    /// Has the connection end.
+    fn end(&self) {
+        self.is_killed.set(true);
+        let waker = self.waker.borrow().clone();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     /// Whether the connection is to end, and no server has to hear of it first.
@@ -259,10 +271,22 @@ pub fn end_session(id: u64) -> bool {
     let Some(seen) = found else {
         return false;
     };
-    seen.is_killed.set(true);
-    let waker = seen.waker.borrow().clone();
-    if let Some(waker) = waker {
-        waker.wake();
-    }
+    seen.end();
     true
+}
+
+/// Ends the connections of this worker whose bind has been gone for `limit` or longer.
+pub fn end_leaving(limit: Duration) {
+    let now = ballast_worker::now();
+    let is_due = |seen: &&Rc<Seen>| {
+        let since = seen.way.leaving_since();
+        since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
+    };
+    let due: Vec<Rc<Seen>> = LISTED.with_borrow(|listed| {
+        let entries = listed.places.iter().flatten();
+        entries.filter(is_due).cloned().collect()
+    });
+    for seen in due {
+        seen.end();
+    }
 }
