@@ -323,6 +323,7 @@ impl House {
             generation: now.number,
             lines,
             notes,
+            needs_process: !self.needs_handover(&now.config, &wanted.config).is_empty(),
             drains,
         }
     }

@@ -11,6 +11,7 @@ mod args;
 mod change;
 mod check;
 mod control;
+mod crew;
 mod desk;
 mod fragment;
 mod identity;
@@ -20,6 +21,7 @@ mod machine;
 mod master;
 mod process;
 mod read;
+mod renewal;
 mod run;
 mod say;
 mod serve;
@@ -28,6 +30,7 @@ mod states;
 mod stop;
 mod tools;
 mod version;
+mod worker;
 
 use std::process::ExitCode;
 

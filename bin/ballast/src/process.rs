@@ -51,11 +51,6 @@ impl Herald {
         self.former = former;
     }
 
-    /// Leaves those who wait, and those who are replaced, to another process, which has the same.
-    pub(crate) fn forget(&mut self) {
-        *self = Self::default();
-    }
-
     /// All is well. Nobody is told twice.
     pub(crate) fn ready(&mut self) {
         for mut writer in self.waiting.drain(..) {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_config::Loaded;
+use ballast_handover::{Line, Message};
 use ballast_listen::{OpenError, OpenSettings, Opened};
-use ballast_model::Config;
+use ballast_model::{Config, Global};
 use ballast_net::Signal;
 
 use crate::args::Options;
@@ -13,7 +14,9 @@ use crate::desk::open_doors;
 use crate::identity::Identity;
 use crate::limits::{Limits, Needs, system_descriptors};
 use crate::process::{Former, Herald, Side};
+use crate::renewal::Inheritance;
 use crate::serve::{self, Premises};
+use crate::worker::{self, Post};
 use crate::{check, master, process, say, states};
 
 /// How long former processes have to let go of their addresses.
@@ -31,6 +34,12 @@ pub(crate) fn run(options: &Options) -> u8 {
 
 fn start(options: &Options) -> Result<u8, u8> {
     say::be_quiet(options.quiet && !options.verbose);
+    if let Some(line) = worker::line() {
+        return serve_for_master(options, line);
+    }
+    if let Some(inheritance) = Inheritance::of_this_process() {
+        return master::resume(options, inheritance);
+    }
     if let Some(directory) = &options.directory
         && let Err(error) = ballast_net::change_working_directory(directory.as_ref())
     {
@@ -46,23 +55,59 @@ fn start(options: &Options) -> Result<u8, u8> {
     if options.check_only {
         return Ok(check::conclude(&loaded, options.quiet && !options.verbose));
     }
-    let premises = prepare(options, loaded)?;
-    let global = &premises.config.global;
-    let daemon = (options.daemon || global.daemon) && !options.foreground;
-    let master = (options.master_worker || global.master_worker) && !foreground_only(options);
+    let global = Arc::clone(&loaded.config.global);
+    let daemon = is_daemon(options, &global);
+    let is_master = (options.master_worker || global.master_worker) && !foreground_only(options);
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
     let mut herald = Herald::default();
+    if is_master {
+        // The worker opens what is listened on, and judges the rest.
+        drop(loaded);
+        if daemon && let Side::Leaves(code) = process::to_background(&mut herald) {
+            return Ok(code);
+        }
+        herald.replace(former(options));
+        return master::run(options, &global, herald, daemon);
+    }
+    let premises = prepare(options, loaded, options.listeners_from.as_deref())?;
     if daemon && let Side::Leaves(code) = process::to_background(&mut herald) {
         return Ok(code);
     }
-    if let Some(path) = pidfile.filter(|_| daemon || master) {
+    if let Some(path) = pidfile.filter(|_| daemon) {
         process::write_pid(&path)?;
     }
     herald.replace(former(options));
-    if master {
-        return master::run(options, premises, herald, daemon);
-    }
     serve::run(premises, herald, daemon, None)
+}
+
+/// Whether the process goes to the background.
+fn is_daemon(options: &Options, global: &Global) -> bool {
+    (options.daemon || global.daemon) && !options.foreground
+}
+
+/// As a worker: started by a master, which has gone to the background, told the world who it is,
+/// and said what there is to say about the configuration the first time.
+fn serve_for_master(options: &Options, line: Line) -> Result<u8, u8> {
+    let post = Post::take(line)?;
+    let line = post.line();
+    let served = prepare_for_master(options, &post).and_then(|premises| {
+        let daemon = is_daemon(options, &premises.config.global);
+        serve::run(premises, Herald::default(), daemon, Some(post))
+    });
+    if served.is_err() {
+        // The master may be gone too.
+        let _ = line.send(&Message::Failed(say::take_startup_log()), &[]);
+    }
+    served
+}
+
+fn prepare_for_master(options: &Options, post: &Post) -> Result<Premises, u8> {
+    let was_quiet = say::is_quiet();
+    say::be_quiet(was_quiet || post.first);
+    let loaded = check::for_start(options);
+    say::be_quiet(was_quiet);
+    let from = options.listeners_from.as_deref();
+    prepare(options, loaded?, from.filter(|_| post.first))
 }
 
 /// `-d` and `-db` take the master away only where the file, not the command line, asks for one.
@@ -71,7 +116,8 @@ fn foreground_only(options: &Options) -> bool {
 }
 
 /// All that must be done with full rights, before any fork: limits, sockets, names of users.
-fn prepare(options: &Options, loaded: Loaded) -> Result<Premises, u8> {
+/// `from` is the socket of a process to fetch listening sockets from.
+fn prepare(options: &Options, loaded: Loaded, from: Option<&str>) -> Result<Premises, u8> {
     if check::tell_unserved(&loaded, say::Grade::Alert) {
         return Err(1);
     }
@@ -92,7 +138,7 @@ fn prepare(options: &Options, loaded: Loaded) -> Result<Premises, u8> {
     states::configure(&mut config, &states);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
-    take_over(options)?;
+    take_over(from)?;
     let opened = open_listeners(options, &config, limits.connections, thread_count)?;
     let doors = open_doors(&config.global.stats_sockets)?;
     // What the other process listened on and this configuration does not.
@@ -230,8 +276,8 @@ fn former(options: &Options) -> Former {
 }
 
 /// `-x`: the sockets of a process that serves now are used instead of others like them.
-fn take_over(options: &Options) -> Result<(), u8> {
-    let Some(path) = &options.listeners_from else {
+fn take_over(from: Option<&str>) -> Result<(), u8> {
+    let Some(path) = from else {
         return Ok(());
     };
     match ballast_handover::fetch(path.as_ref()) {

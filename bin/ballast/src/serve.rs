@@ -32,7 +32,8 @@ use crate::process::Herald;
 use crate::states::State;
 use crate::stop::{Ending, Ends};
 use crate::version::{RELEASE_DATE, VERSION};
-use crate::{desk, master, say, services, states};
+use crate::worker::{self, Post, Reporter};
+use crate::{desk, say, services, states};
 
 /// All that was prepared with full rights and before any thread.
 #[derive(Debug)]
@@ -61,12 +62,12 @@ const SIGNALS: [Signal; 8] = [
     Signal::Usr2,
 ];
 
-/// Serves until the end; answers the exit code. `master` is the line to the master process.
+/// Serves until the end; answers the exit code. `post` is the place under a master.
 pub(crate) fn run(
     premises: Premises,
     mut herald: Herald,
     background: bool,
-    master: Option<master::Line>,
+    mut post: Option<Post>,
 ) -> Result<u8, u8> {
     let begun = Instant::now();
     // Before any thread, so that none of them is interrupted.
@@ -78,7 +79,8 @@ pub(crate) fn run(
     let journal = EventLog::new(&logs, open_logs.backends.clone(), console);
     let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
     let (options, store) = (premises.options.clone(), Arc::clone(&premises.store));
-    let (house, start) = compile(premises, begun);
+    let snapshot = post.as_mut().and_then(|post| post.snapshot.take());
+    let (house, start) = compile(premises, begun, snapshot.as_deref());
     let house = Arc::new(house);
     house.log_to(LogDesk {
         logs: logs.clone(),
@@ -104,7 +106,7 @@ pub(crate) fn run(
         };
         on(mailbox, move || room.furnish())?;
     }
-    open_desk(&house, workers, start, master)?;
+    let reporter = open_desk(&house, workers, start, post)?;
     for mailbox in workers.mailboxes() {
         let own = house
             .listeners()
@@ -117,13 +119,20 @@ pub(crate) fn run(
     if background && ballast_net::redirect_standard_to_null().is_err() {
         say::warn("[haproxy.main()] the terminal cannot be left.");
     }
+    if let Some(reporter) = &reporter {
+        reporter.ready();
+    }
     herald.ready();
     let ending = Ending {
         house: &house,
         workers,
         logs: &logs,
     };
-    Ok(match ending.wait(&signals) {
+    let ends = ending.wait(&signals);
+    if let Some(reporter) = &reporter {
+        reporter.farewell();
+    }
+    Ok(match ends {
         Ends::Code(code) => code,
         Ends::Signal(signal) => ballast_net::end_by(signal),
     })
@@ -137,7 +146,7 @@ struct Start {
     thread_count: usize,
 }
 
-fn compile(premises: Premises, begun: Instant) -> (desk::House, Start) {
+fn compile(premises: Premises, begun: Instant, snapshot: Option<&[u8]>) -> (desk::House, Start) {
     let Premises {
         config,
         thread_count,
@@ -175,6 +184,9 @@ fn compile(premises: Premises, begun: Instant) -> (desk::House, Start) {
     let registry = Registry::new(thread_count, Arc::clone(&process));
     let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
     states::restore(&generation, &states, process.age_ms());
+    if let Some(snapshot) = snapshot {
+        worker::restore(&generation, &process, snapshot);
+    }
     let listeners = Listeners::new(&generation, &process, opened, thread_count);
     let house = desk::House::new(
         generation,
@@ -248,20 +260,27 @@ fn open_desk(
     house: &Arc<desk::House>,
     workers: &Workers,
     start: Start,
-    master: Option<master::Line>,
-) -> Result<(), u8> {
+    post: Option<Post>,
+) -> Result<Option<Reporter>, u8> {
     let Some(mailbox) = workers.mailbox(0) else {
-        return Ok(());
+        return Ok(None);
     };
     let limits = DeskLimits::of(&house.generation().config.global);
-    let desk: Arc<dyn ballast_cli::Control> = house.clone();
+    let house = Arc::clone(house);
     let opened = on(mailbox, move || {
-        if let Some(line) = master {
-            line.answer(Arc::clone(&desk), limits)?;
-        }
-        ballast_cli::serve(desk, start.doors, limits)
+        let doors: Vec<_> = start
+            .doors
+            .iter()
+            .map(|door| Arc::clone(&door.socket))
+            .collect();
+        let reporter = match post {
+            Some(post) => Some(post.take_up(&house, &doors, limits)?),
+            None => None,
+        };
+        ballast_cli::serve(house, start.doors, limits)?;
+        Ok(reporter)
     })?;
-    opened.map_err(|error| refuse(&error))
+    opened.map_err(|error: ballast_worker::Error| refuse(&error))
 }
 
 /// What one worker is given before it serves.

@@ -62,6 +62,8 @@ pub struct Applied {
     pub lines: Vec<String>,
     /// Warnings and what else is to be known, in lines.
     pub notes: String,
+    /// Whether some of it takes effect in a new process alone.
+    pub needs_process: bool,
     /// Whether something of what is removed still has connections, which may finish.
     pub drains: bool,
 }

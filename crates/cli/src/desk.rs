@@ -1,6 +1,7 @@
 //! Where callers come in, and whom they ask.
 
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
 use ballast_model::{CliLevel, SeverityOutput};
@@ -111,12 +112,11 @@ pub trait Master: Send + Sync {
         .map(|row| row.process_id)
     }
 
-    /// `reload`: reads the configuration again; what to tell the caller.
-    ///
-    /// # Errors
-    /// What the caller is told.
-    fn reload(&self) -> Result<String, String> {
-        Err("Reloading is not available here.".into())
+    /// `reload`: reads the configuration again; what was said of it, once it is in force or
+    /// refused.
+    fn reload(&self) -> Reloading {
+        let refused = Err("Reloading is not available here.".into());
+        Box::pin(std::future::ready(refused))
     }
 
     /// What was said when the process started.
@@ -124,6 +124,9 @@ pub trait Master: Send + Sync {
         String::new()
     }
 }
+
+/// What comes of a reload: the log of one that is in force, or of one that was refused.
+pub type Reloading = Pin<Box<dyn Future<Output = Result<String, String>>>>;
 
 /// Which worker a command is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -60,6 +60,17 @@ pub fn duplicate(number: RawFd) -> Result<OwnedFd, Error> {
     copy.map_err(|e| Error::new("fcntl(F_DUPFD)", format_args!("fd@{number}"), e))
 }
 
+/// Has the descriptors on the list stay open in the programs that this process starts next, or
+/// not.
+///
+/// # Errors
+/// The system's refusal.
+pub fn pass_on(on: bool) -> io::Result<()> {
+    list()
+        .values()
+        .try_for_each(|fd| crate::set_inheritable(fd, on))
+}
+
 /// Puts a descriptor on the list as if it had been inherited, and returns the
 /// number to name it by.
 pub fn register(fd: OwnedFd) -> RawFd {

@@ -32,7 +32,7 @@ mod tuning;
 mod unix;
 
 pub use address::{Address, original_destination};
-pub use clock::{LocalTime, coarse_ms, local_time};
+pub use clock::{LocalTime, coarse_ms, local_time, steady_us};
 pub use connect::{ConnectOptions, Progress, Source, connect, connect_outcome};
 pub use cpu::{CpuSet, cpu_count, pin_thread};
 pub use datagram::Datagram;
@@ -58,8 +58,8 @@ pub use passing::{
 };
 pub use process::{
     ChildEnd, Fork, change_root, change_working_directory, child_end, detach_session, fork, kill,
-    parent_process_id, process_exists, process_id, redirect_standard_to_null, remove_pid_file,
-    set_dumpable, thread_count, write_pid_file,
+    kill_outright, parent_process_id, process_exists, process_id, redirect_standard_to_null,
+    remove_pid_file, set_dumpable, thread_count, write_pid_file,
 };
 pub use signal::{Signal, SignalSource, end_by, ignore_broken_pipe, raise};
 pub use splice::{Pipe, PipePool};

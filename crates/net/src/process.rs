@@ -132,6 +132,15 @@ pub fn kill(pid: i32, signal: Signal) -> Result<(), Error> {
     process::kill_process(target, os).map_err(|e| Error::new("kill", pid, e))
 }
 
+/// Ends a process that does not listen to signals (SIGKILL).
+///
+/// # Errors
+/// `ESRCH` if there is none.
+pub fn kill_outright(pid: i32) -> Result<(), Error> {
+    let target = one_process(pid)?;
+    process::kill_process(target, process::Signal::KILL).map_err(|e| Error::new("kill", pid, e))
+}
+
 /// True if a process with this number exists.
 pub fn process_exists(pid: i32) -> bool {
     one_process(pid).is_ok_and(|pid| {

@@ -68,11 +68,16 @@ fn master(desk: &Desk) -> Option<&dyn Master> {
 }
 
 fn reload(call: &mut Call<'_>) -> Answer {
-    match master(call.desk).map(Master::reload) {
-        Some(Ok(text)) => Answer::Report(text),
-        Some(Err(text)) => Answer::error(text),
-        None => Answer::Done,
-    }
+    let Some(reloading) = master(call.desk).map(Master::reload) else {
+        return Answer::Done;
+    };
+    Answer::later(async move {
+        let (success, log) = match reloading.await {
+            Ok(log) => (1, log),
+            Err(log) => (0, log),
+        };
+        Answer::Report(format!("Success={success}\n--\n{log}"))
+    })
 }
 
 fn processes(call: &mut Call<'_>) -> Answer {

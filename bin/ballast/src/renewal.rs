@@ -1,0 +1,236 @@
+//! A master that becomes a new program, and stays the same process.
+//!
+//! What it holds, and whom it watches, is written on a [`Sheet`] that stays open over `exec`. The
+//! next program may be of another version: everything is in tables by name, and what it does not
+//! know it leaves.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+
+use ballast_cli::Door;
+use ballast_handover::{Line, Sheet};
+use ballast_model::{CliLevel, SeverityOutput};
+use ballast_net::{self as net, PassedSocket, inherit};
+use ballast_wire::handoff::{self, Writer};
+
+use crate::crew::{Member, Program, Reloads, Role, Roll, words};
+use crate::say;
+use crate::worker;
+
+/// How a master knows what it was: `descriptor:its process number`.
+pub(crate) const VARIABLE: &str = "BALLAST_MASTER_SHEET";
+
+/// What a master has from the program it was.
+#[derive(Debug, Default)]
+pub(crate) struct Inheritance {
+    pub(crate) members: Vec<Member>,
+    pub(crate) sockets: Vec<PassedSocket>,
+    pub(crate) doors: Vec<Door>,
+    pub(crate) snapshot: Option<Sheet>,
+    pub(crate) reloads: Reloads,
+    pub(crate) started_us: u64,
+    pub(crate) background: bool,
+}
+
+/// What a master leaves to the program it becomes.
+#[derive(Debug)]
+pub(crate) struct Estate<'e> {
+    pub(crate) roll: &'e Roll,
+    pub(crate) sockets: &'e [PassedSocket],
+    pub(crate) doors: &'e [Door],
+    pub(crate) snapshot: Option<&'e Sheet>,
+    pub(crate) background: bool,
+}
+
+impl Estate<'_> {
+    /// Becomes the program that stands on the disk. Returns only when that fails.
+    pub(crate) fn become_program(&self, program: &Program) -> io::Error {
+        match self.try_become(program) {
+            Ok(never) => never,
+            Err(error) => error,
+        }
+    }
+
+    fn try_become(&self, program: &Program) -> io::Result<io::Error> {
+        let mut kept = Kept::default();
+        let sheet = Sheet::write(&self.written(&mut kept)?)?;
+        kept.keep(&sheet)?;
+        inherit::pass_on(true)?;
+        let number = sheet.as_fd().as_raw_fd();
+        let (name, words) = words();
+        let error = Command::new(&program.path)
+            .arg0(name)
+            .args(words)
+            .env(VARIABLE, format!("{number}:{}", std::process::id()))
+            .env_remove(worker::VARIABLE)
+            .exec();
+        kept.let_go(self);
+        inherit::pass_on(false)?;
+        Ok(error)
+    }
+
+    fn written(&self, kept: &mut Kept) -> io::Result<Vec<u8>> {
+        let mut writer = Writer::new();
+        let roll = self.roll;
+        writer.table(
+            "master",
+            0,
+            &["reloads", "failed", "started_us", "background", "snapshot"],
+        );
+        let snapshot = match self.snapshot {
+            Some(sheet) => number(kept.keep(sheet)?),
+            None => 0,
+        };
+        let row = [
+            roll.reloads.all.into(),
+            roll.reloads.failed.into(),
+            roll.started_us,
+            self.background.into(),
+            snapshot,
+        ];
+        writer.row(&[], &row);
+        writer.table(
+            "workers",
+            1,
+            &["pid", "leaving", "line", "started_us", "born_at_reload"],
+        );
+        // One that starts was stopped before.
+        for member in roll.members.iter().filter(|one| one.role != Role::Starting) {
+            let row = [
+                u64::try_from(member.pid).unwrap_or(0),
+                u64::from(member.role == Role::Leaving),
+                number(kept.keep(&member.line)?),
+                member.started_us,
+                member.born_at_reload.into(),
+            ];
+            writer.row(&[&member.version], &row);
+        }
+        writer.table("sockets", 2, &["fd"]);
+        for socket in self.sockets {
+            let row = [number(kept.keep(&*socket.fd)?)];
+            writer.row(&[&socket.namespace, &socket.interface], &row);
+        }
+        writer.table("doors", 1, &["fd", "level"]);
+        for door in self.doors {
+            let level = match door.level {
+                CliLevel::User => 0,
+                CliLevel::Operator => 1,
+                CliLevel::Admin => 2,
+            };
+            let row = [number(kept.keep(&*door.socket)?), level];
+            writer.row(&[&door.label], &row);
+        }
+        Ok(writer.finish())
+    }
+}
+
+/// What stays open over `exec`.
+#[derive(Debug, Default)]
+struct Kept(Vec<RawFd>);
+
+impl Kept {
+    fn keep(&mut self, fd: impl AsFd) -> io::Result<RawFd> {
+        net::set_inheritable(&fd, true)?;
+        let number = fd.as_fd().as_raw_fd();
+        self.0.push(number);
+        Ok(number)
+    }
+
+    /// It did not come to that: whatever is started later gets none of them.
+    fn let_go(&self, estate: &Estate<'_>) {
+        let sockets = estate.sockets.iter().map(|socket| socket.fd.as_fd());
+        let doors = estate.doors.iter().map(|door| door.socket.as_fd());
+        let lines = estate.roll.members.iter().map(|member| member.line.as_fd());
+        let sheet = estate.snapshot.iter().map(|sheet| sheet.as_fd());
+        for fd in sockets.chain(doors).chain(lines).chain(sheet) {
+            let _ = net::set_inheritable(fd, false);
+        }
+    }
+}
+
+fn number(fd: RawFd) -> u64 {
+    u64::try_from(fd).unwrap_or(0)
+}
+
+impl Inheritance {
+    /// What this process has from the program it was; `None` when it is a fresh one.
+    pub(crate) fn of_this_process() -> Option<Self> {
+        let value = std::env::var(VARIABLE).ok()?;
+        let (number, own) = value.split_once(':')?;
+        // What this master starts inherits the variable.
+        if own.parse() != Ok(std::process::id()) {
+            return None;
+        }
+        let sheet = inherit::take(number.parse().ok()?).ok()?;
+        let mut found = Self::default();
+        let read = Sheet::from_fd(sheet).read().map_err(|e| e.to_string());
+        let taken = read.and_then(|bytes| {
+            handoff::read(&bytes, |row| found.take(row)).map_err(|e| e.to_string())
+        });
+        if let Err(error) = taken {
+            say::warn(&format!("what the master was is known in part: {error}."));
+        }
+        Some(found)
+    }
+
+    fn take(&mut self, row: &handoff::Row<'_>) {
+        let number = |column| row.number(column).unwrap_or(0);
+        let small = |column| u32::try_from(number(column)).unwrap_or(u32::MAX);
+        let owned = |column| {
+            let fd = i32::try_from(row.number(column)?).ok()?;
+            inherit::take(fd).ok()
+        };
+        match row.table {
+            "master" => {
+                self.reloads = Reloads {
+                    all: small("reloads"),
+                    failed: small("failed"),
+                };
+                self.started_us = number("started_us");
+                self.background = number("background") != 0;
+                self.snapshot = owned("snapshot").map(Sheet::from_fd);
+            }
+            "workers" => {
+                let (Ok(pid), Some(line)) = (i32::try_from(number("pid")), owned("line")) else {
+                    return;
+                };
+                let mut member = Member::new(pid, Line::from_fd(line), small("born_at_reload"));
+                member.role = match number("leaving") {
+                    0 => Role::Current,
+                    _ => Role::Leaving,
+                };
+                member.started_us = number("started_us");
+                row.key(0).clone_into(&mut member.version);
+                self.members.push(member);
+            }
+            "sockets" => {
+                if let Some(fd) = owned("fd") {
+                    self.sockets.push(PassedSocket {
+                        fd: Arc::new(fd),
+                        namespace: row.key(0).to_owned(),
+                        interface: row.key(1).to_owned(),
+                    });
+                }
+            }
+            "doors" => {
+                if let Some(fd) = owned("fd") {
+                    self.doors.push(Door {
+                        socket: Arc::new(fd),
+                        label: row.key(0).to_owned(),
+                        level: match number("level") {
+                            0 => CliLevel::User,
+                            1 => CliLevel::Operator,
+                            _ => CliLevel::Admin,
+                        },
+                        severity: SeverityOutput::None,
+                        expose_listeners: false,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+}

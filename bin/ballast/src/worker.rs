@@ -1,0 +1,363 @@
+//! A worker, as its master sees it: what it is given before it starts, and what it tells of
+//! itself while it serves.
+//!
+//! The master starts it as a program of its own, with one end of a [`Line`]. Before the worker
+//! reads its configuration it is given the sockets that are listened on and the last snapshot; from
+//! then on a thread of its own tells the master every second what is listened on, counted and
+//! believed. Should the worker die, the next one begins where that left off.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use ballast_cli::{Control, Demand, Limits as DeskLimits};
+use ballast_engine::Generation;
+use ballast_handover::{self as handover, Line, Message, Outcome, Received, Running, Sheet};
+use ballast_model::CliLevel;
+use ballast_net::{self as net, PassedSocket, Signal};
+use ballast_stats::Surroundings;
+use ballast_worker::{Error, Stream, spawn_service};
+
+use crate::desk::House;
+use crate::say;
+
+/// How a worker knows that it is one: `descriptor:process number of its master`.
+pub(crate) const VARIABLE: &str = "BALLAST_WORKER_LINE";
+
+/// Between two reports to the master, at least.
+const REPORT_PERIOD: Duration = Duration::from_secs(1);
+
+/// A report may take this part of the time.
+const REPORT_SHARE: u32 = 50;
+
+/// How long an answer to the master is tried to be sent, step by step.
+const SEND_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two tries to send.
+const SEND_STEP: Duration = Duration::from_millis(5);
+
+/// A place as a worker.
+#[derive(Debug)]
+pub(crate) struct Post {
+    line: Line,
+    /// What the worker before said last.
+    pub(crate) snapshot: Option<Vec<u8>>,
+    /// There was no worker before.
+    pub(crate) first: bool,
+}
+
+/// The line to the master, when this process was started as a worker.
+pub(crate) fn line() -> Option<Line> {
+    let value = std::env::var(VARIABLE).ok()?;
+    let (number, master) = value.split_once(':')?;
+    // A worker starts programs too (external checks), and they inherit the variable.
+    if net::parent_process_id() != Some(master.parse().ok()?) {
+        return None;
+    }
+    net::inherit::take(number.parse().ok()?)
+        .ok()
+        .map(Line::from_fd)
+}
+
+impl Post {
+    /// Takes what the master gives. `Err` is the exit code, all said.
+    pub(crate) fn take(line: Line) -> Result<Self, u8> {
+        match line.beginning() {
+            Ok((sockets, sheet, first)) => {
+                net::offer_sockets(sockets);
+                let snapshot = sheet.and_then(|sheet| match sheet.read() {
+                    Ok(snapshot) => Some(snapshot),
+                    Err(error) => {
+                        say::warn(&format!("the last snapshot cannot be read: {error}."));
+                        None
+                    }
+                });
+                Ok(Self {
+                    line,
+                    snapshot,
+                    first,
+                })
+            }
+            Err(error) => {
+                say::alert(&format!("[haproxy.main()] no word of the master: {error}."));
+                Err(1)
+            }
+        }
+    }
+
+    /// The line, for who says that the start failed.
+    pub(crate) fn line(&self) -> Line {
+        self.line.clone()
+    }
+
+    /// Takes up the place, on the first worker thread: tells the master what is listened on, and
+    /// answers what it asks from now on.
+    pub(crate) fn take_up(
+        self,
+        house: &Arc<House>,
+        doors: &[Arc<OwnedFd>],
+        limits: DeskLimits,
+    ) -> Result<Reporter, Error> {
+        let fail = |call| move |error| Error::new(call, "master", error);
+        let watched = self.line.as_fd().try_clone_to_owned();
+        let watched = watched.map_err(fail("fcntl(F_DUPFD)"))?;
+        net::set_non_blocking(&watched).map_err(fail("ioctl(FIONBIO)"))?;
+        let stream = Stream::from_fd(watched)?;
+        let (orders, order) = mpsc::sync_channel(16);
+        let reporter = Reporter(Arc::new(Inner {
+            house: Arc::clone(house),
+            line: self.line,
+            doors: doors.iter().map(Arc::downgrade).collect(),
+            orders,
+            base: Mutex::new(None),
+        }));
+        reporter.0.tell_sockets(&mut Vec::new());
+        let (thread, answering) = (Arc::clone(&reporter.0), Arc::clone(&reporter.0));
+        std::thread::Builder::new()
+            .name("ballast-report".into())
+            .spawn(move || thread.report(&order))
+            .map_err(fail("clone"))?;
+        spawn_service(async move {
+            while stream.readable().await.is_ok() {
+                match answering.line.receive() {
+                    Ok(Some(received)) => answering.answer(received, limits),
+                    Ok(None) => return master_is_gone(),
+                    // Nothing more is there: this clears what the executor believes.
+                    Err(_) => drop(stream.try_peek(&mut [0])),
+                }
+            }
+        });
+        Ok(reporter)
+    }
+}
+
+/// Without a master nobody would start, stop or ask this process: it finishes what it has.
+fn master_is_gone() {
+    say::warn("The master process is gone: finishing.");
+    let _ = net::raise(Signal::Usr1);
+}
+
+/// Has a process that does not serve yet go on from a snapshot.
+pub(crate) fn restore(generation: &Generation, process: &ballast_engine::Process, bytes: &[u8]) {
+    let running = Running {
+        generation,
+        process,
+    };
+    if let Err(error) = handover::restore(running, bytes) {
+        say::warn(&format!("the last snapshot is taken in part: {error}."));
+    }
+}
+
+/// Tells the master of this process.
+#[derive(Clone, Debug)]
+pub(crate) struct Reporter(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    house: Arc<House>,
+    line: Line,
+    /// The command sockets, while they are open.
+    doors: Vec<Weak<OwnedFd>>,
+    orders: SyncSender<Order>,
+    /// What was counted when the next worker was given a snapshot.
+    base: Mutex<Option<Vec<u8>>>,
+}
+
+/// What the reporting thread is asked for, out of turn.
+#[derive(Debug)]
+enum Order {
+    /// A snapshot for the next worker.
+    Handover,
+    /// The configuration is read again.
+    Reload,
+}
+
+impl Reporter {
+    /// Tells the master that this process serves.
+    pub(crate) fn ready(&self) {
+        let log = self.0.house.startup_log();
+        self.0.send(&Message::Ready(log), None);
+    }
+
+    /// Tells what was counted since the next worker took over. The last word.
+    pub(crate) fn farewell(&self) {
+        let base = self.0.base.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(base) = base.as_deref() else {
+            return;
+        };
+        let since = self.0.house.counts();
+        if let Ok(late) = handover::counted_since(base, &since)
+            && let Ok(sheet) = Sheet::write(&late)
+        {
+            self.0.send(&Message::Late, Some(&sheet));
+        }
+    }
+}
+
+impl House {
+    fn counts(&self) -> Vec<u8> {
+        let generation = self.generation();
+        handover::collect_counts(Running {
+            generation: &generation,
+            process: self.registry.process(),
+        })
+    }
+
+    fn snapshot(&self) -> Vec<u8> {
+        let generation = self.generation();
+        handover::collect(Running {
+            generation: &generation,
+            process: self.registry.process(),
+        })
+    }
+}
+
+impl Inner {
+    /// Reports until the process ends.
+    fn report(&self, orders: &mpsc::Receiver<Order>) {
+        let mut period = REPORT_PERIOD;
+        let mut told = Vec::new();
+        loop {
+            let order = orders.recv_timeout(period);
+            let began = Instant::now();
+            match order {
+                Ok(Order::Reload) => {
+                    let (outcome, text) = self.reload();
+                    // What is listened on no more must not be held open for nothing.
+                    self.tell_sockets(&mut told);
+                    self.send(&Message::Reloaded(outcome, text), None);
+                }
+                Ok(Order::Handover) => {
+                    self.tell_sockets(&mut told);
+                    let counts = self.house.counts();
+                    *self.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(counts);
+                    self.tell_snapshot();
+                }
+                Err(RecvTimeoutError::Timeout) if self.house.registry.process().stopping() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    self.tell_sockets(&mut told);
+                    self.tell_snapshot();
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            period = REPORT_PERIOD.max(began.elapsed() * REPORT_SHARE);
+        }
+    }
+
+    fn tell_snapshot(&self) {
+        match Sheet::write(&self.house.snapshot()) {
+            Ok(sheet) => self.send(&Message::Snapshot, Some(&sheet)),
+            Err(error) => say::warn(&format!("no snapshot can be written: {error}.")),
+        }
+    }
+
+    /// Tells what is listened on, when it is not what was `told`.
+    fn tell_sockets(&self, told: &mut Vec<Weak<OwnedFd>>) {
+        let mut sockets = self.house.listening_sockets();
+        let doors = self.doors.iter().filter_map(Weak::upgrade);
+        sockets.extend(doors.map(|fd| PassedSocket {
+            fd,
+            interface: String::new(),
+            namespace: String::new(),
+        }));
+        let now: Vec<_> = sockets
+            .iter()
+            .map(|socket| Arc::downgrade(&socket.fd))
+            .collect();
+        let same = |(was, is): (&Weak<_>, &Weak<_>)| Weak::ptr_eq(was, is);
+        if told.len() == now.len() && told.iter().zip(&now).all(same) {
+            return;
+        }
+        match self.patiently(|| self.line.send_sockets(&sockets)) {
+            Ok(()) => *told = now,
+            Err(error) => say::warn(&format!("the master cannot be told: {error}.")),
+        }
+    }
+
+    fn answer(self: &Arc<Self>, received: Received, limits: DeskLimits) {
+        match received.message {
+            Message::Caller => {
+                for caller in received.fds {
+                    let desk: Arc<dyn Control> = self.house.clone();
+                    // A caller that cannot be watched is closed, and sees it.
+                    let _ = ballast_cli::serve_stream(caller, desk, CliLevel::Admin, limits);
+                }
+            }
+            Message::Handover => self.order(Order::Handover),
+            Message::Reload => self.order(Order::Reload),
+            Message::Late => self.add(received.fds),
+            other => say::warn(&format!("the master says what makes no sense: {other:?}.")),
+        }
+    }
+
+    fn order(&self, order: Order) {
+        // The thread is far behind: the master asks again.
+        let _ = self.orders.try_send(order);
+    }
+
+    /// Adds what the worker before counted late. This is the first worker thread, whose copy of
+    /// the counters it goes to.
+    fn add(&self, fds: Vec<OwnedFd>) {
+        let Some(sheet) = fds.into_iter().next().map(Sheet::from_fd) else {
+            return;
+        };
+        let generation = self.house.generation();
+        let running = Running {
+            generation: &generation,
+            process: self.house.registry.process(),
+        };
+        if let Ok(late) = sheet.read() {
+            // From one version to another some of it may be of no use.
+            let _ = handover::add_counts(running, &late);
+        }
+    }
+
+    fn reload(&self) -> (Outcome, String) {
+        let global = Arc::clone(&self.house.generation().config.global);
+        if global.chroot.is_some() {
+            // The files are not to be seen from here.
+            let why = "the process is in a chroot".to_owned();
+            return (Outcome::NeedsProcess, why);
+        }
+        let lost_rights = global.user.is_some() || global.group.is_some();
+        match self.house.bring_and_wait(Demand::Reload { reset: false }) {
+            Ok(applied) => {
+                let mut text = applied.notes;
+                for line in applied.lines {
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+                let outcome = if applied.needs_process {
+                    Outcome::NeedsProcess
+                } else {
+                    Outcome::Applied
+                };
+                (outcome, text)
+            }
+            // A process that has its rights still may do what this one may not, or says it better.
+            Err(refused) if lost_rights => (Outcome::NeedsProcess, refused.0),
+            Err(refused) => (Outcome::Refused, refused.0),
+        }
+    }
+
+    fn send(&self, message: &Message, sheet: Option<&Sheet>) {
+        let fds: Vec<_> = sheet.iter().map(AsFd::as_fd).collect();
+        // A master that is gone is noticed where it is listened to.
+        let _ = self.patiently(|| self.line.send(message, &fds));
+    }
+
+    fn patiently(&self, mut send: impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
+        let until = Instant::now() + SEND_PATIENCE;
+        loop {
+            match send() {
+                Err(error)
+                    if error.kind() == std::io::ErrorKind::WouldBlock && Instant::now() < until =>
+                {
+                    std::thread::sleep(SEND_STEP);
+                }
+                other => return other,
+            }
+        }
+    }
+}
