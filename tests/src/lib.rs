@@ -8,6 +8,8 @@
 //! whether the test is true, and on Ballast, which says whether we are.
 
 pub mod client;
+pub mod desk;
+pub mod load;
 pub mod origin;
 pub mod ports;
 pub mod proxy;
@@ -17,6 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use client::{Client, Response};
+pub use desk::{Desk, StatRow};
+pub use load::{Counted, Load};
 pub use origin::{Origin, Request};
 pub use ports::free_port;
 pub use proxy::{Launch, Program, Proxy};

@@ -11,6 +11,7 @@
 //! between two of its tasks; exchanges under way finish under the one they began with.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,10 +27,10 @@ use ballast_model::change::{apply, diff};
 use ballast_model::plan::Line;
 use ballast_model::{Change, Config};
 use ballast_stats::Surroundings;
-use ballast_stream::{Local, Running, wake_connections};
+use ballast_stream::{Local, Running, end_leaving, wake_connections};
 use ballast_upstream::probe::Probes;
-use ballast_worker::local;
 use ballast_worker::sync::oneshot;
+use ballast_worker::{local, sleep, spawn_service};
 
 use crate::args::Options;
 use crate::desk::House;
@@ -46,6 +47,8 @@ pub(crate) struct Chief {
     jobs: mpsc::SyncSender<Job>,
     affairs: Mutex<Affairs>,
     patterns: Mutex<Arc<Store>>,
+    /// The `defaults` sections of the files in force.
+    defaults: Mutex<Arc<Vec<u8>>>,
     options: Options,
 }
 
@@ -57,7 +60,12 @@ impl Chief {
         options: Options,
     ) -> (Self, Work) {
         let (jobs, work) = mpsc::sync_channel(DEMAND_COUNT_MAX);
+        // Standard input cannot be read twice; a file that is gone leaves no defaults.
+        let mut names = options.files.clone();
+        names.retain(|name| name != "-");
+        let files = crate::read::files(&names).unwrap_or_default();
         let chief = Self {
+            defaults: Mutex::new(Arc::new(fragment::defaults(&files))),
             jobs,
             affairs: Mutex::new(Affairs::begin(config, now_unix_s())),
             patterns: Mutex::new(patterns),
@@ -69,6 +77,39 @@ impl Chief {
     /// What was put in force, and by whom.
     pub(crate) fn affairs(&self) -> MutexGuard<'_, Affairs> {
         self.affairs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a file has is published, unless a hand said otherwise; what a command adds is not.
+    fn publish(&self, generation: &Generation, wanted: &Wanted) {
+        for name in &wanted.unpublished {
+            if let Some(backend) = generation.backend(name) {
+                backend.state.publish(false);
+            }
+        }
+        let Some(file) = &wanted.file else { return };
+        let hidden: HashSet<String> = self
+            .affairs()
+            .hands()
+            .filter(|(key, hand)| hand.value == "no" && !wanted.overruled.iter().any(|o| o == key))
+            .filter_map(|(key, _)| key.strip_prefix("backend ")?.strip_suffix(" published"))
+            .map(str::to_owned)
+            .collect();
+        for backend in &file.backends {
+            let name = &backend.common.name;
+            if let Some(known) = generation.backend(name) {
+                known.state.publish(!hidden.contains(name));
+            }
+        }
+    }
+
+    fn defaults(&self) -> Arc<Vec<u8>> {
+        Arc::clone(&self.defaults.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn defaults_are(&self, text: Option<Arc<Vec<u8>>>) {
+        if let Some(text) = text {
+            *self.defaults.lock().unwrap_or_else(PoisonError::into_inner) = text;
+        }
     }
 
     /// The lists and maps in force.
@@ -105,10 +146,14 @@ struct Wanted {
     /// What the file says, where one was read.
     file: Option<Arc<Config>>,
     patterns: Option<Arc<Store>>,
+    /// The `defaults` sections of the files that were read.
+    defaults: Option<Arc<Vec<u8>>>,
     cause: String,
     notes: String,
     /// Settings by hand that hold no longer, by their keys.
     overruled: Vec<String>,
+    /// Backends that a command adds: no rule leads there before they are published.
+    unpublished: Vec<String>,
     /// Added by a command: begins in maintenance and unchecked, as HAProxy's do.
     dormant: Option<(String, String)>,
 }
@@ -183,9 +228,11 @@ impl House {
                     config: changed(&now.config, &changes)?,
                     file: Some(Arc::clone(&past.file)),
                     patterns: None,
+                    defaults: None,
                     cause: format!("rollback {number}"),
                     notes: String::new(),
                     overruled: Vec::new(),
+                    unpublished: Vec::new(),
                     dormant: None,
                 })
             }
@@ -193,9 +240,11 @@ impl House {
                 config: changed(&now.config, &changes)?,
                 file: None,
                 patterns: None,
+                defaults: None,
                 cause: command,
                 notes: String::new(),
                 overruled: Vec::new(),
+                unpublished: Vec::new(),
                 dormant: None,
             }),
             Demand::AddServer {
@@ -209,18 +258,26 @@ impl House {
                     config: changed(&now.config, &changes)?,
                     file: None,
                     patterns: None,
+                    defaults: None,
                     cause: format!("add server {backend}/{server}"),
                     notes,
                     overruled: Vec::new(),
+                    unpublished: Vec::new(),
                     dormant: Some((backend, server)),
                 })
             }
             Demand::Fragment { text, command } => {
-                let (changes, notes) = fragment::sections(&now.config, text)?;
+                let (changes, notes) = fragment::sections(&now.config, &chief.defaults(), &text)?;
+                let added = changes.iter().filter_map(|change| match change {
+                    Change::AddBackend(backend) => Some(backend.common.name.clone()),
+                    _ => None,
+                });
                 Ok(Wanted {
+                    unpublished: added.collect(),
                     config: changed(&now.config, &changes)?,
                     file: None,
                     patterns: None,
+                    defaults: None,
                     cause: command,
                     notes,
                     overruled: Vec::new(),
@@ -238,7 +295,9 @@ impl House {
         reset: bool,
         cause: &str,
     ) -> Result<Wanted, Refused> {
-        let (loaded, mut notes) = read(&chief.options, &chief.patterns(), source)?;
+        let files = files_of(&chief.options, source)?;
+        let defaults = Arc::new(fragment::defaults(&files));
+        let (loaded, mut notes) = read(&chief.options, &chief.patterns(), files)?;
         let Loaded {
             mut config, store, ..
         } = loaded;
@@ -264,9 +323,11 @@ impl House {
             config: merged.config,
             file: Some(Arc::new(config)),
             patterns: Some(store),
+            defaults: Some(defaults),
             cause: cause.to_owned(),
             notes,
             overruled: merged.overruled,
+            unpublished: Vec::new(),
             dormant: None,
         })
     }
@@ -304,7 +365,13 @@ impl House {
                 let left = self.left_by(line);
                 drains |= left > 0;
                 if left > 0 {
-                    format!("{line} ({left} connections may finish)")
+                    match now.config.global.hard_stop_after {
+                        Some(limit) => format!(
+                            "{line} ({left} connections may finish within {} s)",
+                            limit.as_secs()
+                        ),
+                        None => format!("{line} ({left} connections may finish)"),
+                    }
                 } else {
                     line.to_string()
                 }
@@ -351,19 +418,20 @@ impl House {
     }
 
     /// Compiles, opens, commits.
-    fn put_in_force(&self, chief: &Chief, wanted: Wanted) -> Result<Applied, Refused> {
+    fn put_in_force(&self, chief: &Chief, mut wanted: Wanted) -> Result<Applied, Refused> {
         let now = self.generation();
         let changes = diff(&now.config, &wanted.config);
         let mut applied = self.plan(&wanted);
         if changes.is_empty() {
             self.commit_patterns(chief, wanted.patterns.as_ref());
+            chief.defaults_are(wanted.defaults);
             if let Some(file) = wanted.file {
                 chief.affairs().file_is(file);
             }
             self.give_back(chief, &wanted.overruled, &now);
             return Ok(applied);
         }
-        let config = Arc::new(wanted.config);
+        let config = Arc::new(std::mem::take(&mut wanted.config));
         let generation = Arc::new(Generation::succeed(
             Arc::clone(&config),
             &self.registry,
@@ -371,7 +439,9 @@ impl House {
         ));
         let prepared = self.prepare(&now, &generation)?;
         let taken = generation.take_over(Some(&now), &self.registry);
+        chief.publish(&generation, &wanted);
         self.commit_patterns(chief, wanted.patterns.as_ref());
+        chief.defaults_are(wanted.defaults);
         self.commit(&generation, &taken, prepared);
         if let Some((backend, server)) = &wanted.dormant
             && let Some(keeper) = self.keeper()
@@ -483,6 +553,8 @@ impl House {
         let (starts, any_gone) = self.commit_listeners(prepared.listeners);
         let mut starts = starts.into_iter();
         let open_logs = self.open_logs();
+        // What is removed may finish as long as a process that ends may.
+        let limit = generation.config.global.hard_stop_after;
         for mailbox in self.mailboxes() {
             let start = starts.next();
             let (generation, logs) = (Arc::clone(generation), Arc::clone(&open_logs));
@@ -497,6 +569,12 @@ impl House {
                 if any_gone {
                     // Who idles on a bind that is gone is let go.
                     wake_connections();
+                    if let Some(limit) = limit {
+                        spawn_service(async move {
+                            sleep(limit).await;
+                            end_leaving(limit);
+                        });
+                    }
                 }
                 start
                     .filter(|start| !start.is_empty())
@@ -546,18 +624,22 @@ fn changed(now: &Config, changes: &[Change]) -> Result<Config, Refused> {
     apply(now, changes).map_err(|error| Refused(format!("{error}.")))
 }
 
-/// Reads the files of the start, or what stands for them.
-fn read(
-    options: &Options,
-    patterns: &Arc<Store>,
-    source: Option<Source>,
-) -> Result<(Loaded, String), Refused> {
+/// The files of the start, or what stands for them.
+fn files_of(options: &Options, source: Option<Source>) -> Result<Vec<(String, Vec<u8>)>, Refused> {
     let files = match source {
         Some(Source::Text(text)) => Ok(vec![("<<".to_owned(), text)]),
         Some(Source::File(name)) => crate::read::files(&[name]),
         None => crate::read::files(&options.files),
     };
-    let files = files.map_err(|error| Refused(say::line_of(say::Grade::Alert, &error)))?;
+    files.map_err(|error| Refused(say::line_of(say::Grade::Alert, &error)))
+}
+
+/// Understands files that are to follow what is in force.
+fn read(
+    options: &Options,
+    patterns: &Arc<Store>,
+    files: Vec<(String, Vec<u8>)>,
+) -> Result<(Loaded, String), Refused> {
     let (loaded, said) = check::again(options, patterns, files);
     if loaded.has_alerts() || !loaded.unserved.is_empty() {
         return Err(Refused(said));

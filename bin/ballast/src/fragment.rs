@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use ballast_cli::Refused;
 use ballast_config::{Loaded, TextOptions};
-use ballast_model::{Backend, Balance, Change, Config, Mode, Server};
-use ballast_syntax::Severity;
+use ballast_model::{Backend, Balance, Change, Config, Mode, Origin, Server};
+use ballast_syntax::{SectionKind, Severity};
 
 use crate::machine::Machine;
 
@@ -65,8 +65,19 @@ pub(crate) fn server(
         return Err(Refused(said));
     };
     let mut server = Arc::unwrap_or_clone(server);
+    // It stands in no file.
+    server.origin = Origin::default();
     if !words.iter().any(|word| word == "id") {
         server.id = free_id(known);
+    } else if let Some(other) = known.servers.iter().find(|one| one.id == server.id) {
+        let place = match other.origin.file.as_str() {
+            "" => "(null)",
+            file => file,
+        };
+        return Err(Refused(format!(
+            "'id' : custom id {} already used at {place}:{} ('server {}').",
+            server.id, other.origin.line, other.name
+        )));
     }
     server.disabled = !words.iter().any(|word| word == "enabled");
     Ok((server, said))
@@ -78,18 +89,46 @@ fn free_id(backend: &Backend) -> u32 {
     (1..).find(|id| !taken.contains(id)).unwrap_or(u32::MAX)
 }
 
-/// The changes that sections of their own amount to: each comes, or takes the place of the one
-/// that has its name.
+/// The `defaults` sections of files, which sections that come later go by.
+pub(crate) fn defaults(files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (_, bytes) in files {
+        let mut inside = false;
+        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let mut words = line
+                .split(u8::is_ascii_whitespace)
+                .filter(|word| !word.is_empty());
+            let first = String::from_utf8_lossy(words.next().unwrap_or_default());
+            if let Some(kind) = SectionKind::of(&first) {
+                inside = kind == SectionKind::Defaults;
+            }
+            if inside {
+                text.extend_from_slice(line);
+            }
+        }
+        if !text.is_empty() && !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+    }
+    text
+}
+
+/// The changes that sections of their own amount to, as if they stood at the end of the files
+/// whose `defaults` are given: each comes, or takes the place of the one that has its name.
 ///
 /// # Errors
 /// What is wrong with them.
-pub(crate) fn sections(now: &Config, text: Vec<u8>) -> Result<(Vec<Change>, String), Refused> {
+pub(crate) fn sections(
+    now: &Config,
+    defaults: &[u8],
+    text: &[u8],
+) -> Result<(Vec<Change>, String), Refused> {
     // Names of backends that run stand for themselves, or a frontend could not lead to them.
-    let mut whole = text;
+    let own = String::from_utf8_lossy(text).into_owned();
+    let mut whole = text.to_vec();
     if !whole.ends_with(b"\n") {
         whole.push(b'\n');
     }
-    let own = String::from_utf8_lossy(&whole).into_owned();
     let named: HashSet<&str> = own
         .lines()
         .filter_map(|line| {
@@ -110,7 +149,11 @@ pub(crate) fn sections(now: &Config, text: Vec<u8>) -> Result<(Vec<Change>, Stri
             stood_for.insert(name.clone());
         }
     }
-    let (loaded, said) = load(whole);
+    let files = vec![
+        ("defaults".to_owned(), defaults.to_vec()),
+        ("<<".to_owned(), whole),
+    ];
+    let (loaded, said) = load_files(files);
     if loaded.has_alerts() || !loaded.unserved.is_empty() {
         return Err(Refused(said));
     }
@@ -141,8 +184,12 @@ pub(crate) fn sections(now: &Config, text: Vec<u8>) -> Result<(Vec<Change>, Stri
 }
 
 fn load(text: Vec<u8>) -> (Loaded, String) {
-    let files = vec![("<<".to_owned(), text)];
-    let machine = Machine::new(&["<<".to_owned()], None, false);
+    load_files(vec![("<<".to_owned(), text)])
+}
+
+fn load_files(files: Vec<(String, Vec<u8>)>) -> (Loaded, String) {
+    let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    let machine = Machine::new(&names, None, false);
     let loaded = ballast_config::load(files, &machine, ballast_config::Options::default());
     let said = ballast_config::text(
         &loaded,

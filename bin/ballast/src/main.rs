@@ -11,9 +11,9 @@ mod args;
 mod change;
 mod check;
 mod control;
-mod crew;
 mod desk;
 mod fragment;
+mod hands;
 mod identity;
 mod limits;
 mod logs;
@@ -21,7 +21,6 @@ mod machine;
 mod master;
 mod process;
 mod read;
-mod renewal;
 mod run;
 mod say;
 mod serve;
@@ -30,7 +29,6 @@ mod states;
 mod stop;
 mod tools;
 mod version;
-mod worker;
 
 use std::process::ExitCode;
 

@@ -61,6 +61,9 @@ pub struct Merged {
     pub kept: Vec<Change>,
     /// Changes by hand that the file overrules.
     pub dropped: Vec<Change>,
+    /// Keys of [`Affairs::hands`] that the file overrules: it has another word there now, or
+    /// nothing stays.
+    pub overruled: Vec<String>,
 }
 
 impl Affairs {
@@ -105,6 +108,7 @@ impl Affairs {
             config: shared,
             kept: Vec::new(),
             dropped: Vec::new(),
+            overruled: Vec::new(),
         };
         for change in by_hand {
             let overruled = reset || subject(&change).is_some_and(|one| by_file.contains(&one));
@@ -116,6 +120,12 @@ impl Affairs {
                 _ => merged.dropped.push(change),
             }
         }
+        merged.overruled = self
+            .hands
+            .keys()
+            .filter(|key| reset || is_overruled(key, &self.file, read))
+            .cloned()
+            .collect();
         merged
     }
 
@@ -166,6 +176,52 @@ impl Affairs {
 /// What a plan says of changes.
 pub fn plan(now: &Config, changes: &[Change]) -> Vec<Line> {
     plan::lines(now, changes)
+}
+
+/// Whether a file says something else than before where a hand has set something, word by word.
+fn is_overruled(key: &str, was: &Config, is: &Config) -> bool {
+    let words: Vec<&str> = key.splitn(3, ' ').collect();
+    match words[..] {
+        ["server", at, word] => {
+            let Some((backend, name)) = at.split_once('/') else {
+                return false;
+            };
+            let of = |config: &Config| {
+                let backend = config.backend(backend)?;
+                backend.servers.iter().find(|one| one.name == name).cloned()
+            };
+            match (of(was), of(is)) {
+                (Some(was), Some(is)) => match word {
+                    "weight" => was.weight != is.weight,
+                    "maxconn" => was.connection_count_max != is.connection_count_max,
+                    "state" => was.disabled != is.disabled,
+                    "addr" => was.address != is.address || was.port != is.port,
+                    _ => was.checks != is.checks,
+                },
+                // What only a hand knows has its hands until it goes.
+                (None, None) => false,
+                _ => true,
+            }
+        }
+        ["frontend", name, word] => match (was.frontend(name), is.frontend(name)) {
+            (Some(was), Some(is)) => {
+                word == "maxconn" && was.connection_count_max != is.connection_count_max
+            }
+            (None, None) => false,
+            _ => true,
+        },
+        ["backend", name, word] => match (was.backend(name), is.backend(name)) {
+            (Some(was), Some(is)) => match word {
+                "dynamic-cookie" => was.cookie != is.cookie,
+                "dynamic-cookie-key" => was.dynamic_cookie_key != is.dynamic_cookie_key,
+                _ => false,
+            },
+            (None, None) => false,
+            _ => true,
+        },
+        ["global", "maxconn"] => was.global.connection_count_max != is.global.connection_count_max,
+        _ => false,
+    }
 }
 
 fn is_order(change: &Change) -> bool {
@@ -250,6 +306,36 @@ mod tests {
         let merged = affairs.merge(&now, &read, false);
         assert_eq!(names(&merged.config), ["a=1", "b=5", "c=4"]);
         assert_eq!((merged.kept.len(), merged.dropped.len()), (0, 2));
+    }
+
+    #[test]
+    fn a_hand_on_a_word_goes_when_the_file_has_another_there() {
+        let mut affairs = Affairs::begin(Arc::new(config(&[("a", 1), ("b", 1)])), 0);
+        let hand = || Hand {
+            value: "x".into(),
+            at_unix_s: 0,
+            command: "set".into(),
+        };
+        for key in [
+            "server be/a weight",
+            "server be/a state",
+            "server be/b weight",
+        ] {
+            affairs.note(key, hand());
+        }
+        affairs.note("server be/mine weight", hand());
+        affairs.note("global rate-limit sessions", hand());
+        let now = config(&[("a", 1), ("b", 1), ("mine", 1)]);
+        let overruled = |read: &Config| affairs.merge(&now, read, false).overruled;
+        assert_eq!(overruled(&config(&[("a", 1), ("b", 1)])), [""; 0]);
+        assert_eq!(
+            overruled(&config(&[("a", 2), ("b", 1)])),
+            ["server be/a weight"]
+        );
+        // A server that goes takes what was set of it along.
+        assert_eq!(overruled(&config(&[("a", 1)])), ["server be/b weight"]);
+        let all = affairs.merge(&now, &config(&[("a", 1), ("b", 1)]), true);
+        assert_eq!(all.overruled.len(), 5);
     }
 
     #[test]

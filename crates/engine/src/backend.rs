@@ -13,7 +13,7 @@ use ballast_model as model;
 use crate::counters::{BackendCounters, PerWorker};
 use crate::succession::{AVOIDED_COUNT_MAX, Slots};
 use crate::timings::{Histogram, Timings};
-use crate::{Belief, DynamicCookies, Gauge, Rate, Server, Waiting, limits};
+use crate::{Belief, DynamicCookies, Gauge, LastInvalid, Rate, Server, Waiting, limits};
 
 /// A backend of one generation.
 #[derive(Debug)]
@@ -322,8 +322,11 @@ pub struct BackendState {
     pub times_down: AtomicU32,
     /// Who waits, in the order they came.
     pub waiting: Mutex<Waiting>,
+    /// The last response that was not valid.
+    pub invalid_response: LastInvalid,
     pub(crate) dynamic_cookies: Mutex<DynamicCookies>,
     standing: Mutex<Standing>,
+    unpublished: AtomicBool,
     /// The backend of the generation in force.
     current: Mutex<Weak<Backend>>,
 }
@@ -354,8 +357,10 @@ impl BackendState {
             last_session_ms: AtomicU64::new(0),
             times_down: AtomicU32::new(0),
             waiting: Mutex::default(),
+            invalid_response: LastInvalid::default(),
             dynamic_cookies: Mutex::default(),
             standing: Mutex::default(),
+            unpublished: AtomicBool::new(false),
             current: Mutex::default(),
         }
     }
@@ -370,6 +375,17 @@ impl BackendState {
 
     pub(crate) fn set_current(&self, backend: &Arc<Backend>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(backend);
+    }
+
+    /// Whether rules may lead to it: a backend that a command added is passed over until it is
+    /// published (management manual of HAProxy 3.4, `publish backend`).
+    pub fn is_published(&self) -> bool {
+        !self.unpublished.load(Ordering::Relaxed)
+    }
+
+    /// Lets rules lead to it, or has them pass it over. Exchanges that are there stay.
+    pub fn publish(&self, published: bool) {
+        self.unpublished.store(!published, Ordering::Relaxed);
     }
 
     /// Whether it has a server to choose, and since when.

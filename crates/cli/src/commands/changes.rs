@@ -12,7 +12,7 @@ use ballast_engine::{Backend, Server};
 use ballast_model::{Change, CliLevel, UseServerTarget};
 use ballast_worker::sleep;
 
-use super::target::{ServerAt, answer, control};
+use super::target::{ServerAt, answer, backend, control};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Command};
 use crate::control::Control;
@@ -36,6 +36,18 @@ pub(crate) static COMMANDS: &[Command] = &[
         "add backend <backend>",
         "add a new backend, its lines as payload",
         |call| answer(add_section(call, "backend")),
+    ),
+    admin(
+        &["publish", "backend"],
+        "publish backend <backend>",
+        "let rules lead to a backend",
+        |call| answer(publish(call, true)),
+    ),
+    admin(
+        &["unpublish", "backend"],
+        "unpublish backend <backend>",
+        "have rules pass a backend over",
+        |call| answer(publish(call, false)),
     ),
     admin(
         &["add", "frontend"],
@@ -343,6 +355,24 @@ fn add_section(call: &mut Call<'_>, kind: &str) -> Result<Answer, Answer> {
         _ => "New frontend registered.",
     };
     Ok(demanded(&control, demand, move |_| info(said)))
+}
+
+fn publish(call: &Call<'_>, published: bool) -> Result<Answer, Answer> {
+    let backend = backend(call)?;
+    backend.state.publish(published);
+    let (verb, value) = if published {
+        ("publish", "yes")
+    } else {
+        ("unpublish", "no")
+    };
+    let key = format!("backend {} published", backend.name());
+    let command = format!("{verb} backend {}", backend.name());
+    control(call)?.note_hand(&key, value, &command);
+    Ok(info(if published {
+        "Backend published."
+    } else {
+        "Backend unpublished."
+    }))
 }
 
 fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {

@@ -1,0 +1,88 @@
+//! The load generator, run beside a test.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::repository;
+
+/// A load generator at work. Dropping it kills it.
+#[derive(Debug)]
+pub struct Load(Option<Child>);
+
+/// What it counted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Counted {
+    /// Requests answered as expected.
+    pub ok: u64,
+    /// Failures, of whatever class.
+    pub failed: u64,
+    /// Requests that were sent once more because a kept connection was closed.
+    pub retried: u64,
+    /// All of it, as JSON.
+    pub json: String,
+}
+
+impl Load {
+    /// Starts the program named by `LOAD`, else `target/proof/ballast-load`, with these words.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn start(words: &[&str]) -> Self {
+        let program = std::env::var_os("LOAD").map_or_else(
+            || repository().join("target/proof/ballast-load"),
+            PathBuf::from,
+        );
+        let child = Command::new(program)
+            .args(words)
+            .arg("--json")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("`make proof` builds the load generator");
+        Self(Some(child))
+    }
+
+    /// Ends the load, in order, if it has not ended, and returns what was counted.
+    ///
+    /// # Panics
+    ///
+    /// When it could not begin.
+    #[must_use]
+    pub fn finish(mut self) -> Counted {
+        let child = self.0.take().expect("only this and dropping take it");
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        // It fails when the load has ended already, which is what is wanted.
+        let _ = kill_process(pid.expect("a child has a positive id"), Signal::TERM);
+        let output = child.wait_with_output().expect("a child can be waited for");
+        let json = String::from_utf8_lossy(&output.stdout).into_owned();
+        Counted {
+            ok: number(&json, "ok"),
+            failed: number(&json, "failed"),
+            retried: number(&json, "retried"),
+            json,
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The first number of that name.
+fn number(json: &str, name: &str) -> u64 {
+    json.split_once(&format!("\"{name}\":"))
+        .map(|(_, rest)| rest.trim_start())
+        .and_then(|rest| rest.split(|byte: char| !byte.is_ascii_digit()).next())
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or_else(|| panic!("the report has no {name}: {json:?}"))
+}
