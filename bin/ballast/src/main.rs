@@ -11,6 +11,7 @@ mod args;
 mod change;
 mod check;
 mod control;
+mod crew;
 mod desk;
 mod fragment;
 mod hands;
@@ -21,6 +22,7 @@ mod machine;
 mod master;
 mod process;
 mod read;
+mod renewal;
 mod run;
 mod say;
 mod serve;
@@ -29,6 +31,7 @@ mod states;
 mod stop;
 mod tools;
 mod version;
+mod worker;
 
 use std::process::ExitCode;
 
