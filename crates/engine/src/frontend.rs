@@ -8,7 +8,7 @@ use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{FrontendCounters, PerWorker};
-use crate::{ByHand, Gate, Gauge, Rate};
+use crate::{ByHand, Gate, Gauge, LastInvalid, Rate};
 
 /// A frontend of one generation.
 #[derive(Debug)]
@@ -72,6 +72,8 @@ pub struct FrontendState {
     pub request_rate: Rate,
     /// Whether it lets anybody in.
     pub gate: Gate,
+    /// The last request that was not valid.
+    pub invalid_request: LastInvalid,
     connection_count_written: AtomicU32,
     connection_count_by_hand: ByHand,
     log_lines: AtomicU64,
@@ -87,6 +89,7 @@ impl FrontendState {
             connection_rate: Rate::default(),
             request_rate: Rate::default(),
             gate: Gate::default(),
+            invalid_request: LastInvalid::default(),
             connection_count_written: AtomicU32::new(u32::MAX),
             connection_count_by_hand: ByHand::default(),
             log_lines: AtomicU64::new(0),

@@ -16,6 +16,7 @@ mod gauge;
 mod generation;
 mod hand;
 mod health;
+mod invalid;
 mod kick;
 pub mod limits;
 mod process;
@@ -25,6 +26,7 @@ mod server;
 pub mod sessions;
 mod succession;
 pub mod timings;
+mod variables;
 mod waiting;
 
 pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};
@@ -36,12 +38,14 @@ pub use gauge::Gauge;
 pub use generation::{Generation, hash_type};
 pub use hand::{ByHand, RateLimits};
 pub use health::{Belief, health_settings};
+pub use invalid::{Invalid, LastInvalid};
 pub use kick::{Eviction, Kicked};
 pub use process::Process;
 pub use rate::Rate;
 pub use registry::Registry;
 pub use server::{Reach, Server, ServerState};
 pub use succession::{ServerTaken, TakenOver};
+pub use variables::{NotSet, ProcessVariables, VariablesNow};
 pub use waiting::{Caller, Ticket, Waiting};
 
 #[cfg(test)]

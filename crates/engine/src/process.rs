@@ -1,10 +1,10 @@
 //! What belongs to the process and to no proxy.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
 use crate::counters::{PerWorker, ProcessCounters};
-use crate::{ByHand, Gauge, Rate, RateLimits};
+use crate::{ByHand, Gauge, ProcessVariables, Rate, RateLimits};
 
 /// The process: its limits, its counters, and whether it is on its way out.
 #[derive(Debug)]
@@ -23,10 +23,13 @@ pub struct Process {
     pub started_at: SystemTime,
     /// Limits per second, where operators set them.
     pub rates: RateLimits,
+    /// Variables of the scope `proc`.
+    pub variables: ProcessVariables,
     connection_count_written: AtomicU32,
     connection_count_by_hand: ByHand,
     stopping: AtomicBool,
     next_unique: AtomicU32,
+    invalid_messages: AtomicU64,
 }
 
 impl Process {
@@ -41,10 +44,12 @@ impl Process {
             started: Instant::now(),
             started_at: SystemTime::now(),
             rates: RateLimits::default(),
+            variables: ProcessVariables::default(),
             connection_count_written: AtomicU32::new(connection_count_max),
             connection_count_by_hand: ByHand::default(),
             stopping: AtomicBool::new(false),
             next_unique: AtomicU32::new(0),
+            invalid_messages: AtomicU64::new(0),
         }
     }
 
@@ -99,6 +104,16 @@ impl Process {
     /// The next value of `%rt`: a number each request gets once, wrapping.
     pub fn next_request_number(&self) -> u32 {
         self.next_unique.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How many messages were refused because they broke the protocol (`show errors`).
+    pub fn invalid_message_count(&self) -> u64 {
+        self.invalid_messages.load(Ordering::Relaxed)
+    }
+
+    /// Counts a message that was refused; how many there were before.
+    pub fn count_invalid_message(&self) -> u64 {
+        self.invalid_messages.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether the process accepts nothing more and ends with its last session.

@@ -168,6 +168,11 @@ impl Generation {
     pub fn take_over(&self, previous: Option<&Self>, registry: &Registry) -> TakenOver {
         let mut taken = TakenOver::default();
         let process_max = registry.process().connection_count_written();
+        let former = previous.map(|previous| &previous.config.global.variables);
+        registry.process().follow_variables(
+            &self.config.global.variables,
+            former.map_or(&[], Vec::as_slice),
+        );
         for (place, frontend) in self.frontends.iter().enumerate() {
             let stays = previous.and_then(|previous| previous.frontends.get(place));
             if stays.is_some_and(|former| Arc::ptr_eq(former, frontend)) {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ballast_expr::{Expr, LogFormat, VarName};
+
 use crate::{Bind, LogTarget};
 
 /// The `global` section(s), merged.
@@ -79,6 +81,8 @@ pub struct Global {
     pub case_adjust: Vec<(String, String)>,
     /// `setenv`, `presetenv` results are already in the text; these are shown by `show env`.
     pub environment: Vec<(String, String)>,
+    /// `set-var`, `set-var-fmt`, in the order of the file.
+    pub variables: Vec<ProcessVariable>,
     /// `quiet`.
     pub quiet: bool,
     /// `zero-warning`.
@@ -87,6 +91,24 @@ pub struct Global {
     pub tune: Tune,
     /// `busy-polling`.
     pub busy_polling: bool,
+}
+
+/// A variable of the process, and what it is set to at the start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessVariable {
+    /// Its name, of the scope `proc`.
+    pub name: VarName,
+    /// What it is set to.
+    pub source: VariableSource,
+}
+
+/// What a variable of the process is set to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum VariableSource {
+    /// The value of an expression.
+    Expr(Expr),
+    /// A text.
+    Format(LogFormat),
 }
 
 /// `tune.*`, with the documented defaults.

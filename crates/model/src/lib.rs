@@ -42,7 +42,9 @@ pub use frontend::{
     Bind, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, HeaderCapture, Monitor,
     Route, RouteTarget, UnixOwner,
 };
-pub use global::{CliLevel, CpuMap, Global, SeverityOutput, StatsSocket, Tune};
+pub use global::{
+    CliLevel, CpuMap, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune, VariableSource,
+};
 pub use log::{Facility, Level, LogEndpoint, LogFormatName, LogLines, LogSample, LogTarget};
 pub use server::{
     HashKey, InitAddr, InitState, Observe, OnError, OnMarkedDown, OnMarkedUp, ProxyProtocol,

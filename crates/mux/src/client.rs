@@ -97,9 +97,13 @@ impl ClientConnection {
                     }
                 }
                 Parse::Http2Preface => {
+                    self.inbound.note_fault(0);
                     return Err(ReadError::Malformed(h1::H1Error::VersionUnsupported));
                 }
-                Parse::Error(fault) => return Err(ReadError::Malformed(fault.error)),
+                Parse::Error(fault) => {
+                    self.inbound.note_fault(fault.at_byte);
+                    return Err(ReadError::Malformed(fault.error));
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What comes in from a peer: bytes, and the body they make.
 
+use std::cell::Cell;
 use std::io;
 use std::ops::Range;
 
@@ -49,6 +50,7 @@ pub struct Inbound {
     trailers: Option<Box<Fields>>,
     peer_closed: bool,
     total_bytes: u64,
+    fault_at: Cell<usize>,
 }
 
 impl Inbound {
@@ -63,6 +65,15 @@ impl Inbound {
             Some(buffer) => buffer.filled(),
             None => &[],
         }
+    }
+
+    /// After [`ReadError::Malformed`]: where in [`Self::bytes`] the peer broke the protocol.
+    pub fn fault_at(&self) -> usize {
+        self.fault_at.get()
+    }
+
+    pub(crate) fn note_fault(&self, at: usize) {
+        self.fault_at.set(at);
     }
 
     /// Whether the buffer has no room for more.
@@ -195,7 +206,10 @@ impl Inbound {
         loop {
             let step = ahead
                 .decode(&self.bytes()[at..], &mut trailers)
-                .map_err(ReadError::Malformed)?;
+                .map_err(|error| {
+                    self.note_fault(at);
+                    ReadError::Malformed(error)
+                })?;
             at += step.consumed;
             match step.event {
                 ChunkEvent::Finished => return Ok(true),
@@ -248,9 +262,10 @@ impl Inbound {
             None => &[],
         };
         let trailers = self.trailers.get_or_insert_default();
-        let step = decoder
-            .decode(input, trailers)
-            .map_err(ReadError::Malformed)?;
+        let step = decoder.decode(input, trailers).map_err(|error| {
+            self.fault_at.set(0);
+            ReadError::Malformed(error)
+        })?;
         match step.event {
             ChunkEvent::Data(range) => Ok(Piece::Data(range, step.consumed)),
             ChunkEvent::Finished => {

@@ -179,9 +179,13 @@ async fn receive_head(
                 }
             }
             Parse::Http2Preface => {
+                inbound.note_fault(0);
                 return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
             }
-            Parse::Error(fault) => return Err(ReadError::Malformed(fault.error)),
+            Parse::Error(fault) => {
+                inbound.note_fault(fault.at_byte);
+                return Err(ReadError::Malformed(fault.error));
+            }
         }
     }
 }

@@ -74,8 +74,11 @@ impl Transaction for Hand<'_> {
         match name.scope {
             Scope::Sess => self.session.variables.borrow_mut().set(name, value),
             Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.set(name, value),
-            // The process's variables are set by the configuration and the Runtime API alone.
-            Scope::Proc | Scope::Check => {}
+            Scope::Proc => {
+                // One that finds no room is not set, as those of other scopes.
+                let _ = self.session.local.process.variables.set(&name.name, value);
+            }
+            Scope::Check => {}
         }
     }
 

@@ -1,10 +1,10 @@
 //! What expressions and log lines may ask of an exchange.
 
-use std::cell::Ref;
+use std::cell::{OnceCell, Ref};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_engine::{Backend, Gauge};
+use ballast_engine::{Backend, Gauge, VariablesNow};
 use ballast_expr::{
     BackendCount, Facts, FrontendCount, Record, Scope, ServerCount, Time, Value, VarName,
 };
@@ -20,6 +20,8 @@ use crate::variables::Variables;
 pub(crate) struct View<'a> {
     session: &'a Session,
     variables: Ref<'a, Variables>,
+    /// Looked up when one is asked for.
+    of_process: OnceCell<VariablesNow>,
     exchange: &'a Exchange,
     /// Made for log lines only: rules have no use for it.
     record: Option<Record>,
@@ -32,6 +34,7 @@ impl<'a> View<'a> {
         Self {
             session,
             variables: session.variables.borrow(),
+            of_process: OnceCell::new(),
             exchange,
             record: None,
             response_side: false,
@@ -51,6 +54,7 @@ impl<'a> View<'a> {
         Self {
             session,
             variables: session.variables.borrow(),
+            of_process: OnceCell::new(),
             exchange,
             record: Some(record(session, exchange, asap)),
             response_side: false,
@@ -202,7 +206,11 @@ impl Facts for View<'_> {
         match name.scope {
             Scope::Sess => self.variables.value(name),
             Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.value(name),
-            Scope::Proc | Scope::Check => None,
+            Scope::Proc => self
+                .of_process
+                .get_or_init(|| self.session.local.process.variables.now())
+                .value(&name.name),
+            Scope::Check => None,
         }
     }
 

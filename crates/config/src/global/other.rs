@@ -3,7 +3,8 @@
 //!
 //! Source: HAProxy configuration manual, section 3.
 
-use ballast_model::Global;
+use ballast_expr::{Phase, Reference, VarName};
+use ballast_model::{Global, ProcessVariable, VariableSource};
 use ballast_syntax::Diagnostic;
 
 use crate::args::Args;
@@ -217,24 +218,26 @@ pub(super) const ROWS: &[R] = &[
         .examples("profiling.tasks auto", "")
         .noted("profilers of the system do it"),
     R::new("resetenv", G, "[<name> ...]", "removes all variables but these", check::any).examples("resetenv A", ""),
-    R::new("set-var", G, "<var-name> <expr>", "sets a variable of the process", |_, args, context| {
-        let name = args.text("a variable and an expression")?;
-        check_var(args, name)?;
+    R::new("set-var", G, "<var-name> <expr>", "sets a variable of the process", |global, args, context| {
+        let name = variable(args)?;
         let expr = args.expr("an expression")?;
+        expr.available(Phase::Config).map_err(|error| args.wrong(error.to_string()))?;
+        refuse_files(args, &expr.references())?;
         context.check_expr(&expr, args.span());
+        global.variables.push(ProcessVariable { name, source: VariableSource::Expr(expr) });
         args.end()
     })
-    .examples("set-var proc.a int(1)", "set-var proc.a")
-    .later("the rule language"),
-    R::new("set-var-fmt", G, "<var-name> <fmt>", "sets a variable of the process from a format", |_, args, context| {
-        let name = args.text("a variable and a format")?;
-        check_var(args, name)?;
+    .examples("set-var proc.a int(1)", "set-var proc.a"),
+    R::new("set-var-fmt", G, "<var-name> <fmt>", "sets a variable of the process from a format", |global, args, context| {
+        let name = variable(args)?;
         let format = args.format("a format", ballast_expr::Usage::Text)?;
+        format.available(Phase::Config).map_err(|error| args.wrong(error.to_string()))?;
+        refuse_files(args, &format.references())?;
         context.check_format(&format, args.span());
+        global.variables.push(ProcessVariable { name, source: VariableSource::Format(format) });
         args.end()
     })
-    .examples("set-var-fmt proc.a abc", "set-var-fmt proc.a")
-    .later("the rule language"),
+    .examples("set-var-fmt proc.a abc", "set-var-fmt proc.a"),
     R::new("setenv", G, "<name> <value>", "sets a variable", check::any).examples("setenv A b", "setenv A"),
     R::new("shm-stats-file", G, "<path>", "counters shared between processes", check::one)
         .examples("shm-stats-file /dev/shm/s", "shm-stats-file")
@@ -251,10 +254,24 @@ pub(super) const ROWS: &[R] = &[
     R::new("unsetenv", G, "[<name> ...]", "removes variables", check::any).examples("unsetenv A", ""),
 ];
 
+/// Lists and maps are loaded for proxies.
+fn refuse_files(args: &Args<'_>, references: &[Reference]) -> Result<(), Diagnostic> {
+    let is_file =
+        |one: &Reference| matches!(one, Reference::MapFile(_) | Reference::PatternFile(_));
+    if references.iter().any(is_file) {
+        return Err(args.wrong(format!(
+            "'{}' : maps are not available here",
+            args.keyword()
+        )));
+    }
+    Ok(())
+}
+
 /// A variable of the whole process.
-fn check_var(args: &Args<'_>, name: &str) -> Result<(), Diagnostic> {
-    if name.starts_with("proc.") && name.len() > 5 {
-        return Ok(());
+fn variable(args: &mut Args<'_>) -> Result<VarName, Diagnostic> {
+    let name = args.text("a variable and what it is set to")?;
+    if name.starts_with("proc.") {
+        return VarName::parse(name).map_err(|error| args.wrong(error.to_string()));
     }
     Err(args.wrong(format!(
         "'{}' : variable '{name}' does not begin with 'proc.'",

@@ -16,6 +16,7 @@ mod capture;
 mod choice;
 mod cut_off;
 pub(crate) mod framing;
+mod invalid;
 mod monitor;
 mod prepare;
 pub(crate) mod reach;

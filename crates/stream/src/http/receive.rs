@@ -9,7 +9,7 @@ use ballast_model::Common;
 use ballast_mux::{ClientConnection, ReadError, Wait};
 use ballast_worker::{Stopping, select, turn_now};
 
-use super::{Stop, capture};
+use super::{Stop, capture, invalid};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::session::Session;
@@ -83,6 +83,9 @@ pub(crate) async fn request(
     let received = match client.request(&wait, &mut exchange.request).await {
         Ok(received) => received,
         Err(error) => {
+            if let ReadError::Malformed(rule) = &error {
+                invalid::request(session, &client.inbound, rule);
+            }
             return Err(Nothing::Stopped(broken(session, &error)));
         }
     };
@@ -91,6 +94,7 @@ pub(crate) async fn request(
     // What of the body came with the head is judged before anyone else hears of the request.
     if let Err(ReadError::Malformed(rule)) = client.inbound.check_ahead() {
         session.counters().failed_requests.increment();
+        invalid::request(session, &client.inbound, &rule);
         let stop = Stop::page(rule.status(), Cause::Proxy, Phase::Request);
         exchange.request.clear();
         return Err(Nothing::Stopped(stop));

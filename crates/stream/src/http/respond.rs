@@ -14,7 +14,7 @@ use ballast_worker::Stream;
 
 use super::answer::connection_field;
 use super::reach::{Again, Plan};
-use super::{Stop, cacheable, capture, framing, rules};
+use super::{Stop, cacheable, capture, framing, invalid, rules};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::journal;
@@ -184,6 +184,9 @@ async fn head(
             }
             Some(Err(error)) => {
                 let silent = down.responses.inbound.total_bytes() == received_before;
+                if let ReadError::Malformed(rule) = &error {
+                    invalid::response(session, exchange, &down.responses.inbound, rule);
+                }
                 return Err(failed(session, exchange, chances, &error, silent));
             }
             None => {

@@ -1,0 +1,281 @@
+//! Variables of the process (`proc.`): set by the global section, by rules and by operators,
+//! read by everybody.
+//!
+//! They are read far more often than set: readers take all of them as they are at a moment, for
+//! one shared count and no lock; who sets one puts another whole in their place.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use ballast_expr::{Facts, Scope, Scratch, Time, Value, VarName, eval};
+use ballast_model::{ProcessVariable, VariableSource};
+
+use crate::Process;
+
+/// Bytes that all variables of the process may take together, names included
+/// (`tune.vars.proc-max-size`, unlimited in HAProxy): beyond it none is set.
+const BYTES_MAX: usize = 1 << 20;
+
+type Names = BTreeMap<Arc<str>, Arc<Kept>>;
+
+/// The variables of the process.
+#[derive(Debug, Default)]
+pub struct ProcessVariables {
+    names: ArcSwap<Names>,
+    /// Held by who sets one, so that no other's is lost.
+    setting: Mutex<()>,
+}
+
+/// All variables of the process at a moment.
+#[derive(Clone, Debug)]
+pub struct VariablesNow(Arc<Names>);
+
+/// Why a variable was not set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum NotSet {
+    /// The expression has no value.
+    NoValue,
+    /// All variables together would take more than they may.
+    TooLarge,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Bool(bool),
+    Int(i64),
+    Ipv4(Ipv4Addr),
+    Ipv6(Ipv6Addr),
+    Str(Box<[u8]>),
+    Bin(Box<[u8]>),
+    Meth(Box<[u8]>),
+}
+
+impl Kept {
+    fn of(value: Value<'_>) -> Self {
+        match value {
+            Value::Bool(flag) => Self::Bool(flag),
+            Value::Int(number) => Self::Int(number),
+            Value::Ipv4(address) => Self::Ipv4(address),
+            Value::Ipv6(address) => Self::Ipv6(address),
+            Value::Str(bytes) => Self::Str(bytes.into()),
+            Value::Bin(bytes) => Self::Bin(bytes.into()),
+            Value::Meth(bytes) => Self::Meth(bytes.into()),
+        }
+    }
+
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Int(number) => Value::Int(*number),
+            Self::Ipv4(address) => Value::Ipv4(*address),
+            Self::Ipv6(address) => Value::Ipv6(*address),
+            Self::Str(bytes) => Value::Str(bytes),
+            Self::Bin(bytes) => Value::Bin(bytes),
+            Self::Meth(bytes) => Value::Meth(bytes),
+        }
+    }
+
+    fn byte_count(&self) -> usize {
+        match self {
+            Self::Str(bytes) | Self::Bin(bytes) | Self::Meth(bytes) => bytes.len(),
+            _ => size_of::<Self>(),
+        }
+    }
+}
+
+impl VariablesNow {
+    /// The value of the variable `proc.<name>`.
+    pub fn value(&self, name: &str) -> Option<Value<'_>> {
+        self.0.get(name).map(|kept| kept.value())
+    }
+
+    /// All that are set, by name (without `proc.`), in its order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
+        self.0.iter().map(|(name, kept)| (&**name, kept.value()))
+    }
+}
+
+impl ProcessVariables {
+    /// All of them as they are now.
+    pub fn now(&self) -> VariablesNow {
+        VariablesNow(self.names.load_full())
+    }
+
+    /// Sets `proc.<name>`, or forgets it.
+    ///
+    /// # Errors
+    /// [`NotSet::TooLarge`]; it is as it was.
+    pub fn set(&self, name: &Arc<str>, value: Option<Value<'_>>) -> Result<(), NotSet> {
+        let _setting = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = Names::clone(&self.names.load());
+        match value {
+            None => {
+                names.remove(name);
+            }
+            Some(value) => {
+                names.insert(Arc::clone(name), Arc::new(Kept::of(value)));
+            }
+        }
+        let taken: usize = names
+            .iter()
+            .map(|(name, kept)| name.len() + kept.byte_count())
+            .sum();
+        if taken > BYTES_MAX {
+            return Err(NotSet::TooLarge);
+        }
+        self.names.store(Arc::new(names));
+        Ok(())
+    }
+}
+
+impl Process {
+    /// Evaluates `source` where there is no traffic, and sets `proc.<name>` to what it says.
+    ///
+    /// # Errors
+    /// [`NotSet`]; the variable is as it was.
+    pub fn set_variable(&self, name: &VarName, source: &VariableSource) -> Result<(), NotSet> {
+        let facts = Lone::of(self);
+        let mut scratch = Scratch::new();
+        match source {
+            VariableSource::Expr(expr) => {
+                let value = eval(expr, &facts, &mut scratch).ok_or(NotSet::NoValue)?;
+                self.variables.set(&name.name, Some(value))
+            }
+            VariableSource::Format(format) => {
+                let mut text = Vec::new();
+                format.render(&facts, &mut scratch, &mut text);
+                self.variables.set(&name.name, Some(Value::Str(&text)))
+            }
+        }
+    }
+
+    /// Does what the lines of the global section say that were not there before, and forgets
+    /// what only lines said that are gone.
+    pub(crate) fn follow_variables(&self, lines: &[ProcessVariable], former: &[ProcessVariable]) {
+        for gone in former.iter().filter(|line| !lines.contains(line)) {
+            if !lines.iter().any(|line| line.name == gone.name) {
+                let _ = self.variables.set(&gone.name.name, None);
+            }
+        }
+        for new in lines.iter().filter(|line| !former.contains(line)) {
+            // What has no value, or no room, is not set: as with rules.
+            let _ = self.set_variable(&new.name, &new.source);
+        }
+    }
+}
+
+/// What can be asked where there is no traffic.
+struct Lone<'p> {
+    process: &'p Process,
+    variables: VariablesNow,
+}
+
+impl<'p> Lone<'p> {
+    fn of(process: &'p Process) -> Self {
+        Self {
+            process,
+            variables: process.variables.now(),
+        }
+    }
+}
+
+impl Facts for Lone<'_> {
+    fn now(&self) -> Time {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Time {
+            secs: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
+            micros: since.subsec_micros(),
+        }
+    }
+
+    fn random(&self) -> u64 {
+        RandomState::new().hash_one(self.process.age_ms())
+    }
+
+    fn var(&self, name: &VarName) -> Option<Value<'_>> {
+        match name.scope {
+            Scope::Proc => self.variables.value(&name.name),
+            _ => None,
+        }
+    }
+
+    fn pid(&self) -> i64 {
+        i64::from(std::process::id())
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.process.stopping()
+    }
+
+    fn uptime_secs(&self) -> i64 {
+        i64::try_from(self.process.started.elapsed().as_secs()).unwrap_or(i64::MAX)
+    }
+
+    fn process_connections(&self) -> i64 {
+        i64::from(self.process.connections.now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ballast_expr::{Expr, LogFormat, Usage};
+
+    fn line(name: &str, expr: &str) -> ProcessVariable {
+        ProcessVariable {
+            name: VarName::parse(name).unwrap(),
+            source: VariableSource::Expr(Expr::parse(expr).unwrap()),
+        }
+    }
+
+    fn value(process: &Process, name: &str) -> Option<i64> {
+        process
+            .variables
+            .now()
+            .value(name)
+            .and_then(|value| value.to_int())
+    }
+
+    #[test]
+    fn lines_follow_one_another_and_hands_stay() {
+        let process = Process::new(1, 10);
+        let first = [
+            line("proc.a", "int(5)"),
+            line("proc.b", "var(proc.a),add(1)"),
+        ];
+        process.follow_variables(&first, &[]);
+        assert_eq!(value(&process, "a"), Some(5));
+        assert_eq!(value(&process, "b"), Some(6));
+        process
+            .variables
+            .set(&"a".into(), Some(Value::Int(9)))
+            .unwrap();
+        let next = [line("proc.a", "int(5)"), line("proc.c", "var(proc.a)")];
+        process.follow_variables(&next, &first);
+        assert_eq!(value(&process, "a"), Some(9), "its line is as it was");
+        assert_eq!(value(&process, "b"), None, "its line is gone");
+        assert_eq!(value(&process, "c"), Some(9));
+    }
+
+    #[test]
+    fn what_has_no_value_or_no_room_is_not_set() {
+        let process = Process::new(1, 10);
+        let name = VarName::parse("proc.x").unwrap();
+        let source = VariableSource::Expr(Expr::parse("var(proc.none)").unwrap());
+        assert_eq!(process.set_variable(&name, &source), Err(NotSet::NoValue));
+        let format = LogFormat::parse("x%[int(3)]", Usage::Text).unwrap();
+        let source = VariableSource::Format(format);
+        assert_eq!(process.set_variable(&name, &source), Ok(()));
+        let large = vec![b'x'; BYTES_MAX];
+        let set = process.variables.set(&name.name, Some(Value::Bin(&large)));
+        assert_eq!(set, Err(NotSet::TooLarge));
+        let now = process.variables.now();
+        assert_eq!(now.value("x"), Some(Value::Str(b"x3")));
+    }
+}

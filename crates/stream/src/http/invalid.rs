@@ -1,0 +1,59 @@
+//! Keeping the last message of a proxy that broke the protocol, for `show errors`.
+//!
+//! Done when a message is refused, never before. What was consumed already, such as the head
+//! before a broken chunk, is not there any more and not kept.
+
+use std::time::SystemTime;
+
+use ballast_engine::Invalid;
+use ballast_mux::{Inbound, Malformed};
+
+use crate::exchange::Exchange;
+use crate::session::Session;
+
+/// Keeps a request that was refused.
+pub(super) fn request(session: &Session, inbound: &Inbound, rule: &Malformed) {
+    let number = session.local.process.count_invalid_message();
+    let state = &session.frontend.state;
+    state
+        .invalid_request
+        .keep(|| captured(session, inbound, rule, number));
+}
+
+/// Keeps a response that was refused.
+pub(super) fn response(
+    session: &Session,
+    exchange: &Exchange,
+    inbound: &Inbound,
+    rule: &Malformed,
+) {
+    let number = session.local.process.count_invalid_message();
+    let Some(backend) = &exchange.backend else {
+        return;
+    };
+    backend.state.invalid_response.keep(|| Invalid {
+        backend: Some((backend.name().to_owned(), backend.model.common.id)),
+        server: exchange
+            .server
+            .as_ref()
+            .map(|server| (server.name().to_owned(), server.model.id)),
+        ..captured(session, inbound, rule, number)
+    });
+}
+
+fn captured(session: &Session, inbound: &Inbound, rule: &Malformed, number: u64) -> Invalid {
+    let common = &session.frontend.model.common;
+    let bytes = inbound.bytes().to_vec();
+    Invalid {
+        number,
+        at: SystemTime::now(),
+        frontend: (common.name.clone(), common.id),
+        backend: None,
+        server: None,
+        source: session.path.source,
+        buffer_bytes: (session.running.tune().buffer_bytes as usize).max(bytes.len()),
+        position: inbound.fault_at().min(bytes.len()),
+        bytes,
+        rule: rule.to_string(),
+    }
+}
