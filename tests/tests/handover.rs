@@ -1,0 +1,533 @@
+//! From one process to the next, under traffic: HAProxy to Ballast and back, worker to worker,
+//! program to program. Nobody who connects may notice.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ballast_tests::ports::is_listening;
+use ballast_tests::{Client, Program, WAIT_MAX, free_port, repository};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// New connections a second while processes change places.
+const RATE: &str = "2000";
+
+fn configuration(port: u16, directory: &Path, global: &str) -> String {
+    let socket = directory.join("stats.sock");
+    let front = directory.join("front.sock");
+    format!(
+        "global\n    stats socket {} level admin expose-fd listeners\n    maxconn 4000\n    {global}\n\
+         defaults\n    mode http\n    timeout connect 5s\n    timeout client 20s\n    timeout server 20s\n\
+         frontend www\n    bind 127.0.0.1:{port}\n    bind {}\n    \
+         http-request return status 200 content-type text/plain string hello unless {{ path_beg /app }}\n    \
+         default_backend app\n\
+         backend app\n    server one 127.0.0.1:9 weight 10\n    server two 127.0.0.1:10\n",
+        socket.display(),
+        front.display(),
+    )
+}
+
+/// A process of ours, killed with the test.
+struct Running(Child, PathBuf);
+
+impl Running {
+    fn start(program: &Path, directory: &Path, words: &[&str]) -> Self {
+        let said = directory.join(format!("stderr.{}", words.join("_").replace('/', "-")));
+        let stderr = fs::File::create(&said).expect("a file for stderr");
+        let child = Command::new(program)
+            .args(words)
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .expect("the program starts");
+        Self(child, said)
+    }
+
+    fn pid(&self) -> i32 {
+        i32::try_from(self.0.id()).expect("a process number")
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.1).unwrap_or_default()
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.0
+            .try_wait()
+            .expect("a child can be waited for")
+            .is_some()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A master takes its workers with it when it is asked, not when it is killed.
+        signal(self.pid(), Signal::TERM);
+        let until = Instant::now() + Duration::from_secs(2);
+        while !self.has_ended() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        if std::thread::panicking() {
+            eprintln!("--- stderr:\n{}", self.said());
+        }
+    }
+}
+
+fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + WAIT_MAX;
+    while !holds() {
+        assert!(Instant::now() < until, "in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Asks a command socket; empty when nobody answers.
+fn ask(socket: &Path, line: &str) -> String {
+    let mut answer = String::new();
+    if let Ok(mut stream) = UnixStream::connect(socket) {
+        stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+        let _ = stream.write_all(format!("{line}\n").as_bytes());
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read_to_string(&mut answer);
+    }
+    answer
+}
+
+/// New connections at a steady rate, in the background.
+struct Load(Child);
+
+impl Load {
+    fn start(port: u16, seconds: u32) -> Self {
+        let program = std::env::var_os("LOAD").map_or_else(
+            || repository().join("target/proof/ballast-load"),
+            PathBuf::from,
+        );
+        let child = Command::new(program)
+            .args(["connect", "--rate", RATE, "--json", "--connections", "128"])
+            .args([
+                "--duration",
+                &format!("{seconds}s"),
+                "--expect-body-prefix",
+                "hello",
+            ])
+            .arg(format!("127.0.0.1:{port}"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`make proof` builds the load generator");
+        Self(child)
+    }
+
+    /// What it saw, once it has ended.
+    fn report(mut self) -> Report {
+        let mut text = String::new();
+        let mut output = self.0.stdout.take().expect("piped");
+        output.read_to_string(&mut text).expect("text");
+        let _ = self.0.wait();
+        Report(text)
+    }
+}
+
+struct Report(String);
+
+impl Report {
+    fn number(&self, name: &str) -> u64 {
+        let (_, rest) = self
+            .0
+            .split_once(&format!("\"{name}\":"))
+            .expect("a number of that name");
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("digits")
+    }
+
+    fn assert_clean(&self, what: &str) {
+        let (ok, failed) = (self.number("ok"), self.number("failed"));
+        eprintln!("{what}: {ok} new connections served, {failed} failed");
+        assert!(ok > 1000, "{what}: {}", self.0);
+        assert_eq!(failed, 0, "{what}: {}", self.0);
+    }
+}
+
+/// The counter of a column of `show stat`.
+fn counted(socket: &Path, proxy: &str, row: &str, column: &str) -> u64 {
+    let table = ask(socket, "show stat");
+    let mut lines = table.lines();
+    let head = lines.next().unwrap_or_default().trim_start_matches("# ");
+    let place = head.split(',').position(|name| name == column);
+    let line = lines.find(|line| line.starts_with(&format!("{proxy},{row},")));
+    let number = line.and_then(|line| line.split(',').nth(place?));
+    number.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn worker_of(master_socket: &Path) -> i32 {
+    let table = ask(master_socket, "show proc");
+    let workers = table.split("# old").next().unwrap_or_default();
+    let row = workers.lines().find(|line| line.contains(" worker "));
+    let pid = row.and_then(|row| row.split_ascii_whitespace().next()?.parse().ok());
+    pid.unwrap_or(0)
+}
+
+/// Starts a master, and waits until its worker serves.
+fn master(program: &Path, directory: &Path, port: u16) -> (Running, PathBuf) {
+    let socket = directory.join("master.sock");
+    let door = socket.display().to_string();
+    let running = Running::start(
+        program,
+        directory,
+        &["-W", "-S", &door, "-f", "haproxy.cfg"],
+    );
+    eventually("the worker serves", || {
+        is_listening(port) && worker_of(&socket) > 0
+    });
+    (running, socket)
+}
+
+fn fresh() -> (TempDir, u16) {
+    (TempDir::new().expect("a temporary directory"), free_port())
+}
+
+fn write(directory: &Path, text: &str) {
+    fs::write(directory.join("haproxy.cfg"), text).expect("the configuration is written");
+}
+
+fn get(port: u16) -> String {
+    Client::get_once(port, "/").text()
+}
+
+#[test]
+fn haproxy_hands_its_sockets_over_and_gets_them_back_under_load() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    write(at, &configuration(port, at, ""));
+    let socket = at.join("stats.sock");
+    let from = socket.display().to_string();
+    let mut serving = Running::start(Program::haproxy().path(), at, &["-db", "-f", "haproxy.cfg"]);
+    eventually("HAProxy listens", || is_listening(port) && socket.exists());
+    let path_of_front = fs::metadata(at.join("front.sock")).expect("it is there");
+
+    let load = Load::start(port, 8);
+    for program in [Program::ballast(), Program::haproxy(), Program::ballast()] {
+        std::thread::sleep(Duration::from_millis(1500));
+        let former = serving.pid().to_string();
+        let words = ["-db", "-f", "haproxy.cfg", "-x", &from, "-sf", &former];
+        let next = Running::start(program.path(), at, &words);
+        eventually("the former process ends", || serving.has_ended());
+        serving = next;
+    }
+    load.report()
+        .assert_clean("HAProxy, Ballast, HAProxy, Ballast");
+
+    // The socket of the path went from hand to hand: nobody put another in its place.
+    use std::os::unix::fs::MetadataExt;
+    let now = fs::metadata(at.join("front.sock")).expect("it is there");
+    assert_eq!(now.ino(), path_of_front.ino());
+    UnixStream::connect(at.join("front.sock")).expect("somebody listens there");
+    assert!(
+        ask(&socket, "show version").contains("ballast"),
+        "{}",
+        serving.said()
+    );
+}
+
+#[test]
+fn a_process_that_does_not_give_its_sockets_is_named() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    let text = configuration(port, at, "").replace(" expose-fd listeners", "");
+    write(at, &text);
+    let socket = at.join("stats.sock").display().to_string();
+    for old in Program::both() {
+        let _old = Running::start(old.path(), at, &["-db", "-f", "haproxy.cfg"]);
+        eventually("it listens", || {
+            is_listening(port) && !ask(Path::new(&socket), "show version").is_empty()
+        });
+        for (path, why) in [
+            (socket.as_str(), "expose-fd listeners"),
+            ("/no-such", "nobody answers"),
+        ] {
+            let finished = Program::ballast().run(&[
+                "-db",
+                "-f",
+                &at.join("haproxy.cfg").to_string_lossy(),
+                "-x",
+                path,
+            ]);
+            assert_eq!(finished.status.code(), Some(1));
+            let said = finished.stderr;
+            assert!(said.contains(why), "{said}");
+            assert!(
+                said.contains("Failed to get the sockets from the old process!"),
+                "{said}"
+            );
+        }
+        assert_eq!(get(port), "hello");
+    }
+}
+
+#[test]
+fn a_killed_worker_is_followed_by_another_and_nobody_is_refused() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    write(at, &configuration(port, at, ""));
+    let (running, master) = master(Program::ballast().path(), at, port);
+    let stats = at.join("stats.sock");
+    ask(
+        &stats,
+        "set server app/two state drain; set weight app/one 3; set maxconn server app/one 7",
+    );
+
+    let load = Load::start(port, 6);
+    let mut highest = 0;
+    for _ in 0..3 {
+        // What it tells its master every second must be there.
+        std::thread::sleep(Duration::from_millis(1400));
+        let before = counted(&stats, "www", "FRONTEND", "stot");
+        let worker = worker_of(&master);
+        signal(worker, Signal::KILL);
+        eventually("another worker serves", || {
+            let now = worker_of(&master);
+            now > 0 && now != worker
+        });
+        let after = counted(&stats, "www", "FRONTEND", "stot");
+        // At most two seconds of counting are lost, and never what was reported before.
+        assert!(
+            after > highest && after + 5000 > before,
+            "{before}, {after}"
+        );
+        highest = after;
+    }
+    let report = load.report();
+    eprintln!(
+        "killed three times: {}",
+        &report.0[..report.0.len().min(400)]
+    );
+    assert!(report.number("ok") > 5000, "{}", report.0);
+    for class in [
+        "refused",
+        "timeout",
+        "truncated",
+        "malformed",
+        "wrong_status",
+        "wrong_body",
+    ] {
+        assert_eq!(report.number(class), 0, "{class}: {}", report.0);
+    }
+    // Connections that the dead worker had accepted cannot be saved.
+    assert!(report.number("failed") <= 3 * 128, "{}", report.0);
+
+    let states = ask(&stats, "show servers state app");
+    let two = states
+        .lines()
+        .find(|line| line.contains(" two "))
+        .unwrap_or_default();
+    assert!(two.contains("127.0.0.1 2 8 "), "it drains still: {states}");
+    assert_eq!(counted(&stats, "app", "one", "weight"), 3);
+    assert_eq!(counted(&stats, "app", "one", "slim"), 7);
+    drop(running);
+}
+
+#[test]
+fn a_worker_that_is_asked_to_end_ends_its_master() {
+    for program in Program::both() {
+        let (directory, port) = fresh();
+        let at = directory.path();
+        write(at, &configuration(port, at, ""));
+        let (mut running, socket) = master(program.path(), at, port);
+        signal(worker_of(&socket), Signal::TERM);
+        eventually("the master ends", || running.has_ended());
+    }
+}
+
+#[test]
+fn a_reload_is_answered_and_a_bad_file_changes_nothing() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    let text = configuration(port, at, "");
+    write(at, &text);
+    let (running, socket) = master(Program::ballast().path(), at, port);
+    let worker = worker_of(&socket);
+
+    write(at, &text.replace("string hello", "string salut"));
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=1\n--\n"), "{answer}");
+    assert_eq!(get(port), "salut");
+    assert_eq!(worker_of(&socket), worker, "it was changed in place");
+
+    write(
+        at,
+        &text.replace("frontend www", "frontend www\n    nonsense"),
+    );
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=0\n--\n"), "{answer}");
+    assert!(answer.contains("unknown keyword 'nonsense'"), "{answer}");
+    assert_eq!((get(port).as_str(), worker_of(&socket)), ("salut", worker));
+    let table = ask(&socket, "show proc");
+    assert!(table.contains("2 [failed: 1]"), "{table}");
+    assert!(ask(&socket, "show startup-logs").contains("nonsense"));
+
+    // Signals do the same, without an answer.
+    write(at, &text.replace("string hello", "string ciao"));
+    for one in [Signal::USR2, Signal::HUP] {
+        signal(running.pid(), one);
+        eventually("it is in force", || get(port) == "ciao");
+        write(at, &text.replace("string hello", "string ciao"));
+    }
+}
+
+#[test]
+fn what_needs_another_process_gets_one_without_a_failure() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    write(at, &configuration(port, at, "nbthread 2"));
+    let (_running, socket) = master(Program::ballast().path(), at, port);
+    let stats = at.join("stats.sock");
+    let load = Load::start(port, 5);
+    for threads in [1, 2, 1] {
+        std::thread::sleep(Duration::from_millis(1000));
+        let worker = worker_of(&socket);
+        write(at, &configuration(port, at, &format!("nbthread {threads}")));
+        let answer = ask(&socket, "reload");
+        assert!(answer.starts_with("Success=1\n"), "{answer}");
+        assert_ne!(worker_of(&socket), worker, "{answer}");
+    }
+    let report = load.report();
+    report.assert_clean("three reloads by another process");
+    // Late counts arrive when the old worker has ended.
+    let ok = report.number("ok");
+    eventually("every connection is counted", || {
+        counted(&stats, "www", "FRONTEND", "stot") >= ok
+    });
+    assert_eq!(counted(&stats, "www", "FRONTEND", "stot"), ok);
+}
+
+#[test]
+fn a_new_program_takes_over_and_the_master_stays_the_same_process() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    write(at, &configuration(port, at, ""));
+    let program = at.join("ballast");
+    let renew = || {
+        fs::copy(Program::ballast().path(), at.join("new")).expect("a copy");
+        fs::rename(at.join("new"), &program).expect("in its place");
+    };
+    renew();
+    let (mut running, socket) = master(&program, at, port);
+    let stats = at.join("stats.sock");
+    ask(&stats, "set server app/two state maint");
+    let descriptors =
+        || fs::read_dir(format!("/proc/{}/fd", running.0.id())).map_or(0, Iterator::count);
+    let mut first_count = 0;
+    let load = Load::start(port, 8);
+    for turn in 0..3 {
+        std::thread::sleep(Duration::from_millis(1000));
+        let worker = worker_of(&socket);
+        renew();
+        let answer = ask(&socket, "reload");
+        assert!(answer.starts_with("Success=1\n"), "{answer}");
+        eventually("a worker of the new program serves", || {
+            let now = worker_of(&socket);
+            now > 0 && now != worker
+        });
+        eventually("the old one is gone", || {
+            !ask(&socket, "show proc").contains("# old")
+        });
+        if turn == 0 {
+            first_count = descriptors();
+        }
+    }
+    let report = load.report();
+    report.assert_clean("three new programs");
+    assert!(
+        descriptors() <= first_count + 1,
+        "{first_count}, then {}",
+        descriptors()
+    );
+    let ok = report.number("ok");
+    eventually("every connection is counted", || {
+        counted(&stats, "www", "FRONTEND", "stot") >= ok
+    });
+    let states = ask(&stats, "show servers state app");
+    let two = states
+        .lines()
+        .find(|line| line.contains(" two "))
+        .unwrap_or_default();
+    assert!(
+        two.contains("127.0.0.1 0 1 "),
+        "in maintenance still: {states}"
+    );
+
+    // A program that does not work is not started.
+    fs::write(at.join("new"), "#!/bin/sh\nexit 3\n").expect("a file");
+    fs::set_permissions(
+        at.join("new"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .expect("it can be run");
+    fs::rename(at.join("new"), &program).expect("in its place");
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=0\n"), "{answer}");
+    assert_eq!(get(port), "hello");
+    assert!(!running.has_ended());
+}
+
+#[test]
+fn idle_connections_are_closed_politely_and_busy_ones_finish() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    write(at, &configuration(port, at, "nbthread 2"));
+    let (_running, socket) = master(Program::ballast().path(), at, port);
+    let mut idle = Client::connect(port);
+    idle.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_eq!(idle.response().text(), "hello");
+    let mut busy = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    busy.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        .expect("half a request");
+    // Half a request must have been seen before its process is replaced.
+    std::thread::sleep(Duration::from_millis(200));
+    write(at, &configuration(port, at, "nbthread 1"));
+    assert!(ask(&socket, "reload").starts_with("Success=1\n"));
+    assert!(idle.is_closed(), "with no byte too many");
+    busy.write_all(b"\r\n")
+        .expect("the old process is still there");
+    let mut answer = String::new();
+    busy.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+    busy.read_to_string(&mut answer)
+        .expect("it is answered, and closed");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn listening_is_paused_and_resumed() {
+    for program in Program::both() {
+        let (directory, port) = fresh();
+        let at = directory.path();
+        // HAProxy gives a path up for good.
+        let text = configuration(port, at, "");
+        let front = format!("    bind {}\n", at.join("front.sock").display());
+        write(at, &text.replace(&front, ""));
+        let running = Running::start(program.path(), at, &["-db", "-f", "haproxy.cfg"]);
+        eventually("it listens", || is_listening(port));
+        signal(running.pid(), Signal::TTOU);
+        eventually("it does not listen", || !is_listening(port));
+        signal(running.pid(), Signal::TTIN);
+        eventually("it listens again", || is_listening(port));
+        assert_eq!(get(port), "hello", "{}", program.name());
+    }
+}
