@@ -13,7 +13,7 @@ use ballast_model as model;
 use crate::counters::{BackendCounters, PerWorker};
 use crate::succession::{AVOIDED_COUNT_MAX, Slots};
 use crate::timings::{Histogram, Timings};
-use crate::{Belief, DynamicCookies, Gauge, Rate, Server, Waiting, limits};
+use crate::{Belief, DynamicCookies, Gauge, LastInvalid, Rate, Server, Waiting, limits};
 
 /// A backend of one generation.
 #[derive(Debug)]
@@ -322,6 +322,8 @@ pub struct BackendState {
     pub times_down: AtomicU32,
     /// Who waits, in the order they came.
     pub waiting: Mutex<Waiting>,
+    /// The last response that was not valid.
+    pub invalid_response: LastInvalid,
     pub(crate) dynamic_cookies: Mutex<DynamicCookies>,
     standing: Mutex<Standing>,
     unpublished: AtomicBool,
@@ -355,6 +357,7 @@ impl BackendState {
             last_session_ms: AtomicU64::new(0),
             times_down: AtomicU32::new(0),
             waiting: Mutex::default(),
+            invalid_response: LastInvalid::default(),
             dynamic_cookies: Mutex::default(),
             standing: Mutex::default(),
             unpublished: AtomicBool::new(false),
