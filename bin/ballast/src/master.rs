@@ -14,23 +14,27 @@
 //!      └────────────────┴──────────────────────────┴──► asking for a snapshot ──► starting
 //! ```
 
+mod door;
+mod ends;
+mod reload;
+mod supervisor;
+
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use ballast_cli::{Door, Limits as DeskLimits};
 use ballast_handover::{Message, Outcome, Received, Sheet, pool};
-use ballast_listen::open_bind;
-use ballast_model::{Address, Bind, CliLevel, Global, SeverityOutput};
-use ballast_net::notify_supervisor;
-use ballast_net::{self as net, ChildEnd, Error, PassedSocket, Signal, inherit, steady_us};
+use ballast_model::Global;
+use ballast_net::{self as net, Error, PassedSocket, Signal, steady_us};
 use ballast_worker::sync::mpsc;
 use ballast_worker::{Signals, Stream, block_on, select, sleep_until, spawn_service};
 
 use crate::args::Options;
-use crate::crew::{Crew, Member, Program, Role, WISH_COUNT_MAX, Wish, spawn_judge, spawn_worker};
-use crate::process::{Herald, code_of, write_pid};
-use crate::renewal::{Estate, Inheritance};
+use crate::crew::{Crew, Member, Program, Role, WISH_COUNT_MAX, Wish, spawn_worker};
+use crate::process::{Herald, write_pid};
+use crate::renewal::Inheritance;
 use crate::say;
+use supervisor::{Watchdog, tell_supervisor};
 
 /// The signals a master answers to.
 const SIGNALS: [Signal; 9] = [
@@ -79,7 +83,7 @@ pub(crate) fn run(
     }
     let mut doors = Vec::new();
     for address in &options.master_sockets {
-        doors.push(door(address)?);
+        doors.push(door::open(address)?);
     }
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
     let start = Start {
@@ -336,8 +340,6 @@ impl Watch<'_> {
         }
     }
 
-    // ---- workers -------------------------------------------------------------------------
-
     /// Starts a worker and gives it what is held.
     fn start_worker(&mut self, why: Why) {
         match self.try_start(why) {
@@ -541,285 +543,6 @@ impl Watch<'_> {
         self.herald.ready();
         self.next_reload();
     }
-
-    // ---- reloads -------------------------------------------------------------------------
-
-    /// Somebody wants the configuration read again; one signal is one who wants no answer.
-    fn wish(&mut self, wish: Option<Wish>) {
-        self.next.get_or_insert_default().extend(wish);
-        self.next_reload();
-    }
-
-    /// Begins the next reload, if one is wanted and nothing else is under way.
-    fn next_reload(&mut self) {
-        if !matches!(self.stage, Stage::Idle) || self.restart_at.is_some() {
-            return;
-        }
-        let Some(asking) = self.next.take() else {
-            return;
-        };
-        self.asking = asking;
-        if self.asked.is_some() {
-            return self.finish(Err("The process ends.\n".into()));
-        }
-        say::notice("Reloading the configuration.");
-        tell_supervisor(
-            self.options,
-            &format!(
-                "RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading Configuration.",
-                steady_us()
-            ),
-        );
-        if self.program.is_renewed() {
-            return match spawn_judge(&self.program) {
-                Ok(pid) => self.stage = Stage::Judging(pid),
-                Err(error) => {
-                    self.finish(Err(format!("The new program does not start: {error}.\n")));
-                }
-            };
-        }
-        let sent = {
-            let roll = self.crew.roll();
-            let current = roll.in_role(Role::Current);
-            current.map(|current| current.line.send(&Message::Reload, &[]))
-        };
-        match sent {
-            Some(Ok(())) => self.stage = Stage::Applying,
-            Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
-            None => self.start_worker(Why::Reload),
-        }
-    }
-
-    /// Has the worker write a snapshot, for the one that is to follow it.
-    fn ask_for_snapshot(&mut self) {
-        let sent = {
-            let roll = self.crew.roll();
-            let current = roll.in_role(Role::Current);
-            current.is_some_and(|one| one.line.send(&Message::Handover, &[]).is_ok())
-        };
-        if sent {
-            self.stage = Stage::Asking(Instant::now() + SNAPSHOT_PATIENCE);
-        } else {
-            self.start_worker(Why::Reload);
-        }
-    }
-
-    /// A reload is over: whoever asked is answered.
-    fn finish(&mut self, outcome: Result<String, String>) {
-        self.stage = Stage::Idle;
-        {
-            let mut roll = self.crew.roll();
-            roll.reloads.all += 1;
-            let log = match &outcome {
-                Ok(log) => {
-                    roll.reloads.failed = 0;
-                    log
-                }
-                Err(log) => {
-                    roll.reloads.failed += 1;
-                    log
-                }
-            };
-            roll.startup_log.clone_from(log);
-        }
-        if outcome.is_ok() {
-            say::notice("Loading success.");
-            tell_supervisor(self.options, "READY=1\nSTATUS=Ready.");
-        } else {
-            say::alert("Reload failed: what ran before goes on.");
-            tell_supervisor(self.options, "READY=1\nSTATUS=Reload failed!");
-        }
-        self.answer(&outcome);
-        self.next_reload();
-    }
-
-    fn answer(&mut self, outcome: &Result<String, String>) {
-        for wish in self.asking.drain(..) {
-            // Who does not wait any more need not be told.
-            let _ = wish.send(outcome.clone());
-        }
-    }
-
-    /// The new program found the configuration right, or not.
-    fn judged(&mut self, end: &ChildEnd) {
-        if end.status == Some(0) {
-            self.answer(&Ok("The new program takes over.\n".into()));
-            self.stage = Stage::Becoming(Instant::now() + ANSWER_PATIENCE);
-        } else {
-            let text = "The new program does not start, or refuses the configuration.\n";
-            self.finish(Err(text.into()));
-        }
-    }
-
-    fn become_program(&mut self) {
-        let error = {
-            let roll = self.crew.roll();
-            let estate = Estate {
-                roll: &roll,
-                sockets: &self.sockets,
-                doors: &self.doors,
-                snapshot: self.snapshot.as_ref(),
-                background: self.background,
-            };
-            estate.become_program(&self.program)
-        };
-        let text = format!("The new program cannot take over: {error}.\n");
-        say::alert(text.trim_end());
-        self.finish(Err(text));
-    }
-
-    // ---- ends ----------------------------------------------------------------------------
-
-    fn end(&mut self, signal: Signal) {
-        if self.asked.is_none() {
-            say::warn("Exiting Master process...");
-            tell_supervisor(self.options, "STOPPING=1\nSTATUS=Stopping.");
-        }
-        self.asked = Some(signal);
-        // Ours are copies of the worker's: connections must not come to them for nothing.
-        self.sockets.clear();
-        self.restart_at = None;
-        let pids: Vec<i32> = {
-            let roll = self.crew.roll();
-            roll.members.iter().map(|member| member.pid).collect()
-        };
-        for &pid in &pids {
-            let _ = net::kill(pid, signal);
-        }
-        if pids.is_empty() {
-            self.over = Some(0);
-        }
-    }
-
-    fn ended(&mut self, end: &ChildEnd) {
-        if matches!(self.stage, Stage::Judging(pid) if pid == end.pid) {
-            return self.judged(end);
-        }
-        let (member, left) = {
-            let mut roll = self.crew.roll();
-            let place = roll.members.iter().position(|one| one.pid == end.pid);
-            (
-                place.map(|place| roll.members.remove(place)),
-                roll.members.len(),
-            )
-        };
-        let Some(member) = member else {
-            return;
-        };
-        let code = code_of(end);
-        match member.role {
-            Role::Leaving => say::warn(&line_of_end("Former worker", end)),
-            Role::Starting => self.start_failed(member, code),
-            Role::Current => self.current_ended(&member, end),
-        }
-        if self.asked.is_some() && left == 0 && self.over.is_none() {
-            let code = match self.asked {
-                Some(Signal::Int) => code,
-                _ => 0,
-            };
-            self.over = Some(code);
-        }
-        if let Some(code) = self.over
-            && member_counts(self.asked)
-        {
-            say::warn(&format!("All workers exited. Exiting... ({code})"));
-        }
-    }
-
-    fn start_failed(&mut self, member: Member, code: u8) {
-        let Stage::Starting(pid, why, _) = self.stage else {
-            return;
-        };
-        if pid != member.pid {
-            return;
-        }
-        self.stage = Stage::Idle;
-        match why {
-            // It has said why.
-            Why::First => self.over = Some(code.max(1)),
-            _ if self.asked.is_some() => {}
-            Why::Restart => self.restart_later(),
-            Why::Reload => {
-                let unsaid = || format!("The new worker ({pid}) ended with code {code}.\n");
-                self.finish(Err(member.failure.unwrap_or_else(unsaid)));
-            }
-        }
-    }
-
-    /// What the end of the worker means, in HAProxy's words. A death is followed by a new worker.
-    fn current_ended(&mut self, member: &Member, end: &ChildEnd) {
-        let text = line_of_end("Current worker", end);
-        let code = code_of(end);
-        let by_signal = end.signal.and_then(Signal::from_number);
-        let orderly = code == 0 || matches!(by_signal, Some(Signal::Term | Signal::Int));
-        if code == 0 {
-            say::warn(&text);
-        } else {
-            say::alert(&text);
-        }
-        if self.asked.is_some() {
-            return;
-        }
-        if orderly {
-            // Somebody asked it to end, past its master.
-            return self.end(Signal::Term);
-        }
-        let lived_us = steady_us().saturating_sub(member.started_us);
-        if u128::from(lived_us) >= STEADY_AFTER.as_micros() {
-            self.deaths = 0;
-        }
-        tell_supervisor(self.options, "STATUS=The worker died. Starting another.");
-        match self.stage {
-            Stage::Idle => self.restart_later(),
-            Stage::Applying | Stage::Asking(_) => {
-                self.restart_later();
-                self.finish(Err("The worker died.\n".into()));
-            }
-            // The one that starts takes over all the same.
-            Stage::Starting(..) => {}
-            // After that.
-            Stage::Judging(_) | Stage::Becoming(_) => self.restart_later(),
-        }
-    }
-
-    /// The first time at once, then later and later.
-    fn restart_later(&mut self) {
-        let delay = match self.deaths {
-            0 => Duration::ZERO,
-            deaths => Duration::from_secs(1 << (deaths - 1).min(5)).min(RESTART_DELAY_MAX),
-        };
-        self.deaths = self.deaths.saturating_add(1);
-        self.restart_at = Some(Instant::now() + delay);
-        if delay.is_zero() {
-            say::warn("Starting another worker.");
-        } else {
-            say::warn(&format!(
-                "Starting another worker in {} s.",
-                delay.as_secs()
-            ));
-        }
-    }
-}
-
-/// Whether the end is told: a first start that failed has said why itself.
-fn member_counts(asked: Option<Signal>) -> bool {
-    asked.is_some()
-}
-
-fn line_of_end(who: &str, end: &ChildEnd) -> String {
-    let name = match end.signal {
-        None => "Exit",
-        Some(1) => "Hangup",
-        Some(2) => "Interrupt",
-        Some(3) => "Quit",
-        Some(6) => "Aborted",
-        Some(9) => "Killed",
-        Some(11) => "Segmentation fault",
-        Some(15) => "Terminated",
-        Some(_) => "Signal",
-    };
-    let code = code_of(end);
-    format!("{who} ({}) exited with code {code} ({name})", end.pid)
 }
 
 async fn until(at: Option<Instant>) {
@@ -829,92 +552,7 @@ async fn until(at: Option<Instant>) {
     }
 }
 
-/// What the service manager is told again and again (`WatchdogSec=`).
-#[derive(Debug)]
-struct Watchdog {
-    period: Duration,
-    next: Instant,
-}
-
-impl Watchdog {
-    fn of_this_process(options: &Options) -> Option<Self> {
-        if !options.notify {
-            return None;
-        }
-        let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
-        let own = u64::from(std::process::id());
-        if number("WATCHDOG_PID").is_some_and(|pid| pid != own) {
-            return None;
-        }
-        let whole = Duration::from_micros(number("WATCHDOG_USEC").filter(|&us| us > 0)?);
-        Some(Self {
-            period: whole / 2,
-            next: Instant::now(),
-        })
-    }
-}
-
-/// `-S <address>[,<bind words>]`: opened with the rights of the master.
-fn door(text: &str) -> Result<Door, u8> {
-    let address = text.split(',').next().unwrap_or_default();
-    let parsed = self::address(address)
-        .ok_or_else(|| refuse(&format!("-S: '{address}' is no address to listen on")))?;
-    let bind = Bind::new(parsed);
-    let label = bind.address.to_string();
-    let level = match text.split(',').skip_while(|&word| word != "level").nth(1) {
-        Some("user") => CliLevel::User,
-        Some("operator") => CliLevel::Operator,
-        _ => CliLevel::Admin,
-    };
-    let opened = open_bind(&bind);
-    if let Address::Fd(number) = bind.address {
-        // No worker has a use for it.
-        let _ = inherit::take(number);
-    }
-    match opened {
-        Ok(socket) => Ok(Door {
-            socket,
-            label,
-            level,
-            severity: SeverityOutput::None,
-            expose_listeners: false,
-        }),
-        Err(error) => {
-            say::alert(&error.to_string());
-            Err(1)
-        }
-    }
-}
-
-fn tell_supervisor(options: &Options, state: &str) {
-    if options.notify
-        && let Err(error) = notify_supervisor(state)
-    {
-        say::warn(&format!("the supervisor cannot be told: {error}."));
-    }
-}
-
 fn refuse(error: &dyn std::fmt::Display) -> u8 {
     say::alert(&format!("[haproxy.main()] {error}."));
     1
-}
-
-/// Where a master's socket may be: `fd@N`, a path, an abstract name, an IP address and port.
-pub(crate) fn address(text: &str) -> Option<Address> {
-    if let Some(number) = text.strip_prefix("fd@") {
-        return number.parse().ok().map(Address::Fd);
-    }
-    if let Some(name) = text.strip_prefix("abns@") {
-        return Some(Address::Abstract(name.to_owned()));
-    }
-    if let Some(path) = text
-        .strip_prefix("unix@")
-        .or(text.starts_with('/').then_some(text))
-    {
-        return Some(Address::Unix(path.to_owned()));
-    }
-    let inet = ["ipv4@", "ipv6@"]
-        .iter()
-        .find_map(|prefix| text.strip_prefix(prefix));
-    inet.unwrap_or(text).parse().ok().map(Address::Inet)
 }

@@ -334,10 +334,10 @@ fn by_hand(writer: &mut Writer, backend: &Backend, server: &Server) {
 
 fn take_by_hand(server: &Server, row: &Row<'_>) {
     let model = &server.model;
-    if !row.key(3).is_empty() && row.key(2) == model.address.to_string() {
-        if let Ok(to) = row.key(3).parse() {
-            server.state.set_address(Some(Address::Inet(to)));
-        }
+    if row.key(2) == model.address.to_string()
+        && let Ok(to) = row.key(3).parse()
+    {
+        server.state.set_address(Some(Address::Inet(to)));
     }
     let limit = row
         .number("limit")
@@ -345,5 +345,158 @@ fn take_by_hand(server: &Server, row: &Row<'_>) {
     let same = row.number("limit_written") == Some(model.connection_count_max.into());
     if let Some(limit) = limit.filter(|&limit| same && limit != model.connection_count_max) {
         server.state.limit_connections(Some(limit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use ballast_engine::Registry;
+    use ballast_health::Admin;
+    use ballast_model as model;
+
+    use super::*;
+
+    /// A process with one frontend, and one backend of these servers: name, port, weight.
+    struct House {
+        generation: Generation,
+        registry: Registry,
+    }
+
+    impl House {
+        fn new(servers: &[(&str, u16, u16)]) -> Self {
+            let mut frontend = model::Frontend::default();
+            frontend.common.name = "www".into();
+            let mut backend = model::Backend::default();
+            backend.common.name = "app".into();
+            for &(name, port, weight) in servers {
+                let address = Address::Inet(([127, 0, 0, 1], port).into());
+                let mut server = model::Server::new(name.into(), address);
+                server.weight = weight;
+                backend.servers.push(Arc::new(server));
+            }
+            let config = model::Config {
+                frontends: vec![Arc::new(frontend)],
+                backends: vec![Arc::new(backend)],
+                ..model::Config::default()
+            };
+            let registry = Registry::new(2, Arc::new(Process::new(2, 100)));
+            let generation = Generation::compile(1, Arc::new(config), &registry);
+            Self {
+                generation,
+                registry,
+            }
+        }
+
+        fn running(&self) -> Running<'_> {
+            Running {
+                generation: &self.generation,
+                process: self.registry.process(),
+            }
+        }
+
+        fn server(&self, place: usize) -> &Server {
+            &self.generation.backends[0].servers[place]
+        }
+
+        fn count(&self, amount: u64) {
+            let frontend = &self.generation.frontends[0].state.counters;
+            frontend.of(1).sessions.add(amount);
+            self.server(0).state.counters.of(1).bytes_in.add(amount);
+            self.registry.process().counters.of(0).requests.add(amount);
+        }
+
+        fn counted(&self) -> [u64; 3] {
+            [
+                self.generation.frontends[0].state.counters.sums().sessions,
+                self.server(0).state.counters.sums().bytes_in,
+                self.registry.process().counters.sums().requests,
+            ]
+        }
+    }
+
+    #[test]
+    fn what_was_counted_and_believed_goes_on() {
+        let old = House::new(&[("one", 80, 10), ("two", 81, 1)]);
+        old.count(5);
+        {
+            let mut health = old.server(1).state.health();
+            let drained = Snapshot {
+                admin_state: Admin::FORCED_DRAIN.bits(),
+                weight_user: 7,
+                ..health.snapshot(0)
+            };
+            health.restore(&drained, 0);
+        }
+        let snapshot = collect(old.running());
+        // The next one has a server less, and one more.
+        let next = House::new(&[("two", 81, 1), ("three", 82, 1)]);
+        next.count(1);
+        restore(next.running(), &snapshot).unwrap();
+        assert_eq!(next.counted(), [6, 1, 6]);
+        let health = next.server(0).state.health();
+        assert!(health.admin().has(Admin::FORCED_DRAIN));
+        assert_eq!(health.weight_user(), 7);
+        drop(health);
+        assert!(next.server(0).state.is_draining());
+        assert!(!next.server(1).state.is_draining());
+    }
+
+    #[test]
+    fn a_weight_address_or_limit_that_the_file_changed_is_the_files() {
+        let old = House::new(&[("one", 80, 10), ("two", 81, 10)]);
+        for place in [0, 1] {
+            let server = old.server(place);
+            server.state.limit_connections(Some(9));
+            let moved = Address::Inet(([127, 0, 0, 9], 90).into());
+            server.state.set_address(Some(moved));
+            let mut health = server.state.health();
+            let weighed = Snapshot {
+                weight_user: 3,
+                ..health.snapshot(0)
+            };
+            health.restore(&weighed, 0);
+        }
+        let next = House::new(&[("one", 80, 10), ("two", 8081, 20)]);
+        restore(next.running(), &collect(old.running())).unwrap();
+        let address = |place: usize| next.server(place).state.reach().address.clone();
+        assert_eq!(address(0).unwrap().to_string(), "127.0.0.9:90");
+        assert_ne!(
+            address(1).map(|to| to.to_string()).as_deref(),
+            Some("127.0.0.9:90")
+        );
+        assert_eq!(next.server(0).state.health().weight_user(), 3);
+        assert_eq!(next.server(1).state.health().weight_user(), 20);
+        let model = &next.server(0).model;
+        assert_eq!(next.server(0).state.connection_count_max(model), 9);
+    }
+
+    #[test]
+    fn late_counts_are_what_was_counted_since() {
+        let old = House::new(&[("one", 80, 1)]);
+        old.count(5);
+        let base = collect_counts(old.running());
+        let next = House::new(&[("one", 80, 1)]);
+        restore(next.running(), &collect(old.running())).unwrap();
+        old.count(2);
+        next.count(1);
+        let late = counted_since(&base, &collect_counts(old.running())).unwrap();
+        add_counts(next.running(), &late).unwrap();
+        assert_eq!(next.counted(), [8, 8, 8]);
+        // Nothing counted is nothing said.
+        assert_eq!(counted_since(&base, &base).unwrap(), Writer::new().finish());
+    }
+
+    #[test]
+    fn a_snapshot_of_nonsense_is_refused() {
+        let house = House::new(&[]);
+        assert!(restore(house.running(), b"nonsense").is_err());
+        let mut writer = Writer::new();
+        writer.table("health", 2, HEALTH);
+        writer.row(&["app", "gone"], &[u64::MAX; 11]);
+        writer.table("of a later version", 1, &["x"]);
+        writer.row(&["y"], &[1]);
+        restore(house.running(), &writer.finish()).unwrap();
     }
 }

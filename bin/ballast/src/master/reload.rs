@@ -1,0 +1,138 @@
+//! Reading the configuration again, by the worker or by the one that follows it.
+
+use std::time::Instant;
+
+use ballast_handover::Message;
+use ballast_net::{ChildEnd, steady_us};
+
+use super::supervisor::tell_supervisor;
+use super::{ANSWER_PATIENCE, SNAPSHOT_PATIENCE, Stage, Watch, Why};
+use crate::crew::{Role, Wish, spawn_judge};
+use crate::renewal::Estate;
+use crate::say;
+
+impl Watch<'_> {
+    /// Somebody wants the configuration read again; one signal is one who wants no answer.
+    pub(super) fn wish(&mut self, wish: Option<Wish>) {
+        self.next.get_or_insert_default().extend(wish);
+        self.next_reload();
+    }
+
+    /// Begins the next reload, if one is wanted and nothing else is under way.
+    pub(super) fn next_reload(&mut self) {
+        if !matches!(self.stage, Stage::Idle) || self.restart_at.is_some() {
+            return;
+        }
+        let Some(asking) = self.next.take() else {
+            return;
+        };
+        self.asking = asking;
+        if self.asked.is_some() {
+            return self.finish(Err("The process ends.\n".into()));
+        }
+        say::notice("Reloading the configuration.");
+        tell_supervisor(
+            self.options,
+            &format!(
+                "RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=Reloading Configuration.",
+                steady_us()
+            ),
+        );
+        if self.program.is_renewed() {
+            return match spawn_judge(&self.program) {
+                Ok(pid) => self.stage = Stage::Judging(pid),
+                Err(error) => {
+                    self.finish(Err(format!("The new program does not start: {error}.\n")));
+                }
+            };
+        }
+        let sent = {
+            let roll = self.crew.roll();
+            let current = roll.in_role(Role::Current);
+            current.map(|current| current.line.send(&Message::Reload, &[]))
+        };
+        match sent {
+            Some(Ok(())) => self.stage = Stage::Applying,
+            Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
+            None => self.start_worker(Why::Reload),
+        }
+    }
+
+    /// Has the worker write a snapshot, for the one that is to follow it.
+    pub(super) fn ask_for_snapshot(&mut self) {
+        let sent = {
+            let roll = self.crew.roll();
+            let current = roll.in_role(Role::Current);
+            current.is_some_and(|one| one.line.send(&Message::Handover, &[]).is_ok())
+        };
+        if sent {
+            self.stage = Stage::Asking(Instant::now() + SNAPSHOT_PATIENCE);
+        } else {
+            self.start_worker(Why::Reload);
+        }
+    }
+
+    /// A reload is over: whoever asked is answered.
+    pub(super) fn finish(&mut self, outcome: Result<String, String>) {
+        self.stage = Stage::Idle;
+        {
+            let mut roll = self.crew.roll();
+            roll.reloads.all += 1;
+            let log = match &outcome {
+                Ok(log) => {
+                    roll.reloads.failed = 0;
+                    log
+                }
+                Err(log) => {
+                    roll.reloads.failed += 1;
+                    log
+                }
+            };
+            roll.startup_log.clone_from(log);
+        }
+        if outcome.is_ok() {
+            say::notice("Loading success.");
+            tell_supervisor(self.options, "READY=1\nSTATUS=Ready.");
+        } else {
+            say::alert("Reload failed: what ran before goes on.");
+            tell_supervisor(self.options, "READY=1\nSTATUS=Reload failed!");
+        }
+        self.answer(&outcome);
+        self.next_reload();
+    }
+
+    pub(super) fn answer(&mut self, outcome: &Result<String, String>) {
+        for wish in self.asking.drain(..) {
+            // Who does not wait any more need not be told.
+            let _ = wish.send(outcome.clone());
+        }
+    }
+
+    /// The new program found the configuration right, or not.
+    pub(super) fn judged(&mut self, end: &ChildEnd) {
+        if end.status == Some(0) {
+            self.answer(&Ok("The new program takes over.\n".into()));
+            self.stage = Stage::Becoming(Instant::now() + ANSWER_PATIENCE);
+        } else {
+            let text = "The new program does not start, or refuses the configuration.\n";
+            self.finish(Err(text.into()));
+        }
+    }
+
+    pub(super) fn become_program(&mut self) {
+        let error = {
+            let roll = self.crew.roll();
+            let estate = Estate {
+                roll: &roll,
+                sockets: &self.sockets,
+                doors: &self.doors,
+                snapshot: self.snapshot.as_ref(),
+                background: self.background,
+            };
+            estate.become_program(&self.program)
+        };
+        let text = format!("The new program cannot take over: {error}.\n");
+        say::alert(text.trim_end());
+        self.finish(Err(text));
+    }
+}
