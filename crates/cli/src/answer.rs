@@ -75,16 +75,29 @@ pub enum Severity {
 impl Severity {
     /// The mark in front of a message (`severity-output`).
     pub fn mark(self, output: SeverityOutput) -> String {
-        let (number, word) = match self {
-            Self::Error => (3, "err"),
-            Self::Warning => (4, "warning"),
-            Self::Notice => (5, "notice"),
-            Self::Info => (6, "info"),
-        };
         match output {
             SeverityOutput::None => String::new(),
-            SeverityOutput::Number => format!("[{number}]: "),
-            SeverityOutput::String => format!("[{word}]: "),
+            SeverityOutput::Number => format!("[{}]: ", self.number()),
+            SeverityOutput::String => format!("[{}]: ", self.word()),
+        }
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Self::Error => 3,
+            Self::Warning => 4,
+            Self::Notice => 5,
+            Self::Info => 6,
+        }
+    }
+
+    /// Its name in answers.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Error => "err",
+            Self::Warning => "warning",
+            Self::Notice => "notice",
+            Self::Info => "info",
         }
     }
 }

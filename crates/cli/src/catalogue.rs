@@ -18,9 +18,23 @@ pub struct Command {
     pub help: &'static str,
     /// Who may give it.
     pub level: CliLevel,
+    /// What a session must have switched on before.
+    pub restriction: Restriction,
     /// Help shows it at the end, whatever was asked for.
     pub(crate) always_shown: bool,
     pub(crate) deed: fn(&mut Call<'_>) -> Answer,
+}
+
+/// What a session must have switched on before it may give a command.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Restriction {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// `experimental-mode on`.
+    Experimental,
+    /// `expert-mode on`.
+    Expert,
 }
 
 /// A command given: what its deed may look at and change.
@@ -54,6 +68,7 @@ impl Command {
             usage,
             help,
             level: CliLevel::User,
+            restriction: Restriction::Nothing,
             always_shown: false,
             deed,
         }
@@ -62,6 +77,12 @@ impl Command {
     /// Only for callers of at least this level.
     pub(crate) const fn for_level(mut self, level: CliLevel) -> Self {
         self.level = level;
+        self
+    }
+
+    /// Only for sessions that have switched something on.
+    pub(crate) const fn restricted(mut self, restriction: Restriction) -> Self {
+        self.restriction = restriction;
         self
     }
 
@@ -91,6 +112,7 @@ pub fn commands_of_worker() -> &'static [&'static [Command]] {
         commands::frontends::COMMANDS,
         commands::counters::COMMANDS,
         commands::changes::COMMANDS,
+        commands::vars::COMMANDS,
     ];
     FAMILIES
 }

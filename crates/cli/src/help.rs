@@ -2,6 +2,7 @@
 
 use crate::catalogue::Command;
 use crate::desk::Desk;
+use crate::session::Session;
 
 /// Rows that are near, though no word fits, at most.
 const NEAR_COUNT_MAX: usize = 5;
@@ -10,9 +11,13 @@ const NEAR_COUNT_MAX: usize = 5;
 const DISTANCE_MAX: usize = 2;
 
 /// The answer to `help`, with the rows that fit the words.
-pub(crate) fn help(desk: &Desk, words: &[String]) -> String {
-    let near = matching(desk, words);
-    let rows = if near.is_empty() { all(desk) } else { near };
+pub(crate) fn help(desk: &Desk, session: &Session, words: &[String]) -> String {
+    let near = matching(desk, session, words);
+    let rows = if near.is_empty() {
+        all(desk, session)
+    } else {
+        near
+    };
     list(
         "The following commands are valid at this level:",
         desk,
@@ -21,18 +26,18 @@ pub(crate) fn help(desk: &Desk, words: &[String]) -> String {
 }
 
 /// The answer to words that select nothing.
-pub(crate) fn unknown(desk: &Desk, words: &[String]) -> String {
+pub(crate) fn unknown(desk: &Desk, session: &Session, words: &[String]) -> String {
     let Some(first) = words.first() else {
         let head = "Unknown command. Please enter one of the following commands only:";
-        return list(head, desk, &all(desk));
+        return list(head, desk, &all(desk, session));
     };
-    let near = matching(desk, words);
+    let near = matching(desk, session, words);
     // Words come back in an answer: shown so that they cannot be taken for more lines.
     let first = first.escape_debug();
     if near.is_empty() {
         let head =
             format!("Unknown command: '{first}'. Please enter one of the following commands only:");
-        return list(&head, desk, &all(desk));
+        return list(&head, desk, &all(desk, session));
     }
     let head = format!(
         "Unknown command: '{first}', but maybe one of the following ones is a better match:"
@@ -50,16 +55,20 @@ fn list(head: &str, desk: &Desk, rows: &[&'static Command]) -> String {
     text
 }
 
-fn all(desk: &Desk) -> Vec<&'static Command> {
-    let mut rows: Vec<_> = desk.commands().filter(|row| !row.always_shown).collect();
+/// The rows that a session may use, as far as what it has switched on goes.
+fn all(desk: &Desk, session: &Session) -> Vec<&'static Command> {
+    let mut rows: Vec<_> = desk
+        .commands()
+        .filter(|row| !row.always_shown && session.allows(row.restriction))
+        .collect();
     rows.sort_by_key(|row| row.usage);
     rows
 }
 
 /// The rows that begin with these words (the last may be cut short); if there is none, with
 /// fewer of them; if not even the first fits, those whose words are spelled nearly so.
-fn matching(desk: &Desk, words: &[String]) -> Vec<&'static Command> {
-    let rows = all(desk);
+fn matching(desk: &Desk, session: &Session, words: &[String]) -> Vec<&'static Command> {
+    let rows = all(desk, session);
     for count in (1..=words.len()).rev() {
         let fitting: Vec<_> = rows
             .iter()

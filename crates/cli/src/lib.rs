@@ -16,6 +16,7 @@ mod control;
 mod demand;
 mod desk;
 mod help;
+mod json;
 mod limits;
 mod line;
 mod serve;
@@ -23,7 +24,7 @@ mod session;
 mod sockets;
 
 pub use answer::{Answer, Pieces, Severity};
-pub use catalogue::{Call, Command, commands_of_master, commands_of_worker};
+pub use catalogue::{Call, Command, Restriction, commands_of_master, commands_of_worker};
 pub use control::{Control, Failed, IdleCount, IdleCounts, Say};
 pub use demand::{Applied, Demand, Outcome, Refused, Source};
 pub use desk::{Door, Master, ProcessKind, ProcessRow, Reloading, Target};

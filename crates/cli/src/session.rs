@@ -17,12 +17,13 @@ use std::time::Duration;
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_worker::{Stream, select, stopping, timeout, yield_now};
 
-use crate::answer::Answer;
-use crate::catalogue::{Call, find};
+use crate::answer::{Answer, Severity};
+use crate::catalogue::{Call, Restriction, find};
 use crate::commands::master::{self, Passed, forward};
 use crate::control::Control;
 use crate::desk::{Desk, House, Target};
 use crate::help;
+use crate::json;
 use crate::line::{Given, Line, LineReader, Next};
 use crate::sockets;
 
@@ -63,6 +64,12 @@ pub struct Session {
     pub idle: Duration,
     /// It may ask for the listening sockets (`expose-fd listeners`).
     pub(crate) exposes: bool,
+    /// It may give commands that are experimental.
+    pub(crate) is_experimental: bool,
+    /// It may give commands for developers.
+    pub(crate) is_expert: bool,
+    /// Its answers are objects.
+    pub(crate) is_json: bool,
     /// It wants to leave.
     pub(crate) quits: bool,
     /// The process that commands go to (on the master).
@@ -82,8 +89,20 @@ impl Session {
             timed: false,
             idle: desk.limits.idle,
             exposes: false,
+            is_experimental: false,
+            is_expert: false,
+            is_json: false,
             quits: false,
             target: None,
+        }
+    }
+
+    /// Whether it has switched on what a command wants.
+    pub(crate) fn allows(&self, restriction: Restriction) -> bool {
+        match restriction {
+            Restriction::Nothing => true,
+            Restriction::Experimental => self.is_experimental,
+            Restriction::Expert => self.is_expert,
         }
     }
 }
@@ -100,6 +119,16 @@ pub(crate) async fn run(stream: Stream, desk: Rc<Desk>, session: Session) {
     // The caller is told what can be told; that it left is no news to anybody.
     let _ = talk.run().await;
     talk.close();
+}
+
+/// What came of a command.
+enum Performed {
+    /// There is nothing to answer.
+    Nothing,
+    /// This is to be answered.
+    Answer(Answer),
+    /// There is no such command; the list of those that are near.
+    Unknown(String),
 }
 
 struct Talk {
@@ -122,8 +151,7 @@ impl Talk {
                     continue;
                 }
                 Next::NotText => {
-                    self.answer(Answer::error("The command line is not valid UTF-8."))
-                        .await?;
+                    self.refuse("The command line is not valid UTF-8.").await?;
                 }
                 Next::LineTooLong => return self.refuse(LINE_TOO_LONG).await,
                 Next::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
@@ -161,11 +189,13 @@ impl Talk {
             {
                 return self.give_sockets(&*control).await;
             }
+            let text = given.text.clone();
             match self.perform(given) {
                 // Changing whom one talks to is no command of its own: only the prompt answers.
-                None => self.prompt().await?,
-                Some(_) if self.session.quits => return Ok(()),
-                Some(answer) => self.answer(answer).await?,
+                Performed::Nothing => self.prompt().await?,
+                _ if self.session.quits => return Ok(()),
+                Performed::Answer(answer) => self.answer(answer, &text, false).await?,
+                Performed::Unknown(help) => self.answer(Answer::info(help), &text, true).await?,
             }
         }
         Ok(())
@@ -182,20 +212,29 @@ impl Talk {
         Ok(())
     }
 
-    /// Does a command; `None` when there is nothing to answer.
-    fn perform(&mut self, mut given: Given) -> Option<Answer> {
+    fn perform(&mut self, mut given: Given) -> Performed {
         if let House::Master(master) = &self.desk.house {
             given = match forward(&**master, &mut self.session, given) {
                 Passed::Own(given) => given,
-                Passed::Chosen => return None,
-                Passed::Answered(answer) => return Some(answer),
+                Passed::Chosen => return Performed::Nothing,
+                Passed::Answered(answer) => return Performed::Answer(answer),
             };
         }
         let Some(row) = find(&self.desk, &given.words) else {
-            return Some(Answer::info(help::unknown(&self.desk, &given.words)));
+            let help = help::unknown(&self.desk, &self.session, &given.words);
+            return Performed::Unknown(help);
         };
+        if !self.session.allows(row.restriction) {
+            let mode = match row.restriction {
+                Restriction::Expert => "expert",
+                _ => "experimental",
+            };
+            return Performed::Answer(Answer::error(format!(
+                "This command is restricted to {mode} mode only."
+            )));
+        }
         if self.session.level < row.level {
-            return Some(Answer::denied());
+            return Performed::Answer(Answer::denied());
         }
         let was_prompt = self.session.mode == Mode::Prompt;
         let answer = (row.deed)(&mut Call {
@@ -205,38 +244,83 @@ impl Talk {
             desk: &self.desk,
         });
         let turned = was_prompt != (self.session.mode == Mode::Prompt);
-        (!(turned && self.desk.is_master())).then_some(answer)
+        if turned && self.desk.is_master() {
+            Performed::Nothing
+        } else {
+            Performed::Answer(answer)
+        }
     }
 
-    /// Writes an answer, the empty line that ends it, and the prompt.
-    async fn answer(&mut self, mut answer: Answer) -> io::Result<()> {
-        loop {
-            match answer {
-                Answer::Done => self.write("\n").await?,
-                Answer::Message(severity, text) => {
-                    let mark = severity.mark(self.session.severity);
-                    self.write(&ended(format!("{mark}{text}"))).await?;
-                }
-                Answer::Report(text) => self.write(&ended(text)).await?,
-                Answer::Pieces(mut next) => {
-                    let mut text = String::with_capacity(WRITE_BYTES + 4096);
-                    while next(&mut text) {
-                        if text.len() >= WRITE_BYTES {
-                            self.write(&text).await?;
-                            text.clear();
-                            yield_now().await;
-                        }
-                    }
-                    text.push('\n');
-                    self.write(&text).await?;
-                }
-                Answer::Later(future) => {
-                    answer = future.await;
-                    continue;
-                }
-            }
-            return self.prompt().await;
+    /// Writes the answer to a command, the empty line that ends it, and the prompt.
+    async fn answer(
+        &mut self,
+        mut answer: Answer,
+        command: &str,
+        is_unknown: bool,
+    ) -> io::Result<()> {
+        // It may switch that by itself: its answer has the new form already.
+        while let Answer::Later(future) = answer {
+            answer = future.await;
         }
+        if self.session.is_json {
+            self.answer_json(answer, command, is_unknown).await?;
+        } else {
+            self.answer_text(answer).await?;
+        }
+        self.prompt().await
+    }
+
+    async fn answer_text(&self, answer: Answer) -> io::Result<()> {
+        match answer {
+            Answer::Message(severity, text) => {
+                let mark = severity.mark(self.session.severity);
+                let end = if text.is_empty() { "\n" } else { "" };
+                self.write(&ended(format!("{mark}{text}{end}"))).await
+            }
+            Answer::Report(text) => self.write(&ended(text)).await,
+            Answer::Pieces(mut next) => {
+                let mut text = String::with_capacity(WRITE_BYTES + 4096);
+                while next(&mut text) {
+                    if text.len() >= WRITE_BYTES {
+                        self.write(&text).await?;
+                        text.clear();
+                        yield_now().await;
+                    }
+                }
+                text.push('\n');
+                self.write(&text).await
+            }
+            Answer::Done | Answer::Later(_) => self.write("\n").await,
+        }
+    }
+
+    async fn answer_json(&self, answer: Answer, command: &str, is_unknown: bool) -> io::Result<()> {
+        let (severity, field, text) = match answer {
+            _ if is_unknown => (Severity::Error, "message", "Unknown command.".to_owned()),
+            Answer::Message(severity, text) => (severity, "message", text),
+            Answer::Report(text) => (Severity::Info, "report", text),
+            Answer::Pieces(mut next) => {
+                let mut text = json::begin(true, Severity::Info, command, "report");
+                let mut piece = String::new();
+                while next(&mut piece) {
+                    json::escape(&piece, &mut text);
+                    piece.clear();
+                    if text.len() >= WRITE_BYTES {
+                        self.write(&text).await?;
+                        text.clear();
+                        yield_now().await;
+                    }
+                }
+                json::escape(&piece, &mut text);
+                text.push_str(json::END);
+                return self.write(&text).await;
+            }
+            Answer::Done | Answer::Later(_) => (Severity::Info, "message", String::new()),
+        };
+        let mut line = json::begin(severity != Severity::Error, severity, command, field);
+        json::escape(&text, &mut line);
+        line.push_str(json::END);
+        self.write(&line).await
     }
 
     async fn prompt(&mut self) -> io::Result<()> {
@@ -252,9 +336,9 @@ impl Talk {
         self.write(&format!("{age}{who}> ")).await
     }
 
-    /// Says why nothing more is read.
+    /// Says why a line, or anything more, is not read.
     async fn refuse(&mut self, why: &str) -> io::Result<()> {
-        self.answer(Answer::error(why)).await
+        self.answer(Answer::error(why), "", false).await
     }
 
     /// Writes at the caller's speed, as long as it reads at all.

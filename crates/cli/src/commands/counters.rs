@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 use ballast_engine::{Backend, Frontend, Gauge, Process, Rate, ServerState};
 use ballast_model::CliLevel;
 
-use super::target::{answer, control};
+use super::target::{ServerAt, answer, control};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[Command::new(
     &["clear", "counters"],
-    "clear counters [all]",
-    "forget the highest values, or everything that was counted",
+    "clear counters [all|server <bk>/<srv> [force]]",
+    "forget the highest values, everything that was counted, or all of one server",
     |call| answer(clear(call)),
 )
 .for_level(CliLevel::Operator)];
@@ -30,6 +30,7 @@ fn clear(call: &Call<'_>) -> Result<Answer, Answer> {
     let extent = match call.arg(0) {
         "all" if call.session.level < CliLevel::Admin => return Err(Answer::denied()),
         "all" => Extent::All,
+        "server" => return clear_one(call),
         _ => Extent::Highest,
     };
     let control = control(call)?;
@@ -45,6 +46,21 @@ fn clear(call: &Call<'_>) -> Result<Answer, Answer> {
             clear_server(&server.state, extent);
         }
     }
+    Ok(Answer::Done)
+}
+
+/// `clear counters server` (management manual of 3.4). Ours need not be in maintenance for it:
+/// `force` changes nothing.
+fn clear_one(call: &Call<'_>) -> Result<Answer, Answer> {
+    if call.session.level < CliLevel::Admin {
+        return Err(Answer::denied());
+    }
+    if !matches!(call.arg(2), "" | "force") {
+        return Err(Answer::error(
+            "Expects '<backend>/<server>' and 'force' at most.",
+        ));
+    }
+    clear_server(&ServerAt::of_word(call, 1)?.server.state, Extent::All);
     Ok(Answer::Done)
 }
 

@@ -27,7 +27,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "startup-logs"],
         "show startup-logs",
         "repeat what was said at the start",
-        |call| Answer::Report(call.desk.startup_log()),
+        |call| Answer::info(call.desk.startup_log()),
     ),
     Command::new(
         &["show", "version"],
@@ -40,9 +40,9 @@ pub(crate) static COMMANDS: &[Command] = &[
 pub(crate) static WORKER_COMMANDS: &[Command] = &[
     Command::new(
         &["show", "activity"],
-        "show activity",
+        "show activity [-1|0|thread_num]",
         "tell what each worker did so far",
-        |_| Answer::later(activity()),
+        show_activity,
     )
     .for_level(CliLevel::Operator),
     Command::new(
@@ -132,12 +132,28 @@ async fn tally() -> Vec<(TaskCounts, IoCounts)> {
     all
 }
 
-async fn activity() -> Answer {
+/// Without a number, or with one below zero, sums and each worker; with 0 sums alone; else one
+/// worker.
+fn show_activity(call: &mut Call<'_>) -> Answer {
+    let which = match call.arg(0) {
+        "" => None,
+        word => match word.parse::<i64>() {
+            Ok(number) => usize::try_from(number).ok(),
+            Err(_) => return Answer::error("Expects a thread number, 0 or -1."),
+        },
+    };
+    Answer::later(activity(which))
+}
+
+async fn activity(which: Option<usize>) -> Answer {
     let tally = tally().await;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let count = tally.len();
+    if which.is_some_and(|worker| worker > count) {
+        return Answer::error(format!("There are {count} threads."));
+    }
     let mut text = format!("thread_id: {count} (1..{count})\n");
     let _ = writeln!(
         text,
@@ -162,11 +178,15 @@ async fn activity() -> Answer {
     ];
     for (name, read) in lines {
         let each: Vec<u64> = tally.iter().map(read).collect();
-        let _ = write!(text, "{name}: {} [", each.iter().sum::<u64>());
-        for number in each {
-            let _ = write!(text, " {number}");
-        }
-        text.push_str(" ]\n");
+        let sum = each.iter().sum::<u64>();
+        let _ = match which {
+            None => {
+                let each: Vec<String> = each.iter().map(u64::to_string).collect();
+                writeln!(text, "{name}: {sum} [ {} ]", each.join(" "))
+            }
+            Some(0) => writeln!(text, "{name}: {sum}"),
+            Some(worker) => writeln!(text, "{name}: {}", each.get(worker - 1).unwrap_or(&0)),
+        };
     }
     Answer::Report(text)
 }

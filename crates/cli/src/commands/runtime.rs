@@ -12,7 +12,7 @@ use ballast_worker::{
 };
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Command, Restriction};
 use crate::desk::House;
 
 /// How long a worker is waited for that should tell its numbers.
@@ -58,6 +58,29 @@ pub(crate) static COMMANDS: &[Command] = &[
         "list the sinks of events",
         events,
     ),
+    Command::new(
+        &["debug", "counters"],
+        "debug counters [?|all|bug|cnt|chk|glt]*",
+        "list what seldom happens: nothing of it is counted",
+        |_| Answer::Report("Count     Type Location function(): \"condition\" [comment]\n".into()),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["debug", "dev"],
+        "debug dev <what> [arg]*",
+        "for developers: there is none of it",
+        |_| Answer::error("There are no developer's commands here: nothing was done."),
+    )
+    .for_level(CliLevel::Admin)
+    .restricted(Restriction::Expert),
+    Command::new(
+        &["httpclient"],
+        "httpclient <method> <URI>",
+        "send a request: not available",
+        |_| Answer::error("There is no HTTP client here: nothing was done."),
+    )
+    .for_level(CliLevel::Admin)
+    .restricted(Restriction::Expert),
     Command::new(
         &["show", "profiling"],
         "show profiling [<what>|<#lines>|<opts>]*",

@@ -12,6 +12,38 @@ use crate::session::Mode;
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(&["echo"], "echo <text>", "answer with the text", echo),
     Command::new(
+        &["experimental-mode"],
+        "experimental-mode [on|off]",
+        "allow commands that are experimental, or tell whether they are",
+        |call| {
+            let turned = toggle("experimental-mode", call, call.session.is_experimental);
+            turned.map_or_else(
+                |told| told,
+                |on| {
+                    call.session.is_experimental = on;
+                    Answer::Done
+                },
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["expert-mode"],
+        "expert-mode [on|off]",
+        "allow commands for developers, or tell whether they are",
+        |call| {
+            let turned = toggle("expert-mode", call, call.session.is_expert);
+            turned.map_or_else(
+                |told| told,
+                |on| {
+                    call.session.is_expert = on;
+                    Answer::Done
+                },
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
         &["operator"],
         "operator",
         "go on with the rights of level operator",
@@ -40,7 +72,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["help"],
         "help [<command>]",
         "list the commands, or those that match",
-        |call| Answer::info(help::help(call.desk, call.args)),
+        |call| Answer::info(help::help(call.desk, call.session, call.args)),
     )
     .always_shown(),
     Command::new(
@@ -59,6 +91,12 @@ pub(crate) static COMMANDS: &[Command] = &[
 
 pub(crate) static WORKER_COMMANDS: &[Command] = &[
     Command::new(
+        &["set", "output"],
+        "set output [json|text]",
+        "choose the form of answers: text, or an object a line with its status",
+        output,
+    ),
+    Command::new(
         &["set", "severity-output"],
         "set severity-output [none|number|string]",
         "choose how messages show their severity",
@@ -74,6 +112,28 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
 
 fn echo(call: &mut Call<'_>) -> Answer {
     Answer::info(call.args.join(" "))
+}
+
+/// What a mode is to be; or what to answer, when it stays as it is.
+fn toggle(mode: &str, call: &Call<'_>, now: bool) -> Result<bool, Answer> {
+    match call.arg(0) {
+        "" => {
+            let state = if now { "ON" } else { "OFF" };
+            Err(Answer::info(format!("{mode} is {state}")))
+        }
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(Answer::error(format!("'{mode}' expects 'on' or 'off'."))),
+    }
+}
+
+fn output(call: &mut Call<'_>) -> Answer {
+    call.session.is_json = match call.arg(0) {
+        "json" => true,
+        "text" => false,
+        _ => return Answer::error("one of 'json', 'text' is a required argument"),
+    };
+    Answer::Done
 }
 
 fn lower(call: &mut Call<'_>, level: CliLevel) -> Answer {

@@ -1,13 +1,13 @@
 //! Commands that show what was counted and what went wrong.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use ballast_engine::Generation;
 use ballast_model::CliLevel;
-use ballast_net::local_time;
 use ballast_stats::{Filter, Rows, Stat, Surroundings};
 
+use super::invalid::{self, moment};
 use super::process::form;
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
@@ -83,23 +83,57 @@ fn proxy_number(generation: &Generation, word: &str) -> Result<Option<u32>, NoSu
         .ok_or(NoSuchProxy)
 }
 
-/// Messages that were not valid are refused and counted, and not kept.
-fn errors(_: &mut Call<'_>) -> Answer {
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let time = local_time(i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-    let month = MONTHS[usize::from(time.month.clamp(1, 12)) - 1];
-    Answer::Report(format!(
-        "Total events captured on [{:02}/{month}/{:04}:{:02}:{:02}:{:02}.{:03}] : 0\n",
-        time.day,
-        time.year,
-        time.hour,
-        time.minute,
-        time.second,
-        now.subsec_millis()
-    ))
+/// The last invalid request and response of each proxy.
+fn errors(call: &mut Call<'_>) -> Answer {
+    let House::Worker(control) = &call.desk.house else {
+        return Answer::Done;
+    };
+    let generation = control.generation();
+    let words = call.args;
+    let wanted = match words.first().map(String::as_str) {
+        None => None,
+        Some(word) => match proxy_number(&generation, word) {
+            Ok(number) => number,
+            Err(NoSuchProxy) => return Answer::error("No such proxy."),
+        },
+    };
+    let side = words.get(1).map(String::as_str);
+    let count = control.registry().process().invalid_message_count();
+    let head = format!(
+        "Total events captured on [{}] : {count}\n",
+        moment(SystemTime::now())
+    );
+    // One message after the other: a buffer for each of thousands of proxies is much.
+    let frontends = generation.frontends.len();
+    let all = frontends + generation.backends.len();
+    let (requests, responses) = (side != Some("response"), side != Some("request"));
+    let mut next = 0;
+    let mut head = Some(head);
+    Answer::Pieces(Box::new(move |into| {
+        if let Some(head) = head.take() {
+            into.push_str(&head);
+            return true;
+        }
+        while next < all {
+            let place = next;
+            next += 1;
+            let last = match place.checked_sub(frontends) {
+                None if requests => generation.frontends[place].state.invalid_request.last(),
+                Some(place) if responses => {
+                    generation.backends[place].state.invalid_response.last()
+                }
+                _ => None,
+            };
+            let Some(invalid) = last else { continue };
+            let ids = [
+                Some(invalid.frontend.1),
+                invalid.backend.as_ref().map(|one| one.1),
+            ];
+            if wanted.is_none_or(|wanted| ids.contains(&Some(wanted))) {
+                invalid::write(&invalid, place < frontends, into);
+                return true;
+            }
+        }
+        false
+    }))
 }

@@ -1,0 +1,161 @@
+//! Variables of the process: read and set by operators.
+//!
+//! Source: management manual, section 9.3, "get var" and "set var"; `show vars` is our own.
+
+use std::fmt::Write as _;
+
+use ballast_engine::NotSet;
+use ballast_expr::{Expr, LogFormat, Phase, Reference, Scope, Usage, Value, VarName};
+use ballast_model::{CliLevel, VariableSource};
+
+use super::target::{answer, control, given};
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command, Restriction};
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["get", "var"],
+        "get var <name>",
+        "tell the value of a variable of the process",
+        |call| answer(get(call)),
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["set", "var"],
+        "set var <name> [fmt|expr] {<fmt>|<expr>}",
+        "set a variable of the process to the value of an expression or a format",
+        |call| answer(set(call)),
+    )
+    .for_level(CliLevel::Operator)
+    .restricted(Restriction::Experimental),
+    Command::new(
+        &["show", "vars"],
+        "show vars",
+        "list the variables of the process",
+        |call| answer(show(call)),
+    )
+    .for_level(CliLevel::Operator),
+];
+
+/// The variable that the first word names; `None` for one that cannot be there.
+fn name(call: &Call<'_>) -> Result<Result<VarName, ballast_expr::Error>, Answer> {
+    match call.arg(0) {
+        "" => Err(Answer::error("Missing process-wide variable identifier.")),
+        word => Ok(VarName::parse(word)),
+    }
+}
+
+fn get(call: &Call<'_>) -> Result<Answer, Answer> {
+    let not_found = || Answer::error("Variable not found.");
+    let name = name(call)?.map_err(|_| not_found())?;
+    if name.scope != Scope::Proc {
+        return Err(not_found());
+    }
+    let now = control(call)?.registry().process().variables.now();
+    let value = now.value(&name.name).ok_or_else(not_found)?;
+    Ok(Answer::info(line(&name.name, value)))
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Answer> {
+    let now = control(call)?.registry().process().variables.now();
+    let mut text = String::new();
+    for (name, value) in now.iter() {
+        text.push_str(&line(name, value));
+        text.push('\n');
+    }
+    Ok(Answer::Report(text))
+}
+
+fn line(name: &str, value: Value<'_>) -> String {
+    let mut bytes = Vec::new();
+    value.append_to(&mut bytes);
+    let mut text = format!("proc.{name}: type={} value=<", value.kind());
+    // One variable is one line, whatever its value.
+    for letter in String::from_utf8_lossy(&bytes).chars() {
+        if letter.is_control() {
+            let _ = write!(text, "{}", letter.escape_default());
+        } else {
+            text.push(letter);
+        }
+    }
+    text.push('>');
+    text
+}
+
+fn set(call: &Call<'_>) -> Result<Answer, Answer> {
+    let name = name(call)?.map_err(|error| Answer::error(error.to_string()))?;
+    if name.scope != Scope::Proc {
+        return Err(Answer::error(format!(
+            "'set var': cannot set variable '{name}', only scope 'proc' is permitted here."
+        )));
+    }
+    let source = match (call.arg(1), call.arg(2)) {
+        ("", _) => {
+            return Err(Answer::error("Missing either 'expr', 'fmt' or expression."));
+        }
+        (text, "") | ("expr", text) => VariableSource::Expr(expression(text)?),
+        ("fmt", text) => VariableSource::Format(format(text)?),
+        (other, _) => {
+            return Err(Answer::error(format!(
+                "'set var': arg type must be either 'expr' or 'fmt' but got '{}'.",
+                other.escape_debug()
+            )));
+        }
+    };
+    let control = control(call)?;
+    match control.registry().process().set_variable(&name, &source) {
+        Ok(()) => {}
+        Err(NotSet::NoValue) => {
+            return Err(Answer::error(
+                "The expression has no value; nothing is set.",
+            ));
+        }
+        Err(NotSet::TooLarge) => {
+            return Err(Answer::error(
+                "There is no room for it beside the other variables; nothing is set.",
+            ));
+        }
+    }
+    let value = call.args[1..].join(" ");
+    control.note_hand(&format!("variable {name}"), &value, &given("set var", call));
+    Ok(Answer::Done)
+}
+
+fn expression(text: &str) -> Result<Expr, Answer> {
+    let expr = Expr::parse(text).map_err(|error| Answer::error(error.to_string()))?;
+    check(
+        expr.available(Phase::Cli),
+        &expr.unserved(),
+        &expr.references(),
+    )?;
+    Ok(expr)
+}
+
+fn format(text: &str) -> Result<LogFormat, Answer> {
+    let parsed = LogFormat::parse(text, Usage::Text);
+    let format = parsed.map_err(|error| Answer::error(error.to_string()))?;
+    check(
+        format.available(Phase::Cli),
+        &format.unserved(),
+        &format.references(),
+    )?;
+    Ok(format)
+}
+
+/// Whether what was parsed can be evaluated where there is no traffic.
+fn check(
+    available: Result<(), ballast_expr::Error>,
+    unserved: &[&str],
+    references: &[Reference],
+) -> Result<(), Answer> {
+    available.map_err(|error| Answer::error(error.to_string()))?;
+    if let Some(word) = unserved.first() {
+        return Err(Answer::error(format!("'{word}' is not available yet.")));
+    }
+    let is_file =
+        |one: &Reference| matches!(one, Reference::MapFile(_) | Reference::PatternFile(_));
+    if references.iter().any(is_file) {
+        return Err(Answer::error("Maps are not available here."));
+    }
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! The commands that tools rely on are all there.
+
+use std::path::Path;
+
+use super::{limits, worker};
+use crate::{commands_of_master, commands_of_worker};
+
+/// Families that come with TLS and with stick tables.
+fn is_of_another_family(command: &str) -> bool {
+    let word = |wanted: &str| command.split(' ').any(|word| word == wanted);
+    word("ssl") || word("tls-keys") || command == "clear table" || command == "set table"
+}
+
+#[test]
+fn every_command_that_must_be_known_is() {
+    let table =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference/keyword-usage.md");
+    let Ok(text) = std::fs::read_to_string(&table) else {
+        eprintln!("SKIPPED: no table of commands at {}", table.display());
+        return;
+    };
+    let section = text
+        .split("\n### ")
+        .find(|section| section.starts_with("A.8 "))
+        .expect("the table has the section of commands");
+    let mut seen = 0;
+    let mut missing = Vec::new();
+    for line in section.lines() {
+        let Some((command, rest)) = line
+            .strip_prefix("- `")
+            .and_then(|line| line.split_once('`'))
+        else {
+            continue;
+        };
+        if !rest.ends_with("must") || is_of_another_family(command) {
+            continue;
+        }
+        seen += 1;
+        let known = |families: &[&[crate::Command]]| {
+            let mut rows = families.iter().flat_map(|family| family.iter());
+            rows.any(|row| row.words.join(" ") == command || row.words == [command])
+        };
+        let has = |mark: &str| rest.contains(mark);
+        // Answered before rows are looked for, in a form of its own.
+        let here = command == "_getsocks"
+            || (!has("WORKER") || known(commands_of_worker()))
+                && (!has("MASTER") || known(commands_of_master()));
+        if !here {
+            missing.push(command);
+        }
+    }
+    assert!(seen > 60, "only {seen} commands were read from the table");
+    assert!(missing.is_empty(), "not known: {missing:?}");
+}
+
+#[test]
+fn modes_open_commands_and_their_help() {
+    let place = worker("modes", limits(), 1);
+    assert_eq!(
+        place.ask("set var proc.a int(1); experimental-mode; expert-mode\n"),
+        "This command is restricted to experimental mode only.\n\n\
+         experimental-mode is OFF\n\nexpert-mode is OFF\n\n"
+    );
+    assert_eq!(
+        place.ask(
+            "experimental-mode on; set var proc.a int(1); get var proc.a; experimental-mode\n"
+        ),
+        "\n\nproc.a: type=sint value=<1>\n\nexperimental-mode is ON\n\n"
+    );
+    assert!(!place.ask("help set\n").contains("set var"));
+    assert!(
+        place
+            .ask("experimental-mode on; help set\n")
+            .contains("\n  set var <name>")
+    );
+    assert_eq!(
+        place.ask("operator; experimental-mode on; expert-mode on\n"),
+        "\nPermission denied\n\nPermission denied\n\n"
+    );
+    assert_eq!(
+        place.ask("debug dev exit\n"),
+        "This command is restricted to expert mode only.\n\n"
+    );
+    assert!(
+        place
+            .ask("expert-mode on; debug dev exit\n")
+            .contains("nothing was done")
+    );
+}
+
+#[test]
+fn variables_are_set_by_expressions_and_formats() {
+    let place = worker("vars", limits(), 1);
+    let ask =
+        |commands: &str| place.ask(&format!("experimental-mode on; {commands}\n"))[1..].to_owned();
+    for (commands, expected) in [
+        ("get var", "Missing process-wide variable identifier.\n\n"),
+        ("get var proc.no", "Variable not found.\n\n"),
+        ("get var txn.a", "Variable not found.\n\n"),
+        (
+            "set var proc.x",
+            "Missing either 'expr', 'fmt' or expression.\n\n",
+        ),
+        (
+            "set var sess.x int(1)",
+            "'set var': cannot set variable 'sess.x', only scope 'proc' is permitted here.\n\n",
+        ),
+        (
+            "set var proc.x int(1) y",
+            "'set var': arg type must be either 'expr' or 'fmt' but got 'int(1)'.\n\n",
+        ),
+        (
+            "set var proc.x expr str(ab),length; get var proc.x",
+            "\nproc.x: type=sint value=<2>\n\n",
+        ),
+        (
+            "set var proc.x fmt a%%b%[int(4)]; get var proc.x",
+            "\nproc.x: type=str value=<a%b4>\n\n",
+        ),
+        (
+            "set var proc.y bool(true); get var proc.y",
+            "\nproc.y: type=bool value=<1>\n\n",
+        ),
+        (
+            "set var proc.z bin(410a42); show vars",
+            "\nproc.x: type=str value=<a%b4>\n\
+          proc.y: type=bool value=<1>\nproc.z: type=bin value=<A\\nB>\n\n",
+        ),
+    ] {
+        assert_eq!(ask(commands), expected, "{commands}");
+    }
+    for wrong in [
+        "foo(1)",
+        "src",
+        "hdr(x)",
+        "int(1),map(a)",
+        "var(proc.nothing)",
+    ] {
+        let answer = ask(&format!("set var proc.w {wrong}; get var proc.w"));
+        assert!(
+            answer.ends_with("Variable not found.\n\n"),
+            "{wrong}: {answer}"
+        );
+        assert!(answer.len() > 30, "{wrong}: {answer}");
+    }
+}
+
+#[test]
+fn answers_are_objects_when_asked_for() {
+    let place = worker("json", limits(), 1);
+    let answer = place.ask(
+        "set output json; show version; get weight be/x; no such; show stat; get weight be/s1; \
+         prompt n; set output text; show version\n",
+    );
+    let lines: Vec<&str> = answer.split("\n\n").collect();
+    assert_eq!(
+        lines[..4],
+        [
+            r#"{"status":"ok","severity":"info","command":"set output json","message":""}"#,
+            r#"{"status":"ok","severity":"info","command":"show version","message":"9.9"}"#,
+            r#"{"status":"error","severity":"err","command":"get weight be/x","message":"No such server."}"#,
+            r#"{"status":"error","severity":"err","command":"no such","message":"Unknown command."}"#,
+        ]
+    );
+    let stat = lines[4];
+    let head = r##"{"status":"ok","severity":"info","command":"show stat","report":"# pxname,"##;
+    assert!(
+        stat.starts_with(head) && stat.ends_with(r#"\n"}"#),
+        "{stat}"
+    );
+    assert!(
+        lines[5].ends_with(r#""report":"10 (initial 10)"}"#),
+        "{}",
+        lines[5]
+    );
+    assert_eq!(lines[7..], ["\n9.9", ""]);
+    assert_eq!(
+        place.ask("set output x\n"),
+        "one of 'json', 'text' is a required argument\n\n"
+    );
+}
+
+#[test]
+fn activity_is_told_by_worker() {
+    let place = worker("activity", limits(), 1);
+    assert!(place.ask("show activity 0\n").contains("\ntasks: "));
+    assert!(!place.ask("show activity 0\n").contains('['));
+    assert!(place.ask("show activity -1\n").contains(" ]\n"));
+    assert_eq!(place.ask("show activity 2\n"), "There are 1 threads.\n\n");
+    assert_eq!(
+        place.ask("show activity x\n"),
+        "Expects a thread number, 0 or -1.\n\n"
+    );
+}
