@@ -303,6 +303,9 @@ impl House {
         } = loaded;
         run::apply_options(&chief.options, &mut config);
         let now = self.generation();
+        // What the file says as before is kept once, however often it is read.
+        let before = Arc::clone(chief.affairs().file());
+        let config = apply(&before, &diff(&before, &config)).unwrap_or(config);
         let merged = chief.affairs().merge(&now.config, &config, reset);
         for change in &merged.dropped {
             for line in ballast_model::plan::lines(&now.config, std::slice::from_ref(change)) {
@@ -555,8 +558,10 @@ impl House {
         let open_logs = self.open_logs();
         // What is removed may finish as long as a process that ends may.
         let limit = generation.config.global.hard_stop_after;
+        let backends: Arc<[String]> = taken.names.as_slice().into();
         for mailbox in self.mailboxes() {
             let start = starts.next();
+            let backends = Arc::clone(&backends);
             let (generation, logs) = (Arc::clone(generation), Arc::clone(&open_logs));
             // A worker that has ended serves nobody.
             let started = mailbox.call_blocking(move || {
@@ -564,7 +569,7 @@ impl House {
                     local.run(Rc::new(Running::new(generation, logs.frontends.clone())));
                 }
                 if let Some(probes) = local::<RefCell<Probes>>() {
-                    probes.borrow_mut().update();
+                    probes.borrow_mut().update(&backends);
                 }
                 if any_gone {
                     // Who idles on a bind that is gone is let go.

@@ -148,6 +148,8 @@ pub struct TakenOver {
     pub backends: Vec<Arc<Backend>>,
     /// Servers that are there no more.
     pub removed: Vec<Arc<Server>>,
+    /// The names of backends that came, went, or are others.
+    pub names: Vec<String>,
 }
 
 /// A server of a new generation whose line is another.
@@ -195,12 +197,14 @@ impl Generation {
             match former {
                 Some(former) if Arc::ptr_eq(former, backend) => {}
                 Some(former) => {
+                    taken.names.push(backend.name().to_owned());
                     backend.succeed(former);
                     taken.backends.push(Arc::clone(backend));
                     compare(former, backend, &mut taken);
                 }
                 None => {
                     backend.found();
+                    taken.names.push(backend.name().to_owned());
                     taken
                         .servers
                         .extend(backend.servers.iter().map(|server| ServerTaken {
@@ -228,6 +232,7 @@ impl Generation {
         for backend in &previous.backends {
             if self.backend_named(backend.name()).is_none() {
                 registry.forget_backend(backend.name());
+                taken.names.push(backend.name().to_owned());
                 taken.removed.extend(backend.servers.iter().cloned());
                 for server in &backend.servers {
                     registry.forget_server(backend.name(), server.name());

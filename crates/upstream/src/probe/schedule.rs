@@ -20,7 +20,8 @@ pub struct Probes {
     keeper: Option<Arc<Keeper>>,
     worker: usize,
     worker_count: usize,
-    tasks: HashMap<Round, TaskHandle<()>>,
+    /// By backend, so that a change looks at what it changes.
+    tasks: HashMap<String, HashMap<Round, TaskHandle<()>>>,
     warm_up: Option<TaskHandle<()>>,
 }
 
@@ -41,35 +42,56 @@ enum Kind {
 impl Probes {
     /// How many servers and agents are probed here.
     pub fn count(&self) -> usize {
-        self.tasks.len()
+        self.tasks.values().map(HashMap::len).sum()
     }
 
-    /// Goes over to the generation that the keeper has in force now: servers that are new are
-    /// probed from now on, those that are gone no more, and the others notice nothing.
-    pub fn update(&mut self) {
+    /// Goes over to the generation that the keeper has in force now, which differs from the last
+    /// one in these backends alone: servers that are new are probed from now on, those that are
+    /// gone no more, and the others notice nothing.
+    pub fn update(&mut self, backends: &[String]) {
         let Some(keeper) = self.keeper.clone() else {
             return;
         };
         let generation = keeper.generation();
-        let rounds: HashMap<Round, u64> = rounds(&generation)
+        let mut warms = false;
+        for name in backends {
+            let mut rounds = Vec::new();
+            if let Some(backend) = generation.backend(name) {
+                rounds_of(backend, &mut rounds);
+                warms |= has_slow_start(backend);
+            }
+            self.update_backend(name, rounds);
+        }
+        if warms != self.warm_up.is_some() && !backends.is_empty() {
+            self.warm_up_if_needed(&generation);
+        }
+    }
+
+    fn update_backend(&mut self, name: &str, rounds: Vec<(Round, u64)>) {
+        let rounds: HashMap<Round, u64> = rounds
             .into_iter()
             .filter(|(round, _)| self.is_mine(round))
             .collect();
-        self.tasks.retain(|round, task| {
-            let stays = rounds.contains_key(round) && !task.is_finished();
-            if !stays {
-                task.abort();
+        if let Some(tasks) = self.tasks.get_mut(name) {
+            tasks.retain(|round, task| {
+                let stays = rounds.contains_key(round) && !task.is_finished();
+                if !stays {
+                    task.abort();
+                }
+                stays
+            });
+            if tasks.is_empty() {
+                self.tasks.remove(name);
             }
-            stays
-        });
+        }
         for (round, inter_ms) in rounds {
-            if !self.tasks.contains_key(&round) {
+            let tasks = self.tasks.get(name);
+            if tasks.is_none_or(|tasks| !tasks.contains_key(&round)) {
                 // Anywhere in its interval: who comes in numbers need not be probed in one go.
                 let first = now() + Duration::from_millis(chance() % inter_ms.max(1));
                 self.begin(round, first);
             }
         }
-        self.warm_up_if_needed(&generation);
     }
 
     /// Which worker probes a server does not depend on the others.
@@ -88,12 +110,14 @@ impl Probes {
             Kind::Agent => spawn_service(ask_agent(keeper, round.clone(), first)),
             Kind::Check => spawn_service(check(keeper, round.clone(), first)),
         };
-        self.tasks.insert(round, task);
+        let tasks = self.tasks.entry(round.backend.clone()).or_default();
+        tasks.insert(round, task);
     }
 
     fn warm_up_if_needed(&mut self, generation: &Generation) {
-        let any = servers(generation).any(|(_, _, server)| !server.model.slow_start.is_zero());
-        let Some(keeper) = self.keeper.clone().filter(|_| any && self.worker == 0) else {
+        let mut backends = generation.backends.iter();
+        let any = self.worker == 0 && backends.any(|backend| has_slow_start(backend));
+        let Some(keeper) = self.keeper.clone().filter(|_| any) else {
             if let Some(task) = self.warm_up.take() {
                 task.abort();
             }
@@ -106,7 +130,8 @@ impl Probes {
 
 impl Drop for Probes {
     fn drop(&mut self) {
-        self.tasks.values().for_each(TaskHandle::abort);
+        let tasks = self.tasks.values().flat_map(HashMap::values);
+        tasks.for_each(TaskHandle::abort);
         self.warm_up.iter().for_each(TaskHandle::abort);
     }
 }
@@ -143,10 +168,17 @@ pub fn start(keeper: &Arc<Keeper>, worker: usize, worker_count: usize) -> Probes
 /// Who is probed how, and how often, in milliseconds.
 fn rounds(generation: &Generation) -> Vec<(Round, u64)> {
     let mut rounds = Vec::new();
-    for (_, backend, server) in servers(generation) {
-        if backend.model.common.disabled {
-            continue;
-        }
+    for backend in &generation.backends {
+        rounds_of(backend, &mut rounds);
+    }
+    rounds
+}
+
+fn rounds_of(backend: &Backend, rounds: &mut Vec<(Round, u64)>) {
+    if backend.model.common.disabled {
+        return;
+    }
+    for server in &backend.servers {
         let checks = &server.model.checks;
         let round = |kind| Round {
             backend: backend.name().to_owned(),
@@ -161,7 +193,11 @@ fn rounds(generation: &Generation) -> Vec<(Round, u64)> {
             rounds.push((round(Kind::Check), millis(checks.interval)));
         }
     }
-    rounds
+}
+
+fn has_slow_start(backend: &Backend) -> bool {
+    let mut servers = backend.servers.iter();
+    servers.any(|server| !server.model.slow_start.is_zero())
 }
 
 fn millis(time: Duration) -> u64 {
