@@ -2,7 +2,7 @@
 # neither needs anything but Rust and, for the checks, Debian's packages.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test proof release fmt fuzz bench audit clean
+.PHONY: help run test proof release fmt fuzz bench chaos audit clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -30,6 +30,10 @@ bench: release ## side by side with HAProxy and nginx: CPU per request
 	@scripts/packages haproxy=haproxy nginx=nginx-light wrk=wrk taskset=util-linux \
 	  python3=python3 /usr/lib/nginx/modules/ngx_stream_module.so=libnginx-mod-stream
 	bench/run
+
+chaos: proof ## what a change costs those who are served: the proof, in ten minutes
+	@scripts/packages haproxy=haproxy python3=python3
+	bench/chaos
 
 audit: ## advisories and licences by cargo-deny (cargo install cargo-deny)
 	cargo deny check

@@ -1,0 +1,229 @@
+"""The programs of `bench/chaos`: proxies that are changed, and the load on them."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+READY_SECONDS_MAX = 30
+ANSWER_SECONDS_MAX = 30
+
+HEAD = """\
+global
+    maxconn 8000
+    stats socket unix@@SOCKET@ mode 600 level admin expose-fd listeners
+defaults web
+    mode http
+    timeout connect 5s
+    timeout client 1m
+    timeout server 1m
+    timeout tunnel 1h
+"""
+
+
+class Settings:
+    """What the command line says."""
+
+    ballast = str(ROOT / "target/proof/ballast")
+    haproxy = "/usr/sbin/haproxy"
+    load = str(ROOT / "target/proof/ballast-load")
+    origin = str(ROOT / "target/proof/ballast-origin")
+    short = False
+    broken = False
+    directory = "."
+
+    @classmethod
+    def scaled(cls, number, least=1):
+        return max(least, number // 10) if cls.short else number
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def tree(pid):
+    """The process and all that descend from it."""
+    found = [pid]
+    with contextlib.suppress(OSError):
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += tree(int(child))
+    return found
+
+
+def resident_bytes(pid):
+    """What the process alone holds in memory: pages shared with others count by their share."""
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1]) * 1024
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def processor_seconds(pids):
+    """Of the processes and those of their children that have ended."""
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+            fields = text.rsplit(")", 1)[1].split()
+            ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class Proxy:
+    """A program with a configuration; `text` holds @PORT@ and @SOCKET@."""
+
+    count = 0
+
+    def __init__(self, program, text, *words):
+        Proxy.count += 1
+        self.base = pathlib.Path(Settings.directory) / f"p{Proxy.count}"
+        self.port = free_port()
+        self.socket = f"{self.base}.sock"
+        self.file = f"{self.base}.cfg"
+        self.program, self.words = program, words
+        self.log = open(f"{self.base}.log", "w")
+        self.write(text)
+        self.process = self.spawn()
+        self.ready()
+
+    def filled(self, text):
+        return text.replace("@PORT@", str(self.port)).replace("@SOCKET@", self.socket)
+
+    def write(self, text):
+        self.text = self.filled(text)
+        pathlib.Path(self.file).write_text(self.text)
+
+    def spawn(self, *more):
+        command = [self.program, "-db", "-f", self.file, *self.words, *more]
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+
+    def ready(self):
+        """Waits until somebody listens and the socket answers."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while True:
+            with contextlib.suppress(OSError):
+                with socket.create_connection(("127.0.0.1", self.port), 1):
+                    pass
+                if self.ask("show info"):
+                    return
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                said = pathlib.Path(f"{self.base}.log").read_text()[-2000:]
+                raise RuntimeError(f"{self.program} is not ready:\n{said}")
+            time.sleep(0.005)
+
+    def ask(self, text):
+        with socket.socket(socket.AF_UNIX) as desk:
+            desk.settimeout(ANSWER_SECONDS_MAX)
+            desk.connect(self.socket)
+            desk.sendall(text.encode() + b"\n")
+            pieces = []
+            while piece := desk.recv(1 << 16):
+                pieces.append(piece)
+        return b"".join(pieces).decode(errors="replace").strip()
+
+    def apply(self, text):
+        said = self.ask(f"apply <<END-OF-FILE\n{self.filled(text)}END-OF-FILE")
+        if "is in force" not in said and "Nothing to change" not in said:
+            raise RuntimeError(f"apply: {said[:400]}")
+
+    def restart(self, text=None):
+        """What the proof is to notice: the process ends, and another begins."""
+        if text:
+            self.write(text)
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        self.process = self.spawn()
+        self.ready()
+
+    def hand_over(self, *words):
+        """Another process takes over, and asks this one to finish."""
+        before = self.process
+        self.process = self.spawn(*words, "-sf", str(before.pid))
+        self.ready()
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while f"Pid: {self.process.pid}" not in self.ask("show info"):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("nobody took over")
+            time.sleep(0.005)
+        return before
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for pid in tree(self.process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Load:
+    """The load generator at work."""
+
+    def __init__(self, *words, wait_for=None):
+        command = [Settings.load, *map(str, words), "--json"]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.said = []
+        self.begun = threading.Event()
+        threading.Thread(target=self.listen, args=(wait_for,), daemon=True).start()
+        if wait_for and not self.begun.wait(READY_SECONDS_MAX):
+            raise RuntimeError("the load does not begin")
+
+    def listen(self, wait_for):
+        for line in self.process.stderr:
+            self.said.append(line)
+            if wait_for and wait_for in line:
+                self.begun.set()
+
+    def runs(self):
+        return self.process.poll() is None
+
+    def finish(self):
+        """Lets it end by itself."""
+        text = self.process.stdout.read()
+        self.process.wait()
+        if not text.strip():
+            raise RuntimeError(f"the load did not begin: {''.join(self.said)}")
+        return json.loads(text)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.finish()
+
+
+class Beat:
+    """Something every so often, on time: what took too long is not caught up on."""
+
+    def __init__(self, seconds):
+        self.seconds, self.next = seconds, time.monotonic()
+
+    def wait(self):
+        self.next += self.seconds
+        now = time.monotonic()
+        if self.next > now:
+            time.sleep(self.next - now)
+        else:
+            self.next = now
+
+
+def site(origins, front="", back="", servers=None, extra=""):
+    lines = servers or [f" server s{n} 127.0.0.1:{port}" for n, port in enumerate(origins, 1)]
+    return (
+        f"{HEAD}frontend www\n bind 127.0.0.1:@PORT@\n{front}\n default_backend app\n"
+        f"backend app\n{back}\n" + "\n".join(lines) + f"\n{extra}\n"
+    )
