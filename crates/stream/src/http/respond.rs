@@ -185,7 +185,7 @@ async fn head(
             Some(Err(error)) => {
                 let silent = down.responses.inbound.total_bytes() == received_before;
                 if let ReadError::Malformed(rule) = &error {
-                    invalid::response(session, exchange, &down.responses.inbound, rule);
+                    invalid::response(session, exchange, down.responses.inbound, rule);
                 }
                 return Err(failed(session, exchange, chances, &error, silent));
             }
