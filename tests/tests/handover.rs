@@ -531,3 +531,117 @@ fn listening_is_paused_and_resumed() {
         assert_eq!(get(port), "hello", "{}", program.name());
     }
 }
+
+/// A port below 1024 that nobody uses.
+fn low_port(but: u16) -> Option<u16> {
+    (600..1000)
+        .find(|&port| port != but && std::net::TcpListener::bind(("127.0.0.1", port)).is_ok())
+}
+
+#[test]
+fn a_worker_without_rights_changes_in_place_all_the_same() {
+    let (Some(first), true) = (low_port(0), rustix::process::geteuid().is_root()) else {
+        eprintln!("SKIPPED: only root can give rights up");
+        return;
+    };
+    let second = low_port(first).expect("another one");
+    let (directory, _) = fresh();
+    let at = directory.path();
+    // The worker must be able to reach none of this.
+    fs::create_dir(at.join("root")).expect("a directory");
+    let global = format!("chroot {}\n    user nobody", at.join("root").display());
+    let text = configuration(first, at, &global);
+    write(at, &text);
+    let (_running, socket) = master(Program::ballast().path(), at, first);
+    let worker = worker_of(&socket);
+    let status = fs::read_to_string(format!("/proc/{worker}/status")).expect("it is there");
+    assert!(status.contains("CapEff:\t0000000000000000"), "{status}");
+
+    let other = at.join("other.sock");
+    let binds = format!(
+        "bind 127.0.0.1:{first}\n    bind 127.0.0.1:{second}\n    bind {}",
+        other.display()
+    );
+    let more = text.replace(&format!("bind 127.0.0.1:{first}"), &binds);
+    write(at, &more.replace("string hello", "string salut"));
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=1\n"), "{answer}");
+    assert_eq!((get(first), get(second)), ("salut".into(), "salut".into()));
+    UnixStream::connect(&other).expect("somebody listens there");
+    assert_eq!(worker_of(&socket), worker, "it was changed in place");
+
+    write(
+        at,
+        &more.replace("frontend www", "frontend www\n    nonsense"),
+    );
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=0\n"), "{answer}");
+    assert!(answer.contains("unknown keyword 'nonsense'"), "{answer}");
+    write(at, &text);
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=1\n"), "{answer}");
+    eventually("nobody listens there any more", || !is_listening(second));
+    assert_eq!((get(first).as_str(), worker_of(&socket)), ("hello", worker));
+}
+
+#[test]
+fn the_service_manager_hears_how_it_is() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    write(at, &configuration(port, at, ""));
+    let manager = std::os::unix::net::UnixDatagram::bind(at.join("notify")).expect("a socket");
+    manager.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+    let hear = || {
+        let mut bytes = [0; 512];
+        loop {
+            let length = manager.recv(&mut bytes).expect("it says something");
+            let said = String::from_utf8_lossy(&bytes[..length]).into_owned();
+            if said != "WATCHDOG=1" {
+                return said;
+            }
+        }
+    };
+    let mut child = Command::new(Program::ballast().path())
+        .args(["-Ws", "-f", "haproxy.cfg"])
+        .current_dir(at)
+        .env("NOTIFY_SOCKET", at.join("notify"))
+        .env("WATCHDOG_USEC", "200000")
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let pid = i32::try_from(child.id()).expect("a process number");
+    let ready = hear();
+    assert!(
+        ready.contains("READY=1") && ready.contains(&format!("MAINPID={pid}")),
+        "{ready}"
+    );
+    assert_eq!(get(port), "hello");
+    signal(pid, Signal::USR2);
+    let reloading = hear();
+    assert!(
+        reloading.contains("RELOADING=1\nMONOTONIC_USEC="),
+        "{reloading}"
+    );
+    assert!(hear().contains("READY=1"));
+    let mut bytes = [0; 512];
+    let length = manager.recv(&mut bytes).expect("it is alive");
+    assert_eq!(&bytes[..length], b"WATCHDOG=1");
+    signal(pid, Signal::TERM);
+    assert!(hear().contains("STOPPING=1"));
+    child.wait().expect("it ends");
+}
+
+#[test]
+fn a_worker_whose_master_is_gone_finishes() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    write(at, &configuration(port, at, ""));
+    let (running, socket) = master(Program::ballast().path(), at, port);
+    let worker = worker_of(&socket);
+    signal(running.pid(), Signal::KILL);
+    eventually("the worker ends", || {
+        let state = fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
+        // Nobody may be there to take its end.
+        state.is_empty() || state.contains(") Z ")
+    });
+}

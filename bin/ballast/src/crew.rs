@@ -16,7 +16,7 @@ use ballast_worker::sync::{mpsc, oneshot};
 
 use crate::renewal;
 use crate::version::VERSION;
-use crate::worker;
+use crate::worker::{self, Duty};
 
 /// The program that runs, whatever stands in its place by now.
 const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -30,6 +30,8 @@ pub(crate) enum Role {
     Current,
     /// It finishes what it has.
     Leaving,
+    /// It looks at the machine for the one that serves.
+    Scout,
 }
 
 /// A worker.
@@ -140,12 +142,12 @@ impl Master for Crew {
             version: VERSION.to_owned(),
         }];
         // One that starts is nobody's yet.
-        let known = |member: &&Member| member.role != Role::Starting;
+        let known = |member: &&Member| matches!(member.role, Role::Current | Role::Leaving);
         rows.extend(roll.members.iter().filter(known).map(|member| ProcessRow {
             process_id: u32::try_from(member.pid).unwrap_or(0),
             kind: match member.role {
                 Role::Leaving => ProcessKind::OldWorker,
-                Role::Current | Role::Starting => ProcessKind::Worker,
+                _ => ProcessKind::Worker,
             },
             reload_count: roll.reloads.all.saturating_sub(member.born_at_reload),
             failed_reload_count: 0,
@@ -232,11 +234,11 @@ pub(crate) fn words() -> (OsString, Vec<OsString>) {
     (name, words.collect())
 }
 
-/// Starts a worker of this very program. It waits for what the line brings.
+/// Starts a process of this very program. It waits for what the line brings.
 ///
 /// # Errors
 /// The system's refusal.
-pub(crate) fn spawn_worker() -> io::Result<(i32, Line)> {
+pub(crate) fn spawn_worker(duty: Duty) -> io::Result<(i32, Line)> {
     let (own, other) = Line::pair()?;
     let (name, words) = words();
     let number = other.as_fd().as_raw_fd();
@@ -244,7 +246,10 @@ pub(crate) fn spawn_worker() -> io::Result<(i32, Line)> {
     command
         .arg0(name)
         .args(words)
-        .env(worker::VARIABLE, format!("{number}:{}", std::process::id()))
+        .env(
+            worker::VARIABLE,
+            format!("{number}:{}:{}", std::process::id(), duty.word()),
+        )
         .env_remove(renewal::VARIABLE);
     net::set_inheritable(&other, true)?;
     inherit::pass_on(true)?;

@@ -1,15 +1,148 @@
 //! This machine, as a configuration asks about it.
+//!
+//! A worker that gave its rights up, or sees another root, cannot ask. Then a scout, which has
+//! both, reads the configuration once, and what the machine answered it is written in a [`Book`];
+//! the worker reads the same configuration and finds the same answers there.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_config::Surroundings;
+use ballast_handover::{Malformed, read_pairs, write_pairs};
 use ballast_syntax::{Env, FixedFacts};
 
 use crate::states::StateFile;
 use crate::version;
+
+/// What a machine was asked, and answered.
+#[derive(Debug)]
+pub(crate) struct Book {
+    answers: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+    /// Nothing is asked of the machine: what is not in the book is not there.
+    is_closed: bool,
+}
+
+static BOOK: Mutex<Option<Arc<Book>>> = Mutex::new(None);
+
+impl Book {
+    /// An empty one, to be written in.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::default(),
+            is_closed: false,
+        })
+    }
+
+    /// One that was written by another process.
+    ///
+    /// # Errors
+    /// It was not.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Arc<Self>, Malformed> {
+        let mut answers = HashMap::new();
+        read_pairs(bytes, |question, answer| {
+            answers.insert(question.to_vec(), answer.to_vec());
+        })?;
+        Ok(Arc::new(Self {
+            answers: Mutex::new(answers),
+            is_closed: true,
+        }))
+    }
+
+    /// All of it.
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let pairs = answers.iter();
+        write_pairs(pairs.map(|(question, answer)| (&question[..], &answer[..])))
+    }
+
+    /// Has every machine of this process use it, until another, or none, is used.
+    pub(crate) fn use_for_all(book: Option<Arc<Self>>) {
+        *BOOK.lock().unwrap_or_else(PoisonError::into_inner) = book;
+    }
+
+    fn in_use() -> Option<Arc<Self>> {
+        BOOK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Asks the machine, or the book in its place, which says nothing of what was not asked.
+fn asked(kind: u8, about: &str, ask: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+    let Some(book) = Book::in_use() else {
+        return ask();
+    };
+    let question = [&[kind], about.as_bytes()].concat();
+    let mut answers = book.answers.lock().unwrap_or_else(PoisonError::into_inner);
+    match answers.get(&question) {
+        Some(answer) => answer.clone(),
+        None if book.is_closed => Vec::new(),
+        None => {
+            let answer = ask();
+            answers.insert(question, answer.clone());
+            answer
+        }
+    }
+}
+
+fn is_yes(answer: &[u8]) -> bool {
+    answer == [1]
+}
+
+/// The content of a file.
+///
+/// # Errors
+/// What the system said.
+pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
+    let answer = asked(b'r', path, || match std::fs::read(path) {
+        Ok(content) => [&[1], &content[..]].concat(),
+        Err(error) => [&[0], plain(&error).as_bytes()].concat(),
+    });
+    match answer.split_first() {
+        Some((1, content)) => Ok(content.to_vec()),
+        Some((_, said)) => Err(String::from_utf8_lossy(said).into_owned()),
+        None => Err("No such file or directory".to_owned()),
+    }
+}
+
+/// Whether it is a directory.
+pub(crate) fn is_directory(path: &str) -> bool {
+    is_yes(&asked(b'd', path, || {
+        vec![u8::from(Path::new(path).is_dir())]
+    }))
+}
+
+/// The names of the files in a directory, in no order.
+///
+/// # Errors
+/// What the system said.
+pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
+    let list = || -> std::io::Result<String> {
+        let mut names = String::new();
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            if entry.path().is_file() {
+                names.push_str(&entry.file_name().to_string_lossy());
+                names.push('\0');
+            }
+        }
+        Ok(names)
+    };
+    let answer = asked(b'l', path, || match list() {
+        Ok(names) => [&[1], names.as_bytes()].concat(),
+        Err(error) => [&[0], plain(&error).as_bytes()].concat(),
+    });
+    match answer.split_first() {
+        Some((1, names)) => {
+            let names = String::from_utf8_lossy(names);
+            let names = names.split('\0').filter(|name| !name.is_empty());
+            Ok(names.map(str::to_owned).collect())
+        }
+        Some((_, said)) => Err(String::from_utf8_lossy(said).into_owned()),
+        None => Err("No such file or directory".to_owned()),
+    }
+}
 
 /// Answers from the system the program runs on.
 #[derive(Debug)]
@@ -55,38 +188,57 @@ impl Machine {
 
 impl Surroundings for Machine {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        std::fs::read(path).map_err(|error| plain(&error))
+        content(path)
     }
 
     fn exists(&self, path: &str) -> bool {
-        Path::new(path).exists()
+        is_yes(&asked(b'e', path, || {
+            vec![u8::from(Path::new(path).exists())]
+        }))
     }
 
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        let found = (host, 0).to_socket_addrs().map_err(|error| plain(&error))?;
-        let mut addresses = Vec::new();
-        for address in found {
-            if !addresses.contains(&address.ip()) {
-                addresses.push(address.ip());
+        let answer = asked(b'n', host, || match addresses_of(host) {
+            Ok(addresses) => [&[1], addresses.as_bytes()].concat(),
+            Err(said) => [&[0], said.as_bytes()].concat(),
+        });
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        match answer.split_first() {
+            Some((1, addresses)) => {
+                let addresses = text(addresses);
+                let addresses = addresses.split_ascii_whitespace();
+                Ok(addresses.filter_map(|ip| ip.parse().ok()).collect())
             }
+            Some((_, said)) => Err(text(said)),
+            None => Err("Name or service not known".to_owned()),
         }
-        Ok(addresses)
     }
 
     fn user(&self, name: &str) -> bool {
-        matches!(ballast_net::user_by_name(name), Ok(Some(_)))
+        is_yes(&asked(b'u', name, || {
+            let found = ballast_net::user_by_name(name);
+            vec![u8::from(matches!(found, Ok(Some(_))))]
+        }))
     }
 
     fn group(&self, name: &str) -> bool {
-        matches!(ballast_net::group_by_name(name), Ok(Some(_)))
+        is_yes(&asked(b'g', name, || {
+            let found = ballast_net::group_by_name(name);
+            vec![u8::from(matches!(found, Ok(Some(_))))]
+        }))
     }
 
     fn saved_address(&self, file: &str, backend: &str, server: &str) -> Option<IpAddr> {
-        let mut files = self.state_files.borrow_mut();
-        let known = files.entry(file.to_owned());
-        // What is wrong with a file is said when the states are read.
-        let file = known.or_insert_with(|| StateFile::open(file).ok());
-        file.as_ref()?.address(backend, server)
+        let about = format!("{file}\0{backend}\0{server}");
+        let answer = asked(b's', &about, || {
+            let mut files = self.state_files.borrow_mut();
+            let known = files.entry(file.to_owned());
+            // What is wrong with a file is said when the states are read.
+            let file = known.or_insert_with(|| StateFile::open(file).ok());
+            let address = file.as_ref().and_then(|file| file.address(backend, server));
+            address.map_or_else(Vec::new, |ip| ip.to_string().into_bytes())
+        });
+        String::from_utf8_lossy(&answer).parse().ok()
     }
 
     fn hostname(&self) -> String {
@@ -98,7 +250,10 @@ impl Surroundings for Machine {
     }
 
     fn interface(&self, name: &str) -> bool {
-        !name.contains('/') && Path::new("/sys/class/net").join(name).exists()
+        is_yes(&asked(b'i', name, || {
+            let there = Path::new("/sys/class/net").join(name).exists();
+            vec![u8::from(there && !name.contains('/'))]
+        }))
     }
 
     fn environment(&self) -> Env {
@@ -108,6 +263,19 @@ impl Surroundings for Machine {
     fn facts(&self) -> FixedFacts {
         version::facts()
     }
+}
+
+/// The addresses of a name, each once, in the resolver's order, a blank between them.
+fn addresses_of(host: &str) -> Result<String, String> {
+    let found = (host, 0).to_socket_addrs().map_err(|error| plain(&error))?;
+    let mut addresses: Vec<String> = Vec::new();
+    for address in found {
+        let ip = address.ip().to_string();
+        if !addresses.contains(&ip) {
+            addresses.push(ip);
+        }
+    }
+    Ok(addresses.join(" "))
 }
 
 /// The machine's name.

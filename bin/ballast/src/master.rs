@@ -34,6 +34,7 @@ use crate::crew::{Crew, Member, Program, Role, WISH_COUNT_MAX, Wish, spawn_worke
 use crate::process::{Herald, write_pid};
 use crate::renewal::Inheritance;
 use crate::say;
+use crate::worker::Duty;
 use supervisor::{Watchdog, tell_supervisor};
 
 /// The signals a master answers to.
@@ -183,6 +184,8 @@ enum Stage {
     Idle,
     /// The worker reads its configuration again.
     Applying,
+    /// A scout looks at the machine for the worker.
+    Scouting(i32, Instant),
     /// The worker writes a snapshot for the next one.
     Asking(Instant),
     /// A worker starts.
@@ -276,9 +279,28 @@ impl Watch<'_> {
 
     fn reap(&mut self) -> Result<(), Error> {
         while let Some(end) = net::child_end(None, false)? {
+            self.hear_out(end.pid);
             self.ended(&end);
         }
         Ok(())
+    }
+
+    /// Hears what a process said before it ended: its end must not overtake that.
+    fn hear_out(&mut self, pid: i32) {
+        while let Ok(heard) = self.heard.try_recv() {
+            self.hear(heard);
+        }
+        let line = self.crew.roll().of(pid).map(|member| member.line.clone());
+        let Some(line) = line else {
+            return;
+        };
+        // The other end is gone: this waits for nothing.
+        while let Ok(Some(received)) = line.receive() {
+            self.hear(Heard {
+                pid,
+                received: Some(received),
+            });
+        }
     }
 
     fn current(&self) -> Option<i32> {
@@ -290,9 +312,10 @@ impl Watch<'_> {
     fn due(&self) -> Option<Instant> {
         let of_stage = match self.stage {
             Stage::Idle | Stage::Applying | Stage::Judging(_) => None,
-            Stage::Asking(until) | Stage::Starting(_, _, until) | Stage::Becoming(until) => {
-                Some(until)
-            }
+            Stage::Asking(until)
+            | Stage::Scouting(_, until)
+            | Stage::Starting(_, _, until)
+            | Stage::Becoming(until) => Some(until),
         };
         let of_watchdog = self.watchdog.as_ref().map(|watchdog| watchdog.next);
         [of_stage, self.restart_at, of_watchdog]
@@ -315,6 +338,10 @@ impl Watch<'_> {
                 say::alert(&format!("The new worker ({pid}) does not get ready."));
                 let _ = net::kill_outright(pid);
                 self.stage = Stage::Starting(pid, why, now + START_PATIENCE);
+            }
+            Stage::Scouting(pid, until) if until <= now => {
+                let _ = net::kill_outright(pid);
+                self.stage = Stage::Scouting(pid, now + START_PATIENCE);
             }
             Stage::Becoming(at) if at <= now => self.become_program(),
             _ => {}
@@ -361,11 +388,19 @@ impl Watch<'_> {
     }
 
     fn try_start(&mut self, why: Why) -> std::io::Result<i32> {
-        let (pid, line) = spawn_worker()?;
         let born = self.crew.roll().reloads.all + u32::from(why == Why::Reload);
-        let member = Member::new(pid, line, born);
-        let sheet: Vec<_> = self.snapshot.iter().map(AsFd::as_fd).collect();
-        let first = why == Why::First;
+        self.hire(Duty::Serve, born, why == Why::First)
+    }
+
+    /// Starts a process of ours and gives it what is held.
+    fn hire(&mut self, duty: Duty, born: u32, first: bool) -> std::io::Result<i32> {
+        let (pid, line) = spawn_worker(duty)?;
+        let mut member = Member::new(pid, line, born);
+        if duty == Duty::Scout {
+            member.role = Role::Scout;
+        }
+        let snapshot = self.snapshot.iter().filter(|_| duty == Duty::Serve);
+        let sheet: Vec<_> = snapshot.map(AsFd::as_fd).collect();
         let given = member
             .line
             .send_sockets(&self.sockets)
@@ -447,7 +482,8 @@ impl Watch<'_> {
                 }
             }
             Message::Ready(log) if role == Role::Starting => self.takes_over(pid, log),
-            Message::Failed(log) if role == Role::Starting => {
+            Message::Scouted if role == Role::Scout => self.scouted(pid, &received.fds),
+            Message::Failed(log) if matches!(role, Role::Starting | Role::Scout) => {
                 if let Some(member) = self.crew.roll().of(pid) {
                     member.failure = Some(log);
                 }
@@ -457,6 +493,7 @@ impl Watch<'_> {
                     Outcome::Applied => self.finish(Ok(text)),
                     Outcome::Refused => self.finish(Err(text)),
                     Outcome::NeedsProcess => self.ask_for_snapshot(),
+                    Outcome::NeedsScout => self.send_scout(),
                 }
             }
             _ => {}
@@ -478,7 +515,7 @@ impl Watch<'_> {
         }
         let whole = std::mem::take(&mut member.coming);
         match member.role {
-            Role::Starting => member.sockets = Some(whole),
+            Role::Starting | Role::Scout => member.sockets = Some(whole),
             Role::Current if self.asked.is_none() => self.sockets = whole,
             // It closes them one after the other, and others are to go on.
             Role::Current | Role::Leaving => {}

@@ -1,9 +1,8 @@
 //! The files of a configuration, in order.
 
 use std::io::Read;
-use std::path::Path;
 
-use crate::machine::plain;
+use crate::machine::{content, files_in, is_directory, plain};
 
 /// Reads files, the `*.cfg` of directories in the order of their names, and standard input (`-`).
 ///
@@ -15,9 +14,9 @@ pub(crate) fn files(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> 
         if name == "-" {
             let mut bytes = Vec::new();
             let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| cannot(name, &error))?;
+            read.map_err(|error| cannot(name, &plain(&error)))?;
             files.push(("/dev/stdin".to_owned(), bytes));
-        } else if Path::new(name).is_dir() {
+        } else if is_directory(name) {
             for inside in directory(name)? {
                 files.push(one(inside)?);
             }
@@ -29,28 +28,24 @@ pub(crate) fn files(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> 
 }
 
 fn one(name: String) -> Result<(String, Vec<u8>), String> {
-    match std::fs::read(&name) {
+    match content(&name) {
         Ok(bytes) => Ok((name, bytes)),
-        Err(error) => Err(cannot(&name, &error)),
+        Err(said) => Err(cannot(&name, &said)),
     }
 }
 
 /// Hidden files and those that do not end in `.cfg` are left out.
 fn directory(name: &str) -> Result<Vec<String>, String> {
-    let entries = std::fs::read_dir(name).map_err(|error| cannot(name, &error))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| cannot(name, &error))?;
-        let file = entry.file_name().to_string_lossy().into_owned();
-        if file.ends_with(".cfg") && !file.starts_with('.') && entry.path().is_file() {
-            found.push(format!("{}/{file}", name.trim_end_matches('/')));
-        }
-    }
+    let names = files_in(name).map_err(|said| cannot(name, &said))?;
+    let mut found: Vec<String> = names
+        .iter()
+        .filter(|file| file.ends_with(".cfg") && !file.starts_with('.'))
+        .map(|file| format!("{}/{file}", name.trim_end_matches('/')))
+        .collect();
     found.sort();
     Ok(found)
 }
 
-fn cannot(name: &str, error: &std::io::Error) -> String {
-    let said = plain(error);
+fn cannot(name: &str, said: &str) -> String {
     format!("config : Cannot open configuration file/directory {name} : {said}")
 }

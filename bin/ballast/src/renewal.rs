@@ -97,8 +97,9 @@ impl Estate<'_> {
             1,
             &["pid", "leaving", "line", "started_us", "born_at_reload"],
         );
-        // One that starts was stopped before.
-        for member in roll.members.iter().filter(|one| one.role != Role::Starting) {
+        // One that starts or scouts ends when its line does.
+        let stays = |one: &&Member| matches!(one.role, Role::Current | Role::Leaving);
+        for member in roll.members.iter().filter(stays) {
             let row = [
                 u64::try_from(member.pid).unwrap_or(0),
                 u64::from(member.role == Role::Leaving),

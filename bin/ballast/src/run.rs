@@ -1,22 +1,24 @@
 //! A start, step by step, each of which may end it.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_config::Loaded;
-use ballast_handover::{Line, Message};
+use ballast_handover::{Line, Message, Sheet};
 use ballast_listen::{OpenError, OpenSettings, Opened};
 use ballast_model::{Config, Global};
-use ballast_net::Signal;
+use ballast_net::{PassedSocket, Signal};
 
 use crate::args::Options;
 use crate::desk::open_doors;
 use crate::identity::Identity;
 use crate::limits::{Limits, Needs, system_descriptors};
+use crate::machine::Book;
 use crate::process::{Former, Herald, Side};
 use crate::renewal::Inheritance;
 use crate::serve::{self, Premises};
-use crate::worker::{self, Post};
+use crate::worker::{self, Duty, Post};
 use crate::{check, master, process, say, states};
 
 /// How long former processes have to let go of their addresses.
@@ -34,8 +36,10 @@ pub(crate) fn run(options: &Options) -> u8 {
 
 fn start(options: &Options) -> Result<u8, u8> {
     say::be_quiet(options.quiet && !options.verbose);
-    if let Some(line) = worker::line() {
-        return serve_for_master(options, line);
+    match worker::line() {
+        Some((line, Duty::Serve)) => return serve_for_master(options, line),
+        Some((line, Duty::Scout)) => return scout(options, line),
+        None => {}
     }
     if let Some(inheritance) = Inheritance::of_this_process() {
         return master::resume(options, inheritance);
@@ -99,6 +103,54 @@ fn serve_for_master(options: &Options, line: Line) -> Result<u8, u8> {
         let _ = line.send(&Message::Failed(say::take_startup_log()), &[]);
     }
     served
+}
+
+/// As a scout: reads the configuration with rights that the worker has given up, opens what is
+/// new to listen on, and leaves what it saw and opened to the worker.
+fn scout(options: &Options, line: Line) -> Result<u8, u8> {
+    let post = Post::take(line)?;
+    let line = post.line();
+    let was_quiet = say::is_quiet();
+    // The worker says it, to whoever asked for the reload.
+    say::be_quiet(true);
+    let seen = look(options);
+    say::be_quiet(was_quiet);
+    let told = seen.and_then(|(sockets, book)| {
+        let sheet = Sheet::write(&book.write());
+        let sent = sheet.and_then(|sheet| {
+            line.send_sockets(&sockets)?;
+            line.send(&Message::Scouted, &[sheet.as_fd()])
+        });
+        sent.map_err(|error| {
+            say::alert(&format!("the master cannot be told: {error}."));
+            1
+        })
+    });
+    if told.is_err() {
+        // The master may be gone too.
+        let _ = line.send(&Message::Failed(say::take_startup_log()), &[]);
+    }
+    told.map(|()| 0)
+}
+
+fn look(options: &Options) -> Result<(Vec<PassedSocket>, Arc<Book>), u8> {
+    let book = Book::new();
+    Book::use_for_all(Some(Arc::clone(&book)));
+    let loaded = check::for_start(options)?;
+    if check::tell_unserved(&loaded, say::Grade::Alert) {
+        return Err(1);
+    }
+    let mut config = loaded.config;
+    apply_options(options, &mut config);
+    let thread_count = threads(&config);
+    let limits = limits(options, &config, thread_count)?;
+    let opened = open_listeners(options, &config, limits.connections, thread_count)?;
+    let sockets = opened.sockets.iter().map(|socket| PassedSocket {
+        fd: Arc::clone(&socket.fd),
+        interface: socket.bind.interface.clone().unwrap_or_default(),
+        namespace: socket.bind.namespace.clone().unwrap_or_default(),
+    });
+    Ok((sockets.collect(), book))
 }
 
 fn prepare_for_master(options: &Options, post: &Post) -> Result<Premises, u8> {

@@ -15,14 +15,15 @@ use ballast_cli::{Control, Demand, Limits as DeskLimits};
 use ballast_engine::Generation;
 use ballast_handover::{self as handover, Line, Message, Outcome, Received, Running, Sheet};
 use ballast_model::CliLevel;
-use ballast_net::{self as net, PassedSocket, Signal};
+use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
 use ballast_stats::Surroundings;
 use ballast_worker::{Error, Stream, spawn_service};
 
 use crate::desk::House;
+use crate::machine::Book;
 use crate::say;
 
-/// How a worker knows that it is one: `descriptor:process number of its master`.
+/// How a worker knows that it is one: `descriptor:process number of its master:duty`.
 pub(crate) const VARIABLE: &str = "BALLAST_WORKER_LINE";
 
 /// Between two reports to the master, at least.
@@ -47,17 +48,38 @@ pub(crate) struct Post {
     pub(crate) first: bool,
 }
 
-/// The line to the master, when this process was started as a worker.
-pub(crate) fn line() -> Option<Line> {
+/// What a master starts a process for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Duty {
+    /// To serve.
+    Serve,
+    /// To look at the machine for a worker that may not, and open what it is to listen on.
+    Scout,
+}
+
+impl Duty {
+    /// Its word in [`VARIABLE`].
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Serve => "serve",
+            Self::Scout => "scout",
+        }
+    }
+}
+
+/// The line to the master, when one started this process.
+pub(crate) fn line() -> Option<(Line, Duty)> {
     let value = std::env::var(VARIABLE).ok()?;
-    let (number, master) = value.split_once(':')?;
+    let mut parts = value.split(':');
+    let (number, master, duty) = (parts.next()?, parts.next()?, parts.next()?);
+    let duties = [Duty::Serve, Duty::Scout];
+    let duty = duties.into_iter().find(|one| one.word() == duty)?;
     // A worker starts programs too (external checks), and they inherit the variable.
     if net::parent_process_id() != Some(master.parse().ok()?) {
         return None;
     }
-    net::inherit::take(number.parse().ok()?)
-        .ok()
-        .map(Line::from_fd)
+    let fd = net::inherit::take(number.parse().ok()?).ok()?;
+    Some((Line::from_fd(fd), duty))
 }
 
 impl Post {
@@ -111,6 +133,7 @@ impl Post {
             doors: doors.iter().map(Arc::downgrade).collect(),
             orders,
             base: Mutex::new(None),
+            offered: Mutex::default(),
         }));
         reporter.0.tell_sockets(&mut Vec::new());
         let (thread, answering) = (Arc::clone(&reporter.0), Arc::clone(&reporter.0));
@@ -162,6 +185,8 @@ struct Inner {
     orders: SyncSender<Order>,
     /// What was counted when the next worker was given a snapshot.
     base: Mutex<Option<Vec<u8>>>,
+    /// What a scout opened for the next reload.
+    offered: Mutex<SocketPool>,
 }
 
 /// What the reporting thread is asked for, out of turn.
@@ -169,8 +194,8 @@ struct Inner {
 enum Order {
     /// A snapshot for the next worker.
     Handover,
-    /// The configuration is read again.
-    Reload,
+    /// The configuration is read again, with what a scout was answered.
+    Reload(Option<Sheet>),
 }
 
 impl Reporter {
@@ -222,8 +247,8 @@ impl Inner {
             let order = orders.recv_timeout(period);
             let began = Instant::now();
             match order {
-                Ok(Order::Reload) => {
-                    let (outcome, text) = self.reload();
+                Ok(Order::Reload(sheet)) => {
+                    let (outcome, text) = self.reload(sheet.as_ref());
                     // What is listened on no more must not be held open for nothing.
                     self.tell_sockets(&mut told);
                     self.send(&Message::Reloaded(outcome, text), None);
@@ -285,7 +310,18 @@ impl Inner {
                 }
             }
             Message::Handover => self.order(Order::Handover),
-            Message::Reload => self.order(Order::Reload),
+            Message::Reload => {
+                let sheet = received.fds.into_iter().next();
+                self.order(Order::Reload(sheet.map(Sheet::from_fd)));
+            }
+            Message::Sockets { records, .. } => {
+                let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+                for socket in handover::pool(&records, received.fds) {
+                    if let Ok(fd) = Arc::try_unwrap(socket.fd) {
+                        offered.add(fd, socket.interface, socket.namespace);
+                    }
+                }
+            }
             Message::Late => self.add(received.fds),
             other => say::warn(&format!("the master says what makes no sense: {other:?}.")),
         }
@@ -313,14 +349,38 @@ impl Inner {
         }
     }
 
-    fn reload(&self) -> (Outcome, String) {
+    /// Reads the configuration again: the machine itself, or what a scout saw of it.
+    fn reload(&self, sheet: Option<&Sheet>) -> (Outcome, String) {
         let global = Arc::clone(&self.house.generation().config.global);
-        if global.chroot.is_some() {
-            // The files are not to be seen from here.
-            let why = "the process is in a chroot".to_owned();
-            return (Outcome::NeedsProcess, why);
-        }
         let lost_rights = global.user.is_some() || global.group.is_some();
+        let Some(sheet) = sheet else {
+            if global.chroot.is_some() {
+                return (Outcome::NeedsScout, "The process is in a chroot.\n".into());
+            }
+            return match self.read_again() {
+                // One that has its rights may do what this one may not, or says it better.
+                (Outcome::Refused, text) if lost_rights => (Outcome::NeedsScout, text),
+                other => other,
+            };
+        };
+        let book = sheet.read().map_err(|error| error.to_string());
+        let book = book.and_then(|bytes| Book::read(&bytes).map_err(|error| error.to_string()));
+        let book = match book {
+            Ok(book) => book,
+            Err(error) => return (Outcome::NeedsProcess, error),
+        };
+        let mut offered =
+            std::mem::take(&mut *self.offered.lock().unwrap_or_else(PoisonError::into_inner));
+        offered.vouch();
+        net::offer_sockets(offered);
+        Book::use_for_all(Some(book));
+        let outcome = self.read_again();
+        Book::use_for_all(None);
+        let _ = net::withdraw_sockets();
+        outcome
+    }
+
+    fn read_again(&self) -> (Outcome, String) {
         match self.house.bring_and_wait(Demand::Reload { reset: false }) {
             Ok(applied) => {
                 let mut text = applied.notes;
@@ -335,8 +395,6 @@ impl Inner {
                 };
                 (outcome, text)
             }
-            // A process that has its rights still may do what this one may not, or says it better.
-            Err(refused) if lost_rights => (Outcome::NeedsProcess, refused.0),
             Err(refused) => (Outcome::Refused, refused.0),
         }
     }

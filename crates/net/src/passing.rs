@@ -136,6 +136,8 @@ struct Pooled {
     interface: String,
     namespace: String,
     v6_only: bool,
+    /// The path is not looked for.
+    is_vouched: bool,
 }
 
 /// Which socket a bind wants.
@@ -175,7 +177,16 @@ impl SocketPool {
             interface,
             namespace,
             v6_only,
+            is_vouched: false,
         });
+    }
+
+    /// Has the paths of those added so far be believed: another process of ours has seen that
+    /// they are there, and this one may see another root.
+    pub fn vouch(&mut self) {
+        for pooled in &mut self.0 {
+            pooled.is_vouched = true;
+        }
     }
 
     /// Takes out a socket that listens where it is wanted. A path must still be there: a socket
@@ -189,6 +200,7 @@ impl SocketPool {
                 && (!is_v6 || wanted.v6_only.is_none_or(|only| only == pooled.v6_only))
         })?;
         if let Address::Unix(path) = wanted.address
+            && !self.0[place].is_vouched
             && !unix::is_socket(path)
         {
             return None;
@@ -309,6 +321,8 @@ mod tests {
         crate::accept(&again.fd).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(pool.take(&wanted(&address)).is_none());
+        pool.vouch();
+        assert!(pool.take(&wanted(&address)).is_some());
     }
 
     #[test]

@@ -240,6 +240,14 @@ impl<'s> Rest<'s> {
         Err(Malformed::Bound)
     }
 
+    /// As many as are said to follow, and no more than there are.
+    fn bytes(&mut self) -> Result<&'s [u8], Malformed> {
+        let length = usize::try_from(self.number()?).map_err(|_| Malformed::Bound)?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed::Cut)?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
     fn text(&mut self) -> Result<&'s str, Malformed> {
         let length = usize::try_from(self.number()?).map_err(|_| Malformed::Bound)?;
         if length > NAME_BYTES_MAX {
@@ -249,6 +257,38 @@ impl<'s> Rest<'s> {
         self.0 = rest;
         std::str::from_utf8(text).map_err(|_| Malformed::Text)
     }
+}
+
+/// How pairs begin: a mark, and the version of their form.
+const MARK_OF_PAIRS: &[u8] = b"BLSP\x01";
+
+/// Questions and their answers, each any bytes, one after the other.
+pub fn write_pairs<'p>(pairs: impl IntoIterator<Item = (&'p [u8], &'p [u8])>) -> Vec<u8> {
+    let mut bytes = MARK_OF_PAIRS.to_vec();
+    for (question, answer) in pairs {
+        for part in [question, answer] {
+            number(&mut bytes, part.len() as u64);
+            bytes.extend_from_slice(part);
+        }
+    }
+    bytes
+}
+
+/// Hands over each question with its answer.
+///
+/// # Errors
+/// [`Malformed`]; the pairs before it were handed over.
+pub fn read_pairs<'p>(
+    pairs: &'p [u8],
+    mut each: impl FnMut(&'p [u8], &'p [u8]),
+) -> Result<(), Malformed> {
+    let rest = pairs.strip_prefix(MARK_OF_PAIRS).ok_or(Malformed::Mark)?;
+    let mut rest = Rest(rest);
+    while !rest.0.is_empty() {
+        let question = rest.bytes()?;
+        each(question, rest.bytes()?);
+    }
+    Ok(())
 }
 
 /// A message of the line between a master and its worker.
@@ -283,8 +323,11 @@ pub enum Message {
     Late,
     /// Master: the descriptor beside it is a caller of the worker's desk.
     Caller,
-    /// Master: read the configuration again.
+    /// Master: read the configuration again. A descriptor beside it holds what a scout was
+    /// answered by the machine ([`read_pairs`]).
     Reload,
+    /// Scout: what the machine answered, in the descriptor beside it.
+    Scouted,
     /// Worker: what came of [`Message::Reload`].
     Reloaded(Outcome, String),
 }
@@ -298,6 +341,8 @@ pub enum Outcome {
     Refused,
     /// It needs a new process.
     NeedsProcess,
+    /// It needs a scout: the worker may not look at the machine, or open what it must.
+    NeedsScout,
 }
 
 impl Message {
@@ -318,6 +363,7 @@ impl Message {
                         Outcome::Applied => 0,
                         Outcome::Refused => 1,
                         Outcome::NeedsProcess => 2,
+                        Outcome::NeedsScout => 3,
                     },
                 );
             }
@@ -330,7 +376,12 @@ impl Message {
                 bytes.extend_from_slice(records);
             }
             Self::Start { first } => bytes.push(u8::from(*first)),
-            Self::Snapshot | Self::Handover | Self::Late | Self::Caller | Self::Reload => {}
+            Self::Snapshot
+            | Self::Handover
+            | Self::Late
+            | Self::Caller
+            | Self::Reload
+            | Self::Scouted => {}
         }
         bytes
     }
@@ -346,6 +397,7 @@ impl Message {
             Self::Late => b'l',
             Self::Caller => b'c',
             Self::Reload => b'a',
+            Self::Scouted => b'e',
             Self::Reloaded(..) => b'd',
         }
     }
@@ -380,12 +432,14 @@ impl Message {
             b'l' => Self::Late,
             b'c' => Self::Caller,
             b'a' => Self::Reload,
+            b'e' => Self::Scouted,
             b'd' => {
                 let (&outcome, text) = flags()?;
                 let outcome = match outcome {
                     0 => Outcome::Applied,
                     1 => Outcome::Refused,
                     2 => Outcome::NeedsProcess,
+                    3 => Outcome::NeedsScout,
                     _ => return Err(Malformed::Bound),
                 };
                 Self::Reloaded(outcome, said(text)?)
@@ -458,6 +512,20 @@ mod tests {
     }
 
     #[test]
+    fn pairs_come_back() {
+        let pairs: [(&[u8], &[u8]); 3] = [(b"rfile", b"\x00\xff"), (b"", b""), (b"x", b"")];
+        let bytes = write_pairs(pairs);
+        let mut read = Vec::new();
+        read_pairs(&bytes, |question, answer| read.push((question, answer))).unwrap();
+        assert_eq!(read, pairs);
+        for cut in MARK_OF_PAIRS.len() + 1..bytes.len() {
+            let whole = cut == bytes.len() - 5 || cut == bytes.len() - 3;
+            assert_eq!(read_pairs(&bytes[..cut], |_, _| {}).is_ok(), whole, "{cut}");
+        }
+        assert_eq!(read_pairs(b"BLST\x01", |_, _| {}), Err(Malformed::Mark));
+    }
+
+    #[test]
     fn messages_come_back() {
         let text = || "as it was said: ä".to_owned();
         for message in [
@@ -474,7 +542,9 @@ mod tests {
             Message::Late,
             Message::Caller,
             Message::Reload,
+            Message::Scouted,
             Message::Reloaded(Outcome::NeedsProcess, text()),
+            Message::Reloaded(Outcome::NeedsScout, text()),
         ] {
             assert_eq!(Message::decode(&message.encode()), Ok(message));
         }

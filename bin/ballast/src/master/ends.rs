@@ -51,6 +51,7 @@ impl Watch<'_> {
         match member.role {
             Role::Leaving => say::warn(&line_of_end("Former worker", end)),
             Role::Starting => self.start_failed(member, code),
+            Role::Scout => self.scout_ended(member, code),
             Role::Current => self.current_ended(&member, end),
         }
         if self.asked.is_some() && left == 0 && self.over.is_none() {
@@ -88,6 +89,14 @@ impl Watch<'_> {
         }
     }
 
+    /// Before it has told what it saw: the configuration is wrong.
+    fn scout_ended(&mut self, member: Member, code: u8) {
+        if matches!(self.stage, Stage::Scouting(pid, _) if pid == member.pid) {
+            let unsaid = || format!("The scout ended with code {code}.\n");
+            self.finish(Err(member.failure.unwrap_or_else(unsaid)));
+        }
+    }
+
     /// What the end of the worker means, in HAProxy's words. A death is followed by a new worker.
     pub(super) fn current_ended(&mut self, member: &Member, end: &ChildEnd) {
         let text = line_of_end("Current worker", end);
@@ -113,7 +122,7 @@ impl Watch<'_> {
         tell_supervisor(self.options, "STATUS=The worker died. Starting another.");
         match self.stage {
             Stage::Idle => self.restart_later(),
-            Stage::Applying | Stage::Asking(_) => {
+            Stage::Applying | Stage::Asking(_) | Stage::Scouting(..) => {
                 self.restart_later();
                 self.finish(Err("The worker died.\n".into()));
             }

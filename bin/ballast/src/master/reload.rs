@@ -1,15 +1,17 @@
 //! Reading the configuration again, by the worker or by the one that follows it.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use ballast_handover::Message;
 use ballast_net::{ChildEnd, steady_us};
 
 use super::supervisor::tell_supervisor;
-use super::{ANSWER_PATIENCE, SNAPSHOT_PATIENCE, Stage, Watch, Why};
+use super::{ANSWER_PATIENCE, SNAPSHOT_PATIENCE, START_PATIENCE, Stage, Watch, Why};
 use crate::crew::{Role, Wish, spawn_judge};
 use crate::renewal::Estate;
 use crate::say;
+use crate::worker::Duty;
 
 impl Watch<'_> {
     /// Somebody wants the configuration read again; one signal is one who wants no answer.
@@ -69,6 +71,36 @@ impl Watch<'_> {
             self.stage = Stage::Asking(Instant::now() + SNAPSHOT_PATIENCE);
         } else {
             self.start_worker(Why::Reload);
+        }
+    }
+
+    /// Has a process with all rights look at the machine for the worker, which gave its own up.
+    pub(super) fn send_scout(&mut self) {
+        match self.hire(Duty::Scout, 0, false) {
+            Ok(pid) => self.stage = Stage::Scouting(pid, Instant::now() + START_PATIENCE),
+            Err(error) => self.finish(Err(format!("No scout can be sent: {error}.\n"))),
+        }
+    }
+
+    /// The scout is back: the worker is given what it saw and opened.
+    pub(super) fn scouted(&mut self, pid: i32, sheet: &[OwnedFd]) {
+        if !matches!(self.stage, Stage::Scouting(scout, _) if scout == pid) {
+            return;
+        }
+        let sheet: Vec<_> = sheet.iter().map(AsFd::as_fd).collect();
+        let sent = {
+            let mut roll = self.crew.roll();
+            let sockets = roll.of(pid).and_then(|scout| scout.sockets.take());
+            let current = roll.in_role(Role::Current);
+            current.map(|current| {
+                current.line.send_sockets(&sockets.unwrap_or_default())?;
+                current.line.send(&Message::Reload, &sheet)
+            })
+        };
+        match sent {
+            Some(Ok(())) => self.stage = Stage::Applying,
+            Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
+            None => self.finish(Err("The worker died.\n".into())),
         }
     }
 
