@@ -576,6 +576,39 @@ fn plans_say_nothing_or_changes_and_change_nothing() {
 }
 
 #[test]
+fn the_program_asks_for_a_plan_and_its_exit_code_says_how_much_it_is() {
+    let (origin, go_on) = patient("one");
+    let lines = site("", &servers(&[&origin]));
+    let house = House::start(&lines);
+    let directory = house.proxy.directory().to_string_lossy().into_owned();
+    let [socket, file] = ["ctl.sock", "next.cfg"].map(|name| format!("{directory}/{name}"));
+    let plan = |lines: &str| {
+        fs::write(&file, configuration(lines, house.port)).expect("the file is written");
+        let done = Program::ballast().run(&["plan", "-f", &file, "-s", &socket]);
+        (done.status.code().unwrap_or(-1), done.stdout + &done.stderr)
+    };
+    assert_eq!(plan(&lines), (0, "Plan: nothing\n".to_owned()));
+    let (code, said) = plan(&lines.replace("\nbackend app", "\nbackend app\n retries 7"));
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("~ backend app: retries 3 -> 7"), "{said}");
+    let mut slow = ask_slowly(&house, &origin);
+    let other = lines.replace(" server s1 ", " server s9 ");
+    let (code, said) = plan(&other);
+    assert_eq!(code, 2, "{said}");
+    let (code, said) = plan(&lines.replace("\nbackend app", "\nbackend app\n retires 7"));
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains(&format!("[{file}:")) && said.contains("'retires'"),
+        "{said}"
+    );
+    let done = Program::ballast().run(&["plan", "-s", "/nowhere/ctl.sock"]);
+    assert_eq!(done.status.code(), Some(3), "{}", done.stderr);
+    go_on.send(()).unwrap();
+    assert_eq!(slow.response().status, 200);
+    assert_eq!(house.generation(), 1);
+}
+
+#[test]
 fn a_rollback_puts_the_former_configuration_in_force() {
     let origin = Origin::saying("one");
     let lines = |n: usize| {

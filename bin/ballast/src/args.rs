@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Keywords(bool),
     /// `upgrade`: rewrite removed directives.
     Upgrade(UpgradeOptions),
+    /// `plan`: say what files would change of a running process.
+    Plan(PlanOptions),
 }
 
 /// HAProxy's options.
@@ -104,6 +106,15 @@ pub(crate) struct UpgradeOptions {
     pub(crate) files: Vec<String>,
 }
 
+/// What `plan` takes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct PlanOptions {
+    /// `-s`: the command socket of the process; a path, or an address with a port.
+    pub(crate) socket: String,
+    /// `-f`: files and directories; none asks what the process's own would change.
+    pub(crate) files: Vec<String>,
+}
+
 /// A command line that cannot be understood; the text says what to write instead.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct UsageError(pub(crate) String);
@@ -126,6 +137,7 @@ pub(crate) fn parse(words: &[String]) -> Result<Command, UsageError> {
         Some("check") => check(&words[1..]),
         Some("keywords") => Ok(Command::Keywords(json_only("keywords", &words[1..])?)),
         Some("upgrade") => upgrade(&words[1..]),
+        Some("plan") => plan(&words[1..]),
         Some("help" | "--help" | "-h") => Ok(Command::Usage),
         Some("--version") => Ok(Command::Version(false)),
         Some(_) => options(words),
@@ -169,6 +181,28 @@ fn upgrade(words: &[String]) -> Result<Command, UsageError> {
         ));
     }
     Ok(Command::Upgrade(options))
+}
+
+fn plan(words: &[String]) -> Result<Command, UsageError> {
+    let mut options = PlanOptions::default();
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-s" => {
+                let socket = words.next().cloned();
+                options.socket = socket.ok_or_else(|| UsageError("'-s' needs a value".into()))?;
+            }
+            "-f" | "--" => {}
+            flag if flag.starts_with('-') && flag != "-" => return Err(unknown("plan", flag)),
+            file => options.files.push(file.to_owned()),
+        }
+    }
+    if options.socket.is_empty() {
+        return Err(UsageError(
+            "'plan' needs the process's command socket: ballast plan -f FILE -s SOCKET".into(),
+        ));
+    }
+    Ok(Command::Plan(options))
 }
 
 fn json_only(command: &str, words: &[String]) -> Result<bool, UsageError> {
@@ -331,6 +365,15 @@ mod tests {
             Ok(Command::Keywords(true))
         );
         assert_eq!(parse(&[]), Ok(Command::Usage));
+        let plan = PlanOptions {
+            socket: "/run/s".into(),
+            files: words("a.cfg b.cfg"),
+        };
+        assert_eq!(
+            parse(&words("plan -f a.cfg -s /run/s -f b.cfg")),
+            Ok(Command::Plan(plan))
+        );
+        assert!(parse(&words("plan a.cfg")).is_err());
         assert!(parse(&words("check")).is_err());
         assert!(parse(&words("chekc x")).is_err());
     }

@@ -20,6 +20,7 @@ mod limits;
 mod logs;
 mod machine;
 mod master;
+mod plan;
 mod process;
 mod read;
 mod renewal;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     // Before anything is opened: what is open now was inherited (`fd@`).
     ballast_net::inherit::collect();
     ballast_net::ignore_broken_pipe();
+    ballast_net::give_back_large_memory();
     let mut words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
@@ -86,5 +88,6 @@ fn dispatch(command: Command, name: version::Name) -> u8 {
         Command::Check(options) => check::files(&options),
         Command::Keywords(json) => tools::keywords(json),
         Command::Upgrade(options) => tools::upgrade(&options),
+        Command::Plan(options) => plan::run(&options),
     }
 }

@@ -21,6 +21,7 @@ pub mod inherit;
 mod io;
 mod limits;
 mod listen;
+mod memory;
 mod namespace;
 mod notify;
 mod option;
@@ -45,6 +46,7 @@ pub use io::{
 };
 pub use limits::{Limit, Resource, limit, raise_core_limit, raise_open_files, set_limit};
 pub use listen::{Bound, ListenOptions, listen, listen_again, listen_unpublished, stop_listening};
+pub use memory::give_back_large_memory;
 pub use namespace::Namespace;
 pub use notify::notify_supervisor;
 pub use option::{
