@@ -62,8 +62,8 @@ const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
 /// How long answers have to reach who asked, before this process becomes another program.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(100);
 
-/// A worker that served for so long did not die of its beginning.
-const STEADY_AFTER: Duration = Duration::from_secs(10);
+/// A worker that lived for so long did not die of its beginning, and is followed at once.
+const STEADY_AFTER: Duration = Duration::from_secs(1);
 
 /// Between two tries to start a worker, at most.
 const RESTART_DELAY_MAX: Duration = Duration::from_secs(30);
