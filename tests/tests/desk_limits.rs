@@ -1,0 +1,376 @@
+//! Callers of the command socket that do what none should: too many, too long, cut short, silent,
+//! deaf, or plain noise. Each is told what can be told, none harms another, and the process lives on.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ballast_tests::{Client, Desk, Origin, Program, Proxy, WAIT_MAX, free_port};
+
+/// A proxy with a command socket, and how to reach both.
+struct House {
+    proxy: Proxy,
+    path: PathBuf,
+    port: u16,
+}
+
+impl House {
+    fn open(program: &Program, origin: &Origin, global: &str, servers: usize) -> Self {
+        let port = free_port();
+        let file = format!("desk-limits-{}-{port}.sock", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        let mut configuration = format!(
+            "global\n    stats socket {} level admin\n    {global}\n\
+             defaults\n    mode http\n    timeout connect 5s\n    timeout client 20s\n    \
+             timeout server 20s\n\
+             frontend www\n    bind 127.0.0.1:{port}\n    default_backend app\n\
+             backend app\n",
+            path.display()
+        );
+        for number in 1..=servers {
+            let origin = origin.port();
+            configuration.push_str(&format!("    server s{number} 127.0.0.1:{origin}\n"));
+        }
+        let proxy = Proxy::start(program, &configuration, &[port]);
+        Self { proxy, path, port }
+    }
+
+    fn desk(&self) -> Desk {
+        Desk::at(&self.path)
+    }
+
+    fn connect(&self) -> UnixStream {
+        connect(&self.path)
+    }
+
+    /// What comes back for some bytes, after which the caller's side ends.
+    fn tell(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut socket = self.connect();
+        // Who is refused may be cut off before all is said, or (by HAProxy) read no further.
+        let patience = Some(Duration::from_secs(1));
+        socket.set_write_timeout(patience).expect("above zero");
+        if socket.write_all(bytes).is_err() {
+            socket.set_read_timeout(patience).expect("above zero");
+        }
+        let _ = socket.shutdown(Shutdown::Write);
+        rest(&mut socket)
+    }
+
+    /// Both the desk and the traffic are served.
+    fn assert_well(&mut self, program: &Program, after: &str) {
+        let name = program.name();
+        assert!(
+            self.proxy.is_alive(),
+            "{name} after {after}: {}",
+            self.proxy.stderr()
+        );
+        assert!(
+            self.desk().ask("show info").contains("Uptime_sec"),
+            "{name} answers after {after}"
+        );
+        let response = Client::get_once(self.port, "/");
+        assert_eq!(response.text(), "hello", "{name} serves after {after}");
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Ballast says why; HAProxy drops the caller.
+fn assert_refused(program: &Program, answer: &[u8], why: &[u8]) {
+    let text = String::from_utf8_lossy(answer);
+    assert!(text.len() < 4096, "{}: {text}", program.name());
+    if program.is_ballast() {
+        assert!(answer.starts_with(why), "{text}");
+    }
+}
+
+fn connect(path: &PathBuf) -> UnixStream {
+    let socket = UnixStream::connect(path).expect("the command socket listens");
+    socket
+        .set_read_timeout(Some(WAIT_MAX * 3))
+        .expect("a timeout above zero");
+    socket
+}
+
+/// All that comes; a reset ends it as an end does.
+fn rest(socket: &mut UnixStream) -> Vec<u8> {
+    let mut all = Vec::new();
+    let _ = socket.read_to_end(&mut all);
+    all
+}
+
+fn on_both(global: &str, servers: usize, body: impl Fn(&Program, &mut House)) {
+    for program in Program::both() {
+        let origin = Origin::saying("hello");
+        let mut house = House::open(&program, &origin, global, servers);
+        body(&program, &mut house);
+    }
+}
+
+#[test]
+fn wrong_words_are_answered_and_change_nothing() {
+    on_both("", 2, |program, house| {
+        let before = house.desk().ask("show servers state");
+        for wrong in [
+            "nonsense",
+            "set",
+            "set server",
+            "set server app",
+            "set server app/none weight 10",
+            "set server app/s1 weight -1",
+            "set server app/s1 weight 99999999999999999999",
+            "set server app/s1 state sideways",
+            "set server app/s1 addr not-an-address-at-all-",
+            "set maxconn server app/s1 x",
+            "set maxconn frontend none 5",
+            "set weight app/s1 257",
+            "del server app/none",
+            "shutdown session 0xffffffffffffffffffff",
+            "show stat none 1 1",
+            "show errors none",
+            "get var",
+            "set timeout cli 0",
+            "set severity-output loud",
+            "add map none a b",
+            "commit map @x none",
+            "@1 show info",
+            "\\",
+            "show\\",
+        ] {
+            let answer = house.tell(format!("{wrong}\n").as_bytes());
+            assert!(answer.ends_with(b"\n"), "{}: {wrong}", program.name());
+            assert!(answer.len() > 8, "{}: {wrong} is answered", program.name());
+        }
+        assert_eq!(
+            house.desk().ask("show servers state"),
+            before,
+            "{}",
+            program.name()
+        );
+        house.assert_well(program, "wrong words");
+    });
+}
+
+#[test]
+fn levels_hold_whatever_is_tried() {
+    on_both("", 1, |program, house| {
+        let before = house.desk().ask("show servers state");
+        for (level, command) in [
+            ("user", "show env"),
+            ("user", "show sess"),
+            ("user", "clear counters"),
+            ("user", "operator"),
+            ("user", "set server app/s1 state maint"),
+            ("user", "disable server app/s1"),
+            ("operator", "set server app/s1 state maint"),
+            ("operator", "disable server app/s1"),
+            ("operator", "disable frontend www"),
+            ("operator", "set maxconn global 1"),
+            ("operator", "clear counters all"),
+            ("operator", "expert-mode on"),
+            ("operator", "experimental-mode on"),
+        ] {
+            let answer = house.tell(format!("{level}; {command}\n").as_bytes());
+            let text = String::from_utf8_lossy(&answer).to_lowercase();
+            assert!(
+                text.contains("permission denied"),
+                "{}: {level} {command}: {text}",
+                program.name()
+            );
+        }
+        assert_eq!(
+            house.desk().ask("show servers state"),
+            before,
+            "{}",
+            program.name()
+        );
+        house.assert_well(program, "refused commands");
+    });
+}
+
+#[test]
+fn noise_is_answered_or_cut_off() {
+    on_both("", 1, |program, house| {
+        // A generator of one line (xorshift), so that a failure can be repeated.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for round in 0..300 {
+            let length = next() % 600;
+            let mut bytes: Vec<u8> = (0..length).map(|_| next().to_le_bytes()[0]).collect();
+            if round % 3 == 0 {
+                let letters = b"show set server app/s1 @1 <<;;  \\\\\n";
+                bytes = bytes
+                    .iter()
+                    .map(|&byte| letters[usize::from(byte) % letters.len()])
+                    .collect();
+            }
+            bytes.push(b'\n');
+            let _ = house.tell(&bytes);
+        }
+        house.assert_well(program, "noise");
+    });
+}
+
+#[test]
+fn what_is_too_long_is_refused() {
+    on_both("", 1, |program, house| {
+        let long = format!("show env {}\n", "x".repeat(1 << 20));
+        let answer = house.tell(long.as_bytes());
+        assert_refused(program, &answer, b"The command line is too big");
+        // A line that never ends.
+        let answer = house.tell(&vec![b'x'; 8 << 20]);
+        assert_refused(program, &answer, b"The command line is too big");
+        let mut payload = b"add map #1 <<\n".to_vec();
+        payload.extend(std::iter::repeat_n(*b"key value\n", 1 << 20).flatten());
+        let answer = house.tell(&payload);
+        assert_refused(program, &answer, b"The payload is too big");
+        house.assert_well(program, "long lines");
+        let held = house.proxy.resident_bytes();
+        assert!(held < 192 << 20, "{} holds {held} bytes", program.name());
+    });
+}
+
+#[test]
+fn a_payload_that_does_not_end_changes_nothing() {
+    on_both("", 1, |program, house| {
+        let before = house.desk().ask("show servers state");
+        for cut in [
+            "set server app/s1 state maint <<\n",
+            "set server app/s1 state maint <<\nsome line\n",
+            "set server app/s1 state maint <<\nhalf a li",
+            "set server app/s1 state maint",
+        ] {
+            let answer = house.tell(cut.as_bytes());
+            assert!(answer.len() < 4096, "{}: {cut:?}", program.name());
+        }
+        assert_eq!(
+            house.desk().ask("show servers state"),
+            before,
+            "{}",
+            program.name()
+        );
+        house.assert_well(program, "payloads cut short");
+    });
+}
+
+#[test]
+fn a_slow_caller_gets_all_of_its_answer() {
+    on_both("stats timeout 5s", 400, |program, house| {
+        // Byte by byte towards the desk.
+        let mut socket = house.connect();
+        for byte in b"show info\n" {
+            socket.write_all(&[*byte]).expect("the desk reads");
+        }
+        assert!(rest(&mut socket).ends_with(b"\n\n"), "{}", program.name());
+        // Half closed, and in small sips from it.
+        let mut socket = house.connect();
+        socket
+            .write_all(b"show stat; show stat; show stat\n")
+            .expect("the desk reads");
+        socket.shutdown(Shutdown::Write).expect("one side may end");
+        let mut sip = [0; 1000];
+        let mut rows = 0;
+        while let Ok(count @ 1..) = socket.read(&mut sip) {
+            rows += sip[..count].iter().filter(|&&byte| byte == b'\n').count();
+            std::thread::yield_now();
+        }
+        // Head, frontend, servers, backend and the empty line, three times.
+        assert_eq!(rows, 3 * (400 + 4), "{}", program.name());
+        house.assert_well(program, "a slow caller");
+    });
+}
+
+#[test]
+fn a_deaf_caller_is_cut_off_and_holds_nobody_up() {
+    on_both("stats timeout 1s", 2000, |program, house| {
+        let mut deaf = house.connect();
+        deaf.write_all("show stat;".repeat(50).as_bytes())
+            .expect("the desk reads");
+        deaf.write_all(b"show stat\n").expect("the desk reads");
+        let asked = Instant::now();
+        assert!(house.desk().ask("show info").contains("Uptime_sec"));
+        assert!(
+            asked.elapsed() < Duration::from_secs(5),
+            "{} answers others",
+            program.name()
+        );
+        // The place of the deaf one is free again: with all others taken, one more is served.
+        let silent: Vec<UnixStream> = (0..9).map(|_| house.connect()).collect();
+        assert!(
+            house.desk().ask("show info").contains("Uptime_sec"),
+            "{}",
+            program.name()
+        );
+        drop(silent);
+        house.assert_well(program, "a deaf caller");
+    });
+}
+
+/// Callers at once.
+const CROWD: usize = 10_000;
+
+/// Threads that bring them.
+const BRINGERS: usize = 16;
+
+#[test]
+fn ten_thousand_callers_wait_and_are_all_answered() {
+    on_both("stats timeout 30s", 1, |program, house| {
+        let before = house.proxy.resident_bytes();
+        // All places are held at first, so that the crowd does wait.
+        let mut holders: Vec<UnixStream> = (0..10).map(|_| house.connect()).collect();
+        for holder in &mut holders {
+            holder.write_all(b"prompt\n").expect("the desk reads");
+            holder.read_exact(&mut [0; 3]).expect("the prompt comes");
+        }
+        let path = &house.path;
+        let answered: usize = std::thread::scope(|scope| {
+            let bringers: Vec<_> = (0..BRINGERS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        // All of them are open before the first is read.
+                        let mut crowd: Vec<UnixStream> = (0..CROWD / BRINGERS)
+                            .map(|_| {
+                                let mut socket = connect(path);
+                                socket
+                                    .write_all(b"show version\n")
+                                    .expect("there is room for a line");
+                                socket
+                            })
+                            .collect();
+                        crowd
+                            .iter_mut()
+                            .map(rest)
+                            .filter(|answer| answer.ends_with(b"\n\n"))
+                            .count()
+                    })
+                })
+                .collect();
+            drop(holders);
+            bringers
+                .into_iter()
+                .map(|one| one.join().expect("no bringer fails"))
+                .sum()
+        });
+        assert_eq!(answered, CROWD, "{}", program.name());
+        let grown = house.proxy.resident_bytes().saturating_sub(before);
+        assert!(grown < 64 << 20, "{} grew by {grown} bytes", program.name());
+        let descriptors = house.proxy.descriptor_count();
+        assert!(
+            descriptors < 100,
+            "{} holds {descriptors} descriptors",
+            program.name()
+        );
+        house.assert_well(program, "a crowd");
+    });
+}
