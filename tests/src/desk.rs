@@ -89,9 +89,11 @@ impl Desk {
     /// When there is no such row or column.
     #[must_use]
     pub fn stat_of(&self, row: &str, column: &str) -> String {
-        self.stat()
+        let value = self
+            .stat()
             .remove(row)
-            .and_then(|mut row| row.remove(column))
-            .unwrap_or_else(|| panic!("no {column} of {row} in show stat"))
+            .and_then(|mut row| row.remove(column));
+        assert!(value.is_some(), "no {column} of {row} in show stat");
+        value.unwrap_or_default()
     }
 }

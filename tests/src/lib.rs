@@ -9,6 +9,7 @@
 
 pub mod client;
 pub mod desk;
+pub mod house;
 pub mod load;
 pub mod origin;
 pub mod ports;

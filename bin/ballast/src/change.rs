@@ -13,13 +13,14 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_cli::{Applied, Demand, Outcome, Refused, Source};
+use ballast_cli::{Applied, Demand, Outcome, Persist, Refused, Source};
 use ballast_config::Loaded;
-use ballast_engine::affairs::{Affairs, Past};
+use ballast_engine::affairs::{Affairs, Hand, Past};
 use ballast_engine::{Generation, TakenOver};
 use ballast_expr::Store;
 use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
@@ -49,7 +50,11 @@ pub(crate) struct Chief {
     patterns: Mutex<Arc<Store>>,
     /// The `defaults` sections of the files in force.
     defaults: Mutex<Arc<Vec<u8>>>,
-    options: Options,
+    pub(crate) options: Options,
+    /// What hands change is written to the files (`persist on`).
+    persists: AtomicBool,
+    /// A job that does so waits for its turn.
+    persist_waits: AtomicBool,
 }
 
 impl Chief {
@@ -70,6 +75,8 @@ impl Chief {
             affairs: Mutex::new(Affairs::begin(config, now_unix_s())),
             patterns: Mutex::new(patterns),
             options,
+            persists: AtomicBool::new(false),
+            persist_waits: AtomicBool::new(false),
         };
         (chief, Work(work))
     }
@@ -154,8 +161,9 @@ struct Wanted {
     overruled: Vec<String>,
     /// Backends that a command adds: no rule leads there before they are published.
     unpublished: Vec<String>,
-    /// Added by a command: begins in maintenance and unchecked, as HAProxy's do.
-    dormant: Option<(String, String)>,
+    /// Added by a command: begins in maintenance and unchecked, as HAProxy's do. Backend, server,
+    /// and its words as a file would have them.
+    dormant: Option<(String, String, String)>,
 }
 
 impl House {
@@ -198,12 +206,71 @@ impl House {
 
     fn meet(&self, demand: Demand) -> Result<Applied, Refused> {
         let chief = self.chief.get().ok_or_else(|| Refused(String::new()))?;
+        if let Demand::Persist(how) = demand {
+            chief.persists.store(
+                match how {
+                    Persist::Now => chief.persists.load(Ordering::Relaxed),
+                    Persist::On => true,
+                    Persist::Off => false,
+                },
+                Ordering::Relaxed,
+            );
+            return match how {
+                Persist::Off => Ok(Applied::default()),
+                Persist::Now | Persist::On => self.write_back(chief),
+            };
+        }
         let plan_only = matches!(demand, Demand::Plan(_));
+        let by_hand = matches!(
+            demand,
+            Demand::AddServer { .. } | Demand::Change { .. } | Demand::Fragment { .. }
+        );
         let wanted = self.wanted(chief, demand)?;
         if plan_only {
             return Ok(self.plan(&wanted));
         }
-        self.put_in_force(chief, wanted)
+        let applied = self.put_in_force(chief, wanted)?;
+        if by_hand {
+            self.persist_soon();
+        }
+        Ok(applied)
+    }
+
+    /// Writes what hands did to the files, and goes on with what the files say then.
+    fn write_back(&self, chief: &Chief) -> Result<Applied, Refused> {
+        let written = self.persist(chief)?;
+        if !written.lines.is_empty() {
+            let wanted = self.read_again(chief, None, false, "persist")?;
+            self.put_in_force(chief, wanted)?;
+        }
+        Ok(Applied {
+            generation: self.generation().number,
+            ..written
+        })
+    }
+
+    /// A hand changed something: has it written, where `persist` is on.
+    pub(crate) fn persist_soon(&self) {
+        let Some(chief) = self.chief.get() else {
+            return;
+        };
+        let waits = &chief.persist_waits;
+        if !chief.persists.load(Ordering::Relaxed) || waits.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let job: Job = Box::new(|house| {
+            let Some(chief) = house.chief.get() else {
+                return;
+            };
+            chief.persist_waits.store(false, Ordering::Release);
+            if let Err(Refused(why)) = house.write_back(chief) {
+                say::warn(&format!("persist : {}", why.trim_end()));
+            }
+        });
+        if chief.jobs.try_send(job).is_err() {
+            // The next hand tries again.
+            waits.store(false, Ordering::Release);
+        }
     }
 
     /// Makes of a demand the configuration it amounts to.
@@ -211,6 +278,7 @@ impl House {
         let now = self.generation();
         match demand {
             Demand::Reload { reset } => self.read_again(chief, None, reset, "reload"),
+            Demand::Persist(_) => Err(Refused(String::new())),
             Demand::Plan(source) => self.read_again(chief, source, false, "plan"),
             Demand::Apply(source) => {
                 let cause = match &source {
@@ -263,7 +331,7 @@ impl House {
                     notes,
                     overruled: Vec::new(),
                     unpublished: Vec::new(),
-                    dormant: Some((backend, server)),
+                    dormant: Some((backend, server, fragment::line(&words))),
                 })
             }
             Demand::Fragment { text, command } => {
@@ -446,7 +514,16 @@ impl House {
         self.commit_patterns(chief, wanted.patterns.as_ref());
         chief.defaults_are(wanted.defaults);
         self.commit(&generation, &taken, prepared);
-        if let Some((backend, server)) = &wanted.dormant
+        if let Some((backend, server, words)) = &wanted.dormant {
+            let hand = Hand {
+                value: words.clone(),
+                at_unix_s: now_unix_s(),
+                command: wanted.cause.clone(),
+            };
+            let key = format!("server {backend}/{server} added");
+            chief.affairs().note(&key, hand);
+        }
+        if let Some((backend, server, _)) = &wanted.dormant
             && let Some(keeper) = self.keeper()
         {
             keeper.tell(backend, server, |health, _| {
@@ -630,7 +707,10 @@ fn changed(now: &Config, changes: &[Change]) -> Result<Config, Refused> {
 }
 
 /// The files of the start, or what stands for them.
-fn files_of(options: &Options, source: Option<Source>) -> Result<Vec<(String, Vec<u8>)>, Refused> {
+pub(crate) fn files_of(
+    options: &Options,
+    source: Option<Source>,
+) -> Result<Vec<(String, Vec<u8>)>, Refused> {
     let files = match source {
         Some(Source::Text(text)) => Ok(vec![("<<".to_owned(), text)]),
         Some(Source::File(name)) => crate::read::files(&[name]),
@@ -640,7 +720,7 @@ fn files_of(options: &Options, source: Option<Source>) -> Result<Vec<(String, Ve
 }
 
 /// Understands files that are to follow what is in force.
-fn read(
+pub(crate) fn read(
     options: &Options,
     patterns: &Arc<Store>,
     files: Vec<(String, Vec<u8>)>,

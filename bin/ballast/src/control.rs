@@ -46,6 +46,7 @@ impl Control for House {
                 command: command.to_owned(),
             };
             chief.affairs().note(key, hand);
+            self.persist_soon();
         }
     }
 

@@ -52,11 +52,10 @@ pub(crate) fn server(
     } else {
         "tcp"
     };
-    let line: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     let text = format!(
         "backend {backend}\n mode {mode}\n server {} {}\n",
         quoted(name),
-        line.join(" ")
+        line(words)
     );
     let (mut loaded, said) = load(text.into_bytes());
     let found = loaded.config.backends.pop();
@@ -200,6 +199,12 @@ fn load_files(files: Vec<(String, Vec<u8>)>) -> (Loaded, String) {
         },
     );
     (loaded, said)
+}
+
+/// Words as a line of a file would have them.
+pub(crate) fn line(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
 }
 
 /// A word as a file would have to write it.

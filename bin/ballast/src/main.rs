@@ -20,6 +20,7 @@ mod limits;
 mod logs;
 mod machine;
 mod master;
+mod persist;
 mod plan;
 mod process;
 mod read;

@@ -38,10 +38,23 @@ pub enum Demand {
     },
     /// A whole configuration, in place of the files.
     Apply(Source),
+    /// What hands changed is written back to the files.
+    Persist(Persist),
     /// A configuration that was in force before, by its generation.
     Rollback(u64),
     /// Only what [`Demand::Apply`] or a reload would do.
     Plan(Option<Source>),
+}
+
+/// When what hands change is written to the files.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Persist {
+    /// Once, at once.
+    Now,
+    /// After each change by hand.
+    On,
+    /// No more.
+    Off,
 }
 
 /// Where a configuration comes from.

@@ -16,7 +16,7 @@ use super::target::{ServerAt, answer, backend, control};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Command};
 use crate::control::Control;
-use crate::demand::{Applied, Demand, Refused, Source};
+use crate::demand::{Applied, Demand, Persist, Refused, Source};
 
 pub(crate) static COMMANDS: &[Command] = &[
     admin(
@@ -72,6 +72,12 @@ pub(crate) static COMMANDS: &[Command] = &[
         "apply [file <name>] [<<]",
         "put a whole configuration in force, from a file or the payload",
         |call| answer(apply(call)),
+    ),
+    admin(
+        &["persist"],
+        "persist {on|off|now}",
+        "write what was set by hand back to the files [after each change]",
+        |call| answer(persist(call)),
     ),
     admin(
         &["reload"],
@@ -461,6 +467,28 @@ fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
             Err(Refused(why)) => (0, why),
         };
         Answer::Report(format!("Success={success}\n--\n{text}"))
+    }))
+}
+
+fn persist(call: &Call<'_>) -> Result<Answer, Answer> {
+    let control = control(call)?;
+    let how = match call.arg(0) {
+        "on" => Persist::On,
+        "off" => Persist::Off,
+        "now" => Persist::Now,
+        _ => return Err(Answer::error("Require 'on', 'off' or 'now'.")),
+    };
+    Ok(demanded(&control, Demand::Persist(how), move |applied| {
+        let mut text = applied.notes.clone();
+        for file in &applied.lines {
+            let _ = writeln!(text, "Written: {file}");
+        }
+        match how {
+            Persist::Off => text.push_str("Nothing is written any more.\n"),
+            _ if applied.lines.is_empty() => text.push_str("Nothing to write.\n"),
+            _ => {}
+        }
+        Answer::Report(text)
     }))
 }
 

@@ -1,0 +1,436 @@
+//! What hands changed is written back to the files (`persist`).
+//!
+//! Words are changed where they stand, so that comments and layout stay. Nothing is written that
+//! was not read again first: the new text must say what was meant, and nothing else, or it is
+//! given up. Each file is replaced whole, in one step, so that a process that is killed at any
+//! time leaves the old file or the new one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use ballast_cli::{Applied, Refused};
+use ballast_engine::affairs::Hand;
+use ballast_model::change::diff;
+use ballast_model::{Address, Config, Origin, Server};
+use ballast_net::replace_file;
+use ballast_stats::Surroundings;
+use ballast_syntax::{Line, parse_str};
+
+use crate::change::{Chief, read};
+use crate::desk::House;
+
+/// A file as it is, and what is to become of its lines.
+struct Text {
+    bytes: Vec<u8>,
+    /// Its lines, from 1.
+    lines: HashMap<u32, Line>,
+    /// Places and what comes there instead.
+    edits: Vec<(std::ops::Range<usize>, String)>,
+}
+
+impl Text {
+    fn of(name: &str, bytes: &[u8]) -> Self {
+        let document = parse_str(name, &String::from_utf8_lossy(bytes));
+        let lines = document.lines().map(|line| (line.number, line.clone()));
+        Self {
+            lines: lines.collect(),
+            bytes: bytes.to_vec(),
+            edits: Vec::new(),
+        }
+    }
+
+    /// Gives a word of a line, from `first` on, another value, or the line the word.
+    fn set(&mut self, number: u32, first: usize, word: &str, value: &str) -> bool {
+        let Some(line) = self.lines.get(&number) else {
+            return false;
+        };
+        let found = (first..line.words.len()).find(|&at| line.text(at) == word);
+        match found.and_then(|at| line.words.get(at + 1)) {
+            Some(old) => self.edits.push((old.span().range(), value.to_owned())),
+            None => {
+                let end = line.words_span().range().end;
+                self.edits.push((end..end, format!(" {word} {value}")));
+            }
+        }
+        true
+    }
+
+    /// Gives a line a word without value, or takes it away with the blank before it.
+    fn switch(&mut self, number: u32, first: usize, word: &str, on: bool) -> bool {
+        let Some(line) = self.lines.get(&number) else {
+            return false;
+        };
+        let found = (first..line.words.len()).find(|&at| line.text(at) == word);
+        match (found, on) {
+            (Some(at), false) => {
+                let from = line.words[at - 1].span().range().end;
+                let to = line.words[at].span().range().end;
+                self.edits.push((from..to, String::new()));
+            }
+            (None, true) => {
+                let end = line.words_span().range().end;
+                self.edits.push((end..end, format!(" {word}")));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn replace_word(&mut self, number: u32, at: usize, value: &str) -> bool {
+        let word = self.lines.get(&number).and_then(|line| line.words.get(at));
+        let Some(word) = word else { return false };
+        self.edits.push((word.span().range(), value.to_owned()));
+        true
+    }
+
+    fn remove(&mut self, number: u32) -> bool {
+        let Some(line) = self.lines.get(&number) else {
+            return false;
+        };
+        self.edits.push((line.span.range(), String::new()));
+        true
+    }
+
+    /// Puts a line after another, as far from the margin as it.
+    fn add_after(&mut self, number: u32, text: &str) -> bool {
+        let Some(line) = self.lines.get(&number) else {
+            return false;
+        };
+        let whole = line.span.range();
+        let first = line
+            .words
+            .first()
+            .map_or(whole.start, |word| word.span().range().start);
+        let margin = String::from_utf8_lossy(&self.bytes[whole.start..first]).into_owned();
+        // A section's own line stands at the margin; what is in it does not.
+        let margin = if margin.is_empty() {
+            "    ".to_owned()
+        } else {
+            margin
+        };
+        let end = if self.bytes[whole.clone()].ends_with(b"\n") {
+            ""
+        } else {
+            "\n"
+        };
+        self.edits
+            .push((whole.end..whole.end, format!("{end}{margin}{text}\n")));
+        true
+    }
+
+    /// The text with all edits made.
+    fn edited(&self) -> Vec<u8> {
+        let mut edits: Vec<_> = self.edits.iter().enumerate().collect();
+        // What was said first of a place comes first there.
+        edits.sort_by_key(|(turn, (range, _))| (range.start, range.end, *turn));
+        let mut text = Vec::with_capacity(self.bytes.len() + 64);
+        let mut at = 0;
+        for (_, (range, new)) in edits {
+            if range.start >= at {
+                text.extend_from_slice(&self.bytes[at..range.start]);
+                at = range.end;
+            }
+            text.extend_from_slice(new.as_bytes());
+        }
+        text.extend_from_slice(&self.bytes[at..]);
+        text
+    }
+}
+
+/// What is to be written, as it is put together.
+struct Pen {
+    texts: BTreeMap<String, Text>,
+    /// What the files are to say then.
+    wanted: Config,
+    /// Keys of hands that the files have then.
+    written: Vec<String>,
+    notes: String,
+}
+
+impl Pen {
+    fn note(&mut self, what: &str, why: &str) {
+        self.notes
+            .push_str(&format!("Not written: {what}: {why}\n"));
+    }
+
+    fn text(&mut self, origin: &Origin) -> Option<&mut Text> {
+        self.texts.get_mut(&origin.file)
+    }
+
+    /// The server as the files are to have it.
+    fn change(&mut self, backend: &str, server: &str, change: impl FnOnce(&mut Server)) {
+        let mut backends = self.wanted.backends.iter_mut();
+        if let Some(known) = backends.find(|one| one.common.name == backend) {
+            let mut servers = Arc::make_mut(known).servers.iter_mut();
+            if let Some(known) = servers.find(|one| one.name == server) {
+                change(Arc::make_mut(known));
+            }
+        }
+    }
+
+    /// A setting by hand of a server that has a line of its own.
+    fn server(&mut self, key: &str, (backend, server): (&str, &str), word: &str, hand: &Hand) {
+        let known = self.wanted.backend(backend).and_then(|backend| {
+            let mut servers = backend.servers.iter();
+            servers.find(|one| one.name == server).cloned()
+        });
+        let Some(known) = known else { return };
+        let origin = known.origin.clone();
+        let value = hand.value.as_str();
+        let Some(text) = self.text(&origin) else {
+            return self.note(key, "its line is in none of the files");
+        };
+        let own = text.lines.get(&origin.line);
+        if own.is_none_or(|line| line.text(0) != "server" || line.text(1) != server) {
+            return self.note(key, "it shares its line with others");
+        }
+        let done = match word {
+            "weight" => text.set(origin.line, 3, "weight", value),
+            "maxconn" => text.set(origin.line, 3, "maxconn", value),
+            "state" if value != "drain" => {
+                text.switch(origin.line, 3, "disabled", value == "maint")
+            }
+            "addr" if value.parse::<SocketAddr>().is_ok() => {
+                text.replace_word(origin.line, 2, value)
+            }
+            _ => return self.note(key, "no word of a file says it"),
+        };
+        if !done {
+            return self.note(key, "its line was not found");
+        }
+        self.change(backend, server, |one| match word {
+            "weight" => one.weight = value.parse().unwrap_or(one.weight),
+            "maxconn" => {
+                one.connection_count_max = value.parse().unwrap_or(one.connection_count_max);
+            }
+            "state" => one.disabled = value == "maint",
+            _ => {
+                if let Ok(inet) = value.parse() {
+                    one.address = Address::Inet(inet);
+                    one.host_name = None;
+                }
+            }
+        });
+        self.written.push(key.to_owned());
+    }
+
+    /// Servers that a hand added to, or took from, a backend of the files.
+    fn members(&mut self, running: &Config, hands: &[(String, Hand)]) {
+        let names: Vec<String> = self
+            .wanted
+            .backends
+            .iter()
+            .map(|one| one.common.name.clone())
+            .collect();
+        for name in names {
+            let (Some(known), Some(runs)) = (
+                self.wanted.backend(&name).cloned(),
+                running.backend(&name).cloned(),
+            ) else {
+                continue;
+            };
+            let has = |list: &[Arc<Server>], name: &str| list.iter().any(|one| one.name == name);
+            let gone: Vec<_> = known
+                .servers
+                .iter()
+                .filter(|one| !has(&runs.servers, &one.name))
+                .cloned()
+                .collect();
+            for server in gone {
+                self.take_away(&name, &server);
+            }
+            let come: Vec<_> = runs
+                .servers
+                .iter()
+                .filter(|one| !has(&known.servers, &one.name))
+                .cloned()
+                .collect();
+            for server in come {
+                self.add(&name, &server, hands);
+            }
+        }
+    }
+
+    fn take_away(&mut self, backend: &str, server: &Server) {
+        let key = format!("server {backend}/{}", server.name);
+        let origin = server.origin.clone();
+        let own = self.text(&origin).and_then(|text| {
+            let line = text.lines.get(&origin.line)?;
+            (line.text(0) == "server").then_some(())?;
+            text.remove(origin.line).then_some(())
+        });
+        if own.is_none() {
+            return self.note(&key, "it shares its line with others");
+        }
+        let mut backends = self.wanted.backends.iter_mut();
+        if let Some(known) = backends.find(|one| one.common.name == backend) {
+            Arc::make_mut(known)
+                .servers
+                .retain(|one| one.name != server.name);
+        }
+    }
+
+    fn add(&mut self, backend: &str, server: &Arc<Server>, hands: &[(String, Hand)]) {
+        let key = format!("server {backend}/{} added", server.name);
+        let words = hands.iter().find(|(known, _)| *known == key);
+        let Some((_, words)) = words.cloned() else {
+            return self.note(&key, "its words are not known");
+        };
+        let known = self.wanted.backend(backend).cloned();
+        let Some(known) = known else { return };
+        let last = known.servers.iter().rev().map(|one| &one.origin);
+        let mut places = last
+            .chain([&known.common.origin])
+            .filter(|origin| !origin.file.is_empty());
+        let Some(origin) = places.next().cloned() else {
+            return self.note(&key, "its backend is in none of the files");
+        };
+        let has_id = words.value.split(' ').any(|word| word == "id");
+        let id = if has_id {
+            String::new()
+        } else {
+            format!(" id {}", server.id)
+        };
+        let state = hands
+            .iter()
+            .find(|(known, _)| *known == format!("server {backend}/{} state", server.name));
+        let disabled = match state {
+            Some((_, hand)) => hand.value == "maint",
+            None => server.disabled,
+        };
+        let mut line = format!("server {} {}{id}", server.name, words.value);
+        // In a file it is `enabled` unless it says otherwise.
+        if disabled && !line.ends_with(" disabled") {
+            line.push_str(" disabled");
+        }
+        let done = self
+            .text(&origin)
+            .is_some_and(|text| text.add_after(origin.line, &line));
+        if !done {
+            return self.note(&key, "its backend was not found");
+        }
+        let mut model = Server::clone(server);
+        model.disabled = disabled;
+        let mut backends = self.wanted.backends.iter_mut();
+        if let Some(known) = backends.find(|one| one.common.name == backend) {
+            Arc::make_mut(known).servers.push(Arc::new(model));
+        }
+        self.written.push(key);
+        if state.is_some() {
+            self.written
+                .push(format!("server {backend}/{} state", server.name));
+        }
+    }
+}
+
+impl House {
+    /// Writes what hands changed to the files of the start, and to those of lists and maps.
+    pub(crate) fn persist(&self, chief: &Chief) -> Result<Applied, Refused> {
+        let files = crate::change::files_of(&chief.options, None)?;
+        let (loaded, _) = read(&chief.options, &chief.patterns(), files.clone())?;
+        let mut config = loaded.config;
+        crate::run::apply_options(&chief.options, &mut config);
+        let (before, hands) = {
+            let affairs = chief.affairs();
+            let hands = affairs
+                .hands()
+                .map(|(key, hand)| (key.to_owned(), hand.clone()));
+            (Arc::clone(affairs.file()), hands.collect::<Vec<_>>())
+        };
+        if !diff(&before, &config).is_empty() {
+            return Err(Refused(
+                "The files have changed since they were read: reload first.".into(),
+            ));
+        }
+        let texts = files
+            .iter()
+            .map(|(name, bytes)| (name.clone(), Text::of(name, bytes)));
+        let mut pen = Pen {
+            texts: texts.collect(),
+            wanted: config,
+            written: Vec::new(),
+            notes: String::new(),
+        };
+        let now = self.generation();
+        pen.members(&now.config, &hands);
+        for (key, hand) in &hands {
+            if pen.written.contains(key) {
+                continue;
+            }
+            let words: Vec<&str> = key.splitn(3, ' ').collect();
+            match words[..] {
+                ["map" | "acl", ..] => {}
+                ["server", at, word] => {
+                    if let Some(at) = at.split_once('/') {
+                        pen.server(key, at, word, hand);
+                    }
+                }
+                _ => pen.note(key, "it stays with this process"),
+            }
+        }
+        let lines = self.write(chief, pen, &files)?;
+        Ok(lines)
+    }
+
+    /// Reads again what is to be written, writes it, and forgets the hands that it holds.
+    fn write(
+        &self,
+        chief: &Chief,
+        pen: Pen,
+        files: &[(String, Vec<u8>)],
+    ) -> Result<Applied, Refused> {
+        let mut applied = Applied {
+            generation: self.generation().number,
+            notes: pen.notes,
+            ..Applied::default()
+        };
+        let edited: Vec<(String, Vec<u8>)> = files
+            .iter()
+            .map(|(name, bytes)| {
+                let text = pen
+                    .texts
+                    .get(name)
+                    .map_or_else(|| bytes.clone(), Text::edited);
+                (name.clone(), text)
+            })
+            .collect();
+        let (again, _) = read(&chief.options, &chief.patterns(), edited.clone())?;
+        let mut config = again.config;
+        crate::run::apply_options(&chief.options, &mut config);
+        let other = diff(&pen.wanted, &config);
+        if let Some(line) = ballast_model::plan::lines(&pen.wanted, &other).first() {
+            return Err(Refused(format!(
+                "The files cannot say it: {line}. Nothing was written."
+            )));
+        }
+        let fault = |error: ballast_net::Error| Refused(format!("{error}."));
+        for ((name, new), (_, old)) in edited.iter().zip(files) {
+            if new != old {
+                replace_file(Path::new(name), new).map_err(fault)?;
+                applied.lines.push(name.clone());
+            }
+        }
+        let mut written = pen.written;
+        for listed in chief.patterns().all() {
+            let Some(path) = listed.path.filter(|_| listed.list.is_changed()) else {
+                continue;
+            };
+            let text = listed.list.to_text();
+            for key in &text.left_out {
+                applied.notes.push_str(&format!(
+                    "Not written: '{key}' of {path}: no line can hold it\n"
+                ));
+            }
+            replace_file(Path::new(&path), text.text.as_bytes()).map_err(fault)?;
+            listed.list.was_written(&text.text);
+            let name = listed.list.name();
+            written.extend([format!("map {name}"), format!("acl {name}")]);
+            applied.lines.push(path);
+        }
+        let mut affairs = chief.affairs();
+        affairs.forget_hands(|key| written.iter().any(|one| one == key));
+        Ok(applied)
+    }
+}

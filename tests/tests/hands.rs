@@ -1,0 +1,276 @@
+//! What operators set while the process runs: who wins when the file is read again, how it is
+//! written back, and what is answered.
+
+use std::fs;
+
+use ballast_tests::house::{House, configuration, site};
+use ballast_tests::{Client, Desk, Launch, Origin, Program, Proxy, free_port};
+use rustix::process::Signal;
+
+#[test]
+fn hands_stay_and_the_file_wins_where_it_changed() {
+    let origins = [Origin::saying("one"), Origin::saying("two")];
+    let lines = |weight: u32, extra: &str| {
+        let back = format!(
+            " server s1 127.0.0.1:{} weight {weight}\n server s2 127.0.0.1:{} weight 5\n{extra}",
+            origins[0].port(),
+            origins[1].port()
+        );
+        site("", &back)
+    };
+    let house = House::start(&lines(1, ""));
+    let desk = &house.desk;
+    assert_eq!(desk.ask("set server app/s1 weight 7"), "");
+    assert_eq!(desk.ask("set server app/s2 weight 8"), "");
+    assert_eq!(desk.ask("set server app/s2 state drain"), "");
+    let added = format!(
+        "add server app/mine 127.0.0.1:{} weight 9",
+        origins[0].port()
+    );
+    assert_eq!(desk.ask(&added), "New server registered.");
+    assert_eq!(desk.ask("enable server app/mine"), "");
+    let hands = desk.ask("show hands");
+    for word in ["app/s1", "app/s2", "app/mine"] {
+        assert!(hands.contains(word), "{word}: {hands}");
+    }
+    // The file changes s1 and adds a line; s2 and mine are as hands left them.
+    house.write(&lines(3, " server s3 127.0.0.1:1 weight 4\n"));
+    let said = desk.ask("reload");
+    assert!(said.starts_with("Success=1"), "{said}");
+    let weight = |name: &str| house.desk.stat_of(&format!("app/{name}"), "weight");
+    assert_eq!(
+        [weight("s1"), weight("s2"), weight("mine"), weight("s3")],
+        ["3", "8", "9", "4"]
+    );
+    assert!(desk.stat_of("app/s2", "status").contains("DRAIN"));
+    // A file that removes what a hand set removes it; `reset` drops what hands added.
+    let said = desk.ask("reload reset");
+    assert!(said.starts_with("Success=1"), "{said}");
+    assert!(!desk.stat().contains_key("app/mine"), "{said}");
+    assert_eq!(
+        weight("s2"),
+        "5",
+        "reset drops what was set by hand: {said}"
+    );
+    assert_eq!(desk.stat_of("app/s2", "status"), "no check");
+}
+
+#[test]
+fn what_hands_did_is_written_back_and_nothing_else() {
+    let origin = Origin::saying("one");
+    let port = origin.port();
+    let lines = format!(
+        "# The shop.
+frontend www
+    bind 127.0.0.1:PORT   # in
+    http-request set-header X-To %[path,map(to.map,none)]
+    default_backend app
+
+backend app # out
+    balance  roundrobin
+    server s1  127.0.0.1:{port}   weight  5  # first
+    server s2 127.0.0.1:{port} # second
+    server s3 127.0.0.1:{port}
+
+    # the end
+    retries 2
+"
+    );
+    let front = free_port();
+    let launch = Launch {
+        ports: &[front],
+        files: &[("to.map", "# paths\n/a x\n")],
+        ..Launch::default()
+    };
+    let text = configuration(&lines, front);
+    let proxy = Proxy::launch(&Program::ballast(), &text, &launch);
+    let desk = Desk::at(proxy.directory().join("ctl.sock"));
+    let file = |name: &str| fs::read_to_string(proxy.directory().join(name)).unwrap();
+    let mut client = Client::connect(front);
+    assert_eq!(client.get("/").status, 200);
+    assert_eq!(desk.ask("persist now"), "Nothing to write.");
+    for (command, answer) in [
+        ("set server app/s1 weight 7", ""),
+        ("set server app/s2 state maint", ""),
+        (
+            "disable server app/s3; del server app/s3",
+            "Server deleted.",
+        ),
+        ("add map to.map /b y", ""),
+    ] {
+        assert_eq!(desk.ask(command).trim_start(), answer, "{command}");
+    }
+    let added = desk.ask(&format!(
+        "add server app/mine 127.0.0.1:{port} weight 3; enable server app/mine"
+    ));
+    assert_eq!(added.trim_start(), "New server registered.");
+    assert_eq!(
+        file("haproxy.cfg"),
+        text,
+        "nothing is written before it is asked for"
+    );
+    let said = desk.ask("persist now");
+    assert!(said.contains("Written: haproxy.cfg"), "{said}");
+    assert!(said.contains("Written: to.map"), "{said}");
+    let wanted = text
+        .replace("weight  5  # first", "weight  7  # first")
+        .replace(" # second", " disabled # second")
+        .replace(
+            &format!("    server s3 127.0.0.1:{port}\n"),
+            &format!("    server mine 127.0.0.1:{port} weight 3 id 3\n"),
+        );
+    let sorted = |text: &str| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(&file("haproxy.cfg")), sorted(&wanted));
+    assert!(file("to.map").contains("/b y"), "{}", file("to.map"));
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    assert_eq!(
+        desk.ask("show hands").lines().count(),
+        1,
+        "{}",
+        desk.ask("show hands")
+    );
+    assert_eq!(desk.stat_of("app/s1", "weight"), "7");
+    assert_eq!(desk.stat_of("app/s2", "status"), "MAINT");
+    assert_eq!(client.get("/").text(), "one");
+    // From now on by itself.
+    assert_eq!(desk.ask("persist on"), "Nothing to write.");
+    assert_eq!(desk.ask("set server app/s1 weight 9"), "");
+    let began = std::time::Instant::now();
+    while !file("haproxy.cfg").contains("weight  9  # first") {
+        assert!(began.elapsed() < ballast_tests::WAIT_MAX, "it is written");
+    }
+    // A file that somebody else changed is not written over.
+    let mine = file("haproxy.cfg").replace("retries 2", "retries 3");
+    fs::write(proxy.directory().join("haproxy.cfg"), &mine).unwrap();
+    assert_eq!(desk.ask("persist off"), "Nothing is written any more.");
+    assert_eq!(desk.ask("set server app/s1 weight 10"), "");
+    let said = desk.ask("persist now");
+    assert!(said.contains("The files have changed"), "{said}");
+    assert_eq!(file("haproxy.cfg"), mine);
+}
+
+#[test]
+fn whoever_is_killed_while_writing_leaves_a_whole_file() {
+    let origin = Origin::saying("one");
+    let back = format!(" server s1 127.0.0.1:{} weight 1 # here\n", origin.port());
+    for round in 0..4 {
+        let mut house = House::start(&site("", &back));
+        assert_eq!(house.desk.ask("persist on"), "Nothing to write.");
+        let begun = configuration(&site("", &back), house.port);
+        for n in 2..(20 + round * 7) {
+            assert_eq!(house.desk.ask(&format!("set server app/s1 weight {n}")), "");
+        }
+        house.proxy.signal(Signal::KILL);
+        let _ = house.proxy.wait();
+        let left = fs::read_to_string(house.proxy.directory().join("haproxy.cfg")).unwrap();
+        let weight = left
+            .split("weight ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        let weight: usize = weight.expect("the word is there").parse().unwrap();
+        assert!((1..20 + round * 7).contains(&weight), "{weight}");
+        assert_eq!(
+            left,
+            begun.replace("weight 1 #", &format!("weight {weight} #")),
+            "round {round}"
+        );
+    }
+}
+
+#[test]
+fn the_idioms_of_adding_and_deleting_servers_answer_as_recorded() {
+    let origin = Origin::saying("one");
+    let back = format!(
+        " server-template srv 1-4 127.0.0.1:{} check port {} disabled\n server one 127.0.0.1:{}\n",
+        origin.port(),
+        origin.port(),
+        origin.port()
+    );
+    let house = House::start(&site("", &back));
+    let port = origin.port();
+    let demo = "app/demo";
+    let said: &[(String, &str)] = &[
+        (
+            format!(
+                "add server {demo} 127.0.0.1:{port} check weight 10 maxconn 200 id 123 \
+                 init-state down port {port} check"
+            ),
+            "New server registered.",
+        ),
+        (
+            format!("add server app/x 127.0.0.1:{port} no-ssl"),
+            "'no-ssl' option is not accepted for dynamic server",
+        ),
+        (
+            format!("add server app/y 127.0.0.1:{port} resolvers d"),
+            "'resolvers' option is not accepted for dynamic server",
+        ),
+        (
+            format!("add server app/z 127.0.0.1:{port} weight 10 id 123"),
+            "'id' : custom id 123 already used at (null):0 ('server demo').",
+        ),
+        (format!("enable health {demo}"), ""),
+        (format!("enable server {demo}"), ""),
+        (format!("set server {demo} weight 30"), ""),
+        (format!("get weight {demo}"), "30 (initial 10)"),
+        (
+            format!("del server {demo}"),
+            "Only servers in maintenance mode can be deleted.",
+        ),
+        (
+            format!("wait 100ms srv-removable {demo}"),
+            "Failed. Only servers in maintenance mode can be deleted.",
+        ),
+        (format!("disable server {demo}"), ""),
+        (format!("shutdown sessions server {demo}"), ""),
+        (format!("wait 100ms srv-removable {demo}"), "Done."),
+        (format!("del server {demo}"), "Server deleted."),
+        ("set server app/srv1 state ready".to_owned(), ""),
+        (
+            "add backend be_new from web mode http".to_owned(),
+            "New backend registered.",
+        ),
+        ("publish backend be_new".to_owned(), "Backend published."),
+        (
+            "unpublish backend be_new".to_owned(),
+            "Backend unpublished.",
+        ),
+        ("del backend be_new".to_owned(), "Backend deleted."),
+    ];
+    for (command, answer) in said {
+        assert_eq!(house.desk.ask(command), *answer, "{command}");
+    }
+}
+
+#[test]
+fn a_slot_of_a_template_is_filled_and_emptied() {
+    let origins = [Origin::saying("one"), Origin::saying("two")];
+    let back = " server-template slot 1-3 127.0.0.1:1 disabled\n";
+    let house = House::start(&site("", back));
+    let desk = &house.desk;
+    assert_eq!(house.client().get("/").status, 503);
+    for (n, origin) in origins.iter().enumerate() {
+        let slot = format!("app/slot{}", n + 1);
+        let said = desk.ask(&format!(
+            "set server {slot} addr 127.0.0.1 port {}",
+            origin.port()
+        ));
+        assert!(said.contains("changed from"), "{said}");
+        assert_eq!(desk.ask(&format!("set server {slot} state ready")), "");
+    }
+    let mut client = house.client();
+    let mut texts = [client.get("/").text(), client.get("/").text()];
+    texts.sort();
+    assert_eq!(texts, ["one", "two"]);
+    // The address was set by hand: a file that says nothing new of it leaves it.
+    house.apply_well(&site(" maxconn 44", back));
+    let mut texts = [client.get("/").text(), client.get("/").text()];
+    texts.sort();
+    assert_eq!(texts, ["one", "two"]);
+    assert_eq!(desk.ask("set server app/slot1 state maint"), "");
+    assert_eq!(client.get("/").text(), "two");
+}
