@@ -237,7 +237,7 @@ counters! {
         connections,
         /// Requests received (`CumReq`).
         requests,
-        /// Bytes sent (`TotalBytesOut`).
+        /// Bytes sent by frontends that are gone (of `TotalBytesOut`).
         bytes_out,
         /// Tasks that ended in a panic of our own.
         panics,

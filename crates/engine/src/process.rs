@@ -1,6 +1,7 @@
 //! What belongs to the process and to no proxy.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use crate::counters::{PerWorker, ProcessCounters};
@@ -30,6 +31,15 @@ pub struct Process {
     stopping: AtomicBool,
     next_unique: AtomicU32,
     invalid_messages: AtomicU64,
+    sent: Mutex<Sent>,
+}
+
+/// What was sent when that was last looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    at_ms: u64,
+    bytes: u64,
+    per_second: u64,
 }
 
 impl Process {
@@ -50,6 +60,7 @@ impl Process {
             stopping: AtomicBool::new(false),
             next_unique: AtomicU32::new(0),
             invalid_messages: AtomicU64::new(0),
+            sent: Mutex::default(),
         }
     }
 
@@ -116,6 +127,23 @@ impl Process {
         self.invalid_messages.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Bytes sent per second, given how many were sent in all: since it was asked last, a second
+    /// ago or longer.
+    pub fn bytes_out_per_second(&self, bytes: u64) -> u64 {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let now_ms = self.age_ms();
+        let passed_ms = now_ms.saturating_sub(sent.at_ms);
+        if passed_ms >= 1000 || sent.at_ms == 0 {
+            let more = bytes.saturating_sub(sent.bytes);
+            *sent = Sent {
+                at_ms: now_ms,
+                bytes,
+                per_second: more.saturating_mul(1000) / passed_ms.max(1000),
+            };
+        }
+        sent.per_second
+    }
+
     /// Whether the process accepts nothing more and ends with its last session.
     pub fn stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
@@ -124,5 +152,26 @@ impl Process {
     /// Begins the soft stop; true for the first caller alone.
     pub fn begin_stopping(&self) -> bool {
         !self.stopping.swap(true, Ordering::AcqRel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_of_bytes_is_looked_at_once_a_second() {
+        let process = Process::new(1, 10);
+        process.sent.lock().unwrap().at_ms = 1;
+        assert_eq!(process.bytes_out_per_second(500), 0, "too early to tell");
+        let long_ago = Sent::default();
+        *process.sent.lock().unwrap() = long_ago;
+        assert_eq!(process.bytes_out_per_second(500), 500);
+        // Counters that were cleared are no traffic.
+        *process.sent.lock().unwrap() = Sent {
+            bytes: 900,
+            ..long_ago
+        };
+        assert_eq!(process.bytes_out_per_second(100), 0);
     }
 }

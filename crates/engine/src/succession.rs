@@ -226,6 +226,8 @@ impl Generation {
         let names: HashSet<&str> = self.frontends.iter().map(|one| one.name()).collect();
         for frontend in &previous.frontends {
             if !names.contains(frontend.name()) {
+                let sent = frontend.state.counters.sums().bytes_out;
+                registry.process().counters.of(0).bytes_out.add(sent);
                 registry.forget_frontend(frontend.name());
             }
         }

@@ -26,6 +26,8 @@ pub struct Load {
 pub(crate) struct InfoView {
     pub(crate) facts: Facts,
     pub(crate) sums: ProcessSums,
+    pub(crate) bytes_out: u64,
+    pub(crate) bytes_out_rate: u64,
     pub(crate) connection_rate_limit: u32,
     pub(crate) session_rate_limit: u32,
     pub(crate) connections: u32,
@@ -54,9 +56,18 @@ impl InfoView {
         };
         let now = process.now_ms();
         let rate = |rate: &ballast_engine::Rate| (rate.per_second(now), rate.highest());
+        let sums = process.counters.sums();
+        // Counted where bytes are sent, once; those of frontends that are gone are kept apart.
+        let frontends = generation.frontends.iter();
+        let bytes_out = sums.bytes_out
+            + frontends
+                .map(|frontend| frontend.state.counters.sums().bytes_out)
+                .sum::<u64>();
         Self {
             facts: surroundings.facts().clone(),
-            sums: process.counters.sums(),
+            sums,
+            bytes_out,
+            bytes_out_rate: process.bytes_out_per_second(bytes_out),
             connection_rate_limit: process
                 .rates
                 .connections

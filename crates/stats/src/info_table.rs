@@ -265,7 +265,7 @@ static LINES: &[InfoMetric] = &[
         zero,
     ),
     line("TotalBytesOut", "Bytes sent in all", MGP, |view| {
-        Value::U64(view.sums.bytes_out)
+        Value::U64(view.bytes_out)
     }),
     line(
         "TotalSplicedBytesOut",
@@ -273,8 +273,8 @@ static LINES: &[InfoMetric] = &[
         MGP,
         |_| Value::U64(0),
     ),
-    line("BytesOutRate", "Bytes sent per second", MRP, |_| {
-        Value::U64(0)
+    line("BytesOutRate", "Bytes sent per second", MRP, |view| {
+        Value::U64(view.bytes_out_rate)
     }),
     line(
         "DebugCommandsIssued",

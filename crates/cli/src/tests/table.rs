@@ -181,6 +181,27 @@ fn answers_are_objects_when_asked_for() {
 }
 
 #[test]
+fn counters_of_one_server_are_cleared() {
+    let place = worker("clear", limits(), 1);
+    for (command, expected) in [
+        ("clear counters server be/s1", "\n"),
+        ("clear counters server be/s1 force", "\n"),
+        ("clear counters server be/none", "No such server.\n\n"),
+        ("clear counters server", "Require 'backend/server'.\n\n"),
+        (
+            "clear counters server be/s1 x",
+            "Expects '<backend>/<server>' and 'force' at most.\n\n",
+        ),
+        (
+            "operator; clear counters server be/s1",
+            "\nPermission denied\n\n",
+        ),
+    ] {
+        assert_eq!(place.ask(&format!("{command}\n")), expected, "{command}");
+    }
+}
+
+#[test]
 fn activity_is_told_by_worker() {
     let place = worker("activity", limits(), 1);
     assert!(place.ask("show activity 0\n").contains("\ntasks: "));
