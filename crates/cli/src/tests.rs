@@ -460,7 +460,11 @@ fn the_master_answers_for_itself_and_passes_on() {
         place.ask("prompt\n@1\nshow cli level\n@\nshow cli level\n"),
         "master> 11> admin\n\n11> master> admin\n\nmaster> "
     );
-    // The caller's rights go with its command.
+    // The caller's rights and modes go with its command.
+    assert_eq!(
+        place.ask("experimental-mode on; @1 set var proc.m int(1); @1 get var proc.m\n"),
+        "\n\nproc.m: type=sint value=<1>\n\n"
+    );
     assert_eq!(place.ask("user; @1 show cli level\n"), "\nuser\n\n");
     assert!(place.ask("user; reload\n").contains("Permission denied"));
     assert!(

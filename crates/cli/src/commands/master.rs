@@ -195,7 +195,7 @@ pub(crate) fn forward(master: &dyn Master, session: &mut Session, given: Given) 
         session.target = Some(target);
         return Passed::Chosen;
     }
-    let message = message(text, given.payload.as_deref(), session.level);
+    let message = message(text, given.payload.as_deref(), session);
     Passed::Answered(match master.connect(target) {
         Err(why) => Answer::error(why),
         Ok(socket) => ask(socket, message, session.idle),
@@ -230,15 +230,18 @@ fn after_word(text: &str) -> &str {
         .map_or("", |(_, rest)| rest.trim_start_matches([' ', '\t']))
 }
 
-/// The line for the worker: the caller's level comes first, because the worker trusts its
+/// The line for the worker: what the caller may do comes first, because the worker trusts its
 /// master with everything.
-fn message(text: &str, payload: Option<&[u8]>, level: CliLevel) -> Vec<u8> {
-    let lower = match level {
+fn message(text: &str, payload: Option<&[u8]>, session: &Session) -> Vec<u8> {
+    let mode = |on: bool, command: &'static str| if on { command } else { "" };
+    let expert = mode(session.is_expert, "expert-mode on; ");
+    let experimental = mode(session.is_experimental, "experimental-mode on; ");
+    let lower = match session.level {
         CliLevel::User => "user; ",
         CliLevel::Operator => "operator; ",
         CliLevel::Admin => "",
     };
-    let mut message = format!("{lower}{text}\n").into_bytes();
+    let mut message = format!("{expert}{experimental}{lower}{text}\n").into_bytes();
     if let Some(payload) = payload {
         message.extend_from_slice(payload);
         let mark = text.rsplit("<<").next().unwrap_or_default();
