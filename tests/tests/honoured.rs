@@ -24,7 +24,7 @@ const ROOMS: [&str; 9] = [
 ];
 
 /// Fields that nobody below reads, and why that is right: file, field, reason.
-const READ_BEFORE: [(&str, &str, &str); 10] = [
+const READ_BEFORE: [(&str, &str, &str); 7] = [
     (
         "address.rs",
         "prefix_bits",
@@ -34,11 +34,6 @@ const READ_BEFORE: [(&str, &str, &str); 10] = [
         "backend.rs",
         "tarpit",
         "bounds `http-request tarpit`, which is refused at the start",
-    ),
-    (
-        "common.rs",
-        "guid",
-        "a name for the statistics file, which is refused at the start",
     ),
     (
         "frontend.rs",
@@ -53,12 +48,7 @@ const READ_BEFORE: [(&str, &str, &str); 10] = [
     (
         "global.rs",
         "cookie_bytes",
-        "the room of a captured cookie: README.md names it among the words without a deed",
-    ),
-    (
-        "server.rs",
-        "guid",
-        "a name for the statistics file, which is refused at the start",
+        "captures are cut to it while the configuration is read",
     ),
     (
         "server.rs",
@@ -69,11 +59,6 @@ const READ_BEFORE: [(&str, &str, &str); 10] = [
         "server.rs",
         "non_stick",
         "acts on stick tables, which are refused at the start",
-    ),
-    (
-        "userlist.rs",
-        "users",
-        "asked by `http_auth`, which is refused at the start",
     ),
 ];
 
