@@ -1,6 +1,6 @@
 //! Pausing, resuming and shutting frontends while they run.
 //!
-//! The gate of a frontend ([`Gate`](ballast_engine::Gate)) moves first, then the workers that
+//! The gate of a frontend ([`Gate`]) moves first, then the workers that
 //! accept for it hear of it, then its sockets end to listen: nobody takes that for a fault. A TCP
 //! socket keeps its address meanwhile, and clients are refused. A unix socket cannot listen
 //! again, so it goes on listening, and who comes waits.

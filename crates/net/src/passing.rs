@@ -74,7 +74,7 @@ pub struct PassedSocket {
 
 static OFFERED: Mutex<SocketPool> = Mutex::new(SocketPool::new());
 
-/// Offers listening sockets of another process to [`crate::listen`]: it uses one of them where it
+/// Offers listening sockets of another process to [`crate::listen()`]: it uses one of them where it
 /// would open another on the same address, interface and namespace. To be called before anything
 /// is listened on.
 pub fn offer_sockets(sockets: SocketPool) {

@@ -256,7 +256,7 @@ impl Store {
 
     /// The configuration of this store is now the one in force: gives the lists that were taken
     /// over what it says of them. Hands' changes stay where the configuration changed nothing
-    /// (see [`merge`](super::merge)). Each list is changed at once for those who read it.
+    /// (see [`merge()`](super::merge())). Each list is changed at once for those who read it.
     pub fn commit(&self) -> Vec<Discarded> {
         let mut inner = self.numbered();
         inner.previous = None;
