@@ -16,12 +16,12 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ballast_cli::{Applied, Demand, Outcome, Persist, Refused, Source};
 use ballast_config::Loaded;
 use ballast_engine::affairs::{Affairs, Hand, Past};
-use ballast_engine::{Generation, TakenOver};
+use ballast_engine::{Eviction, Generation, Server, TakenOver};
 use ballast_expr::Store;
 use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
 use ballast_model::change::{apply, diff};
@@ -31,7 +31,7 @@ use ballast_stats::Surroundings;
 use ballast_stream::{Local, Running, end_leaving, wake_connections};
 use ballast_upstream::probe::Probes;
 use ballast_worker::sync::oneshot;
-use ballast_worker::{local, sleep, spawn_service};
+use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
 
 use crate::args::Options;
 use crate::desk::House;
@@ -408,6 +408,11 @@ impl House {
         let (was, is) = (&now.global, &next.global);
         let pairs = [
             ("nbthread", was.thread_count != is.thread_count),
+            (
+                "maxconn",
+                is.connection_count_max > was.connection_count_max
+                    && is.connection_count_max > Some(self.facts.connection_count_hard_max),
+            ),
             ("cpu-map", was.cpu_maps != is.cpu_maps),
             ("user", was.user != is.user),
             ("group", was.group != is.group),
@@ -510,6 +515,7 @@ impl House {
         ));
         let prepared = self.prepare(&now, &generation)?;
         let taken = generation.take_over(Some(&now), &self.registry);
+        self.limit_connections(&generation);
         chief.publish(&generation, &wanted);
         self.commit_patterns(chief, wanted.patterns.as_ref());
         chief.defaults_are(wanted.defaults);
@@ -631,19 +637,18 @@ impl House {
         }
         self.generation.store(Arc::clone(generation));
         let (starts, any_gone) = self.commit_listeners(prepared.listeners);
-        let mut starts = starts.into_iter();
         let open_logs = self.open_logs();
         // What is removed may finish as long as a process that ends may.
         let limit = generation.config.global.hard_stop_after;
         let backends: Arc<[String]> = taken.names.as_slice().into();
+        let removed: Arc<[Arc<Server>]> = taken.removed.as_slice().into();
         for mailbox in self.mailboxes() {
-            let start = starts.next();
-            let backends = Arc::clone(&backends);
+            let (backends, removed) = (Arc::clone(&backends), Arc::clone(&removed));
             let (generation, logs) = (Arc::clone(generation), Arc::clone(&open_logs));
-            // A worker that has ended serves nobody.
-            let started = mailbox.call_blocking(move || {
+            on_worker(mailbox, move || {
                 if let Some(local) = local::<Local>() {
-                    local.run(Rc::new(Running::new(generation, logs.frontends.clone())));
+                    let frontends = logs.frontends.clone();
+                    local.run(Rc::new(Running::new(Arc::clone(&generation), frontends)));
                 }
                 if let Some(probes) = local::<RefCell<Probes>>() {
                     probes.borrow_mut().update(&backends);
@@ -651,20 +656,47 @@ impl House {
                 if any_gone {
                     // Who idles on a bind that is gone is let go.
                     wake_connections();
-                    if let Some(limit) = limit {
-                        spawn_service(async move {
-                            sleep(limit).await;
-                            end_leaving(limit);
-                        });
-                    }
                 }
-                start
-                    .filter(|start| !start.is_empty())
-                    .map_or(Ok(()), WorkerListeners::start)
+                if let Some(limit) = limit.filter(|_| any_gone || !removed.is_empty()) {
+                    spawn_service(drain(limit, Arc::clone(&removed)));
+                }
             });
-            if let Ok(Err(error)) = started {
+        }
+        // Only now that all know it may anyone let connections in for what is new: they are
+        // handed from one worker to another.
+        for (mailbox, start) in self.mailboxes().iter().zip(starts) {
+            if start.is_empty() {
+                continue;
+            }
+            let start = Arc::new(Mutex::new(Some(start)));
+            let started = on_worker(mailbox, move || {
+                let start = start.lock().unwrap_or_else(PoisonError::into_inner).take();
+                start.map_or(Ok(()), WorkerListeners::start)
+            });
+            if let Some(Err(error)) = started {
                 say::warn(&format!("a socket cannot be accepted from: {error}."));
             }
+        }
+    }
+
+    /// The limit of the process follows the file, as far as the descriptors of its start allow,
+    /// and with it that of frontends that set none.
+    fn limit_connections(&self, generation: &Generation) {
+        let most = self.facts.connection_count_hard_max;
+        let wanted = generation.config.global.connection_count_max;
+        let wanted = wanted.map_or(most, |wanted| wanted.min(most));
+        let process = self.registry.process();
+        if process.connection_count_written() == wanted {
+            return;
+        }
+        process.limit_connections(wanted);
+        for frontend in &generation.frontends {
+            if frontend.model.connection_count_max.is_none() {
+                frontend.state.limit_connections(wanted);
+            }
+        }
+        if let Some(listeners) = &*self.listeners() {
+            listeners.limits_changed();
         }
     }
 }
@@ -675,6 +707,34 @@ fn cannot_listen(errors: Vec<OpenError>) -> Refused {
         .iter()
         .map(|error| say::line_of(say::Grade::Alert, &error.to_string()));
     Refused(lines.collect())
+}
+
+/// Has a worker do something, and waits for it; also for room in a mailbox that is full: a worker
+/// that did not hear of a change would serve what is no more. `None` for one that has ended.
+fn on_worker<T: Send + 'static>(
+    mailbox: &Mailbox,
+    work: impl Fn() -> T + Clone + Send + 'static,
+) -> Option<T> {
+    loop {
+        match mailbox.call_blocking(work.clone()) {
+            Ok(done) => return Some(done),
+            Err(MailboxRefusal::Ended) => return None,
+            Err(MailboxRefusal::Full) => std::thread::sleep(ROOM_PERIOD),
+        }
+    }
+}
+
+/// Between two looks at a mailbox that is full.
+const ROOM_PERIOD: Duration = Duration::from_millis(1);
+
+/// Ends what is left of what was removed, when its time is over.
+async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
+    sleep(limit).await;
+    end_leaving(limit);
+    for server in removed.iter() {
+        server.state.shutdown_sessions(Eviction::ByOperator);
+    }
+    wake_connections();
 }
 
 /// What was opened for a generation.

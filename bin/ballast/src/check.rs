@@ -38,7 +38,7 @@ pub(crate) fn files(options: &CheckOptions) -> u8 {
             say::notice(&format!("config : {stub}"));
         }
         tell_unserved(&loaded, say::Grade::Notice);
-        println!("{}", verdict(&loaded));
+        say::line!("{}", verdict(&loaded));
     }
     0
 }
@@ -126,9 +126,9 @@ pub(crate) fn conclude(loaded: &Loaded, quiet: bool) -> u8 {
     if !quiet {
         tell_unserved(loaded, say::Grade::Notice);
         if listens {
-            println!("{}", verdict(loaded));
+            say::line!("{}", verdict(loaded));
         } else {
-            println!(
+            say::line!(
                 "Configuration file has no error but will not start (no listener) => exit(2)."
             );
         }
@@ -217,7 +217,7 @@ fn forgive_unresolved(loaded: &mut Loaded) {
 fn dump(loaded: &Loaded) {
     for file in loaded.sources.files() {
         let text = String::from_utf8_lossy(loaded.sources.bytes(file));
-        println!(
+        say::line!(
             "# {}\n{}",
             loaded.sources.name(file),
             text.trim_end_matches('\n')

@@ -3,12 +3,12 @@
 //! They are read by the same rows as files are, in a configuration made for them alone, so that
 //! each word means what it means in a file and is refused with the same words.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ballast_cli::Refused;
 use ballast_config::{Loaded, TextOptions};
-use ballast_model::{Backend, Balance, Change, Config, Mode, Origin, Server};
+use ballast_model::{Backend, Balance, Change, Common, Config, Mode, Origin, Server};
 use ballast_syntax::{SectionKind, Severity};
 
 use crate::machine::Machine;
@@ -156,12 +156,16 @@ pub(crate) fn sections(
     if loaded.has_alerts() || !loaded.unserved.is_empty() {
         return Err(Refused(said));
     }
+    let mut ids = FreeIds::of(now);
     let mut changes = Vec::new();
     for backend in &loaded.config.backends {
         let name = &backend.common.name;
         if stood_for.contains(name) {
             continue;
         }
+        let mut backend = Arc::clone(backend);
+        Arc::make_mut(&mut backend).common.id = ids.give(&backend.common);
+        let backend = &backend;
         match now.backend(name) {
             None => changes.push(Change::AddBackend(Arc::clone(backend))),
             Some(_) => {
@@ -171,6 +175,9 @@ pub(crate) fn sections(
         }
     }
     for frontend in &loaded.config.frontends {
+        let mut frontend = Arc::clone(frontend);
+        Arc::make_mut(&mut frontend).common.id = ids.give(&frontend.common);
+        let frontend = &frontend;
         changes.push(match now.frontend(&frontend.common.name) {
             None => Change::AddFrontend(Arc::clone(frontend)),
             Some(_) => Change::SetFrontend(Arc::clone(frontend)),
@@ -180,6 +187,38 @@ pub(crate) fn sections(
         return Err(Refused("There is no section in it.".into()));
     }
     Ok((changes, said))
+}
+
+/// Numbers for proxies that a command brings. A file counts its sections; what comes later takes
+/// the smallest number that nobody has.
+struct FreeIds {
+    taken: HashSet<u32>,
+    /// A `listen` has one for both halves.
+    given: HashMap<String, u32>,
+}
+
+impl FreeIds {
+    fn of(now: &Config) -> Self {
+        let fronts = now.frontends.iter().map(|one| one.common.id);
+        let backs = now.backends.iter().map(|one| one.common.id);
+        let known = now.frontends.iter().map(|one| &one.common);
+        let known = known.chain(now.backends.iter().map(|one| &one.common));
+        Self {
+            taken: fronts.chain(backs).collect(),
+            given: known.map(|one| (one.name.clone(), one.id)).collect(),
+        }
+    }
+
+    fn give(&mut self, common: &Common) -> u32 {
+        if let Some(id) = self.given.get(&common.name) {
+            return *id;
+        }
+        let free = (1..).find(|id| !self.taken.contains(id));
+        let id = free.unwrap_or(u32::MAX);
+        self.taken.insert(id);
+        self.given.insert(common.name.clone(), id);
+        id
+    }
 }
 
 fn load(text: Vec<u8>) -> (Loaded, String) {

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     let code = match args::parse(&words) {
         Ok(command) => dispatch(command, identity),
         Err(error) => {
-            eprintln!(
+            say::error_line!(
                 "{}\n{error}\n\n{}",
                 version::line(identity),
                 version::usage(identity)
@@ -72,7 +72,7 @@ fn dispatch(command: Command, name: version::Name) -> u8 {
         Command::Run(options) => run::run(&options),
         Command::Condition(condition) => tools::condition(&condition),
         Command::Version(long) => {
-            println!(
+            say::line!(
                 "{}",
                 if long {
                     version::long(name)
@@ -83,7 +83,7 @@ fn dispatch(command: Command, name: version::Name) -> u8 {
             0
         }
         Command::Usage => {
-            println!("{}\n\n{}", version::line(name), version::usage(name));
+            say::line!("{}\n\n{}", version::line(name), version::usage(name));
             1
         }
         Command::Check(options) => check::files(&options),

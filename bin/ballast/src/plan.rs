@@ -51,9 +51,9 @@ pub(crate) fn run(options: &PlanOptions) -> u8 {
         _ => REFUSED,
     };
     if code == REFUSED {
-        eprintln!("{answer}");
+        say::error_line!("{answer}");
     } else {
-        println!("{answer}");
+        say::line!("{answer}");
     }
     code
 }

@@ -256,7 +256,7 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Lim
     let limits = Limits::of(global, &needs, system_descriptors());
     limits.apply(global.strict_limits, options.memory_megabytes_max)?;
     if options.debug || options.verbose {
-        println!("Note: setting global.maxconn to {}.", limits.connections);
+        say::line!("Note: setting global.maxconn to {}.", limits.connections);
     }
     Ok(limits)
 }
@@ -347,7 +347,7 @@ fn take_over(from: Option<&str>) -> Result<(), u8> {
 
 fn no_files() -> u8 {
     let name = crate::version::Name::called(&std::env::args().next().unwrap_or_default());
-    println!(
+    say::line!(
         "{}\n\n{}",
         crate::version::line(name),
         crate::version::usage(name)

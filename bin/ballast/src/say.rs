@@ -1,9 +1,28 @@
 //! What the program says while it starts and stops, in HAProxy's form.
 
+use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::version::VERSION;
+
+/// A line on standard output. That nobody reads it, or that it does not fit, ends nothing.
+macro_rules! line {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout().lock(), $($text)*);
+    }};
+}
+
+/// As [`line!`], on standard error output.
+macro_rules! error_line {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr().lock(), $($text)*);
+    }};
+}
+
+pub(crate) use {error_line, line};
 
 /// How grave a line is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -52,7 +71,7 @@ pub(crate) fn say(grade: Grade, text: &str) {
     if grade == Grade::Warning {
         WARNINGS.fetch_add(1, Ordering::Relaxed);
     }
-    raw(&line(grade, text), grade == Grade::Alert);
+    raw(&line_of(grade, text), grade == Grade::Alert);
 }
 
 /// An alert.
@@ -101,12 +120,12 @@ fn introduce() {
         return;
     }
     raw(
-        &line(Grade::Notice, &format!("haproxy version is {VERSION}")),
+        &line_of(Grade::Notice, &format!("haproxy version is {VERSION}")),
         false,
     );
     if let Ok(path) = std::env::current_exe() {
         raw(
-            &line(
+            &line_of(
                 Grade::Notice,
                 &format!("path to executable is {}", path.display()),
             ),
@@ -117,10 +136,6 @@ fn introduce() {
 
 /// A line as it would be said.
 pub(crate) fn line_of(grade: Grade, text: &str) -> String {
-    line(grade, text)
-}
-
-fn line(grade: Grade, text: &str) -> String {
     format!("{:<11}({}) : {text}\n", grade.word(), std::process::id())
 }
 
@@ -131,7 +146,8 @@ fn raw(text: &str, always: bool) {
         kept.push_str(text);
     }
     if always || !is_quiet() {
-        eprint!("{text}");
+        // Nobody may be there to read it (a closed pipe, a full disk): that ends nothing.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }
 

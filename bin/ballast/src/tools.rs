@@ -23,7 +23,7 @@ pub(crate) fn condition(text: &str) -> u8 {
         }) => {
             say::alert(&format!("config : Failed to evaluate condition: {message}"));
             for more in notes.iter().chain(&help) {
-                eprintln!("   | {more}");
+                say::error_line!("   | {more}");
             }
             2
         }
@@ -55,20 +55,22 @@ pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
     for (name, bytes) in files {
         let upgraded = ballast_config::upgrade(&name, &bytes);
         for left in &upgraded.left {
-            eprintln!(
+            say::error_line!(
                 "{name}:{}: left as it is: {}\n    {}",
-                left.line, left.reason, left.from
+                left.line,
+                left.reason,
+                left.from
             );
             code = 1;
         }
         if upgraded.changes.is_empty() {
-            eprintln!("{name}: nothing to rewrite");
+            say::error_line!("{name}: nothing to rewrite");
         } else if options.write {
             if let Err(error) = replace(&name, &upgraded.text) {
                 say::alert(&format!("cannot write {name}: {error}"));
                 return 1;
             }
-            eprintln!("{name}: {} lines rewritten", upgraded.changes.len());
+            say::error_line!("{name}: {} lines rewritten", upgraded.changes.len());
         } else {
             code = code.max(print_all(&upgraded.diff));
         }

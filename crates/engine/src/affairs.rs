@@ -13,6 +13,12 @@ use ballast_model::{Change, Config};
 /// How many former configurations are kept for `rollback`.
 pub const HISTORY_COUNT_MAX: usize = 64;
 
+/// As many are kept whatever their size.
+pub const HISTORY_COUNT_MIN: usize = 4;
+
+/// So many servers may stand in all that is kept: a kilobyte each, where no two share them.
+pub const HISTORY_SERVER_COUNT_MAX: usize = 100_000;
+
 /// How many settings by hand are remembered one by one; the oldest go first.
 pub const HAND_COUNT_MAX: usize = 10_000;
 
@@ -137,7 +143,14 @@ impl Affairs {
     /// Notes what was put in force. `file` is what the file said, when it was read for this.
     pub fn put_in_force(&mut self, past: Past) {
         self.file = Arc::clone(&past.file);
-        if self.history.len() >= HISTORY_COUNT_MAX {
+        let servers = past
+            .config
+            .backends
+            .iter()
+            .map(|backend| backend.servers.len());
+        let count_max = HISTORY_SERVER_COUNT_MAX / servers.sum::<usize>().max(1);
+        let count_max = count_max.clamp(HISTORY_COUNT_MIN, HISTORY_COUNT_MAX);
+        while self.history.len() >= count_max {
             self.history.pop_front();
         }
         self.history.push_back(past);

@@ -241,9 +241,7 @@ impl Generation {
                 }
             }
         }
-        for server in &taken.removed {
-            server.state.believe(false, true);
-        }
+        // The queue and the servers of a backend that went serve on until who is in it is done.
         for (backend, server) in self.servers_gone(previous) {
             registry.forget_server(backend.name(), server.name());
             server.state.believe(false, true);

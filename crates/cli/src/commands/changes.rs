@@ -319,6 +319,36 @@ fn del_server(call: &mut Call<'_>) -> Result<Answer, Answer> {
     }))
 }
 
+/// The first word of a line that would begin a section.
+fn section_word(lines: &[u8]) -> Option<&'static str> {
+    const SECTIONS: [&str; 16] = [
+        "backend",
+        "cache",
+        "crt-store",
+        "defaults",
+        "fcgi-app",
+        "frontend",
+        "global",
+        "http-errors",
+        "listen",
+        "log-forward",
+        "log-profile",
+        "mailers",
+        "peers",
+        "program",
+        "resolvers",
+        "userlist",
+    ];
+    let mut words = lines.split(|&byte| byte == b'\n').filter_map(|line| {
+        let mut words = line.split(u8::is_ascii_whitespace);
+        words.find(|word| !word.is_empty())
+    });
+    words.find_map(|word| {
+        let mut sections = SECTIONS.into_iter();
+        sections.find(|section| section.as_bytes() == word)
+    })
+}
+
 /// A section whose head is on the command's line and whose lines are the payload.
 fn add_section(call: &mut Call<'_>, kind: &str) -> Result<Answer, Answer> {
     let control = control(call)?;
@@ -351,7 +381,13 @@ fn add_section(call: &mut Call<'_>, kind: &str) -> Result<Answer, Answer> {
     }
     let _ = writeln!(text, "\n{lines}");
     let mut text = text.into_bytes();
-    text.extend_from_slice(call.payload.as_deref().unwrap_or_default());
+    let payload = call.payload.as_deref().unwrap_or_default();
+    if let Some(word) = section_word(payload) {
+        return Err(Answer::error(format!(
+            "The lines are those of one section: '{word}' begins another."
+        )));
+    }
+    text.extend_from_slice(payload);
     let demand = Demand::Fragment {
         text,
         command: format!("add {kind} {name}"),

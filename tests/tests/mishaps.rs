@@ -1,0 +1,147 @@
+//! Changes in bad moments: nobody listens, the queue is long, a limit is lower than it was.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ballast_tests::house::{House, ask_slowly, patient, site};
+use ballast_tests::ports::is_listening;
+use ballast_tests::{Client, Origin, Program, WAIT_MAX, free_port};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while !holds() {
+        assert!(Instant::now() < deadline, "in time: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_process_whose_messages_nobody_reads_goes_on() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("haproxy.cfg");
+    let text = |extra: &str| {
+        format!(
+            "defaults\n mode http\n timeout connect 5s\n timeout client 20s\n timeout server 20s\n\
+             frontend www\n bind 127.0.0.1:{port}\n default_backend app\n{extra}\
+             backend app\n server s1 127.0.0.1:{}\n",
+            origin.port()
+        )
+    };
+    fs::write(&file, text("")).expect("the file is written");
+    let mut child = Command::new(Program::ballast().path())
+        .args(["-db", "-f"])
+        .arg(&file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    eventually("it listens", || is_listening(port));
+    // Whoever read it is gone.
+    drop(child.stderr.take());
+    fs::write(&file, text(" http-response set-header X-New yes\n")).expect("the file is written");
+    let pid = Pid::from_raw(i32::try_from(child.id()).expect("a number")).expect("not 0");
+    kill_process(pid, Signal::USR2).expect("it is told");
+    eventually("the change is in force", || {
+        Client::get_once(port, "/").header("x-new") == Some("yes")
+    });
+    assert!(child.try_wait().expect("it can be asked").is_none());
+    kill_process(pid, Signal::TERM).expect("it is told");
+    let _ = child.wait();
+}
+
+#[test]
+fn a_check_whose_verdict_does_not_fit_ends_as_it_should() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let text = "defaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+                listen l\n bind 127.0.0.1:1\n";
+    fs::write(file.path(), text).expect("the file is written");
+    for program in Program::both() {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let status = Command::new(program.path())
+            .args(["-c", "-f"])
+            .arg(file.path())
+            .stdout(full.expect("the system has it"))
+            .stderr(Stdio::null())
+            .status()
+            .expect("it runs");
+        assert_eq!(status.code(), Some(0), "{}", program.name());
+    }
+}
+
+#[test]
+fn who_waits_in_a_backend_that_goes_is_served_by_it() {
+    let (origin, go_on) = patient("one");
+    let back = format!(" server s1 127.0.0.1:{} maxconn 1\n", origin.port());
+    let house = House::start(&site("", &back));
+    let mut first = ask_slowly(&house, &origin);
+    let mut second = house.client();
+    second.send("GET /second HTTP/1.1\r\nHost: test\r\n\r\n");
+    eventually("it is queued", || {
+        house.desk.stat_of("app/BACKEND", "qcur") == "1"
+    });
+    let renamed = site("", &back).replace("app", "other");
+    house.apply_well(&renamed);
+    go_on.send(()).expect("the origin waits");
+    assert_eq!(first.response().text(), "one");
+    assert_eq!(second.response().text(), "one");
+    assert_eq!(house.client().get("/third").text(), "one");
+}
+
+#[test]
+fn the_limit_of_the_process_follows_the_file() {
+    let origin = Origin::saying("hello");
+    let back = format!(" server s1 127.0.0.1:{}\n", origin.port());
+    let house = House::start(&site("", &back));
+    let shown = |house: &House| {
+        let info = house.desk.ask("show info");
+        let mut lines = info.lines();
+        let line = lines.find(|line| line.starts_with("Maxconn: "));
+        line.expect("it is shown").to_owned()
+    };
+    assert_ne!(shown(&house), "Maxconn: 40");
+    house.apply_well(&format!("global\n maxconn 40\n{}", site("", &back)));
+    assert_eq!(shown(&house), "Maxconn: 40");
+    assert_eq!(house.desk.stat_of("www/FRONTEND", "slim"), "40");
+}
+
+#[test]
+fn what_is_removed_ends_when_its_time_is_over() {
+    let (origin, _never) = patient("one");
+    let back = |more: &str| format!(" server s1 127.0.0.1:{}\n{more}", origin.port());
+    let old = format!(
+        " server s0 127.0.0.1:{}\n use-server s0 if TRUE\n",
+        origin.port()
+    );
+    let global = "global\n hard-stop-after 1s\n";
+    let house = House::start(&format!("{global}{}", site("", &back(&old))));
+    let mut slow = ask_slowly(&house, &origin);
+    let plan = house.desk.ask("show plan");
+    assert!(plan.contains("Plan: nothing"), "{plan}");
+    house.apply_well(&format!("{global}{}", site("", &back(""))));
+    // It may finish for a second; the origin takes longer.
+    assert_eq!(slow.response().status, 502);
+}
+
+#[test]
+fn proxies_that_commands_add_have_numbers_of_their_own() {
+    let origin = Origin::saying("hello");
+    let house = House::start(&site(
+        "",
+        &format!(" server s1 127.0.0.1:{}\n", origin.port()),
+    ));
+    for name in ["b1", "b2"] {
+        let said = house.desk.ask(&format!("add backend {name} mode http"));
+        assert!(said.contains("registered"), "{said}");
+    }
+    let rows = ["www/FRONTEND", "app/BACKEND", "b1/BACKEND", "b2/BACKEND"];
+    let mut ids = rows.map(|row| house.desk.stat_of(row, "iid"));
+    ids.sort();
+    assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
+    let said = house
+        .desk
+        .ask("add backend b3 <<\n mode http\nfrontend other\n bind :1\n\n");
+    assert!(said.contains("begins another"), "{said}");
+}
