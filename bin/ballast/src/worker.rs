@@ -255,9 +255,10 @@ impl Inner {
                 }
                 Ok(Order::Handover) => {
                     self.tell_sockets(&mut told);
-                    let counts = self.house.counts();
-                    *self.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(counts);
-                    self.tell_snapshot();
+                    // One look for both: what is counted between two would go over twice.
+                    let snapshot = self.house.snapshot();
+                    self.tell(&snapshot);
+                    *self.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
                 }
                 Err(RecvTimeoutError::Timeout) if self.house.registry.process().stopping() => {}
                 Err(RecvTimeoutError::Timeout) => {
@@ -271,7 +272,11 @@ impl Inner {
     }
 
     fn tell_snapshot(&self) {
-        match Sheet::write(&self.house.snapshot()) {
+        self.tell(&self.house.snapshot());
+    }
+
+    fn tell(&self, snapshot: &[u8]) {
+        match Sheet::write(snapshot) {
             Ok(sheet) => self.send(&Message::Snapshot, Some(&sheet)),
             Err(error) => say::warn(&format!("no snapshot can be written: {error}.")),
         }
