@@ -10,6 +10,7 @@
 mod args;
 mod change;
 mod check;
+mod commit;
 mod control;
 mod crew;
 mod desk;

@@ -1,0 +1,203 @@
+//! Opening what a generation needs, and going over to it: what may refuse, and what cannot fail.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ballast_cli::Refused;
+use ballast_engine::{Eviction, Generation, Server, TakenOver};
+use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
+use ballast_model::Config;
+use ballast_stream::{Local, Running, end_leaving, wake_connections};
+use ballast_upstream::probe::Probes;
+use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
+
+use crate::desk::House;
+use crate::{logs, say};
+
+impl House {
+    /// Opens what is new. Nothing is in force yet; what was opened is closed on a refusal.
+    pub(crate) fn prepare(&self, now: &Generation, next: &Generation) -> Result<Prepared, Refused> {
+        let logs = match self.logs() {
+            Some(desk) if !same_logs(&now.config, &next.config) => {
+                let opened = logs::open(&desk.logs, &next.config, desk.background);
+                Some(opened.map_err(|_| Refused("A log target cannot be opened.".into()))?)
+            }
+            _ => None,
+        };
+        let settings = OpenSettings {
+            connection_count_max: self.registry.process().connection_count_max(),
+            no_reuseport: self
+                .chief
+                .get()
+                .is_some_and(|chief| chief.options.no_reuseport),
+            worker_count: self.mailboxes().len(),
+        };
+        let listeners = match &*self.listeners() {
+            Some(listeners) => Some(listeners.prepare(next, settings).map_err(cannot_listen)?),
+            None => None,
+        };
+        Ok(Prepared { logs, listeners })
+    }
+
+    /// Goes over to other listening sockets: what each worker is to start then, and whether any
+    /// bind is gone.
+    fn commit_listeners(
+        &self,
+        prepared: Option<ballast_listen::Prepared>,
+    ) -> (Vec<WorkerListeners>, bool) {
+        let mut listeners = self.listeners();
+        let committed = match (&mut *listeners, prepared) {
+            (Some(listeners), Some(prepared)) => Some(listeners.commit(prepared)),
+            _ => None,
+        };
+        let Some(commit) = committed else {
+            return (Vec::new(), false);
+        };
+        for refused in &commit.refused {
+            say::warn(&refused.to_string());
+        }
+        (commit.start, !commit.ended.is_empty())
+    }
+
+    /// Goes over to another generation everywhere. Cannot fail.
+    pub(crate) fn commit(
+        &self,
+        generation: &Arc<Generation>,
+        taken: &TakenOver,
+        prepared: Prepared,
+    ) {
+        if let (Some(desk), Some(opened)) = (self.logs(), prepared.logs) {
+            desk.journal.retarget(opened.backends.clone());
+            desk.open.store(Arc::new(opened));
+        }
+        if let Some(keeper) = self.keeper() {
+            keeper.succeed(Arc::clone(generation), taken);
+        }
+        self.generation.store(Arc::clone(generation));
+        let (starts, any_gone) = self.commit_listeners(prepared.listeners);
+        let open_logs = self.open_logs();
+        // What is removed may finish as long as a process that ends may.
+        let limit = generation.config.global.hard_stop_after;
+        let backends: Arc<[String]> = taken.names.as_slice().into();
+        let removed: Arc<[Arc<Server>]> = taken.removed.as_slice().into();
+        for mailbox in self.mailboxes() {
+            let (backends, removed) = (Arc::clone(&backends), Arc::clone(&removed));
+            let (generation, logs) = (Arc::clone(generation), Arc::clone(&open_logs));
+            on_worker(mailbox, move || {
+                if let Some(local) = local::<Local>() {
+                    let frontends = logs.frontends.clone();
+                    local.run(Rc::new(Running::new(Arc::clone(&generation), frontends)));
+                }
+                if let Some(probes) = local::<RefCell<Probes>>() {
+                    probes.borrow_mut().update(&backends);
+                }
+                if any_gone {
+                    // Who idles on a bind that is gone is let go.
+                    wake_connections();
+                }
+                if let Some(limit) = limit.filter(|_| any_gone || !removed.is_empty()) {
+                    spawn_service(drain(limit, Arc::clone(&removed)));
+                }
+            });
+        }
+        // Only now that all know it may anyone let connections in for what is new: they are
+        // handed from one worker to another.
+        for (mailbox, start) in self.mailboxes().iter().zip(starts) {
+            if start.is_empty() {
+                continue;
+            }
+            let start = Arc::new(Mutex::new(Some(start)));
+            let started = on_worker(mailbox, move || {
+                let start = start.lock().unwrap_or_else(PoisonError::into_inner).take();
+                start.map_or(Ok(()), WorkerListeners::start)
+            });
+            if let Some(Err(error)) = started {
+                say::warn(&format!("a socket cannot be accepted from: {error}."));
+            }
+        }
+    }
+
+    /// The limit of the process follows the file, as far as the descriptors of its start allow,
+    /// and with it that of frontends that set none.
+    pub(crate) fn limit_connections(&self, generation: &Generation) {
+        let most = self.facts.connection_count_hard_max;
+        let wanted = generation.config.global.connection_count_max;
+        let wanted = wanted.map_or(most, |wanted| wanted.min(most));
+        let process = self.registry.process();
+        if process.connection_count_written() == wanted {
+            return;
+        }
+        process.limit_connections(wanted);
+        for frontend in &generation.frontends {
+            if frontend.model.connection_count_max.is_none() {
+                frontend.state.limit_connections(wanted);
+            }
+        }
+        if let Some(listeners) = &*self.listeners() {
+            listeners.limits_changed();
+        }
+    }
+}
+
+/// All that cannot be listened on, as a start would say it.
+fn cannot_listen(errors: Vec<OpenError>) -> Refused {
+    let lines = errors
+        .iter()
+        .map(|error| say::line_of(say::Grade::Alert, &error.to_string()));
+    Refused(lines.collect())
+}
+
+/// Has a worker do something, and waits for it; also for room in a mailbox that is full: a worker
+/// that did not hear of a change would serve what is no more. `None` for one that has ended.
+fn on_worker<T: Send + 'static>(
+    mailbox: &Mailbox,
+    work: impl Fn() -> T + Clone + Send + 'static,
+) -> Option<T> {
+    loop {
+        match mailbox.call_blocking(work.clone()) {
+            Ok(done) => return Some(done),
+            Err(MailboxRefusal::Ended) => return None,
+            Err(MailboxRefusal::Full) => std::thread::sleep(ROOM_PERIOD),
+        }
+    }
+}
+
+/// Between two looks at a mailbox that is full.
+const ROOM_PERIOD: Duration = Duration::from_millis(1);
+
+/// Ends what is left of what was removed, when its time is over.
+async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
+    sleep(limit).await;
+    end_leaving(limit);
+    for server in removed.iter() {
+        server.state.shutdown_sessions(Eviction::ByOperator);
+    }
+    wake_connections();
+}
+
+/// What was opened for a generation.
+pub(crate) struct Prepared {
+    logs: Option<logs::Opened>,
+    listeners: Option<ballast_listen::Prepared>,
+}
+
+/// Whether the log targets of all proxies are the same, place by place.
+fn same_logs(now: &Config, next: &Config) -> bool {
+    let same_front = now.frontends.len() == next.frontends.len()
+        && now.frontends.iter().zip(&next.frontends).all(|(was, is)| {
+            Arc::ptr_eq(was, is)
+                || (was.common.name == is.common.name
+                    && was.common.log_targets == is.common.log_targets
+                    && was.common.log_tag == is.common.log_tag)
+        });
+    let same_back = now.backends.len() == next.backends.len()
+        && now.backends.iter().zip(&next.backends).all(|(was, is)| {
+            Arc::ptr_eq(was, is)
+                || (was.common.name == is.common.name
+                    && was.common.log_targets == is.common.log_targets
+                    && was.common.log_tag == is.common.log_tag)
+        });
+    same_front && same_back && Arc::ptr_eq(&now.global, &next.global)
+}
