@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use crate::WAIT_MAX;
+use crate::{LOOK_AGAIN, WAIT_MAX};
 
 /// The most an answer of a test may hold.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
@@ -20,9 +21,19 @@ pub struct Desk {
 pub type StatRow = BTreeMap<String, String>;
 
 impl Desk {
-    /// The command socket at that path.
+    /// The command socket at that path, once somebody listens there: it may be a moment after
+    /// the frontends do.
+    ///
+    /// # Panics
+    ///
+    /// When nobody does in time.
     #[must_use]
     pub fn at(path: impl AsRef<Path>) -> Self {
+        let began = Instant::now();
+        while UnixStream::connect(path.as_ref()).is_err() {
+            assert!(began.elapsed() < WAIT_MAX, "the command socket listens");
+            std::thread::sleep(LOOK_AGAIN);
+        }
         Self {
             path: path.as_ref().into(),
         }

@@ -232,9 +232,10 @@ impl House {
 
     /// Writes what hands did to the files, and goes on with what the files say then.
     fn write_back(&self, chief: &Chief) -> Result<Applied, Refused> {
-        let written = self.persist(chief)?;
+        let (written, files) = self.persist(chief)?;
         if !written.lines.is_empty() {
-            let wanted = self.read_again(chief, None, false, "persist")?;
+            // What was written, not what the files say by now: somebody may have changed them.
+            let wanted = self.understood(chief, files, false, "persist")?;
             self.put_in_force(chief, wanted)?;
         }
         Ok(Applied {
@@ -358,6 +359,17 @@ impl House {
         cause: &str,
     ) -> Result<Wanted, Refused> {
         let files = files_of(&chief.options, source)?;
+        self.understood(chief, files, reset, cause)
+    }
+
+    /// Puts together what files say with what hands did.
+    fn understood(
+        &self,
+        chief: &Chief,
+        files: Vec<(String, Vec<u8>)>,
+        reset: bool,
+        cause: &str,
+    ) -> Result<Wanted, Refused> {
         let defaults = Arc::new(fragment::defaults(&files));
         let (loaded, mut notes) = read(&chief.options, &chief.patterns(), files)?;
         let Loaded {

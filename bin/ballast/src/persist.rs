@@ -21,6 +21,9 @@ use ballast_syntax::{Line, parse_str};
 use crate::change::{Chief, read};
 use crate::desk::House;
 
+/// Files by name, with what they hold.
+type Files = Vec<(String, Vec<u8>)>;
+
 /// A file as it is, and what is to become of its lines.
 struct Text {
     bytes: Vec<u8>,
@@ -326,8 +329,9 @@ impl Pen {
 }
 
 impl House {
-    /// Writes what hands changed to the files of the start, and to those of lists and maps.
-    pub(crate) fn persist(&self, chief: &Chief) -> Result<Applied, Refused> {
+    /// Writes what hands changed to the files of the start, and to those of lists and maps; answers
+    /// which were written, and what the files of the start hold now.
+    pub(crate) fn persist(&self, chief: &Chief) -> Result<(Applied, Files), Refused> {
         let files = crate::change::files_of(&chief.options, None)?;
         let (loaded, _) = read(&chief.options, &chief.patterns(), files.clone())?;
         let mut config = loaded.config;
@@ -370,8 +374,7 @@ impl House {
                 _ => pen.note(key, "it stays with this process"),
             }
         }
-        let lines = self.write(chief, pen, &files)?;
-        Ok(lines)
+        self.write(chief, pen, &files)
     }
 
     /// Reads again what is to be written, writes it, and forgets the hands that it holds.
@@ -380,13 +383,13 @@ impl House {
         chief: &Chief,
         pen: Pen,
         files: &[(String, Vec<u8>)],
-    ) -> Result<Applied, Refused> {
+    ) -> Result<(Applied, Files), Refused> {
         let mut applied = Applied {
             generation: self.generation().number,
             notes: pen.notes,
             ..Applied::default()
         };
-        let edited: Vec<(String, Vec<u8>)> = files
+        let edited: Files = files
             .iter()
             .map(|(name, bytes)| {
                 let text = pen
@@ -431,6 +434,6 @@ impl House {
         }
         let mut affairs = chief.affairs();
         affairs.forget_hands(|key| written.iter().any(|one| one == key));
-        Ok(applied)
+        Ok((applied, edited))
     }
 }
