@@ -145,3 +145,35 @@ fn proxies_that_commands_add_have_numbers_of_their_own() {
         .ask("add backend b3 <<\n mode http\nfrontend other\n bind :1\n\n");
     assert!(said.contains("begins another"), "{said}");
 }
+
+#[test]
+fn a_backend_that_commands_add_takes_nothing_before_it_is_published() {
+    let (origin, other) = (Origin::saying("old"), Origin::saying("new"));
+    let back = format!(" server s1 127.0.0.1:{}\n", origin.port());
+    let house = House::start(&site(" use_backend %[req.hdr(x-to)]\n", &back));
+    let ask = || {
+        let mut client = house.client();
+        client.send("GET / HTTP/1.1\r\nHost: test\r\nX-To: fresh\r\n\r\n");
+        client.response().text()
+    };
+    let lines = format!(" mode http\n server n1 127.0.0.1:{}\n", other.port());
+    let said = house
+        .desk
+        .ask(&format!("add backend fresh from web <<\n{lines}\n"));
+    assert!(said.contains("registered"), "{said}");
+    assert_eq!(ask(), "old");
+    assert!(
+        house
+            .desk
+            .ask("publish backend fresh")
+            .contains("published")
+    );
+    assert_eq!(ask(), "new");
+    assert!(
+        house
+            .desk
+            .ask("unpublish backend fresh")
+            .contains("unpublished")
+    );
+    assert_eq!(ask(), "old");
+}

@@ -26,8 +26,12 @@ pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Result<(), S
 /// The backend that an exchange goes to, as its place in the generation.
 pub(crate) fn backend(session: &Session, exchange: &Exchange) -> Option<usize> {
     let frontend = &session.frontend;
+    let generation = &session.running.generation;
+    // One that was added by command takes nothing before it is published.
+    let is_published = |place: &usize| generation.backends[*place].state.is_published();
+    let default = frontend.default_backend.filter(is_published);
     if frontend.routes.is_empty() {
-        return frontend.default_backend;
+        return default;
     }
     let view = View::new(session, exchange);
     for route in &frontend.routes {
@@ -40,11 +44,12 @@ pub(crate) fn backend(session: &Session, exchange: &Exchange) -> Option<usize> {
                 return Found::Next;
             }
             match &route.target {
+                RouteTarget::Backend(place) if !is_published(place) => Found::Next,
                 RouteTarget::Backend(place) => Found::Backend(Some(*place)),
                 RouteTarget::Dynamic(format) => {
                     format.render(&view, &mut memory.scratch, &mut memory.text);
                     let name = std::str::from_utf8(&memory.text).unwrap_or_default();
-                    Found::Backend(session.running.generation.backend_named(name))
+                    Found::Backend(generation.backend_named(name).filter(is_published))
                 }
             }
         });
@@ -55,7 +60,7 @@ pub(crate) fn backend(session: &Session, exchange: &Exchange) -> Option<usize> {
             Found::Backend(None) => break,
         }
     }
-    frontend.default_backend
+    default
 }
 
 enum Found {
