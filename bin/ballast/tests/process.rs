@@ -400,22 +400,24 @@ fn a_master_watches_its_worker() {
     let stage = Stage::new(&config);
     let worker = |stage: &Stage| {
         let rows = ask(&stage.path("master"), "show proc");
-        let row = rows
-            .lines()
-            .find(|row| row.contains("worker "))
-            .map(str::to_owned);
-        row.unwrap()
-            .split_whitespace()
-            .next()
-            .unwrap()
-            .parse::<i32>()
-            .unwrap()
+        // There is none for a moment when one has ended.
+        let row = rows.lines().find(|row| row.contains("worker "))?;
+        let number = row.split_whitespace().next();
+        Some(number.unwrap().parse::<i32>().unwrap())
+    };
+    let serving = |stage: &Stage| {
+        let mut found = None;
+        until("a worker serves", || {
+            found = worker(stage);
+            found.is_some()
+        });
+        found.unwrap()
     };
     // The worker dies: the master starts another.
     let line = format!("-W -S {} -f a.cfg", stage.path("master").display());
     let mut running = stage.start(&line);
     assert!(get(&stage.connect()).starts_with("HTTP/1.1 503 "));
-    let pid = worker(&stage);
+    let pid = serving(&stage);
     assert_ne!(pid, i32::try_from(running.child.id()).unwrap());
     let info = ask(&stage.path("master"), "@1 show info");
     assert!(info.contains(&format!("Pid: {pid}")), "{info}");
@@ -426,8 +428,7 @@ fn a_master_watches_its_worker() {
         .status()
         .unwrap();
     until("another worker serves", || {
-        let rows = ask(&stage.path("master"), "show proc");
-        rows.contains("worker ") && worker(&stage) != pid
+        worker(&stage).is_some_and(|now| now != pid)
     });
     assert!(get(&stage.connect()).starts_with("HTTP/1.1 503 "));
     running.send(Signal::Term);
@@ -442,7 +443,7 @@ fn a_master_watches_its_worker() {
     // The master is told to end: it tells the worker, and ends well.
     for (signal, code) in [(Signal::Term, 0), (Signal::Int, 130), (Signal::Usr1, 0)] {
         let mut running = stage.start(&line);
-        let pid = worker(&stage);
+        let pid = serving(&stage);
         running.send(signal);
         assert_eq!(
             running.end().code(),
