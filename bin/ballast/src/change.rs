@@ -411,29 +411,15 @@ impl House {
 
     /// The few words that a living process cannot change.
     fn needs_handover(&self, now: &Config, next: &Config) -> Vec<&'static str> {
+        let mut words = now.global.fixed_words_changed(&next.global);
         let (was, is) = (&now.global, &next.global);
-        let pairs = [
-            ("nbthread", was.thread_count != is.thread_count),
-            (
-                "maxconn",
-                is.connection_count_max > was.connection_count_max
-                    && is.connection_count_max > Some(self.facts.connection_count_hard_max),
-            ),
-            ("cpu-map", was.cpu_maps != is.cpu_maps),
-            ("user", was.user != is.user),
-            ("group", was.group != is.group),
-            ("chroot", was.chroot != is.chroot),
-            ("daemon", was.daemon != is.daemon),
-            ("stats socket", was.stats_sockets != is.stats_sockets),
-            (
-                "tune.bufsize",
-                was.tune.buffer_bytes != is.tune.buffer_bytes,
-            ),
-        ];
-        pairs
-            .into_iter()
-            .filter_map(|(word, differs)| differs.then_some(word))
-            .collect()
+        // The descriptors of the start allow no more.
+        if is.connection_count_max > was.connection_count_max
+            && is.connection_count_max > Some(self.facts.connection_count_hard_max)
+        {
+            words.push("maxconn");
+        }
+        words
     }
 
     fn plan(&self, wanted: &Wanted) -> Applied {

@@ -93,6 +93,98 @@ pub struct Global {
     pub busy_polling: bool,
 }
 
+impl Global {
+    /// The words that are others in `next` and that a process is given when it starts, once: a
+    /// living one goes on as it was. Every field is named here, so that one that comes later has
+    /// to be judged; those that are not compared are followed while the process lives.
+    pub fn fixed_words_changed(&self, next: &Self) -> Vec<&'static str> {
+        let Self {
+            // Followed: `maxconn` as far as the descriptors of the start allow.
+            connection_count_max: _,
+            connection_rate_max: _,
+            session_rate_max: _,
+            hard_stop_after: _,
+            grace: _,
+            log_targets: _,
+            log_tag: _,
+            log_send_hostname: _,
+            spread_checks_percent: _,
+            spread_checks_max: _,
+            external_check: _,
+            fork_allowed: _,
+            no_reuseport: _,
+            no_splice: _,
+            case_adjust: _,
+            variables: _,
+            zero_warning: _,
+            environment: _,
+            // Given once.
+            node,
+            daemon,
+            master_worker,
+            pidfile,
+            chroot,
+            user,
+            group,
+            thread_count,
+            cpu_maps,
+            descriptor_count_max,
+            descriptor_hard_limit,
+            strict_limits,
+            pipe_count_max,
+            description,
+            localpeer,
+            stats_sockets,
+            stats_timeout,
+            stats_connection_count_max,
+            server_state_file,
+            dumpable,
+            quiet,
+            busy_polling,
+            tune,
+        } = self;
+        let pairs = [
+            ("daemon", *daemon != next.daemon),
+            ("master-worker", *master_worker != next.master_worker),
+            ("pidfile", *pidfile != next.pidfile),
+            ("chroot", *chroot != next.chroot),
+            ("user", *user != next.user),
+            ("group", *group != next.group),
+            ("nbthread", *thread_count != next.thread_count),
+            ("cpu-map", *cpu_maps != next.cpu_maps),
+            (
+                "ulimit-n",
+                *descriptor_count_max != next.descriptor_count_max,
+            ),
+            (
+                "fd-hard-limit",
+                *descriptor_hard_limit != next.descriptor_hard_limit,
+            ),
+            ("strict-limits", *strict_limits != next.strict_limits),
+            ("maxpipes", *pipe_count_max != next.pipe_count_max),
+            ("description", *description != next.description),
+            ("localpeer", *localpeer != next.localpeer),
+            ("stats socket", *stats_sockets != next.stats_sockets),
+            ("stats timeout", *stats_timeout != next.stats_timeout),
+            (
+                "stats maxconn",
+                *stats_connection_count_max != next.stats_connection_count_max,
+            ),
+            (
+                "server-state-file",
+                *server_state_file != next.server_state_file,
+            ),
+            ("set-dumpable", *dumpable != next.dumpable),
+            ("quiet", *quiet != next.quiet),
+            ("busy-polling", *busy_polling != next.busy_polling),
+            ("node", *node != next.node),
+            ("tune.bufsize", tune.buffer_bytes != next.tune.buffer_bytes),
+        ];
+        let changed = pairs.into_iter().filter(|(_, differs)| *differs);
+        changed.map(|(word, _)| word).collect()
+    }
+}
+
 /// A variable of the process, and what it is set to at the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessVariable {
@@ -200,4 +292,21 @@ pub enum SeverityOutput {
     Number,
     /// `string`: `[err]: `.
     String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_living_process_cannot_follow_is_named() {
+        let was = Global::default();
+        let mut is = was.clone();
+        is.connection_rate_max = Some(7);
+        assert!(was.fixed_words_changed(&is).is_empty());
+        (is.thread_count, is.descriptor_count_max) = (Some(3), Some(9));
+        is.tune.buffer_bytes += 1;
+        let words = was.fixed_words_changed(&is);
+        assert_eq!(words, ["nbthread", "ulimit-n", "tune.bufsize"]);
+    }
 }
