@@ -113,7 +113,7 @@ pub(crate) fn defaults(files: &[(String, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// The changes that sections of their own amount to, as if they stood at the end of the files
-/// whose `defaults` are given: each comes, or takes the place of the one that has its name.
+/// whose `defaults` are given. One whose name is taken does not fit what runs.
 ///
 /// # Errors
 /// What is wrong with them.
@@ -165,23 +165,12 @@ pub(crate) fn sections(
         }
         let mut backend = Arc::clone(backend);
         Arc::make_mut(&mut backend).common.id = ids.give(&backend.common);
-        let backend = &backend;
-        match now.backend(name) {
-            None => changes.push(Change::AddBackend(Arc::clone(backend))),
-            Some(_) => {
-                changes.push(Change::RemoveBackend(name.clone()));
-                changes.push(Change::AddBackend(Arc::clone(backend)));
-            }
-        }
+        changes.push(Change::AddBackend(backend));
     }
     for frontend in &loaded.config.frontends {
         let mut frontend = Arc::clone(frontend);
         Arc::make_mut(&mut frontend).common.id = ids.give(&frontend.common);
-        let frontend = &frontend;
-        changes.push(match now.frontend(&frontend.common.name) {
-            None => Change::AddFrontend(Arc::clone(frontend)),
-            Some(_) => Change::SetFrontend(Arc::clone(frontend)),
-        });
+        changes.push(Change::AddFrontend(frontend));
     }
     if changes.is_empty() {
         return Err(Refused("There is no section in it.".into()));
