@@ -11,6 +11,7 @@
 //! between two of its tasks; exchanges under way finish under the one they began with.
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -131,7 +132,13 @@ impl Work {
     pub(crate) fn take_up(self, house: Arc<House>) -> std::io::Result<()> {
         let work = move || {
             for job in self.0 {
-                job(&house);
+                // A fault of ours in one demand must not end all that come after it. Who brought
+                // it hears that it was given up.
+                let done = catch_unwind(AssertUnwindSafe(|| job(&house)));
+                if done.is_err() {
+                    house.registry.process().counters.of(0).panics.increment();
+                    say::alert("a change ended in a panic and was contained.");
+                }
             }
         };
         std::thread::Builder::new()
@@ -380,7 +387,9 @@ impl House {
         // What the file says as before is kept once, however often it is read.
         let before = Arc::clone(chief.affairs().file());
         let config = apply(&before, &diff(&before, &config)).unwrap_or(config);
-        let merged = chief.affairs().merge(&now.config, &config, reset);
+        // Workers note hands meanwhile: nobody waits for the comparing.
+        let basis = chief.affairs().basis();
+        let merged = basis.merge(&now.config, &config, reset);
         for change in &merged.dropped {
             for line in ballast_model::plan::lines(&now.config, std::slice::from_ref(change)) {
                 notes.push_str(&format!(
@@ -601,6 +610,11 @@ pub(crate) fn read(
     let (loaded, said) = check::again(options, patterns, files);
     if loaded.has_alerts() || !loaded.unserved.is_empty() {
         return Err(Refused(said));
+    }
+    let zero_warning = options.zero_warning || loaded.config.global.zero_warning;
+    if zero_warning && loaded.has_warnings() {
+        let text = "Some warnings were found and 'zero-warning' is set. Aborting.";
+        return Err(Refused(said + &say::line_of(say::Grade::Alert, text)));
     }
     if !check::has_listener(&loaded.config) {
         let text = "No enabled listener found (check for 'bind' directives) ! Exiting.";

@@ -3,7 +3,7 @@
 //! Three have a say: the file as it was, the file as it is, and the hands of operators in
 //! between. Where the file changed, the file wins; where it did not, a hand stays.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use ballast_model::change::{apply, diff};
@@ -58,6 +58,13 @@ pub struct Affairs {
     hands: BTreeMap<String, Hand>,
 }
 
+/// The file as it was, and the keys of what hands set.
+#[derive(Clone, Debug)]
+pub struct Basis {
+    file: Arc<Config>,
+    hands: Vec<String>,
+}
+
 /// A file that was read again, and what operators did meanwhile, in one.
 #[derive(Debug)]
 pub struct Merged {
@@ -100,39 +107,13 @@ impl Affairs {
         self.file = file;
     }
 
-    /// What a file that was read again amounts to, beside what runs `now`. With `reset` nothing
-    /// that was changed by hand stays.
-    pub fn merge(&self, now: &Config, read: &Config, reset: bool) -> Merged {
-        let by_hand: Vec<Change> = diff(&self.file, now)
-            .into_iter()
-            .filter(|change| !is_order(change))
-            .collect();
-        let by_file: Vec<String> = diff(&self.file, read).iter().filter_map(subject).collect();
-        // What is equal to what runs is what runs.
-        let shared = apply(now, &diff(now, read)).unwrap_or_else(|_| read.clone());
-        let mut merged = Merged {
-            config: shared,
-            kept: Vec::new(),
-            dropped: Vec::new(),
-            overruled: Vec::new(),
-        };
-        for change in by_hand {
-            let overruled = reset || subject(&change).is_some_and(|one| by_file.contains(&one));
-            match apply(&merged.config, std::slice::from_ref(&change)) {
-                Ok(config) if !overruled => {
-                    merged.config = config;
-                    merged.kept.push(change);
-                }
-                _ => merged.dropped.push(change),
-            }
+    /// What a merge goes by, as it is now: comparing whole configurations takes its time, and
+    /// hands are noted meanwhile.
+    pub fn basis(&self) -> Basis {
+        Basis {
+            file: Arc::clone(&self.file),
+            hands: self.hands.keys().cloned().collect(),
         }
-        merged.overruled = self
-            .hands
-            .keys()
-            .filter(|key| reset || is_overruled(key, &self.file, read))
-            .cloned()
-            .collect();
-        merged
     }
 
     /// How what runs `now` differs from the file by what operators added and took away.
@@ -186,9 +167,54 @@ impl Affairs {
     }
 }
 
-/// What a plan says of changes.
-pub fn plan(now: &Config, changes: &[Change]) -> Vec<Line> {
-    plan::lines(now, changes)
+impl Basis {
+    /// What a file that was read again amounts to, beside what runs `now`. With `reset` nothing
+    /// that was changed by hand stays.
+    pub fn merge(&self, now: &Config, read: &Config, reset: bool) -> Merged {
+        let by_hand: Vec<Change> = diff(&self.file, now)
+            .into_iter()
+            .filter(|change| !is_order(change))
+            .collect();
+        let by_file: HashSet<String> = diff(&self.file, read).iter().filter_map(subject).collect();
+        // What is equal to what runs is what runs.
+        let shared = apply(now, &diff(now, read)).unwrap_or_else(|_| read.clone());
+        let mut merged = Merged {
+            config: shared,
+            kept: Vec::new(),
+            dropped: Vec::new(),
+            overruled: Vec::new(),
+        };
+        let is_dropped = |change: &Change| {
+            reset || subject(change).is_some_and(|subject| by_file.contains(&subject))
+        };
+        (merged.dropped, merged.kept) = by_hand.into_iter().partition(is_dropped);
+        match apply(&merged.config, &merged.kept) {
+            Ok(config) => merged.config = config,
+            // What some of them were about is gone: one by one.
+            Err(_) => merged.keep_what_fits(),
+        }
+        merged.overruled = self
+            .hands
+            .iter()
+            .filter(|key| reset || is_overruled(key, &self.file, read))
+            .cloned()
+            .collect();
+        merged
+    }
+}
+
+impl Merged {
+    fn keep_what_fits(&mut self) {
+        for change in std::mem::take(&mut self.kept) {
+            match apply(&self.config, std::slice::from_ref(&change)) {
+                Ok(config) => {
+                    self.config = config;
+                    self.kept.push(change);
+                }
+                Err(_) => self.dropped.push(change),
+            }
+        }
+    }
 }
 
 /// Whether a file says something else than before where a hand has set something, word by word.
@@ -304,7 +330,7 @@ mod tests {
         // By hand: c came, b went.
         let now = config(&[("a", 1), ("c", 3)]);
         let read = config(&[("a", 9), ("b", 1), ("d", 1)]);
-        let merged = affairs.merge(&now, &read, false);
+        let merged = affairs.basis().merge(&now, &read, false);
         assert_eq!(names(&merged.config), ["a=9", "d=1", "c=3"]);
         assert_eq!((merged.kept.len(), merged.dropped.len()), (2, 0));
     }
@@ -316,7 +342,7 @@ mod tests {
         let now = config(&[("a", 1), ("c", 3)]);
         // The file has its own c now, and changed b.
         let read = config(&[("a", 1), ("b", 5), ("c", 4)]);
-        let merged = affairs.merge(&now, &read, false);
+        let merged = affairs.basis().merge(&now, &read, false);
         assert_eq!(names(&merged.config), ["a=1", "b=5", "c=4"]);
         assert_eq!((merged.kept.len(), merged.dropped.len()), (0, 2));
     }
@@ -339,7 +365,7 @@ mod tests {
         affairs.note("server be/mine weight", hand());
         affairs.note("global rate-limit sessions", hand());
         let now = config(&[("a", 1), ("b", 1), ("mine", 1)]);
-        let overruled = |read: &Config| affairs.merge(&now, read, false).overruled;
+        let overruled = |read: &Config| affairs.basis().merge(&now, read, false).overruled;
         assert_eq!(overruled(&config(&[("a", 1), ("b", 1)])), [""; 0]);
         assert_eq!(
             overruled(&config(&[("a", 2), ("b", 1)])),
@@ -347,7 +373,9 @@ mod tests {
         );
         // A server that goes takes what was set of it along.
         assert_eq!(overruled(&config(&[("a", 1)])), ["server be/b weight"]);
-        let all = affairs.merge(&now, &config(&[("a", 1), ("b", 1)]), true);
+        let all = affairs
+            .basis()
+            .merge(&now, &config(&[("a", 1), ("b", 1)]), true);
         assert_eq!(all.overruled.len(), 5);
     }
 
@@ -355,9 +383,13 @@ mod tests {
     fn a_reset_forgets_every_hand() {
         let file = config(&[("a", 1)]);
         let affairs = Affairs::begin(Arc::new(file.clone()), 0);
-        let merged = affairs.merge(&config(&[("a", 1), ("x", 1)]), &file, true);
+        let merged = affairs
+            .basis()
+            .merge(&config(&[("a", 1), ("x", 1)]), &file, true);
         assert_eq!(names(&merged.config), ["a=1"]);
-        let merged = affairs.merge(&config(&[("a", 1), ("x", 1)]), &file, false);
+        let merged = affairs
+            .basis()
+            .merge(&config(&[("a", 1), ("x", 1)]), &file, false);
         assert_eq!(names(&merged.config), ["a=1", "x=1"]);
     }
 
