@@ -9,7 +9,6 @@ use ballast_model as model;
 use ballast_worker::Stream;
 
 use crate::door::{Door, Scene, Shut};
-use crate::leaving;
 
 /// One address a frontend listens on, as sessions know it.
 #[derive(Debug)]
@@ -134,12 +133,6 @@ impl Admission {
             Counted::Alone { .. } => None,
             Counted::Door { door, .. } => door.closed_at(),
         }
-    }
-
-    /// Waits until [`Self::is_leaving`], on the worker it was given to. While it waits it sleeps
-    /// on a list of that worker alone.
-    pub async fn leaving(&self) {
-        leaving::until(|| self.is_leaving()).await;
     }
 
     /// The door it came through, and what it found there.

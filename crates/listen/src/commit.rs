@@ -146,10 +146,7 @@ impl Listeners {
         told.iter().for_each(|valves| valves.gate.given_back());
         self.limits_changed();
         let mut workers: Vec<WorkerListeners> = (0..self.house.spread.worker_count())
-            .map(|_| WorkerListeners {
-                posts: Vec::new(),
-                has_closed: !closed.is_empty(),
-            })
+            .map(|_| WorkerListeners { posts: Vec::new() })
             .collect();
         for (worker, place) in start {
             if let Some(own) = workers.get_mut(worker) {

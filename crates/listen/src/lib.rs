@@ -24,7 +24,6 @@ mod duty;
 mod event;
 mod gate;
 mod identity;
-mod leaving;
 pub mod limits;
 mod listeners;
 mod open;

@@ -16,7 +16,6 @@ use crate::arrival::Listening;
 use crate::door::{Door, House, Scene, Valves};
 use crate::duty::Duty;
 use crate::identity::Identity;
-use crate::leaving;
 use crate::open::{OpenSettings, Opened};
 use crate::reception::Reception;
 
@@ -78,8 +77,6 @@ pub(crate) struct Basis {
 #[must_use = "clients wait in the queues of sockets that nobody accepts from"]
 pub struct WorkerListeners {
     pub(crate) posts: Vec<Place>,
-    /// A door was closed: connections that idle are to hear of it.
-    pub(crate) has_closed: bool,
 }
 
 /// A socket to accept from, and the door it leads to.
@@ -182,7 +179,6 @@ impl Listeners {
                     duty: Arc::clone(&post.duty),
                 })
                 .collect(),
-            has_closed: false,
         }
     }
 
@@ -275,20 +271,17 @@ impl Scene {
 impl WorkerListeners {
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
-        self.posts.is_empty() && !self.has_closed
+        self.posts.is_empty()
     }
 
-    /// Starts accepting on this worker, whose [`Reception`] is installed, and wakes connections
-    /// that idle and came through a door that was closed. Accepting ends when the worker is told
-    /// to stop, or by a later change.
+    /// Starts accepting on this worker, whose [`Reception`] is installed. Accepting ends when the
+    /// worker is told to stop, or by a later change. Connections that idle and came through a door
+    /// that was closed are not woken here: see [`Commit::ended`](crate::Commit::ended).
     ///
     /// # Errors
     /// The first socket that cannot be watched, or a worker without a reception. The other
     /// sockets are accepted from all the same.
     pub fn start(self) -> Result<(), Error> {
-        if self.has_closed {
-            leaving::tell();
-        }
         if self.posts.is_empty() {
             return Ok(());
         }

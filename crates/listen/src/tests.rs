@@ -11,7 +11,7 @@ use ballast_engine::{Generation, Process, Registry};
 use ballast_model as model;
 use ballast_worker::{Options, StopOrder, Workers, select, spawn_local};
 
-use crate::{Listeners, OpenSettings, Reception, open};
+use crate::{Admission, Listeners, OpenSettings, Reception, open};
 
 mod change;
 
@@ -114,6 +114,13 @@ impl House {
     }
 }
 
+/// Looks again and again, where the program would be woken.
+async fn leaves(admission: &Admission) {
+    while !admission.is_leaving() {
+        ballast_worker::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 fn reception(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> Reception {
     Reception {
         serve: Box::new(move |arrival| {
@@ -133,7 +140,7 @@ fn reception(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> Recep
                 let mut end = pin!(end);
                 select! {
                     () = &mut end => return,
-                    () = arrival.admission.leaving() => {}
+                    () = leaves(&arrival.admission) => {}
                 }
                 assert!(arrival.admission.is_leaving());
                 let _ = arrival.stream.write_all(b"!").await;

@@ -12,7 +12,6 @@ mod live;
 mod local;
 mod pages;
 mod persistence;
-mod presence;
 mod rulebook;
 mod service;
 mod session;
@@ -34,16 +33,14 @@ use ballast_rules::Verdict;
 use ballast_worker::cutting_off;
 
 use crate::exchange::Exchange;
-use crate::presence::Presence;
 use crate::rulebook::{Stage, apply};
 use crate::session::Session;
 use crate::sessions::{Listing, Seen};
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
-pub use presence::wake_connections;
 pub use service::{Asked, Reply, ReplyBody, Services, Wanted};
-pub use sessions::{end_leaving, end_session, sessions};
+pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
@@ -61,7 +58,6 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     if !is_let_in(&session, &mut exchange) {
         return;
     }
-    let _presence = Presence::enter().await;
     let listing = Listing::enter(&session).await;
     let seen = Rc::clone(listing.seen());
     session.seen = Some(Rc::clone(&seen));

@@ -290,3 +290,16 @@ pub fn end_leaving(limit: Duration) {
         seen.end();
     }
 }
+
+/// Wakes every connection of this worker, so that each looks at whether its exchange is to end or
+/// its bind is gone. To register with a server or a bind would cost each exchange a lock; this
+/// costs nothing but on the rare occasion.
+pub fn wake_connections() {
+    let wakers: Vec<Waker> = LISTED.with_borrow(|listed| {
+        let entries = listed.places.iter().flatten();
+        entries
+            .filter_map(|seen| seen.waker.borrow().clone())
+            .collect()
+    });
+    wakers.into_iter().for_each(Waker::wake);
+}
