@@ -3,24 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::answer::Severity;
+use ballast_stats::escape_json;
 
-/// Appends a text as a JSON string, without its quotes.
-pub(crate) fn escape(text: &str, into: &mut String) {
-    for letter in text.chars() {
-        match letter {
-            '"' => into.push_str("\\\""),
-            '\\' => into.push_str("\\\\"),
-            '\n' => into.push_str("\\n"),
-            '\r' => into.push_str("\\r"),
-            '\t' => into.push_str("\\t"),
-            control if control < ' ' => {
-                let _ = write!(into, "\\u{:04x}", u32::from(control));
-            }
-            other => into.push(other),
-        }
-    }
-}
+use crate::answer::Severity;
 
 /// An answer up to its text: what follows is escaped, then [`END`].
 pub(crate) fn begin(is_done: bool, severity: Severity, command: &str, field: &str) -> String {
@@ -29,7 +14,7 @@ pub(crate) fn begin(is_done: bool, severity: Severity, command: &str, field: &st
         "{{\"status\":\"{status}\",\"severity\":\"{}\",\"command\":\"",
         severity.word()
     );
-    escape(command, &mut text);
+    escape_json(command, &mut text);
     let _ = write!(text, "\",\"{field}\":\"");
     text
 }
@@ -44,7 +29,7 @@ mod tests {
     #[test]
     fn texts_cannot_end_their_string() {
         let mut text = begin(false, Severity::Error, "a \"b\"", "message");
-        escape("x\"\\\n\u{1}é", &mut text);
+        escape_json("x\"\\\n\u{1}é", &mut text);
         text.push_str(END);
         assert_eq!(
             text,

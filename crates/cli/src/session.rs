@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ballast_model::{CliLevel, SeverityOutput};
+use ballast_stats::escape_json;
 use ballast_worker::{Stream, select, stopping, timeout, yield_now};
 
 use crate::answer::{Answer, Severity};
@@ -303,7 +304,7 @@ impl Talk {
                 let mut text = json::begin(true, Severity::Info, command, "report");
                 let mut piece = String::new();
                 while next(&mut piece) {
-                    json::escape(&piece, &mut text);
+                    escape_json(&piece, &mut text);
                     piece.clear();
                     if text.len() >= WRITE_BYTES {
                         self.write(&text).await?;
@@ -311,14 +312,14 @@ impl Talk {
                         yield_now().await;
                     }
                 }
-                json::escape(&piece, &mut text);
+                escape_json(&piece, &mut text);
                 text.push_str(json::END);
                 return self.write(&text).await;
             }
             Answer::Done | Answer::Later(_) => (Severity::Info, "message", String::new()),
         };
         let mut line = json::begin(severity != Severity::Error, severity, command, field);
-        json::escape(&text, &mut line);
+        escape_json(&text, &mut line);
         line.push_str(json::END);
         self.write(&line).await
     }

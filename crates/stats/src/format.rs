@@ -189,9 +189,15 @@ pub(crate) fn json_field(
     into.push_str("}}");
 }
 
-/// A JSON string (RFC 8259, section 7).
+/// A JSON string (RFC 8259, section 7), with its quotes.
 fn json_text(text: &str, into: &mut String) {
     into.push('"');
+    escape_json(text, into);
+    into.push('"');
+}
+
+/// Appends a text as it stands between the quotes of a JSON string (RFC 8259, section 7).
+pub fn escape_json(text: &str, into: &mut String) {
     for letter in text.chars() {
         match letter {
             '"' => into.push_str("\\\""),
@@ -205,7 +211,6 @@ fn json_text(text: &str, into: &mut String) {
             other => into.push(other),
         }
     }
-    into.push('"');
 }
 
 /// A value as it is, a line end within it made a space: one value is one line.

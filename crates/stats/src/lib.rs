@@ -30,7 +30,7 @@ mod web;
 pub use belief::{Belief, Probe};
 pub use columns::columns;
 pub use filter::Filter;
-pub use format::{Form, Stat, csv_header};
+pub use format::{Form, Stat, csv_header, escape_json};
 pub use info::{Load, info};
 pub use info_table::info_metrics;
 pub use metric::{InfoMetric, Metric};
