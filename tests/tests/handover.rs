@@ -340,6 +340,66 @@ fn a_killed_worker_is_followed_by_another_and_nobody_is_refused() {
     drop(running);
 }
 
+/// What hands did outlives the worker they told it.
+#[test]
+fn what_commands_added_is_there_after_a_crash() {
+    let (directory, port) = fresh();
+    let at = directory.path();
+    let rule = "    http-request set-header x-a %[path,map(to.map,none)]\n";
+    let text =
+        configuration(port, at, "").replace("frontend www\n", &format!("frontend www\n{rule}"));
+    fs::write(at.join("to.map"), "/a x\n/b y\n").expect("the map is written");
+    write(at, &text);
+    let (_running, master) = master(Program::ballast().path(), at, port);
+    let stats = at.join("stats.sock");
+    let new = free_port();
+    let spare = free_port();
+    for command in [
+        "set frontend www maxconn 70".to_owned(),
+        format!("add backend late <<\n server x 127.0.0.1:{spare}\n"),
+        format!(
+            "add frontend new <<\n bind 127.0.0.1:{new}\n http-request return status 200 content-type text/plain string hello\n"
+        ),
+        "set maxconn frontend new 50".to_owned(),
+        format!("add server app/mine 127.0.0.1:{spare} weight 9"),
+        "set server app/mine weight 8".to_owned(),
+        "disable server app/two; del server app/two".to_owned(),
+        "del map to.map /a; add map to.map /c z".to_owned(),
+    ] {
+        let said = ask(&stats, &command);
+        assert!(
+            !said.contains("[ALERT]") && !said.contains("No such"),
+            "{command}: {said}"
+        );
+    }
+    let looks = || {
+        let shown = ["show hands", "show map to.map", "show backend"];
+        let shown = shown.map(|command| ask(&stats, command));
+        let map = shown[1].lines().filter_map(|line| line.split_once(' '));
+        let map: Vec<String> = map.map(|(_, entry)| entry.to_owned()).collect();
+        (shown[0].clone(), map, shown[2].clone())
+    };
+    let before = looks();
+    // What it tells its master every second must be there.
+    std::thread::sleep(Duration::from_millis(1400));
+    let worker = worker_of(&master);
+    signal(worker, Signal::KILL);
+    eventually("another worker serves", || {
+        let now = worker_of(&master);
+        now > 0 && now != worker
+    });
+    assert_eq!(looks(), before);
+    assert_eq!(get(new), "hello");
+    assert_eq!(counted(&stats, "www", "FRONTEND", "slim"), 70);
+    assert_eq!(counted(&stats, "new", "FRONTEND", "slim"), 50);
+    assert_eq!(counted(&stats, "app", "mine", "weight"), 8);
+    assert_eq!(ask(&stats, "show plan").trim_end(), "Plan: nothing");
+    // A socket of a frontend that goes is closed in the master, too.
+    let said = ask(&stats, "del frontend new");
+    assert!(said.contains("Frontend deleted."), "{said}");
+    assert!(!is_listening(new));
+}
+
 #[test]
 fn a_worker_that_is_asked_to_end_ends_its_master() {
     for program in Program::both() {

@@ -17,20 +17,20 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_cli::{Applied, Demand, Outcome, Persist, Refused, Source};
-use ballast_config::Loaded;
+use ballast_cli::{Applied, Demand, Outcome, Persist, Refused};
 use ballast_engine::Generation;
 use ballast_engine::affairs::{Affairs, Hand, Past};
 use ballast_expr::Store;
-use ballast_model::change::{apply, diff};
+use ballast_model::Config;
+use ballast_model::change::diff;
 use ballast_model::plan::Line;
-use ballast_model::{Change, Config};
 use ballast_stats::Surroundings;
 use ballast_worker::sync::oneshot;
 
 use crate::args::Options;
 use crate::desk::House;
-use crate::{check, fragment, run, say};
+use crate::reading::Wanted;
+use crate::{amend, say};
 
 /// Demands that may wait for their turn; who comes then is refused.
 const DEMAND_COUNT_MAX: usize = 1024;
@@ -43,8 +43,6 @@ pub(crate) struct Chief {
     jobs: mpsc::SyncSender<Job>,
     affairs: Mutex<Affairs>,
     patterns: Mutex<Arc<Store>>,
-    /// The `defaults` sections of the files in force.
-    defaults: Mutex<Arc<Vec<u8>>>,
     pub(crate) options: Options,
     /// What hands change is written to the files (`persist on`).
     persists: AtomicBool,
@@ -53,21 +51,13 @@ pub(crate) struct Chief {
 }
 
 impl Chief {
-    /// The chief of a process that starts with `config`, and the work that comes to them.
-    pub(crate) fn begin(
-        config: Arc<Config>,
-        patterns: Arc<Store>,
-        options: Options,
-    ) -> (Self, Work) {
+    /// The chief of a process that goes by `affairs` when it starts, and the work that comes to
+    /// them.
+    pub(crate) fn begin(affairs: Affairs, patterns: Arc<Store>, options: Options) -> (Self, Work) {
         let (jobs, work) = mpsc::sync_channel(DEMAND_COUNT_MAX);
-        // Standard input cannot be read twice; a file that is gone leaves no defaults.
-        let mut names = options.files.clone();
-        names.retain(|name| name != "-");
-        let files = crate::read::files(&names).unwrap_or_default();
         let chief = Self {
-            defaults: Mutex::new(Arc::new(fragment::defaults(&files))),
             jobs,
-            affairs: Mutex::new(Affairs::begin(config, now_unix_s())),
+            affairs: Mutex::new(affairs),
             patterns: Mutex::new(patterns),
             options,
             persists: AtomicBool::new(false),
@@ -88,7 +78,9 @@ impl Chief {
                 backend.state.publish(false);
             }
         }
-        let Some(file) = &wanted.file else { return };
+        let Some(file) = wanted.written.as_ref().filter(|_| wanted.is_read) else {
+            return;
+        };
         let hidden: HashSet<String> = self
             .affairs()
             .hands()
@@ -96,21 +88,11 @@ impl Chief {
             .filter_map(|(key, _)| key.strip_prefix("backend ")?.strip_suffix(" published"))
             .map(str::to_owned)
             .collect();
-        for backend in &file.backends {
+        for backend in &file.file.backends {
             let name = &backend.common.name;
             if let Some(known) = generation.backend(name) {
                 known.state.publish(!hidden.contains(name));
             }
-        }
-    }
-
-    fn defaults(&self) -> Arc<Vec<u8>> {
-        Arc::clone(&self.defaults.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn defaults_are(&self, text: Option<Arc<Vec<u8>>>) {
-        if let Some(text) = text {
-            *self.defaults.lock().unwrap_or_else(PoisonError::into_inner) = text;
         }
     }
 
@@ -146,25 +128,6 @@ impl Work {
             .spawn(work)
             .map(drop)
     }
-}
-
-/// A configuration on its way.
-struct Wanted {
-    config: Config,
-    /// What the file says, where one was read.
-    file: Option<Arc<Config>>,
-    patterns: Option<Arc<Store>>,
-    /// The `defaults` sections of the files that were read.
-    defaults: Option<Arc<Vec<u8>>>,
-    cause: String,
-    notes: String,
-    /// Settings by hand that hold no longer, by their keys.
-    overruled: Vec<String>,
-    /// Backends that a command adds: no rule leads there before they are published.
-    unpublished: Vec<String>,
-    /// Added by a command: begins in maintenance and unchecked, as HAProxy's do. Backend, server,
-    /// and its words as a file would have them.
-    dormant: Option<(String, String, String)>,
 }
 
 impl House {
@@ -221,10 +184,18 @@ impl House {
                 Persist::Now | Persist::On => self.write_back(chief),
             };
         }
+        if let Demand::Section(at) = &demand {
+            let written = chief.affairs().written().clone();
+            return Ok(Applied {
+                generation: self.generation().number,
+                lines: amend::lines(&written, at, &chief.machine(&written.files))?,
+                ..Applied::default()
+            });
+        }
         let plan_only = matches!(demand, Demand::Plan(_));
         let by_hand = matches!(
             demand,
-            Demand::AddServer { .. } | Demand::Change { .. } | Demand::Fragment { .. }
+            Demand::AddServer { .. } | Demand::Change { .. } | Demand::Edit { .. }
         );
         let wanted = self.wanted(chief, demand)?;
         if plan_only {
@@ -275,151 +246,8 @@ impl House {
         }
     }
 
-    /// Makes of a demand the configuration it amounts to.
-    fn wanted(&self, chief: &Chief, demand: Demand) -> Result<Wanted, Refused> {
-        let now = self.generation();
-        match demand {
-            Demand::Reload { reset } => self.read_again(chief, None, reset, "reload"),
-            Demand::Persist(_) => Err(Refused(String::new())),
-            Demand::Plan(source) => self.read_again(chief, source, false, "plan"),
-            Demand::Apply(source) => {
-                let cause = match &source {
-                    Source::File(name) => format!("apply {name}"),
-                    Source::Text(_) => "apply".to_owned(),
-                };
-                self.read_again(chief, Some(source), false, &cause)
-            }
-            Demand::Rollback(number) => {
-                let affairs = chief.affairs();
-                let past = affairs.history().find(|past| past.number == number);
-                let past = past.ok_or_else(|| Refused(format!("No generation {number}.")))?;
-                let changes = diff(&now.config, &past.config);
-                Ok(Wanted {
-                    config: changed(&now.config, &changes)?,
-                    file: Some(Arc::clone(&past.file)),
-                    patterns: None,
-                    defaults: None,
-                    cause: format!("rollback {number}"),
-                    notes: String::new(),
-                    overruled: Vec::new(),
-                    unpublished: Vec::new(),
-                    dormant: None,
-                })
-            }
-            Demand::Change { changes, command } => Ok(Wanted {
-                config: changed(&now.config, &changes)?,
-                file: None,
-                patterns: None,
-                defaults: None,
-                cause: command,
-                notes: String::new(),
-                overruled: Vec::new(),
-                unpublished: Vec::new(),
-                dormant: None,
-            }),
-            Demand::AddServer {
-                backend,
-                server,
-                words,
-            } => {
-                let (line, notes) = fragment::server(&now.config, &backend, &server, &words)?;
-                let changes = [Change::AddServer(backend.clone(), Arc::new(line))];
-                Ok(Wanted {
-                    config: changed(&now.config, &changes)?,
-                    file: None,
-                    patterns: None,
-                    defaults: None,
-                    cause: format!("add server {backend}/{server}"),
-                    notes,
-                    overruled: Vec::new(),
-                    unpublished: Vec::new(),
-                    dormant: Some((backend, server, fragment::line(&words))),
-                })
-            }
-            Demand::Fragment { text, command } => {
-                let (changes, notes) = fragment::sections(&now.config, &chief.defaults(), &text)?;
-                let added = changes.iter().filter_map(|change| match change {
-                    Change::AddBackend(backend) => Some(backend.common.name.clone()),
-                    _ => None,
-                });
-                Ok(Wanted {
-                    unpublished: added.collect(),
-                    config: changed(&now.config, &changes)?,
-                    file: None,
-                    patterns: None,
-                    defaults: None,
-                    cause: command,
-                    notes,
-                    overruled: Vec::new(),
-                    dormant: None,
-                })
-            }
-        }
-    }
-
-    /// Reads files, and puts together with what hands did what they say.
-    fn read_again(
-        &self,
-        chief: &Chief,
-        source: Option<Source>,
-        reset: bool,
-        cause: &str,
-    ) -> Result<Wanted, Refused> {
-        let files = files_of(&chief.options, source)?;
-        self.understood(chief, files, reset, cause)
-    }
-
-    /// Puts together what files say with what hands did.
-    fn understood(
-        &self,
-        chief: &Chief,
-        files: Vec<(String, Vec<u8>)>,
-        reset: bool,
-        cause: &str,
-    ) -> Result<Wanted, Refused> {
-        let defaults = Arc::new(fragment::defaults(&files));
-        let (loaded, mut notes) = read(&chief.options, &chief.patterns(), files)?;
-        let Loaded {
-            mut config, store, ..
-        } = loaded;
-        run::apply_options(&chief.options, &mut config);
-        let now = self.generation();
-        // What the file says as before is kept once, however often it is read.
-        let before = Arc::clone(chief.affairs().file());
-        let config = apply(&before, &diff(&before, &config)).unwrap_or(config);
-        // Workers note hands meanwhile: nobody waits for the comparing.
-        let basis = chief.affairs().basis();
-        let merged = basis.merge(&now.config, &config, reset);
-        for change in &merged.dropped {
-            for line in ballast_model::plan::lines(&now.config, std::slice::from_ref(change)) {
-                notes.push_str(&format!(
-                    "The file overrules what was set by hand: {line}\n"
-                ));
-            }
-        }
-        for key in &merged.overruled {
-            notes.push_str(&format!("The file overrules what was set by hand: {key}\n"));
-        }
-        for word in self.needs_handover(&now.config, &merged.config) {
-            notes.push_str(&format!(
-                "'{word}' is another now; that takes effect when a new process takes over.\n"
-            ));
-        }
-        Ok(Wanted {
-            config: merged.config,
-            file: Some(Arc::new(config)),
-            patterns: Some(store),
-            defaults: Some(defaults),
-            cause: cause.to_owned(),
-            notes,
-            overruled: merged.overruled,
-            unpublished: Vec::new(),
-            dormant: None,
-        })
-    }
-
     /// The few words that a living process cannot change.
-    fn needs_handover(&self, now: &Config, next: &Config) -> Vec<&'static str> {
+    pub(crate) fn needs_handover(&self, now: &Config, next: &Config) -> Vec<&'static str> {
         let mut words = now.global.fixed_words_changed(&next.global);
         let (was, is) = (&now.global, &next.global);
         // The descriptors of the start allow no more.
@@ -501,9 +329,8 @@ impl House {
         let mut applied = self.plan(&wanted);
         if changes.is_empty() {
             self.commit_patterns(chief, wanted.patterns.as_ref());
-            chief.defaults_are(wanted.defaults);
-            if let Some(file) = wanted.file {
-                chief.affairs().file_is(file);
+            if let Some(written) = wanted.written {
+                chief.affairs().written_is(written);
             }
             self.give_back(chief, &wanted.overruled, &now);
             return Ok(applied);
@@ -519,26 +346,8 @@ impl House {
         self.limit_connections(&generation);
         chief.publish(&generation, &wanted);
         self.commit_patterns(chief, wanted.patterns.as_ref());
-        chief.defaults_are(wanted.defaults);
         self.commit(&generation, &taken, prepared);
-        if let Some((backend, server, words)) = &wanted.dormant {
-            let hand = Hand {
-                value: words.clone(),
-                at_unix_s: now_unix_s(),
-                command: wanted.cause.clone(),
-            };
-            let key = format!("server {backend}/{server} added");
-            chief.affairs().note(&key, hand);
-        }
-        if let Some((backend, server, _)) = &wanted.dormant
-            && let Some(keeper) = self.keeper()
-        {
-            keeper.tell(backend, server, |health, _| {
-                health.enable_check(false);
-                health.enable_agent(false);
-                Vec::new()
-            });
-        }
+        self.begin_by_hand(chief, &wanted);
         self.give_back(chief, &wanted.overruled, &generation);
         let past = Past {
             number: generation.number,
@@ -546,13 +355,40 @@ impl House {
             cause: wanted.cause,
             lines: ballast_model::plan::lines(&now.config, &changes),
             config,
-            file: wanted
-                .file
-                .unwrap_or_else(|| Arc::clone(chief.affairs().file())),
+            written: wanted
+                .written
+                .unwrap_or_else(|| chief.affairs().written().clone()),
         };
         chief.affairs().put_in_force(past);
         applied.generation = generation.number;
         Ok(applied)
+    }
+
+    /// Notes what a command added, and has it begin as HAProxy's do: a server unchecked, a backend
+    /// that no rule leads to.
+    fn begin_by_hand(&self, chief: &Chief, wanted: &Wanted) {
+        let note = |key: String, value: String| {
+            let hand = Hand {
+                value,
+                at_unix_s: now_unix_s(),
+                command: wanted.cause.clone(),
+            };
+            chief.affairs().note(&key, hand);
+        };
+        for backend in &wanted.unpublished {
+            note(format!("backend {backend} published"), "no".to_owned());
+        }
+        let Some((backend, server, words)) = &wanted.dormant else {
+            return;
+        };
+        note(format!("server {backend}/{server} added"), words.clone());
+        if let Some(keeper) = self.keeper() {
+            keeper.tell(backend, server, |health, _| {
+                health.enable_check(false);
+                health.enable_agent(false);
+                Vec::new()
+            });
+        }
     }
 
     /// What was set under these keys is the file's again.
@@ -561,15 +397,20 @@ impl House {
         let mut affairs = chief.affairs();
         affairs.forget_hands(|key| keys.iter().any(|gone| gone == key));
         // What is there no more has no hands on it.
-        affairs.forget_hands(|key| match key.split_once(' ') {
-            Some(("server", rest)) => {
-                let at = rest.split(' ').next().and_then(|at| at.split_once('/'));
-                let known = at.and_then(|(backend, server)| {
-                    generation.backend(backend)?.server_named(server)
-                });
-                known.is_none()
+        affairs.forget_hands(|key| {
+            let mut words = key.split(' ');
+            let (kind, name) = (words.next(), words.next().unwrap_or_default());
+            match kind {
+                Some("server") => {
+                    let known = name.split_once('/').and_then(|(backend, server)| {
+                        generation.backend(backend)?.server_named(server)
+                    });
+                    known.is_none()
+                }
+                Some("backend") => generation.backend(name).is_none(),
+                Some("frontend") => generation.frontend(name).is_none(),
+                _ => false,
             }
-            _ => false,
         });
     }
 
@@ -582,45 +423,6 @@ impl House {
                 .unwrap_or_else(PoisonError::into_inner) = Arc::clone(store);
         }
     }
-}
-
-fn changed(now: &Config, changes: &[Change]) -> Result<Config, Refused> {
-    apply(now, changes).map_err(|error| Refused(format!("{error}.")))
-}
-
-/// The files of the start, or what stands for them.
-pub(crate) fn files_of(
-    options: &Options,
-    source: Option<Source>,
-) -> Result<Vec<(String, Vec<u8>)>, Refused> {
-    let files = match source {
-        Some(Source::Text(text)) => Ok(vec![("<<".to_owned(), text)]),
-        Some(Source::File(name)) => crate::read::files(&[name]),
-        None => crate::read::files(&options.files),
-    };
-    files.map_err(|error| Refused(say::line_of(say::Grade::Alert, &error)))
-}
-
-/// Understands files that are to follow what is in force.
-pub(crate) fn read(
-    options: &Options,
-    patterns: &Arc<Store>,
-    files: Vec<(String, Vec<u8>)>,
-) -> Result<(Loaded, String), Refused> {
-    let (loaded, said) = check::again(options, patterns, files);
-    if loaded.has_alerts() || !loaded.unserved.is_empty() {
-        return Err(Refused(said));
-    }
-    let zero_warning = options.zero_warning || loaded.config.global.zero_warning;
-    if zero_warning && loaded.has_warnings() {
-        let text = "Some warnings were found and 'zero-warning' is set. Aborting.";
-        return Err(Refused(said + &say::line_of(say::Grade::Alert, text)));
-    }
-    if !check::has_listener(&loaded.config) {
-        let text = "No enabled listener found (check for 'bind' directives) ! Exiting.";
-        return Err(Refused(say::line_of(say::Grade::Alert, text)));
-    }
-    Ok((loaded, said))
 }
 
 /// What is said of a reload that nobody waits at a command socket for.

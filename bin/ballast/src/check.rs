@@ -1,15 +1,18 @@
 //! Judging a configuration: what is said of it, and with which exit code.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
+use ballast_engine::affairs::Amendment;
 use ballast_expr::Store;
 use ballast_model::Config;
 use ballast_syntax::{Diagnostic, Severity};
 
+use crate::amend::{self, Files, Place};
 use crate::args::{CheckOptions, Options};
 use crate::machine::Machine;
-use crate::{read, say, states, tools};
+use crate::{read, reading, say, states, tools};
 
 /// The exit code of a configuration that is right and has nothing to listen on.
 const NO_LISTENER: u8 = 2;
@@ -43,9 +46,21 @@ pub(crate) fn files(options: &CheckOptions) -> u8 {
     0
 }
 
-/// Reads the configuration of a start. `Err` is the exit code of a start that ends here, with
-/// everything said.
-pub(crate) fn for_start(options: &Options) -> Result<Loaded, u8> {
+/// A configuration that was read for a start.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) loaded: Loaded,
+    /// The files as they are.
+    pub(crate) files: Files,
+    /// Sections by hand that were read in place of theirs.
+    pub(crate) amendments: Vec<Amendment>,
+    /// What the files say without these, where there are some.
+    pub(crate) file: Option<Config>,
+}
+
+/// Reads the configuration of a start, with the sections that hands wrote in the process before.
+/// `Err` is the exit code of a start that ends here, with everything said.
+pub(crate) fn for_start(options: &Options, by_hand: &[Amendment]) -> Result<Read, u8> {
     let fail = |text: &str| {
         say::alert(text);
         1
@@ -54,9 +69,23 @@ pub(crate) fn for_start(options: &Options) -> Result<Loaded, u8> {
     if files.is_empty() {
         return Err(fail("config : no configuration file was found"));
     }
-    let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
-    let machine = Machine::new(&names, options.local_peer.as_deref(), options.master_worker);
-    let mut loaded = load(files, &machine);
+    let machine = reading::machine(options, &files);
+    let mut amended = amend::amended(&files, by_hand, &machine, Place::Beside);
+    for title in &amended.overruled {
+        say::warn(&format!("The file overrules what was set by hand: {title}"));
+    }
+    let mut loaded = load(amended.files, &machine);
+    let mut file = None;
+    if !amended.kept.is_empty() {
+        let plain = load(files.clone(), &machine);
+        if loaded.has_alerts() || !loaded.unserved.is_empty() {
+            // Better without them than not at all.
+            say::warn("The files do not go with the sections that commands wrote: without them.");
+            (loaded, amended.kept) = (plain, Vec::new());
+        } else {
+            file = Some(plain.config);
+        }
+    }
     if options.ignore_resolution_failures {
         forgive_unresolved(&mut loaded);
     }
@@ -81,7 +110,33 @@ pub(crate) fn for_start(options: &Options) -> Result<Loaded, u8> {
             "config : Some warnings were found and 'zero-warning' is set. Aborting.",
         ));
     }
-    Ok(loaded)
+    Ok(Read {
+        loaded,
+        files,
+        amendments: amended.kept,
+        file,
+    })
+}
+
+/// What warnings are wanted of a configuration that is read.
+#[derive(Clone, Debug)]
+pub(crate) enum About {
+    /// All of it.
+    All,
+    /// These bytes of the file at that place: the rest was warned of when it was read.
+    Part(Option<(usize, Range<usize>)>),
+}
+
+impl About {
+    fn wants(&self, found: &Diagnostic) -> bool {
+        match (self, found.span) {
+            (Self::All, _) => true,
+            (Self::Part(Some((file, part))), Some(span)) => {
+                span.file.index() == *file && part.contains(&span.range().start)
+            }
+            (Self::Part(_), _) => false,
+        }
+    }
 }
 
 /// Reads a configuration that is to follow the one in force; what there is to say of it is
@@ -89,10 +144,10 @@ pub(crate) fn for_start(options: &Options) -> Result<Loaded, u8> {
 pub(crate) fn again(
     options: &Options,
     patterns: &Arc<Store>,
-    files: Vec<(String, Vec<u8>)>,
+    files: Files,
+    about: &About,
 ) -> (Loaded, String) {
-    let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
-    let machine = Machine::new(&names, options.local_peer.as_deref(), options.master_worker);
+    let machine = reading::machine(options, &files);
     let mut loaded = ballast_config::load_after(
         patterns,
         files,
@@ -102,6 +157,8 @@ pub(crate) fn again(
     if options.ignore_resolution_failures {
         forgive_unresolved(&mut loaded);
     }
+    let wanted = |found: &Diagnostic| found.severity == Severity::Alert || about.wants(found);
+    loaded.diagnostics.retain(wanted);
     let pid = std::process::id();
     let mut said = ballast_config::text(
         &loaded,

@@ -1,6 +1,7 @@
 //! Opening what a generation needs, and going over to it: what may refuse, and what cannot fail.
 
 use std::cell::RefCell;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,24 +42,45 @@ impl House {
         Ok(Prepared { logs, listeners })
     }
 
-    /// Goes over to other listening sockets: what each worker is to start then, and whether any
-    /// bind is gone.
+    /// Goes over to other listening sockets: what each worker is to start then, and the sockets
+    /// that are listened on no more.
     fn commit_listeners(
         &self,
         prepared: Option<ballast_listen::Prepared>,
-    ) -> (Vec<WorkerListeners>, bool) {
+    ) -> (Vec<WorkerListeners>, Option<Vec<Arc<OwnedFd>>>) {
         let mut listeners = self.listeners();
         let committed = match (&mut *listeners, prepared) {
             (Some(listeners), Some(prepared)) => Some(listeners.commit(prepared)),
             _ => None,
         };
         let Some(commit) = committed else {
-            return (Vec::new(), false);
+            return (Vec::new(), None);
         };
         for refused in &commit.refused {
             say::warn(&refused.to_string());
         }
-        (commit.start, !commit.ended.is_empty())
+        let any_gone = !commit.ended.is_empty();
+        (commit.start, any_gone.then_some(commit.closing))
+    }
+
+    /// Waits until the workers have let in who waited at sockets that are gone, so that nobody is
+    /// listening when it is said that nobody is.
+    fn close(&self, sockets: &[Arc<OwnedFd>]) {
+        let is_ours_alone = |socket: &Arc<OwnedFd>| Arc::strong_count(socket) == 1;
+        for _ in 0..CLOSE_ROUND_COUNT_MAX {
+            if sockets.iter().all(is_ours_alone) {
+                break;
+            }
+            for mailbox in self.mailboxes() {
+                let _ = on_worker(mailbox, || ());
+            }
+        }
+        if self.has_master() {
+            // Its copies would go on listening, with nobody to accept.
+            for socket in sockets {
+                let _ = ballast_net::shutdown_both(socket);
+            }
+        }
     }
 
     /// Goes over to another generation everywhere. Cannot fail.
@@ -76,7 +98,8 @@ impl House {
             keeper.succeed(Arc::clone(generation), taken);
         }
         self.generation.store(Arc::clone(generation));
-        let (starts, any_gone) = self.commit_listeners(prepared.listeners);
+        let (starts, closing) = self.commit_listeners(prepared.listeners);
+        let any_gone = closing.is_some();
         let open_logs = self.open_logs();
         // What is removed may finish as long as a process that ends may.
         let limit = generation.config.global.hard_stop_after;
@@ -122,6 +145,7 @@ impl House {
                 say::warn(&format!("a socket cannot be accepted from: {error}."));
             }
         }
+        self.close(&closing.unwrap_or_default());
     }
 
     /// The limit of the process follows the file, as far as the descriptors of its start allow,
@@ -168,6 +192,9 @@ fn on_worker<T: Send + 'static>(
         }
     }
 }
+
+/// How often the workers are asked whether they have closed what is gone.
+const CLOSE_ROUND_COUNT_MAX: usize = 100;
 
 /// Between two looks at a mailbox that is full.
 const ROOM_PERIOD: Duration = Duration::from_millis(1);

@@ -15,6 +15,7 @@ use ballast_upstream::probe::Keeper;
 use ballast_worker::{Mailbox, Workers};
 
 use crate::change::Chief;
+use crate::hands::ListsByHand;
 use crate::logs::{LogDesk, Opened as OpenLogs};
 use crate::{say, services};
 
@@ -33,7 +34,9 @@ pub(crate) struct House {
     keeper: OnceLock<Arc<Keeper>>,
     logs: OnceLock<LogDesk>,
     pub(super) chief: OnceLock<Chief>,
+    pub(super) lists: Mutex<ListsByHand>,
     load: Mutex<LoadSample>,
+    has_master: bool,
 }
 
 #[derive(Debug)]
@@ -50,6 +53,7 @@ impl House {
         facts: Facts,
         startup_log: String,
         listeners: Listeners,
+        has_master: bool,
     ) -> Self {
         Self {
             generation: ArcSwap::new(generation),
@@ -61,12 +65,19 @@ impl House {
             keeper: OnceLock::new(),
             logs: OnceLock::new(),
             chief: OnceLock::new(),
+            lists: Mutex::default(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,
                 idle_percent: 100,
             }),
+            has_master,
         }
+    }
+
+    /// Whether a master holds copies of what is listened on.
+    pub(crate) fn has_master(&self) -> bool {
+        self.has_master
     }
 
     /// Makes the workers known, once.

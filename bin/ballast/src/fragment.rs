@@ -1,15 +1,16 @@
-//! Lines of the language that a command brings: a server, a section.
+//! The server line that a command brings.
 //!
-//! They are read by the same rows as files are, in a configuration made for them alone, so that
-//! each word means what it means in a file and is refused with the same words.
+//! It is read by the same rows as files are, in a configuration made for it alone, so that each
+//! word means what it means in a file and is refused with the same words. A thousand servers may
+//! come in a second: the files are not read for them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ballast_cli::Refused;
 use ballast_config::{Loaded, TextOptions};
-use ballast_model::{Backend, Balance, Change, Common, Config, Mode, Origin, Server};
-use ballast_syntax::{SectionKind, Severity};
+use ballast_model::{Backend, Balance, Config, Mode, Origin, Server};
+use ballast_syntax::{Severity, parse_str};
 
 use crate::machine::Machine;
 
@@ -88,135 +89,31 @@ fn free_id(backend: &Backend) -> u32 {
     (1..).find(|id| !taken.contains(id)).unwrap_or(u32::MAX)
 }
 
-/// The `defaults` sections of files, which sections that come later go by.
-pub(crate) fn defaults(files: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for (_, bytes) in files {
-        let mut inside = false;
-        for line in bytes.split_inclusive(|&byte| byte == b'\n') {
-            let mut words = line
-                .split(u8::is_ascii_whitespace)
-                .filter(|word| !word.is_empty());
-            let first = String::from_utf8_lossy(words.next().unwrap_or_default());
-            if let Some(kind) = SectionKind::of(&first) {
-                inside = kind == SectionKind::Defaults;
-            }
-            if inside {
-                text.extend_from_slice(line);
-            }
-        }
-        if !text.is_empty() && !text.ends_with(b"\n") {
-            text.push(b'\n');
-        }
+/// The words of a server line, with the number it was given.
+pub(crate) fn numbered(words: &[String], id: u32) -> String {
+    let has_id = words.iter().any(|word| word == "id");
+    if has_id {
+        line(words)
+    } else {
+        format!("{} id {id}", line(words))
     }
-    text
 }
 
-/// The changes that sections of their own amount to, as if they stood at the end of the files
-/// whose `defaults` are given. One whose name is taken does not fit what runs.
-///
-/// # Errors
-/// What is wrong with them.
-pub(crate) fn sections(
-    now: &Config,
-    defaults: &[u8],
-    text: &[u8],
-) -> Result<(Vec<Change>, String), Refused> {
-    // Names of backends that run stand for themselves, or a frontend could not lead to them.
-    let own = String::from_utf8_lossy(text).into_owned();
-    let mut whole = text.to_vec();
-    if !whole.ends_with(b"\n") {
-        whole.push(b'\n');
-    }
-    let named: HashSet<&str> = own
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.split_whitespace();
-            matches!(words.next(), Some("backend" | "listen")).then(|| words.next())?
-        })
-        .collect();
-    let mut stood_for = HashSet::new();
-    for backend in &now.backends {
-        let name = &backend.common.name;
-        if !named.contains(name.as_str()) {
-            let mode = if backend.common.mode == Mode::Http {
-                "http"
-            } else {
-                "tcp"
-            };
-            whole.extend_from_slice(format!("backend {name}\n mode {mode}\n").as_bytes());
-            stood_for.insert(name.clone());
-        }
-    }
-    let files = vec![
-        ("defaults".to_owned(), defaults.to_vec()),
-        ("<<".to_owned(), whole),
-    ];
-    let (loaded, said) = load_files(files);
-    if loaded.has_alerts() || !loaded.unserved.is_empty() {
-        return Err(Refused(said));
-    }
-    let mut ids = FreeIds::of(now);
-    let mut changes = Vec::new();
-    for backend in &loaded.config.backends {
-        let name = &backend.common.name;
-        if stood_for.contains(name) {
-            continue;
-        }
-        let mut backend = Arc::clone(backend);
-        Arc::make_mut(&mut backend).common.id = ids.give(&backend.common);
-        changes.push(Change::AddBackend(backend));
-    }
-    for frontend in &loaded.config.frontends {
-        let mut frontend = Arc::clone(frontend);
-        Arc::make_mut(&mut frontend).common.id = ids.give(&frontend.common);
-        changes.push(Change::AddFrontend(frontend));
-    }
-    if changes.is_empty() {
-        return Err(Refused("There is no section in it.".into()));
-    }
-    Ok((changes, said))
-}
-
-/// Numbers for proxies that a command brings. A file counts its sections; what comes later takes
-/// the smallest number that nobody has.
-struct FreeIds {
-    taken: HashSet<u32>,
-    /// A `listen` has one for both halves.
-    given: HashMap<String, u32>,
-}
-
-impl FreeIds {
-    fn of(now: &Config) -> Self {
-        let fronts = now.frontends.iter().map(|one| one.common.id);
-        let backs = now.backends.iter().map(|one| one.common.id);
-        let known = now.frontends.iter().map(|one| &one.common);
-        let known = known.chain(now.backends.iter().map(|one| &one.common));
-        Self {
-            taken: fronts.chain(backs).collect(),
-            given: known.map(|one| (one.name.clone(), one.id)).collect(),
-        }
-    }
-
-    fn give(&mut self, common: &Common) -> u32 {
-        if let Some(id) = self.given.get(&common.name) {
-            return *id;
-        }
-        let free = (1..).find(|id| !self.taken.contains(id));
-        let id = free.unwrap_or(u32::MAX);
-        self.taken.insert(id);
-        self.given.insert(common.name.clone(), id);
-        id
-    }
+/// The words of a line as [`line()`] writes it.
+pub(crate) fn words(line: &str) -> Vec<String> {
+    let document = parse_str("", &format!("server {line}"));
+    let mut lines = document.lines();
+    let words = lines.next().map(|line| {
+        let words = 1..line.words.len();
+        words.map(|at| line.text(at).to_owned()).collect()
+    });
+    words.unwrap_or_default()
 }
 
 fn load(text: Vec<u8>) -> (Loaded, String) {
-    load_files(vec![("<<".to_owned(), text)])
-}
-
-fn load_files(files: Vec<(String, Vec<u8>)>) -> (Loaded, String) {
-    let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
-    let machine = Machine::new(&names, None, false);
+    let name = "<<".to_owned();
+    let machine = Machine::new(std::slice::from_ref(&name), None, false);
+    let files = vec![(name, text)];
     let loaded = ballast_config::load(files, &machine, ballast_config::Options::default());
     let said = ballast_config::text(
         &loaded,
@@ -237,7 +134,8 @@ pub(crate) fn line(words: &[String]) -> String {
 
 /// A word as a file would have to write it.
 fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:/@,%[]()+=".contains(&byte);
+    let plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"._-:/@,%[]()+={}!*&|<>^~?".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
         return word.to_owned();
     }

@@ -1,16 +1,208 @@
-//! What a hand set is given back to the file, where the file has the say again.
+//! What hands set: told to the process that follows, taken up by it, and given back to the file
+//! where the file has the say again.
 //!
 //! Settings by hand that are no configuration (a weight, a state, an address) live in the states
 //! of servers and proxies, and outlive every generation. Their keys are the commands' (see
 //! [`Control::note_hand`]).
 
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, Weak};
+
 use ballast_cli::Control;
+use ballast_engine::affairs::Hand;
 use ballast_engine::{ChecksByHand, Generation};
-use ballast_model::Address;
+use ballast_expr::{PatternRef, Store};
+use ballast_handover::{ListByHand, Memory};
+use ballast_model::change::diff;
+use ballast_model::{Address, Change, Config};
+use ballast_stats::Surroundings;
 
 use crate::desk::House;
+use crate::{fragment, say};
+
+/// What hands made of lists when that was last looked at, by name: comparing a large one with its
+/// file takes its time, and most lists stay as they are.
+#[derive(Debug, Default)]
+pub(crate) struct ListsByHand(HashMap<String, Seen>);
+
+/// A list as it was when it was last looked at.
+#[derive(Debug)]
+struct Seen {
+    list: Weak<PatternRef>,
+    change_count: u64,
+    by_hand: Option<Arc<ListByHand>>,
+}
+
+/// Goes on from what hands did in the process before: servers they added are in the
+/// configuration, those they took away are not, and lists hold what they put there. Answers what
+/// they set, as far as it still stands.
+pub(crate) fn go_on(config: &mut Config, store: &Store, memory: Memory) -> Vec<(String, Hand)> {
+    for (backend, server) in &memory.removed {
+        let mut backends = config.backends.iter_mut();
+        if let Some(known) = backends.find(|one| one.common.name == *backend)
+            && known.servers.iter().any(|one| one.name == *server)
+        {
+            let servers = &mut Arc::make_mut(known).servers;
+            servers.retain(|one| one.name != *server);
+        }
+    }
+    let mut hands = memory.hands;
+    hands.retain(|(key, hand)| match added(key) {
+        Some((backend, server)) => add_again(config, backend, server, &hand.value),
+        None => true,
+    });
+    for list in &memory.lists {
+        let known = store.by_name(&list.name);
+        if known.is_some_and(|known| !known.take_hands(&list.was, &list.is)) {
+            say::warn(&format!(
+                "what hands made of '{}' does not go with the configuration: it holds what its \
+                 file says.",
+                list.name
+            ));
+        }
+    }
+    hands
+}
+
+/// The server that was added under this key.
+fn added(key: &str) -> Option<(&str, &str)> {
+    let at = key.strip_prefix("server ")?.strip_suffix(" added")?;
+    at.split_once('/')
+}
+
+/// Adds a server again; false where that is for the file to do by now.
+fn add_again(config: &mut Config, backend: &str, server: &str, words: &str) -> bool {
+    let known = config.backend(backend);
+    let is_there = known.is_some_and(|known| known.servers.iter().any(|one| one.name == *server));
+    if known.is_none() || is_there {
+        return false;
+    }
+    match fragment::server(config, backend, server, &fragment::words(words)) {
+        Ok((server, _)) => {
+            let mut backends = config.backends.iter_mut();
+            if let Some(known) = backends.find(|one| one.common.name == backend) {
+                Arc::make_mut(known).servers.push(Arc::new(server));
+            }
+            true
+        }
+        Err(refused) => {
+            say::warn(&format!(
+                "server {backend}/{server}, which a command added, is left out: {}",
+                refused.0.trim_end()
+            ));
+            false
+        }
+    }
+}
 
 impl House {
+    /// What hands did that no file says.
+    pub(crate) fn memory(&self, now: &Config) -> Memory {
+        let Some(chief) = self.chief.get() else {
+            return Memory::default();
+        };
+        let (written, hands) = {
+            let affairs = chief.affairs();
+            let hands = affairs.hands();
+            let hands = hands.map(|(key, hand)| (key.to_owned(), hand.clone()));
+            (affairs.written().clone(), hands.collect())
+        };
+        let removed = diff(&written.amended, now).into_iter();
+        let removed = removed.filter_map(|change| match change {
+            Change::RemoveServer(backend, server) => Some((backend, server)),
+            _ => None,
+        });
+        Memory {
+            amendments: written.amendments,
+            hands,
+            removed: removed.collect(),
+            lists: self.lists_by_hand(&chief.patterns()),
+        }
+    }
+
+    fn lists_by_hand(&self, store: &Store) -> Vec<Arc<ListByHand>> {
+        let mut known = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = HashMap::new();
+        for listed in store.all() {
+            let (list, name) = (&listed.list, listed.list.name());
+            if name.is_empty() {
+                continue;
+            }
+            let change_count = list.change_count();
+            let before = known.0.remove(name).filter(|seen| {
+                seen.change_count == change_count
+                    && std::ptr::eq(seen.list.as_ptr(), Arc::as_ptr(list))
+            });
+            let seen = before.unwrap_or_else(|| {
+                let (was, is) = list.by_hand();
+                let name = name.to_owned();
+                let any = !was.is_empty() || !is.is_empty();
+                Seen {
+                    list: Arc::downgrade(list),
+                    change_count,
+                    by_hand: any.then(|| Arc::new(ListByHand { name, was, is })),
+                }
+            });
+            next.insert(name.to_owned(), seen);
+        }
+        known.0 = next;
+        let lists = known.0.values();
+        lists.filter_map(|seen| seen.by_hand.clone()).collect()
+    }
+
+    /// Takes up what hands set in the process before. What belongs to servers is told with their
+    /// health.
+    pub(crate) fn take_up_hands(&self, hands: &[(String, Hand)]) {
+        let generation = self.generation();
+        for (key, hand) in hands {
+            let words: Vec<&str> = key.splitn(3, ' ').collect();
+            let number = hand.value.parse().ok();
+            match words[..] {
+                ["frontend", name, "maxconn"] => {
+                    if let Some(frontend) = generation.frontend(name) {
+                        frontend.state.limit_connections_by_hand(number);
+                    }
+                }
+                ["frontend", name, "state"] => match hand.value.as_str() {
+                    // Why one cannot be paused was logged.
+                    "disabled" => drop(self.pause_frontend(name)),
+                    "shut down" => self.shut_frontend(name),
+                    _ => {}
+                },
+                ["backend", name, word] => {
+                    if let Some(backend) = generation.backend(name) {
+                        backend.change_dynamic_cookies(|cookies| match word {
+                            "dynamic-cookie" => cookies.on = Some(hand.value == "enable"),
+                            "dynamic-cookie-key" => cookies.key = Some(hand.value.clone()),
+                            _ => {}
+                        });
+                        if word == "published" {
+                            backend.state.publish(hand.value != "no");
+                        }
+                    }
+                }
+                ["global", "maxconn"] => self.registry.process().limit_connections_by_hand(number),
+                ["global", "rate-limit", what] => self.limit_rate(what, number),
+                _ => {}
+            }
+        }
+        if !hands.is_empty() {
+            self.limits_changed();
+        }
+    }
+
+    /// `set rate-limit`; `None` goes back to what the file says.
+    fn limit_rate(&self, what: &str, limit: Option<u32>) {
+        let rates = &self.registry.process().rates;
+        match what {
+            "connections" => rates.connections.set(limit),
+            "sessions" => rates.sessions.set(limit),
+            "ssl-sessions" => rates.ssl_sessions.set(limit),
+            "http-compression" => rates.compression_bytes.set(limit),
+            _ => {}
+        }
+    }
+
     /// Undoes what was set under these keys: from now on what `generation`, which is in force,
     /// says holds. Keys of what is there no more are passed over.
     pub(crate) fn let_go_of(&self, keys: &[String], generation: &Generation) {
@@ -41,16 +233,7 @@ impl House {
                     }
                 }
                 ["global", "maxconn"] => self.registry.process().limit_connections_by_hand(None),
-                ["global", "rate-limit", what] => {
-                    let rates = &self.registry.process().rates;
-                    match what {
-                        "connections" => rates.connections.set(None),
-                        "sessions" => rates.sessions.set(None),
-                        "ssl-sessions" => rates.ssl_sessions.set(None),
-                        "http-compression" => rates.compression_bytes.set(None),
-                        _ => {}
-                    }
-                }
+                ["global", "rate-limit", what] => self.limit_rate(what, None),
                 _ => {}
             }
         }

@@ -7,6 +7,7 @@
 //!   args ─► read ─► check ─► limits ─► listeners ─► (daemon, master) ─► identity ─► serve ─► stop
 //! ```
 
+mod amend;
 mod args;
 mod change;
 mod check;
@@ -25,6 +26,7 @@ mod persist;
 mod plan;
 mod process;
 mod read;
+mod reading;
 mod renewal;
 mod run;
 mod say;

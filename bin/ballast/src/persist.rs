@@ -12,17 +12,18 @@ use std::sync::Arc;
 
 use ballast_cli::{Applied, Refused};
 use ballast_engine::affairs::Hand;
+use ballast_engine::numbers;
 use ballast_model::change::diff;
 use ballast_model::{Address, Config, Origin, Server};
 use ballast_net::replace_file;
 use ballast_stats::Surroundings;
-use ballast_syntax::{Line, parse_str};
+use ballast_syntax::{Line, LineKind, parse_str};
 
-use crate::change::{Chief, read};
+use crate::amend::{self, Files, Place};
+use crate::change::Chief;
+use crate::check::About;
 use crate::desk::House;
-
-/// Files by name, with what they hold.
-type Files = Vec<(String, Vec<u8>)>;
+use crate::reading::{files_of, read};
 
 /// A file as it is, and what is to become of its lines.
 struct Text {
@@ -79,6 +80,19 @@ impl Text {
             _ => {}
         }
         true
+    }
+
+    /// Gives a section, by its opening line, another value for a word that has a line of its own.
+    fn set_line(&mut self, opening: u32, word: &str, value: &str) -> bool {
+        let mut lines: Vec<&Line> = self.lines.values().collect();
+        lines.sort_by_key(|line| line.number);
+        let own = lines.iter().skip_while(|line| line.number <= opening);
+        let mut own = own.take_while(|line| line.kind != LineKind::Header);
+        let found = own.find(|line| line.is_statement() && line.text(0) == word);
+        match found.map(|line| line.number) {
+            Some(number) => self.set(number, 0, word, value),
+            None => self.add_after(opening, &format!("{word} {value}")),
+        }
     }
 
     fn replace_word(&mut self, number: u32, at: usize, value: &str) -> bool {
@@ -153,6 +167,37 @@ struct Pen {
 }
 
 impl Pen {
+    /// The files with all edits made.
+    fn edited(&self, amended: &Files) -> Files {
+        let edited = amended.iter().map(|(name, bytes)| {
+            let text = self.texts.get(name);
+            (
+                name.clone(),
+                text.map_or_else(|| bytes.clone(), Text::edited),
+            )
+        });
+        edited.collect()
+    }
+
+    /// Has servers that would be counted otherwise say their number.
+    fn keep_numbers(&mut self, counted: &Config) {
+        let mut wrong = Vec::new();
+        for backend in &self.wanted.backends {
+            let Some(now) = counted.backend(&backend.common.name) else {
+                continue;
+            };
+            let pairs = backend.servers.iter().zip(&now.servers);
+            let moved = pairs.filter(|(was, is)| was.name == is.name && was.id != is.id);
+            wrong.extend(moved.map(|(was, _)| Arc::clone(was)));
+        }
+        for server in wrong {
+            let number = server.id.to_string();
+            if let Some(text) = self.text(&server.origin) {
+                text.set(server.origin.line, 3, "id", &number);
+            }
+        }
+    }
+
     fn note(&mut self, what: &str, why: &str) {
         self.notes
             .push_str(&format!("Not written: {what}: {why}\n"));
@@ -216,6 +261,24 @@ impl Pen {
                 }
             }
         });
+        self.written.push(key.to_owned());
+    }
+
+    /// `set maxconn frontend`.
+    fn frontend(&mut self, key: &str, name: &str, hand: &Hand) {
+        let known = self.wanted.frontend(name).cloned();
+        let Some(known) = known else { return };
+        let origin = known.common.origin.clone();
+        let done = self
+            .text(&origin)
+            .is_some_and(|text| text.set_line(origin.line, "maxconn", &hand.value));
+        if !done {
+            return self.note(key, "its section was not found");
+        }
+        let mut frontends = self.wanted.frontends.iter_mut();
+        if let Some(known) = frontends.find(|one| one.common.name == name) {
+            Arc::make_mut(known).connection_count_max = hand.value.parse().ok();
+        }
         self.written.push(key.to_owned());
     }
 
@@ -290,12 +353,6 @@ impl Pen {
         let Some(origin) = places.next().cloned() else {
             return self.note(&key, "its backend is in none of the files");
         };
-        let has_id = words.value.split(' ').any(|word| word == "id");
-        let id = if has_id {
-            String::new()
-        } else {
-            format!(" id {}", server.id)
-        };
         let state = hands
             .iter()
             .find(|(known, _)| *known == format!("server {backend}/{} state", server.name));
@@ -303,7 +360,7 @@ impl Pen {
             Some((_, hand)) => hand.value == "maint",
             None => server.disabled,
         };
-        let mut line = format!("server {} {}{id}", server.name, words.value);
+        let mut line = format!("server {} {}", server.name, words.value);
         // In a file it is `enabled` unless it says otherwise.
         if disabled && !line.ends_with(" disabled") {
             line.push_str(" disabled");
@@ -332,23 +389,23 @@ impl House {
     /// Writes what hands changed to the files of the start, and to those of lists and maps; answers
     /// which were written, and what the files of the start hold now.
     pub(crate) fn persist(&self, chief: &Chief) -> Result<(Applied, Files), Refused> {
-        let files = crate::change::files_of(&chief.options, None)?;
-        let (loaded, _) = read(&chief.options, &chief.patterns(), files.clone())?;
-        let mut config = loaded.config;
-        crate::run::apply_options(&chief.options, &mut config);
+        let files = files_of(&chief.options, None)?;
         let (before, hands) = {
             let affairs = chief.affairs();
             let hands = affairs
                 .hands()
                 .map(|(key, hand)| (key.to_owned(), hand.clone()));
-            (Arc::clone(affairs.file()), hands.collect::<Vec<_>>())
+            (affairs.written().clone(), hands.collect::<Vec<_>>())
         };
-        if !diff(&before, &config).is_empty() {
+        if *before.files != files && !self.says(chief, &files, &before.file)? {
             return Err(Refused(
                 "The files have changed since they were read: reload first.".into(),
             ));
         }
-        let texts = files
+        let machine = chief.machine(&files);
+        let amended = amend::amended(&files, &before.amendments, &machine, Place::Last).files;
+        let config = self.understood_again(chief, amended.clone())?;
+        let texts = amended
             .iter()
             .map(|(name, bytes)| (name.clone(), Text::of(name, bytes)));
         let mut pen = Pen {
@@ -366,6 +423,9 @@ impl House {
             let words: Vec<&str> = key.splitn(3, ' ').collect();
             match words[..] {
                 ["map" | "acl", ..] => {}
+                // What a file has is published.
+                ["backend", _, "published"] => {}
+                ["frontend", name, "maxconn"] => pen.frontend(key, name, hand),
                 ["server", at, word] => {
                     if let Some(at) = at.split_once('/') {
                         pen.server(key, at, word, hand);
@@ -374,34 +434,42 @@ impl House {
                 _ => pen.note(key, "it stays with this process"),
             }
         }
-        self.write(chief, pen, &files)
+        self.write(chief, pen, &amended, &files)
+    }
+
+    /// What files say.
+    fn understood_again(&self, chief: &Chief, files: Files) -> Result<Config, Refused> {
+        let (loaded, _) = read(&chief.options, &chief.patterns(), files, &About::All)?;
+        let mut config = loaded.config;
+        crate::run::apply_options(&chief.options, &mut config);
+        Ok(config)
+    }
+
+    /// Whether files say what was said before: comments may be others.
+    fn says(&self, chief: &Chief, files: &Files, before: &Config) -> Result<bool, Refused> {
+        let mut config = self.understood_again(chief, files.clone())?;
+        numbers::keep(&mut config, before);
+        Ok(diff(before, &config).is_empty())
     }
 
     /// Reads again what is to be written, writes it, and forgets the hands that it holds.
     fn write(
         &self,
         chief: &Chief,
-        pen: Pen,
-        files: &[(String, Vec<u8>)],
+        mut pen: Pen,
+        amended: &Files,
+        files: &Files,
     ) -> Result<(Applied, Files), Refused> {
         let mut applied = Applied {
             generation: self.generation().number,
-            notes: pen.notes,
+            notes: std::mem::take(&mut pen.notes),
             ..Applied::default()
         };
-        let edited: Files = files
-            .iter()
-            .map(|(name, bytes)| {
-                let text = pen
-                    .texts
-                    .get(name)
-                    .map_or_else(|| bytes.clone(), Text::edited);
-                (name.clone(), text)
-            })
-            .collect();
-        let (again, _) = read(&chief.options, &chief.patterns(), edited.clone())?;
-        let mut config = again.config;
-        crate::run::apply_options(&chief.options, &mut config);
+        // Servers that follow one that went would be counted anew: they keep their numbers.
+        let counted = self.understood_again(chief, pen.edited(amended))?;
+        pen.keep_numbers(&counted);
+        let edited = pen.edited(amended);
+        let config = self.understood_again(chief, edited.clone())?;
         let other = diff(&pen.wanted, &config);
         if let Some(line) = ballast_model::plan::lines(&pen.wanted, &other).first() {
             return Err(Refused(format!(

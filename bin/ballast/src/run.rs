@@ -4,13 +4,15 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_config::Loaded;
-use ballast_handover::{Line, Message, Sheet};
+use ballast_engine::affairs::Written;
+use ballast_engine::numbers;
+use ballast_handover::{Line, Memory, Message, Sheet};
 use ballast_listen::{OpenError, OpenSettings, Opened};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
 
 use crate::args::Options;
+use crate::check::Read;
 use crate::desk::open_doors;
 use crate::identity::Identity;
 use crate::limits::{Limits, Needs, system_descriptors};
@@ -19,7 +21,7 @@ use crate::process::{Former, Herald, Side};
 use crate::renewal::Inheritance;
 use crate::serve::{self, Premises};
 use crate::worker::{self, Duty, Post};
-use crate::{check, master, process, say, states};
+use crate::{check, hands, master, process, say, states};
 
 /// How long former processes have to let go of their addresses.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -55,25 +57,27 @@ fn start(options: &Options) -> Result<u8, u8> {
     if options.files.is_empty() {
         return Err(no_files());
     }
-    let loaded = check::for_start(options)?;
+    let read = check::for_start(options, &[])?;
     if options.check_only {
-        return Ok(check::conclude(&loaded, options.quiet && !options.verbose));
+        let quiet = options.quiet && !options.verbose;
+        return Ok(check::conclude(&read.loaded, quiet));
     }
-    let global = Arc::clone(&loaded.config.global);
+    let global = Arc::clone(&read.loaded.config.global);
     let daemon = is_daemon(options, &global);
     let is_master = (options.master_worker || global.master_worker) && !foreground_only(options);
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
     let mut herald = Herald::default();
     if is_master {
         // The worker opens what is listened on, and judges the rest.
-        drop(loaded);
+        drop(read);
         if daemon && let Side::Leaves(code) = process::to_background(&mut herald) {
             return Ok(code);
         }
         herald.replace(former(options));
         return master::run(options, &global, herald, daemon);
     }
-    let premises = prepare(options, loaded, options.listeners_from.as_deref())?;
+    let from = options.listeners_from.as_deref();
+    let premises = prepare(options, read, Memory::default(), from)?;
     if daemon && let Side::Leaves(code) = process::to_background(&mut herald) {
         return Ok(code);
     }
@@ -136,7 +140,7 @@ fn scout(options: &Options, line: Line) -> Result<u8, u8> {
 fn look(options: &Options) -> Result<(Vec<PassedSocket>, Arc<Book>), u8> {
     let book = Book::new();
     Book::use_for_all(Some(Arc::clone(&book)));
-    let loaded = check::for_start(options)?;
+    let loaded = check::for_start(options, &[])?.loaded;
     if check::tell_unserved(&loaded, say::Grade::Alert) {
         return Err(1);
     }
@@ -156,10 +160,11 @@ fn look(options: &Options) -> Result<(Vec<PassedSocket>, Arc<Book>), u8> {
 fn prepare_for_master(options: &Options, post: &Post) -> Result<Premises, u8> {
     let was_quiet = say::is_quiet();
     say::be_quiet(was_quiet || post.first);
-    let loaded = check::for_start(options);
+    let memory = post.memory();
+    let read = check::for_start(options, &memory.amendments);
     say::be_quiet(was_quiet);
     let from = options.listeners_from.as_deref();
-    prepare(options, loaded?, from.filter(|_| post.first))
+    prepare(options, read?, memory, from.filter(|_| post.first))
 }
 
 /// `-d` and `-db` take the master away only where the file, not the command line, asks for one.
@@ -168,13 +173,19 @@ fn foreground_only(options: &Options) -> bool {
 }
 
 /// All that must be done with full rights, before any fork: limits, sockets, names of users.
-/// `from` is the socket of a process to fetch listening sockets from.
-fn prepare(options: &Options, loaded: Loaded, from: Option<&str>) -> Result<Premises, u8> {
-    if check::tell_unserved(&loaded, say::Grade::Alert) {
+/// `memory` is what hands did in the process before, `from` the socket of a process to fetch
+/// listening sockets from.
+fn prepare(
+    options: &Options,
+    read: Read,
+    memory: Memory,
+    from: Option<&str>,
+) -> Result<Premises, u8> {
+    if check::tell_unserved(&read.loaded, say::Grade::Alert) {
         return Err(1);
     }
-    let store = loaded.store;
-    let mut config = loaded.config;
+    let store = read.loaded.store;
+    let mut config = read.loaded.config;
     if !check::has_listener(&config) {
         say::alert(
             "[haproxy.main()] No enabled listener found (check for 'bind' directives) ! Exiting.",
@@ -185,6 +196,21 @@ fn prepare(options: &Options, loaded: Loaded, from: Option<&str>) -> Result<Prem
         say::be_quiet(true);
     }
     apply_options(options, &mut config);
+    let file = read.file.map(|mut file| {
+        apply_options(options, &mut file);
+        // As if they had come while it ran.
+        numbers::keep(&mut config, &file);
+        Arc::new(file)
+    });
+    let amended = Arc::new(config.clone());
+    let file = file.unwrap_or_else(|| Arc::clone(&amended));
+    let written = Written {
+        files: Arc::new(read.files),
+        file,
+        amendments: Arc::new(read.amendments),
+        amended,
+    };
+    let hands = hands::go_on(&mut config, &store, memory);
     // What is wrong with the files was said when the configuration was judged.
     let (states, _) = states::read(&config);
     states::configure(&mut config, &states);
@@ -200,6 +226,8 @@ fn prepare(options: &Options, loaded: Loaded, from: Option<&str>) -> Result<Prem
         options: options.clone(),
         store,
         config,
+        written,
+        hands,
         thread_count,
         limits,
         opened,

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use ballast_cli::{Door, Limits as DeskLimits};
+use ballast_engine::affairs::{Affairs, Hand, Written};
 use ballast_engine::{Generation, Process, Registry};
 use ballast_expr::Store;
 use ballast_listen::{Listeners, Opened, Reception, WorkerListeners};
@@ -23,7 +24,7 @@ use ballast_worker::{
 use ballast_worker::{now, set_local, spawn_local, spawn_service};
 
 use crate::args::Options;
-use crate::change::Chief;
+use crate::change::{Chief, now_unix_s};
 use crate::identity::Identity;
 use crate::limits::Limits;
 use crate::logs::{self, LogDesk};
@@ -41,6 +42,9 @@ pub(crate) struct Premises {
     pub(crate) options: Options,
     pub(crate) store: Arc<Store>,
     pub(crate) config: Config,
+    pub(crate) written: Written,
+    /// What hands set in the process before, by key.
+    pub(crate) hands: Vec<(String, Hand)>,
     pub(crate) thread_count: usize,
     pub(crate) limits: Limits,
     pub(crate) opened: Opened,
@@ -79,8 +83,9 @@ pub(crate) fn run(
     let journal = EventLog::new(&logs, open_logs.backends.clone(), console);
     let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
     let (options, store) = (premises.options.clone(), Arc::clone(&premises.store));
+    let (written, hands) = (premises.written.clone(), premises.hands.clone());
     let snapshot = post.as_mut().and_then(|post| post.snapshot.take());
-    let (house, start) = compile(premises, begun, snapshot.as_deref());
+    let (house, start) = compile(premises, begun, snapshot.as_deref(), post.is_some());
     let house = Arc::new(house);
     house.log_to(LogDesk {
         logs: logs.clone(),
@@ -89,7 +94,11 @@ pub(crate) fn run(
         background,
     });
     let config = Arc::clone(&house.generation().config);
-    let (chief, work) = Chief::begin(config, store, options);
+    let mut affairs = Affairs::begin(config, written, now_unix_s());
+    for (key, hand) in &hands {
+        affairs.note(key, hand.clone());
+    }
+    let (chief, work) = Chief::begin(affairs, store, options);
     house.changes_by(chief);
     work.take_up(Arc::clone(&house))
         .map_err(|error| refuse(&error))?;
@@ -116,6 +125,7 @@ pub(crate) fn run(
             on(mailbox, move || WorkerListeners::start(own))?.map_err(|error| refuse(&error))?;
         }
     }
+    house.take_up_hands(&hands);
     if background && ballast_net::redirect_standard_to_null().is_err() {
         say::warn("[haproxy.main()] the terminal cannot be left.");
     }
@@ -146,7 +156,12 @@ struct Start {
     thread_count: usize,
 }
 
-fn compile(premises: Premises, begun: Instant, snapshot: Option<&[u8]>) -> (desk::House, Start) {
+fn compile(
+    premises: Premises,
+    begun: Instant,
+    snapshot: Option<&[u8]>,
+    has_master: bool,
+) -> (desk::House, Start) {
     let Premises {
         config,
         thread_count,
@@ -194,6 +209,7 @@ fn compile(premises: Premises, begun: Instant, snapshot: Option<&[u8]>) -> (desk
         facts,
         say::take_startup_log(),
         listeners,
+        has_master,
     );
     (house, start)
 }

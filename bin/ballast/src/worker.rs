@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use ballast_cli::{Control, Demand, Limits as DeskLimits};
 use ballast_engine::Generation;
-use ballast_handover::{self as handover, Line, Message, Outcome, Received, Running, Sheet};
+use ballast_handover::{
+    self as handover, Line, Memory, Message, Outcome, Received, Running, Sheet,
+};
 use ballast_model::CliLevel;
 use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
 use ballast_stats::Surroundings;
@@ -108,6 +110,16 @@ impl Post {
         }
     }
 
+    /// What hands had done in the process before.
+    pub(crate) fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        let told = self.snapshot.as_deref();
+        if let Some(Err(error)) = told.map(|bytes| handover::remember(&mut memory, bytes)) {
+            say::warn(&format!("what hands did is known in part: {error}."));
+        }
+        memory
+    }
+
     /// The line, for who says that the start failed.
     pub(crate) fn line(&self) -> Line {
         self.line.clone()
@@ -166,6 +178,7 @@ pub(crate) fn restore(generation: &Generation, process: &ballast_engine::Process
     let running = Running {
         generation,
         process,
+        memory: &Memory::default(),
     };
     if let Err(error) = handover::restore(running, bytes) {
         say::warn(&format!("the last snapshot is taken in part: {error}."));
@@ -226,6 +239,7 @@ impl House {
         handover::collect_counts(Running {
             generation: &generation,
             process: self.registry.process(),
+            memory: &Memory::default(),
         })
     }
 
@@ -234,6 +248,7 @@ impl House {
         handover::collect(Running {
             generation: &generation,
             process: self.registry.process(),
+            memory: &self.memory(&generation.config),
         })
     }
 }
@@ -347,6 +362,7 @@ impl Inner {
         let running = Running {
             generation: &generation,
             process: self.house.registry.process(),
+            memory: &Memory::default(),
         };
         if let Ok(late) = sheet.read() {
             // From one version to another some of it may be of no use.

@@ -112,6 +112,7 @@ pub fn commands_of_worker() -> &'static [&'static [Command]] {
         commands::frontends::COMMANDS,
         commands::counters::COMMANDS,
         commands::changes::COMMANDS,
+        commands::sections::COMMANDS,
         commands::vars::COMMANDS,
     ];
     FAMILIES

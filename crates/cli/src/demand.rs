@@ -24,13 +24,17 @@ pub enum Demand {
         /// The command, for the history.
         command: String,
     },
-    /// Lines of the language, sections of their own, beside what runs.
-    Fragment {
-        /// The lines.
-        text: Vec<u8>,
+    /// A section is written, or another line of it, as if somebody had edited the file.
+    Edit {
+        /// Which.
+        section: SectionAt,
+        /// What becomes of it.
+        edit: Edit,
         /// The command, for the history.
         command: String,
     },
+    /// The lines of a section that are in force, numbered: what edits of it go by.
+    Section(SectionAt),
     /// The files of the start, read again. With `reset`, nothing that was set by hand stays.
     Reload {
         /// Drop the hands.
@@ -44,6 +48,65 @@ pub enum Demand {
     Rollback(u64),
     /// Only what [`Demand::Apply`] or a reload would do.
     Plan(Option<Source>),
+}
+
+/// A section of a configuration.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SectionAt {
+    /// What it is.
+    pub kind: SectionOf,
+    /// Its name.
+    pub name: String,
+}
+
+/// What a section is that commands edit. The lines of a `listen` section are found as those of
+/// either half.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SectionOf {
+    /// `frontend`.
+    Frontend,
+    /// `backend`.
+    Backend,
+    /// `listen`.
+    Listen,
+}
+
+impl SectionOf {
+    /// The word that opens one.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Frontend => "frontend",
+            Self::Backend => "backend",
+            Self::Listen => "listen",
+        }
+    }
+}
+
+/// What becomes of a section. Lines are given as words; numbers are those that
+/// [`Demand::Section`] shows.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Edit {
+    /// A new section: the words after its name, and its lines.
+    Add(Vec<String>, String),
+    /// Other lines.
+    Write(String),
+    /// It goes.
+    Remove,
+    /// A setting that a section has once: the line that has it, or a new one.
+    Set(Vec<String>),
+    /// A `bind` line, after the others.
+    AddBind(Vec<String>),
+    /// Another `bind` line in place of the one with this name, address or number.
+    SetBind(String, Vec<String>),
+    /// The `bind` line goes that has this name, address or number.
+    RemoveBind(String),
+    /// A line of which a section may have several and whose order counts: before the line of this
+    /// number, else after the last of its kind.
+    AddRule(Option<u32>, Vec<String>),
+    /// Another one in place of the one with this number.
+    SetRule(u32, Vec<String>),
+    /// The one with this number goes.
+    RemoveRule(u32),
 }
 
 /// When what hands change is written to the files.

@@ -26,7 +26,7 @@ mod sockets;
 pub use answer::{Answer, Pieces, Severity};
 pub use catalogue::{Call, Command, Restriction, commands_of_master, commands_of_worker};
 pub use control::{Control, Failed, IdleCount, IdleCounts, Say};
-pub use demand::{Applied, Demand, Outcome, Persist, Refused, Source};
+pub use demand::{Applied, Demand, Edit, Outcome, Persist, Refused, SectionAt, SectionOf, Source};
 pub use desk::{Door, Master, ProcessKind, ProcessRow, Reloading, Target};
 pub use limits::Limits;
 pub use line::{Given, Line, LineReader, Next};

@@ -34,7 +34,7 @@ mod upgrade;
 pub use context::Unserved;
 pub use fuzz::fuzz_one;
 pub use keyword::{Keyword, Prefixes, Sections, State};
-pub use load::{Loaded, Options, load, load_after};
+pub use load::{Loaded, Options, document, load, load_after};
 pub use render::{
     TextOptions, closing_lines, json_lines, keyword_json, keyword_markdown, keyword_text, text,
     text_of,

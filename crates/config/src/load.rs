@@ -97,13 +97,7 @@ fn load_into(
     surroundings: &dyn Surroundings,
     _options: Options,
 ) -> Loaded {
-    let facts = surroundings.facts();
-    let (environment, mut stubs) = environment(&files, surroundings);
-    let mut parser = Parser::new(environment, &facts);
-    for (name, bytes) in files {
-        parser.add_file(name, bytes);
-    }
-    let mut document = parser.finish();
+    let (mut document, mut stubs) = parsed(files, surroundings);
     let said = std::mem::take(&mut document.diagnostics);
     let mut context = Context {
         surroundings,
@@ -138,6 +132,25 @@ fn load_into(
         stubs,
         environment: document.env,
     }
+}
+
+/// The text alone, as sections and lines: what [`load`] begins with.
+#[must_use]
+pub fn document(files: Vec<(String, Vec<u8>)>, surroundings: &dyn Surroundings) -> Document {
+    parsed(files, surroundings).0
+}
+
+fn parsed(
+    files: Vec<(String, Vec<u8>)>,
+    surroundings: &dyn Surroundings,
+) -> (Document, Vec<String>) {
+    let facts = surroundings.facts();
+    let (environment, stubs) = environment(&files, surroundings);
+    let mut parser = Parser::new(environment, &facts);
+    for (name, bytes) in files {
+        parser.add_file(name, bytes);
+    }
+    (parser.finish(), stubs)
 }
 
 /// The machine's environment; where there are stand-ins, also for the variables that the text uses

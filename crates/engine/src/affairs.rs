@@ -33,6 +33,56 @@ pub struct Hand {
     pub command: String,
 }
 
+/// Bytes of text in all that is kept at most; what is the same is kept once.
+pub const HISTORY_TEXT_BYTES_MAX: usize = 64 << 20;
+
+/// How many sections commands may have written and taken away.
+pub const AMENDMENT_COUNT_MAX: usize = 10_000;
+
+/// A section that a command wrote, or took away, while the process ran.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Amendment {
+    /// Its first two words: what it is, and its name.
+    pub title: String,
+    /// All of it, from its first word on; `None` when it is gone.
+    pub text: Option<String>,
+    /// The mark of what the files had in its place; `None` when they had nothing.
+    pub base: Option<u64>,
+    /// When, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// The command.
+    pub command: String,
+}
+
+/// What is written of a configuration: files, and what commands made of their sections.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// The files by name, as they were read.
+    pub files: Arc<Vec<(String, Vec<u8>)>>,
+    /// What the files say.
+    pub file: Arc<Config>,
+    /// Sections by hand, in the order they came.
+    pub amendments: Arc<Vec<Amendment>>,
+    /// What the files say with these sections.
+    pub amended: Arc<Config>,
+}
+
+impl Written {
+    /// Files, and what they say.
+    pub fn of_files(files: Vec<(String, Vec<u8>)>, file: Arc<Config>) -> Self {
+        Self {
+            files: Arc::new(files),
+            amended: Arc::clone(&file),
+            file,
+            amendments: Arc::default(),
+        }
+    }
+
+    fn byte_count(&self) -> usize {
+        self.files.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+}
+
 /// A configuration that was put in force.
 #[derive(Clone, Debug)]
 pub struct Past {
@@ -46,19 +96,19 @@ pub struct Past {
     pub lines: Vec<Line>,
     /// All of it.
     pub config: Arc<Config>,
-    /// What the file said at that time.
-    pub file: Arc<Config>,
+    /// What was written at that time.
+    pub written: Written,
 }
 
 /// The configuration of a process over time.
 #[derive(Debug)]
 pub struct Affairs {
-    file: Arc<Config>,
+    written: Written,
     history: VecDeque<Past>,
     hands: BTreeMap<String, Hand>,
 }
 
-/// The file as it was, and the keys of what hands set.
+/// What was written, and the keys of what hands set.
 #[derive(Clone, Debug)]
 pub struct Basis {
     file: Arc<Config>,
@@ -80,50 +130,52 @@ pub struct Merged {
 }
 
 impl Affairs {
-    /// The affairs of a process that starts.
-    pub fn begin(file: Arc<Config>, at_unix_s: u64) -> Self {
+    /// The affairs of a process that starts with `config`, which is what is written, and what
+    /// hands did in the process before.
+    pub fn begin(config: Arc<Config>, written: Written, at_unix_s: u64) -> Self {
         let first = Past {
             number: 1,
             at_unix_s,
             cause: "start".into(),
             lines: Vec::new(),
-            config: Arc::clone(&file),
-            file: Arc::clone(&file),
+            config,
+            written: written.clone(),
         };
         Self {
-            file,
+            written,
             history: VecDeque::from([first]),
             hands: BTreeMap::new(),
         }
     }
 
-    /// What the file said when it was last read.
-    pub fn file(&self) -> &Arc<Config> {
-        &self.file
+    /// What is written of what is in force.
+    pub fn written(&self) -> &Written {
+        &self.written
     }
 
-    /// Notes what a file says that changes nothing.
-    pub fn file_is(&mut self, file: Arc<Config>) {
-        self.file = file;
+    /// Notes what is written and changes nothing.
+    pub fn written_is(&mut self, written: Written) {
+        self.written = written;
     }
 
     /// What a merge goes by, as it is now: comparing whole configurations takes its time, and
     /// hands are noted meanwhile.
     pub fn basis(&self) -> Basis {
         Basis {
-            file: Arc::clone(&self.file),
+            file: Arc::clone(&self.written.amended),
             hands: self.hands.keys().cloned().collect(),
         }
     }
 
     /// How what runs `now` differs from the file by what operators added and took away.
     pub fn by_hand(&self, now: &Config) -> Vec<Line> {
-        plan::lines(&self.file, &diff(&self.file, now))
+        let file = &self.written.file;
+        plan::lines(file, &diff(file, now))
     }
 
-    /// Notes what was put in force. `file` is what the file said, when it was read for this.
+    /// Notes what was put in force.
     pub fn put_in_force(&mut self, past: Past) {
-        self.file = Arc::clone(&past.file);
+        self.written = past.written.clone();
         let servers = past
             .config
             .backends
@@ -135,6 +187,25 @@ impl Affairs {
             self.history.pop_front();
         }
         self.history.push_back(past);
+        while self.history.len() > HISTORY_COUNT_MIN
+            && self.text_byte_count() > HISTORY_TEXT_BYTES_MAX
+        {
+            self.history.pop_front();
+        }
+    }
+
+    /// Bytes of the texts that are kept, each once.
+    fn text_byte_count(&self) -> usize {
+        let mut bytes = 0;
+        let mut before: Option<&Written> = None;
+        for past in &self.history {
+            let is_same = before.is_some_and(|one| Arc::ptr_eq(&one.files, &past.written.files));
+            if !is_same {
+                bytes += past.written.byte_count();
+            }
+            before = Some(&past.written);
+        }
+        bytes
     }
 
     /// What was put in force, oldest first.
@@ -142,12 +213,14 @@ impl Affairs {
         self.history.iter()
     }
 
-    /// Notes that `key` was set by hand.
+    /// Notes that `key` was set by hand. The words of servers that were added stay until these
+    /// go.
     pub fn note(&mut self, key: &str, hand: Hand) {
         if self.hands.len() >= HAND_COUNT_MAX
             && let Some(oldest) = self
                 .hands
                 .iter()
+                .filter(|(key, _)| !key.ends_with(" added"))
                 .min_by_key(|(_, hand)| hand.at_unix_s)
                 .map(|(key, _)| key.clone())
         {
@@ -315,6 +388,12 @@ mod tests {
         }
     }
 
+    fn begun(file: Config) -> Affairs {
+        let file = Arc::new(file);
+        let written = Written::of_files(Vec::new(), Arc::clone(&file));
+        Affairs::begin(file, written, 0)
+    }
+
     fn names(config: &Config) -> Vec<String> {
         let servers = &config.backends[0].servers;
         servers
@@ -326,7 +405,7 @@ mod tests {
     #[test]
     fn a_hand_stays_where_the_file_did_not_change() {
         let file = config(&[("a", 1), ("b", 1)]);
-        let affairs = Affairs::begin(Arc::new(file), 0);
+        let affairs = begun(file);
         // By hand: c came, b went.
         let now = config(&[("a", 1), ("c", 3)]);
         let read = config(&[("a", 9), ("b", 1), ("d", 1)]);
@@ -338,7 +417,7 @@ mod tests {
     #[test]
     fn the_file_wins_where_it_changed() {
         let file = config(&[("a", 1), ("b", 1)]);
-        let affairs = Affairs::begin(Arc::new(file), 0);
+        let affairs = begun(file);
         let now = config(&[("a", 1), ("c", 3)]);
         // The file has its own c now, and changed b.
         let read = config(&[("a", 1), ("b", 5), ("c", 4)]);
@@ -349,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_hand_on_a_word_goes_when_the_file_has_another_there() {
-        let mut affairs = Affairs::begin(Arc::new(config(&[("a", 1), ("b", 1)])), 0);
+        let mut affairs = begun(config(&[("a", 1), ("b", 1)]));
         let hand = || Hand {
             value: "x".into(),
             at_unix_s: 0,
@@ -382,7 +461,7 @@ mod tests {
     #[test]
     fn a_reset_forgets_every_hand() {
         let file = config(&[("a", 1)]);
-        let affairs = Affairs::begin(Arc::new(file.clone()), 0);
+        let affairs = begun(file.clone());
         let merged = affairs
             .basis()
             .merge(&config(&[("a", 1), ("x", 1)]), &file, true);
@@ -395,13 +474,25 @@ mod tests {
 
     #[test]
     fn history_and_hands_are_bounded() {
-        let file = Arc::new(config(&[("a", 1)]));
-        let mut affairs = Affairs::begin(Arc::clone(&file), 0);
+        let mut affairs = begun(config(&[("a", 1)]));
         for number in 0..(HISTORY_COUNT_MAX as u64 + 5) {
             let mut past = affairs.history().next_back().unwrap().clone();
             past.number = number;
             affairs.put_in_force(past);
         }
         assert_eq!(affairs.history().count(), HISTORY_COUNT_MAX);
+        // Large texts leave fewer, and one text is counted once.
+        let long = Arc::new(vec![("f".to_owned(), vec![0; HISTORY_TEXT_BYTES_MAX / 8])]);
+        for number in 0..20 {
+            let mut past = affairs.history().next_back().unwrap().clone();
+            past.number = number;
+            past.written.files = if number < 10 {
+                Arc::clone(&long)
+            } else {
+                Arc::new(Vec::clone(&long))
+            };
+            affairs.put_in_force(past);
+        }
+        assert_eq!(affairs.history().count(), 8);
     }
 }

@@ -19,6 +19,7 @@ mod health;
 mod invalid;
 mod kick;
 pub mod limits;
+pub mod numbers;
 mod process;
 mod rate;
 mod registry;

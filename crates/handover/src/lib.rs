@@ -8,9 +8,11 @@
 
 mod fetch;
 mod line;
+mod memory;
 mod state;
 
 pub use ballast_wire::handoff::{Malformed, Message, Outcome, read_pairs, write_pairs};
 pub use fetch::{FetchError, fetch};
 pub use line::{Line, Received, Sheet, pool};
-pub use state::{Running, add_counts, collect, collect_counts, counted_since, restore};
+pub use memory::{ListByHand, Memory};
+pub use state::{Running, add_counts, collect, collect_counts, counted_since, remember, restore};

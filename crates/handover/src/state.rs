@@ -12,6 +12,8 @@ use ballast_health::Snapshot;
 use ballast_model::Address;
 use ballast_wire::handoff::{self, Malformed, Row, Writer};
 
+use crate::memory::{self, Memory};
+
 /// What runs, as a snapshot is taken of it or given to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Running<'r> {
@@ -19,6 +21,8 @@ pub struct Running<'r> {
     pub generation: &'r Generation,
     /// The process.
     pub process: &'r Process,
+    /// What hands did to the configuration.
+    pub memory: &'r Memory,
 }
 
 /// A kind of thing to hand over.
@@ -26,22 +30,54 @@ struct Kind {
     /// The name of its table.
     table: &'static str,
     write: fn(Running<'_>, &mut Writer, &'static str),
-    take: fn(&Taker<'_>, &Row<'_>),
+    take: Take,
     /// It is counted: what is counted late is added.
     is_count: bool,
 }
 
+/// When a row is taken.
+enum Take {
+    /// Before a configuration is read: it says something of what it will be.
+    Memory(fn(&mut Memory, &Row<'_>)),
+    /// By what was compiled, before it serves.
+    State(fn(&Taker<'_>, &Row<'_>)),
+}
+
 static KINDS: &[Kind] = &[
+    Kind {
+        table: "sections by hand",
+        write: memory::write_amendments,
+        take: Take::Memory(memory::take_amendment),
+        is_count: false,
+    },
+    Kind {
+        table: "hands",
+        write: memory::write_hands,
+        take: Take::Memory(memory::take_hand),
+        is_count: false,
+    },
+    Kind {
+        table: "servers removed",
+        write: memory::write_removed,
+        take: Take::Memory(memory::take_removed),
+        is_count: false,
+    },
+    Kind {
+        table: "lists by hand",
+        write: memory::write_lists,
+        take: Take::Memory(memory::take_list_entry),
+        is_count: false,
+    },
     Kind {
         table: "process",
         write: |running, writer, table| {
             writer.table(table, 0, ProcessSums::NAMES);
             writer.row(&[], &running.process.counters.sums().values());
         },
-        take: |taker, row| {
+        take: Take::State(|taker, row| {
             let counters = taker.running.process.counters.of(0);
             add(row, |name| counters.named(name));
-        },
+        }),
         is_count: true,
     },
     Kind {
@@ -53,12 +89,12 @@ static KINDS: &[Kind] = &[
                 writer.row(&[frontend.name()], &sums.values());
             }
         },
-        take: |taker, row| {
+        take: Take::State(|taker, row| {
             if let Some(frontend) = taker.running.generation.frontend(row.key(0)) {
                 let counters = frontend.state.counters.of(0);
                 add(row, |name| counters.named(name));
             }
-        },
+        }),
         is_count: true,
     },
     Kind {
@@ -70,12 +106,12 @@ static KINDS: &[Kind] = &[
                 writer.row(&[backend.name()], &sums.values());
             }
         },
-        take: |taker, row| {
+        take: Take::State(|taker, row| {
             if let Some(backend) = taker.running.generation.backend(row.key(0)) {
                 let counters = backend.state.counters.of(0);
                 add(row, |name| counters.named(name));
             }
-        },
+        }),
         is_count: true,
     },
     Kind {
@@ -87,12 +123,12 @@ static KINDS: &[Kind] = &[
                 writer.row(&[backend.name(), server.name()], &sums.values());
             });
         },
-        take: |taker, row| {
+        take: Take::State(|taker, row| {
             if let Some((backend, place)) = taker.server(row) {
                 let counters = backend.servers[place].state.counters.of(0);
                 add(row, |name| counters.named(name));
             }
-        },
+        }),
         is_count: true,
     },
     Kind {
@@ -105,7 +141,7 @@ static KINDS: &[Kind] = &[
                 writer.row(&[backend.name(), server.name()], &numbers(&snapshot));
             });
         },
-        take: |taker, row| {
+        take: Take::State(|taker, row| {
             let Some((backend, place)) = taker.server(row) else {
                 return;
             };
@@ -122,7 +158,7 @@ static KINDS: &[Kind] = &[
                 health.restore(&told, now_ms);
             }
             backend.settle_health(place);
-        },
+        }),
         is_count: false,
     },
     Kind {
@@ -131,11 +167,11 @@ static KINDS: &[Kind] = &[
             writer.table(table, 4, &["limit_written", "limit"]);
             each_server(running, |backend, server| by_hand(writer, backend, server));
         },
-        take: |taker, row| {
+        take: Take::State(|taker, row| {
             if let Some((backend, place)) = taker.server(row) {
                 take_by_hand(&backend.servers[place], row);
             }
-        },
+        }),
         is_count: false,
     },
 ];
@@ -166,6 +202,19 @@ pub fn restore(running: Running<'_>, snapshot: &[u8]) -> Result<(), Malformed> {
     take(running, snapshot, |_| true)
 }
 
+/// What hands had done in the process before, for the configuration that the next one reads.
+///
+/// # Errors
+/// [`Malformed`]; what came before is known.
+pub fn remember(memory: &mut Memory, snapshot: &[u8]) -> Result<(), Malformed> {
+    handoff::read(snapshot, |row| {
+        let mut kinds = KINDS.iter().filter(|kind| kind.table == row.table);
+        if let Some(Take::Memory(take)) = kinds.next().map(|kind| &kind.take) {
+            take(memory, row);
+        }
+    })
+}
+
 /// Adds what another process counted. To be called on the first worker, whose counters it adds to.
 ///
 /// # Errors
@@ -182,8 +231,10 @@ fn take(
     let taker = Taker { running };
     handoff::read(snapshot, |row| {
         let mut kinds = KINDS.iter();
-        if let Some(kind) = kinds.find(|kind| kind.table == row.table && wanted(kind)) {
-            (kind.take)(&taker, row);
+        if let Some(kind) = kinds.find(|kind| kind.table == row.table && wanted(kind))
+            && let Take::State(take) = kind.take
+        {
+            take(&taker, row);
         }
     })
 }
@@ -361,6 +412,7 @@ mod tests {
     /// A process with one frontend, and one backend of these servers: name, port, weight.
     struct House {
         generation: Generation,
+        memory: Memory,
         registry: Registry,
     }
 
@@ -385,6 +437,7 @@ mod tests {
             let generation = Generation::compile(1, Arc::new(config), &registry);
             Self {
                 generation,
+                memory: Memory::default(),
                 registry,
             }
         }
@@ -393,6 +446,7 @@ mod tests {
             Running {
                 generation: &self.generation,
                 process: self.registry.process(),
+                memory: &self.memory,
             }
         }
 

@@ -1,6 +1,8 @@
 //! The step from one configuration to the next, which cannot fail.
 
+use std::collections::HashSet;
 use std::fmt;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use ballast_engine::Opening;
@@ -21,6 +23,9 @@ pub struct Commit {
     /// The binds that are gone. Connections that came through them go on, and hear of it by
     /// [`Admission::is_leaving`](crate::Admission::is_leaving).
     pub ended: Vec<Ended>,
+    /// Sockets that are listened on no more. Workers let in who waits there, and then close their
+    /// copies.
+    pub closing: Vec<Arc<OwnedFd>>,
     /// What it did to sockets.
     pub effects: Vec<Effect>,
     /// Options the system refused; the sockets listen without them.
@@ -137,6 +142,10 @@ impl Listeners {
             change.apply(&mut refused);
         }
         self.basis = basis;
+        let closing = match closed.is_empty() {
+            true => Vec::new(),
+            false => gone(&self.fronts, &fronts),
+        };
         self.fronts = fronts;
         if let Some(by_name) = by_name {
             self.by_name = by_name;
@@ -160,6 +169,7 @@ impl Listeners {
         Commit {
             start: workers,
             ended: ended.collect(),
+            closing,
             effects,
             refused,
         }
@@ -174,6 +184,19 @@ impl Listeners {
             }
         }
     }
+}
+
+/// The sockets of `old` that `new` does not have.
+fn gone(old: &[Arc<Front>], new: &[Arc<Front>]) -> Vec<Arc<OwnedFd>> {
+    let kept: HashSet<RawFd> = sockets(new).map(|socket| socket.as_raw_fd()).collect();
+    let old = sockets(old).filter(|socket| !kept.contains(&socket.as_raw_fd()));
+    old.cloned().collect()
+}
+
+fn sockets(fronts: &[Arc<Front>]) -> impl Iterator<Item = &Arc<OwnedFd>> {
+    let standings = fronts.iter().flat_map(|front| &front.standings);
+    let posts = standings.flat_map(|standing| &standing.posts);
+    posts.map(|post| &post.socket)
 }
 
 impl Front {

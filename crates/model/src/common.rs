@@ -31,6 +31,8 @@ pub struct Common {
     /// `id`, or the number the configuration order gave it; unique among proxies
     /// (a `listen` shares one between its halves).
     pub id: u32,
+    /// Whether `id` gave the number: what is only counted may be another for the same section.
+    pub id_is_given: bool,
     /// `guid`: the name that survives renames.
     pub guid: Option<String>,
     /// Section name.

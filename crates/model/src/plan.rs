@@ -113,7 +113,7 @@ const WORDS: &[(&str, &str)] = &[
     ("slow_start", "slowstart"),
     ("binds", "bind"),
     ("routes", "use_backend"),
-    ("common", "rules, logs or pages"),
+    ("log_targets", "log"),
     ("thread_count", "nbthread"),
     ("session_rate_max", "rate-limit sessions"),
 ];
@@ -127,7 +127,8 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
     let (old, new) = (printed(old), printed(new));
     let (old, new) = (fields(&old), fields(&new));
     new.iter()
-        .filter(|(name, value)| old.get(*name) != Some(value))
+        // Whether a number was given or counted is no word: the number is.
+        .filter(|(name, value)| **name != "id_is_given" && old.get(*name) != Some(value))
         .map(|(name, value)| {
             let word = WORDS.iter().find(|(field, _)| field == name);
             let word = word.map_or_else(|| name.replace('_', "-"), |(_, word)| (*word).to_owned());
@@ -139,12 +140,22 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
         .collect()
 }
 
-/// All of it but where it was written: a line that has moved says what it said before.
+/// All of it but where it was written: a line that has moved says what it said before. What a
+/// frontend and a backend have in common stands among the rest.
 fn printed(one: &impl Debug) -> String {
     let all = format!("{one:#?}");
     let mut text = String::with_capacity(all.len());
     let mut within: Option<usize> = None;
+    let mut in_common = false;
     for line in all.lines() {
+        if line == "    common: Common {" || (in_common && line == "    },") {
+            in_common = !in_common;
+            continue;
+        }
+        let line = match line.strip_prefix("    ") {
+            Some(inner) if in_common => inner,
+            _ => line,
+        };
         let depth = line.len() - line.trim_start().len();
         match within {
             Some(outer) if depth > outer => continue,
@@ -184,17 +195,32 @@ fn fields(text: &str) -> BTreeMap<&str, String> {
     fields
 }
 
+/// Values that are not the operator's words.
+const VALUES: &[(&str, &str)] = &[
+    ("None", "unset"),
+    ("RoundRobin", "roundrobin"),
+    ("StaticRoundRobin", "static-rr"),
+    ("LeastConnections", "leastconn"),
+    ("First", "first"),
+    ("Source", "source"),
+    ("Http", "http"),
+    ("Tcp", "tcp"),
+];
+
+/// A value as it would be written, if it is a short one.
 fn short(value: &str) -> Option<String> {
     let value = value.trim_end_matches(',').replace('"', "");
-    let value = match value.strip_prefix("Some(") {
-        Some(inside) => inside
-            .trim_end_matches(')')
-            .trim()
-            .trim_end_matches(',')
-            .to_owned(),
-        None => value,
-    };
-    (value.len() <= VALUE_BYTES_MAX && !value.contains('{')).then_some(value)
+    let mut value = value.as_str();
+    // `Some(Inet( 127.0.0.1:80, ),)`: what is in it is what was written.
+    while let Some((wrapper, inside)) = value.split_once('(')
+        && wrapper.chars().all(char::is_alphanumeric)
+        && let Some(inside) = inside.strip_suffix(')')
+    {
+        value = inside.trim().trim_end_matches(',');
+    }
+    let known = VALUES.iter().find(|(name, _)| *name == value);
+    let value = known.map_or(value, |(_, word)| word);
+    (value.len() <= VALUE_BYTES_MAX && !value.contains('{')).then(|| value.to_owned())
 }
 
 #[cfg(test)]
@@ -220,6 +246,9 @@ mod tests {
         let old = config(|_, _| {});
         let new = config(|backend, server| {
             backend.retry_count_max = 7;
+            backend.common.id = 4;
+            backend.balance = crate::Balance::LeastConnections;
+            server.address = Address::Inet("127.0.0.1:80".parse().unwrap());
             (server.weight, server.connection_count_max) = (5, 100);
             server.checks.enabled = true;
         });
@@ -230,8 +259,8 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "~ backend be: retries 0 -> 7",
-                "~ server be/s1: checks, maxconn 0 -> 100, weight 1 -> 5",
+                "~ backend be: balance roundrobin -> leastconn, id 0 -> 4, retries 0 -> 7",
+                "~ server be/s1: address /s -> 127.0.0.1:80, checks, maxconn 0 -> 100, weight 1 -> 5",
             ]
         );
         let origin = |line| crate::Origin {
@@ -256,7 +285,7 @@ mod tests {
             .iter()
             .map(Line::to_string)
             .collect();
-        assert_eq!(moved, ["~ frontend fe: maxconn None -> 5"]);
+        assert_eq!(moved, ["~ frontend fe: maxconn unset -> 5"]);
         let gone: Vec<String> = super::lines(&new, &diff(&new, &Config::default()))
             .iter()
             .map(Line::to_string)

@@ -1,6 +1,8 @@
 //! The sections of a configuration, a row each.
 
-use crate::{FileId, Line, Word};
+use std::ops::Range;
+
+use crate::{Directive, FileId, Line, LineKind, Word};
 
 /// A kind of section.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -291,6 +293,41 @@ impl Section {
         self.lines.iter().filter(|line| line.is_statement())
     }
 
+    /// Which bytes of its file say it: from its opening line to the last line that says something.
+    ///
+    /// What stands after that belongs to nobody: comments, empty lines, and a conditional block in
+    /// which another section begins. `None` for the preamble.
+    #[must_use]
+    pub fn extent(&self) -> Option<Range<usize>> {
+        let header = self.header.as_ref()?;
+        let mut extent = header.span.range();
+        let mut depth = 0_usize;
+        for line in &self.lines {
+            let end = line.span.range().end;
+            match line.kind {
+                // Of a branch that does not count.
+                LineKind::Header => break,
+                LineKind::Blank => {}
+                LineKind::Directive(Directive::If) => depth += 1,
+                // Those of a block that the section itself stands in.
+                LineKind::Directive(Directive::Elif | Directive::Else | Directive::Endif)
+                    if depth == 0 =>
+                {
+                    break;
+                }
+                LineKind::Directive(Directive::Endif) => {
+                    depth -= 1;
+                    if depth == 0 {
+                        extent.end = end;
+                    }
+                }
+                _ if depth == 0 => extent.end = end,
+                _ => {}
+            }
+        }
+        Some(extent)
+    }
+
     /// The header and all lines.
     pub fn all_lines(&self) -> impl Iterator<Item = &Line> {
         self.header.iter().chain(&self.lines)
@@ -310,5 +347,37 @@ mod tests {
         }
         assert_eq!(SectionKind::of("Global"), None);
         assert_eq!(SectionKind::Preamble.row().map(|row| row.word), None);
+    }
+
+    /// The text of each section of a file.
+    fn extents(text: &str) -> Vec<&str> {
+        let document = crate::parse_str("f", text);
+        let extents = document.sections.iter().filter_map(Section::extent);
+        extents.map(|extent| &text[extent]).collect()
+    }
+
+    #[test]
+    fn a_section_ends_with_the_last_line_that_says_something() {
+        let text = "# of a\nfrontend a\n  # why\n  bind :1\n\n# of b\nbackend b # b\n  mode tcp";
+        assert_eq!(
+            extents(text),
+            [
+                "frontend a\n  # why\n  bind :1\n",
+                "backend b # b\n  mode tcp"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_block_is_in_a_section_or_around_it() {
+        let inside = "frontend a\n .if 0\n  bind :1\n .endif\n\nbackend b\n";
+        assert_eq!(
+            extents(inside),
+            ["frontend a\n .if 0\n  bind :1\n .endif\n", "backend b\n"]
+        );
+        let around = ".if 1\nfrontend a\n bind :1\n.else\nfrontend a\n bind :2\n.endif\n";
+        assert_eq!(extents(around), ["frontend a\n bind :1\n"]);
+        let after = "frontend a\n bind :1\n.if 0\nbackend b\n mode tcp\n.endif\n";
+        assert_eq!(extents(after), ["frontend a\n bind :1\n"]);
     }
 }

@@ -6,6 +6,14 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct FileId(pub(crate) u32);
 
+impl FileId {
+    /// Its place among the files that were added, from 0.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A range of bytes in one file. `start <= end`; an empty span points between two bytes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Span {

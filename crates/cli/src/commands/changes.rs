@@ -12,7 +12,7 @@ use ballast_engine::{Backend, Server};
 use ballast_model::{Change, CliLevel, UseServerTarget};
 use ballast_worker::sleep;
 
-use super::target::{ServerAt, answer, backend, control};
+use super::target::{ServerAt, answer, control};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Command};
 use crate::control::Control;
@@ -30,42 +30,6 @@ pub(crate) static COMMANDS: &[Command] = &[
         "del server <bk>/<srv>",
         "remove a server in maintenance mode",
         |call| answer(del_server(call)),
-    ),
-    admin(
-        &["add", "backend"],
-        "add backend <backend>",
-        "add a new backend, its lines as payload",
-        |call| answer(add_section(call, "backend")),
-    ),
-    admin(
-        &["publish", "backend"],
-        "publish backend <backend>",
-        "let rules lead to a backend",
-        |call| answer(publish(call, true)),
-    ),
-    admin(
-        &["unpublish", "backend"],
-        "unpublish backend <backend>",
-        "have rules pass a backend over",
-        |call| answer(publish(call, false)),
-    ),
-    admin(
-        &["add", "frontend"],
-        "add frontend <frontend>",
-        "add a new frontend, its lines as payload",
-        |call| answer(add_section(call, "frontend")),
-    ),
-    admin(
-        &["del", "backend"],
-        "del backend <backend>",
-        "remove a backend that no frontend leads to",
-        |call| answer(del_backend(call)),
-    ),
-    admin(
-        &["del", "frontend"],
-        "del frontend <frontend>",
-        "remove a frontend; its connections may finish",
-        |call| answer(del_frontend(call)),
     ),
     admin(
         &["apply"],
@@ -117,7 +81,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
 ];
 
-const fn admin(
+pub(super) const fn admin(
     words: &'static [&'static str],
     usage: &'static str,
     help: &'static str,
@@ -127,7 +91,7 @@ const fn admin(
 }
 
 /// Waits for the outcome, and says what `done` makes of it.
-fn demanded(
+pub(super) fn demanded(
     control: &Arc<dyn Control>,
     demand: Demand,
     done: impl FnOnce(Applied) -> Answer + 'static,
@@ -141,7 +105,7 @@ fn demanded(
     })
 }
 
-fn info(text: &str) -> Answer {
+pub(super) fn info(text: &str) -> Answer {
     Answer::info(text.to_owned())
 }
 
@@ -319,148 +283,6 @@ fn del_server(call: &mut Call<'_>) -> Result<Answer, Answer> {
     }))
 }
 
-/// The first word of a line that would begin a section.
-fn section_word(lines: &[u8]) -> Option<&'static str> {
-    const SECTIONS: [&str; 16] = [
-        "backend",
-        "cache",
-        "crt-store",
-        "defaults",
-        "fcgi-app",
-        "frontend",
-        "global",
-        "http-errors",
-        "listen",
-        "log-forward",
-        "log-profile",
-        "mailers",
-        "peers",
-        "program",
-        "resolvers",
-        "userlist",
-    ];
-    let mut words = lines.split(|&byte| byte == b'\n').filter_map(|line| {
-        let mut words = line.split(u8::is_ascii_whitespace);
-        words.find(|word| !word.is_empty())
-    });
-    words.find_map(|word| {
-        let mut sections = SECTIONS.into_iter();
-        sections.find(|section| section.as_bytes() == word)
-    })
-}
-
-/// A section whose head is on the command's line and whose lines are the payload.
-fn add_section(call: &mut Call<'_>, kind: &str) -> Result<Answer, Answer> {
-    let control = control(call)?;
-    let name = call.arg(0);
-    if name.is_empty() {
-        return Err(Answer::error(format!("Require a {kind} name.")));
-    }
-    let generation = control.generation();
-    let taken = match kind {
-        "backend" => generation.backend(name).is_some(),
-        _ => generation.frontend(name).is_some(),
-    };
-    if taken {
-        return Err(Answer::error(format!("A {kind} '{name}' already exists.")));
-    }
-    let mut text = format!("{kind} {name}");
-    let mut words = call.args[1..].iter();
-    let mut lines = String::new();
-    while let Some(word) = words.next() {
-        let value = words.next();
-        match (word.as_str(), value) {
-            ("from", Some(value)) => {
-                let _ = write!(text, " from {value}");
-            }
-            ("mode" | "guid", Some(value)) => {
-                let _ = writeln!(lines, " {word} {value}");
-            }
-            _ => return Err(Answer::error(format!("Unknown word '{word}'."))),
-        }
-    }
-    let _ = writeln!(text, "\n{lines}");
-    let mut text = text.into_bytes();
-    let payload = call.payload.as_deref().unwrap_or_default();
-    if let Some(word) = section_word(payload) {
-        return Err(Answer::error(format!(
-            "The lines are those of one section: '{word}' begins another."
-        )));
-    }
-    text.extend_from_slice(payload);
-    let demand = Demand::Fragment {
-        text,
-        command: format!("add {kind} {name}"),
-    };
-    let said = match kind {
-        "backend" => "New backend registered.",
-        _ => "New frontend registered.",
-    };
-    Ok(demanded(&control, demand, move |_| info(said)))
-}
-
-fn publish(call: &Call<'_>, published: bool) -> Result<Answer, Answer> {
-    let backend = backend(call)?;
-    backend.state.publish(published);
-    let (verb, value) = if published {
-        ("publish", "yes")
-    } else {
-        ("unpublish", "no")
-    };
-    let key = format!("backend {} published", backend.name());
-    let command = format!("{verb} backend {}", backend.name());
-    control(call)?.note_hand(&key, value, &command);
-    Ok(info(if published {
-        "Backend published."
-    } else {
-        "Backend unpublished."
-    }))
-}
-
-fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
-    let control = control(call)?;
-    let name = call.arg(0).to_owned();
-    let generation = control.generation();
-    let Some(backend) = generation.backend(&name) else {
-        return Err(Answer::error("No such backend."));
-    };
-    let place = generation.backend_named(&name);
-    let led_to = generation.frontends.iter().any(|frontend| {
-        frontend.default_backend == place
-            || frontend.routes.iter().any(|route| {
-                matches!(route.target, ballast_engine::RouteTarget::Backend(to) if Some(to) == place)
-            })
-    });
-    if led_to {
-        return Err(Answer::error(
-            "This backend cannot be removed: a frontend leads to it.",
-        ));
-    }
-    if backend.state.sessions.now() > 0 {
-        return Err(Answer::error(
-            "Backend still has sessions attached to it, cannot remove it.",
-        ));
-    }
-    let demand = Demand::Change {
-        command: format!("del backend {name}"),
-        changes: vec![Change::RemoveBackend(name)],
-    };
-    Ok(demanded(&control, demand, |_| info("Backend deleted.")))
-}
-
-fn del_frontend(call: &mut Call<'_>) -> Result<Answer, Answer> {
-    let control = control(call)?;
-    let name = call.arg(0).to_owned();
-    if control.generation().frontend(&name).is_none() {
-        return Err(Answer::error("No such frontend."));
-    }
-    let demand = Demand::Change {
-        command: format!("del frontend {name}"),
-        changes: vec![Change::RemoveFrontend(name)],
-    };
-    Ok(demanded(&control, demand, |_| info("Frontend deleted.")))
-}
-
 /// A configuration that the caller brings or names.
 fn source(call: &Call<'_>) -> Result<Option<Source>, Answer> {
     match (call.arg(0), call.arg(1), &call.payload) {
@@ -586,6 +408,17 @@ fn hands(call: &mut Call<'_>) -> Result<Answer, Answer> {
                 text,
                 "{} {key} = {} ({})",
                 hand.at_unix_s, hand.value, hand.command
+            );
+        }
+        for one in affairs.written().amendments.iter() {
+            let done = match one.text {
+                Some(_) => "written",
+                None => "removed",
+            };
+            let _ = writeln!(
+                text,
+                "{} {} = {done} ({})",
+                one.at_unix_s, one.title, one.command
             );
         }
         for line in affairs.by_hand(&now.config) {

@@ -9,6 +9,7 @@ pub(crate) mod maps;
 pub(crate) mod master;
 pub(crate) mod process;
 pub(crate) mod runtime;
+pub(crate) mod sections;
 pub(crate) mod server_conn;
 pub(crate) mod server_set;
 pub(crate) mod server_state;

@@ -13,7 +13,7 @@ use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteG
 use super::Method;
 use super::few::Pair;
 use super::index::{Index, MapValue, Shape};
-use super::merge::merge;
+use super::merge::{by_hand, merge};
 use super::state::{Seat, State, Table, parse};
 use super::text::{self, Written};
 use crate::error::Error;
@@ -217,6 +217,7 @@ impl PatternRef {
     /// A list with what the configuration gives it.
     pub(super) fn new(name: String, map: bool, loaded: Loaded) -> Result<PatternRef, Error> {
         let mut state = State {
+            change_count: 0,
             loaded,
             table: Table::default(),
             prepared: BTreeMap::new(),
@@ -309,6 +310,33 @@ impl PatternRef {
     pub fn is_changed(&self) -> bool {
         let state = self.lock();
         state.loaded.pairs(self.map) != state.table.pairs()
+    }
+
+    /// How often what is matched was changed: a list with the same count is the same.
+    pub fn change_count(&self) -> u64 {
+        self.lock().change_count
+    }
+
+    /// What hands made of what the configuration gives it: the entries of the keys they changed,
+    /// as they were and as they are.
+    pub fn by_hand(&self) -> (Vec<Pair>, Vec<Pair>) {
+        let state = self.lock();
+        by_hand(&state.loaded.pairs(self.map), &state.table.pairs())
+    }
+
+    /// Goes on from what hands made of the list in another process, told as [`Self::by_hand`]
+    /// does. Where the configuration gives it something else by now, that wins. False when an
+    /// entry cannot be understood here; nothing is changed then.
+    pub fn take_hands(&self, was: &[Pair], is: &[Pair]) -> bool {
+        let mut state = self.lock();
+        let merged = merge(was, &state.loaded.pairs(self.map), is);
+        let handles = state.handles();
+        let mut pairs = merged.iter();
+        if pairs.any(|(key, value)| parse(&handles, key, value.as_ref()).is_err()) {
+            return false;
+        }
+        let _ = state.replace(merged);
+        true
     }
 
     /// What each of its users finds for `text`.
@@ -484,6 +512,7 @@ impl PatternRef {
         if ahead == 0 || ahead > state.newest.wrapping_sub(state.current) {
             return Err(PatternError::Version);
         }
+        state.change_count += 1;
         let mut discarded = Discarded::default();
         let table = state.prepared.remove(&version).unwrap_or_default();
         discarded

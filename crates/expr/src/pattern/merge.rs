@@ -36,6 +36,16 @@ pub fn merge(old: &[Pair], new: &[Pair], live: &[Pair]) -> Vec<Pair> {
     merged
 }
 
+/// The entries of the keys in which `old` and `live` differ: those of `old`, and those of `live`.
+/// `merge` of the two, whatever the new file, changes what `merge` of the whole would.
+pub(super) fn by_hand(old: &[Pair], live: &[Pair]) -> (Vec<Pair>, Vec<Pair>) {
+    let before = by_key(old);
+    let now = by_key(live);
+    let changed = |(key, _): &&Pair| before.get(&**key) != now.get(&**key);
+    let of = |pairs: &[Pair]| pairs.iter().filter(changed).cloned().collect();
+    (of(old), of(live))
+}
+
 fn by_key(pairs: &[Pair]) -> HashMap<&str, Vec<&Pair>> {
     let mut keys: HashMap<&str, Vec<&Pair>> = HashMap::with_capacity(pairs.len());
     for pair in pairs {
@@ -81,6 +91,16 @@ mod tests {
         #[test]
         fn without_a_hand_the_file_is_the_list(old in pairs(), new in pairs()) {
             prop_assert_eq!(merge(&old, &new, &old), new);
+        }
+
+        #[test]
+        fn what_hands_changed_is_enough_to_merge(old in pairs(), new in pairs(), live in pairs()) {
+            let (was, is) = by_hand(&old, &live);
+            let (short, whole) = (merge(&was, &new, &is), merge(&old, &new, &live));
+            prop_assert_eq!(short.len(), whole.len());
+            for (key, _) in &whole {
+                prop_assert_eq!(of(&short, key), of(&whole, key), "{}", key);
+            }
         }
 
         #[test]

@@ -13,6 +13,8 @@ const ENTRIES_PER_LOCK: usize = 64;
 
 /// What the lock of a list guards.
 pub(super) struct State {
+    /// How often what is matched was changed.
+    pub(super) change_count: u64,
     pub(super) loaded: Loaded,
     pub(super) table: Table,
     pub(super) prepared: BTreeMap<u32, Table>,
@@ -87,6 +89,7 @@ impl State {
         version: Option<u32>,
         added: impl IntoIterator<Item = (&'t str, Option<&'t str>)>,
     ) -> Result<(), PatternError> {
+        self.change_count += 1;
         let version = self.known_version(version)?;
         let handles = self.handles();
         let mut count = self.entry_count();
@@ -156,6 +159,7 @@ impl State {
     }
 
     pub(super) fn del(&mut self, which: Which<'_>) -> Result<(), PatternError> {
+        self.change_count += 1;
         for id in self.ids(which)? {
             let Some(entry) = self.table.remove(id) else {
                 continue;
@@ -168,6 +172,7 @@ impl State {
     }
 
     pub(super) fn set(&mut self, which: Which<'_>, value: &str) -> Result<(), PatternError> {
+        self.change_count += 1;
         let ids = self.ids(which)?;
         let value: Arc<str> = Arc::from(value);
         let handles = self.handles();
@@ -201,6 +206,7 @@ impl State {
 
     /// Makes `pairs` what is matched, at once for each user.
     pub(super) fn replace(&mut self, pairs: Vec<Pair>) -> Discarded {
+        self.change_count += 1;
         let mut table = Table::default();
         for (key, value) in pairs {
             let id = self.new_id();

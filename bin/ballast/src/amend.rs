@@ -1,0 +1,627 @@
+//! Sections that commands write: the files are edited as text, in memory.
+//!
+//! An edit is made to the text that is in force, and all of it is read again as a file would be,
+//! so that a line means by command what it means in a file: `defaults`, `log global`, lists of
+//! users and other sections are where they stand. What an edit leaves is remembered as the whole
+//! text of the section it made, an [`Amendment`]: the next reading of the files puts it where
+//! theirs was, unless they have another there by now.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use ballast_cli::{Edit, Refused, SectionAt, SectionOf};
+use ballast_config::Surroundings;
+use ballast_engine::affairs::{AMENDMENT_COUNT_MAX, Amendment, Written};
+use ballast_syntax::{Document, Line, PieceKind, Section, SectionKind, parse_str};
+
+use crate::fragment;
+
+/// Files by name, with what they hold.
+pub(crate) type Files = Vec<(String, Vec<u8>)>;
+
+/// What text that is in no file is called where a line of it is wrong.
+pub(crate) const NO_FILE: &str = "<<";
+
+/// Words of lines that a section may have several of, in an order that counts.
+const RULES: &[&str] = &[
+    "acl",
+    "capture",
+    "filter",
+    "force-persist",
+    "http-after-response",
+    "http-check",
+    "http-request",
+    "http-response",
+    "ignore-persist",
+    "log",
+    "monitor",
+    "redirect",
+    "stick",
+    "tcp-check",
+    "tcp-request",
+    "tcp-response",
+    "use-server",
+    "use_backend",
+];
+
+/// Second words of `stats` that make it such a line.
+const STATS_RULES: &[&str] = &["admin", "auth", "http-request", "scope"];
+
+/// First words whose second says which setting it is.
+const SETTINGS_OF_TWO_WORDS: &[&str] = &[
+    "errorfile",
+    "errorloc",
+    "errorloc302",
+    "errorloc303",
+    "option",
+    "stats",
+    "timeout",
+];
+
+/// Where sections go that no file has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Place {
+    /// Into a file of their own, after the others.
+    Beside,
+    /// To the end of the last file.
+    Last,
+}
+
+/// Files with sections by hand in them.
+#[derive(Debug)]
+pub(crate) struct Amended {
+    pub(crate) files: Files,
+    /// Those that stay by hand.
+    pub(crate) kept: Vec<Amendment>,
+    /// Titles of those where the files have another section by now.
+    pub(crate) overruled: Vec<String>,
+}
+
+/// Puts sections by hand into files. Where these have another section than the one that was
+/// edited, they win.
+pub(crate) fn amended(
+    files: &Files,
+    amendments: &[Amendment],
+    surroundings: &dyn Surroundings,
+    place: Place,
+) -> Amended {
+    let mut amended = Amended {
+        files: files.clone(),
+        kept: Vec::new(),
+        overruled: Vec::new(),
+    };
+    if amendments.is_empty() {
+        return amended;
+    }
+    let document = ballast_config::document(files.clone(), surroundings);
+    let mut edits: BTreeMap<usize, Vec<(Range<usize>, &str)>> = BTreeMap::new();
+    let mut beside = String::new();
+    for one in amendments {
+        let section = titled(&document, &one.title);
+        let base = section.map(|section| mark(&document, section));
+        if base != one.base {
+            // What the files say now may be the very thing: then it is theirs.
+            if base != one.text.as_deref().and_then(mark_of_text) {
+                amended.overruled.push(one.title.clone());
+            }
+            continue;
+        }
+        amended.kept.push(one.clone());
+        let text = one.text.as_deref().unwrap_or_default();
+        match section.and_then(|section| Some((section.file.index(), section.extent()?))) {
+            Some((file, extent)) => edits.entry(file).or_default().push((extent, text)),
+            None => beside.push_str(text),
+        }
+    }
+    for (file, mut edits) in edits {
+        let Some((_, bytes)) = amended.files.get_mut(file) else {
+            continue;
+        };
+        edits.sort_by_key(|(range, _)| range.start);
+        for (range, text) in edits.into_iter().rev() {
+            bytes.splice(range, text.bytes());
+        }
+    }
+    if !beside.is_empty() {
+        match amended.files.last_mut() {
+            Some((_, bytes)) if place == Place::Last => {
+                let end: &[u8] = if bytes.ends_with(b"\n") || bytes.is_empty() {
+                    b"\n"
+                } else {
+                    b"\n\n"
+                };
+                bytes.extend_from_slice(end);
+                bytes.extend_from_slice(beside.as_bytes());
+            }
+            _ => amended
+                .files
+                .push((NO_FILE.to_owned(), beside.into_bytes())),
+        }
+    }
+    amended
+}
+
+/// The section of this title, as it counts.
+fn titled<'d>(document: &'d Document, title: &str) -> Option<&'d Section> {
+    let mut sections = document.sections.iter();
+    sections.find(|section| title_of(section).is_some_and(|one| one == title))
+}
+
+fn title_of(section: &Section) -> Option<String> {
+    Some(format!(
+        "{} {}",
+        section.kind.word(),
+        section.name()?.text()
+    ))
+}
+
+/// A number that tells texts of a section apart, as they are written; comments and blanks are
+/// nothing to it.
+fn mark(document: &Document, section: &Section) -> u64 {
+    let mut said = Vec::new();
+    for line in section.all_lines().filter(|line| !line.words.is_empty()) {
+        for piece in line.pieces() {
+            if piece.kind == PieceKind::Word {
+                said.extend_from_slice(document.sources.slice(piece.span));
+                said.push(0);
+            }
+        }
+        said.push(b'\n');
+    }
+    xxhash_rust::xxh64::xxh64(&said, 0)
+}
+
+fn mark_of_text(text: &str) -> Option<u64> {
+    let document = parse_str("", text);
+    let mut sections = document.sections.iter();
+    let section = sections.find(|section| section.header.is_some())?;
+    Some(mark(&document, section))
+}
+
+/// A section as commands see it.
+struct Found<'d> {
+    section: &'d Section,
+    /// Its lines with their ends, its opening line first.
+    lines: Vec<String>,
+}
+
+impl Found<'_> {
+    /// The number of a line of the section, from 0 for its opening line.
+    fn number(&self, line: &Line) -> usize {
+        let first = self
+            .section
+            .header
+            .as_ref()
+            .map_or(0, |header| header.number);
+        (line.number - first) as usize
+    }
+
+    fn title(&self) -> String {
+        title_of(self.section).unwrap_or_default()
+    }
+
+    /// Lines that count, with their numbers.
+    fn statements(&self) -> impl DoubleEndedIterator<Item = (usize, &Line)> {
+        let lines = self.section.lines.iter().filter(|line| line.is_statement());
+        lines.map(|line| (self.number(line), line))
+    }
+}
+
+fn find<'d>(document: &'d Document, files: &Files, at: &SectionAt) -> Result<Found<'d>, Refused> {
+    let kinds: &[SectionKind] = match at.kind {
+        SectionOf::Frontend => &[SectionKind::Frontend, SectionKind::Listen],
+        SectionOf::Backend => &[SectionKind::Backend, SectionKind::Listen],
+        SectionOf::Listen => &[SectionKind::Listen],
+    };
+    let mut sections = document.sections.iter();
+    let section = sections.find(|section| {
+        kinds.contains(&section.kind) && section.name().is_some_and(|name| name.text() == at.name)
+    });
+    let found = section.and_then(|section| {
+        let extent = section.extent()?;
+        let text = files.get(section.file.index())?.1.get(extent)?;
+        let text = String::from_utf8_lossy(text);
+        let lines = text.split_inclusive('\n').map(str::to_owned).collect();
+        Some(Found { section, lines })
+    });
+    found.ok_or_else(|| {
+        let word = at.kind.word();
+        Refused(format!("No text of {word} '{}' is known.", at.name))
+    })
+}
+
+/// The lines of a section that are in force, its opening line first.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn lines(
+    written: &Written,
+    at: &SectionAt,
+    surroundings: &dyn Surroundings,
+) -> Result<Vec<String>, Refused> {
+    let now = amended(
+        &written.files,
+        &written.amendments,
+        surroundings,
+        Place::Beside,
+    );
+    let document = ballast_config::document(now.files.clone(), surroundings);
+    let found = find(&document, &now.files, at)?;
+    let lines = found.lines.iter();
+    Ok(lines.map(|line| line.trim_end().to_owned()).collect())
+}
+
+/// Where a section stands in files: their place, and its bytes.
+pub(crate) fn extent(
+    files: &Files,
+    at: &SectionAt,
+    surroundings: &dyn Surroundings,
+) -> Option<(usize, Range<usize>)> {
+    let document = ballast_config::document(files.clone(), surroundings);
+    let found = find(&document, files, at).ok()?;
+    Some((found.section.file.index(), found.section.extent()?))
+}
+
+/// What is left of the sections by hand after one more edit.
+///
+/// # Errors
+/// What the edit is about is not there, or cannot be edited so.
+pub(crate) fn edited(
+    written: &Written,
+    at: &SectionAt,
+    edit: Edit,
+    command: &str,
+    surroundings: &dyn Surroundings,
+) -> Result<Vec<Amendment>, Refused> {
+    let (title, text) = if let Edit::Add(head, lines) = edit {
+        let title = format!("{} {}", at.kind.word(), at.name);
+        let name = fragment::line(std::slice::from_ref(&at.name));
+        let head = format!("{} {name} {}", at.kind.word(), fragment::line(&head));
+        (title, Some(whole(head.trim_end(), &lines)?))
+    } else {
+        let now = amended(
+            &written.files,
+            &written.amendments,
+            surroundings,
+            Place::Beside,
+        );
+        let document = ballast_config::document(now.files.clone(), surroundings);
+        let mut found = find(&document, &now.files, at)?;
+        (found.title(), found.edit(edit)?)
+    };
+    let document = ballast_config::document(Files::clone(&written.files), surroundings);
+    let base = titled(&document, &title).map(|section| mark(&document, section));
+    let mut amendments = Vec::clone(&written.amendments);
+    let place = amendments.iter().position(|one| one.title == title);
+    let is_as_written = match &text {
+        Some(text) => base.is_some() && mark_of_text(text) == base,
+        None => base.is_none(),
+    };
+    if is_as_written {
+        if let Some(place) = place {
+            amendments.remove(place);
+        }
+        return Ok(amendments);
+    }
+    let one = Amendment {
+        title,
+        text,
+        base,
+        at_unix_s: crate::change::now_unix_s(),
+        command: command.to_owned(),
+    };
+    match place {
+        Some(place) => amendments[place] = one,
+        None if amendments.len() >= AMENDMENT_COUNT_MAX => {
+            return Err(Refused(
+                "Too many sections are by hand: 'persist now' writes them to the files.".into(),
+            ));
+        }
+        None => amendments.push(one),
+    }
+    Ok(amendments)
+}
+
+/// A section of these lines; they may not begin another.
+fn whole(head: &str, lines: &str) -> Result<String, Refused> {
+    let mut text = format!("{head}\n{lines}");
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let document = parse_str(NO_FILE, &text);
+    let own = |section: &&Section| section.header.is_some();
+    if let Some(other) = document.sections.iter().filter(own).nth(1) {
+        return Err(Refused(format!(
+            "The lines are those of one section: '{}' begins another.",
+            other.kind.word()
+        )));
+    }
+    Ok(text)
+}
+
+impl Found<'_> {
+    /// The text of the section once it is edited; `None` when it goes.
+    fn edit(&mut self, edit: Edit) -> Result<Option<String>, Refused> {
+        match edit {
+            Edit::Add(..) | Edit::Remove => return Ok(None),
+            Edit::Write(lines) => return whole(self.lines[0].trim_end(), &lines).map(Some),
+            Edit::Set(words) => self.set(&words)?,
+            Edit::AddBind(words) => {
+                let after = self.last(|line| line.text(0) == "bind").unwrap_or(0);
+                self.insert(after + 1, &format!("bind {}", fragment::line(&words)));
+            }
+            Edit::SetBind(which, words) => {
+                let at = self.bind(&which)?;
+                self.replace(at, &format!("bind {}", fragment::line(&words)));
+            }
+            Edit::RemoveBind(which) => {
+                let at = self.bind(&which)?;
+                self.lines.remove(at);
+            }
+            Edit::AddRule(before, words) => {
+                self.check_rule(&words)?;
+                let at = match before {
+                    Some(number) => self.rule(number)?,
+                    None => self.end_of_kind(&words),
+                };
+                self.insert(at, &fragment::line(&words));
+            }
+            Edit::SetRule(number, words) => {
+                self.check_rule(&words)?;
+                let at = self.rule(number)?;
+                self.replace(at, &fragment::line(&words));
+            }
+            Edit::RemoveRule(number) => {
+                let at = self.rule(number)?;
+                self.lines.remove(at);
+            }
+        }
+        Ok(Some(self.lines.concat()))
+    }
+
+    fn last(&self, is_it: impl Fn(&Line) -> bool) -> Option<usize> {
+        let mut statements = self.statements();
+        statements.rfind(|(_, line)| is_it(line)).map(|(at, _)| at)
+    }
+
+    /// Where a rule comes that names no place: after the last of its kind. The first `acl` stands
+    /// before everything that may ask for it, the first of another kind at the end.
+    fn end_of_kind(&self, words: &[String]) -> usize {
+        match self.last(|line| line.text(0) == words[0]) {
+            Some(at) => at + 1,
+            None if words[0] == "acl" => 1,
+            None => self.lines.len(),
+        }
+    }
+
+    fn insert(&mut self, at: usize, text: &str) {
+        if let Some(last) = self.lines.last_mut()
+            && !last.ends_with('\n')
+        {
+            last.push('\n');
+        }
+        let margin = self.margin();
+        self.lines
+            .insert(at.min(self.lines.len()), format!("{margin}{text}\n"));
+    }
+
+    fn replace(&mut self, at: usize, text: &str) {
+        let old = &self.lines[at];
+        let margin = &old[..old.len() - old.trim_start().len()];
+        self.lines[at] = format!("{margin}{text}\n");
+    }
+
+    /// How far from the edge the section's lines stand.
+    fn margin(&self) -> String {
+        let margin = self.statements().next().and_then(|(at, _)| {
+            let line = self.lines.get(at)?;
+            Some(line[..line.len() - line.trim_start().len()].to_owned())
+        });
+        margin.unwrap_or_else(|| "    ".to_owned())
+    }
+
+    /// The number of the `bind` line that is called so.
+    fn bind(&self, which: &str) -> Result<usize, Refused> {
+        let binds = || self.statements().filter(|(_, line)| line.text(0) == "bind");
+        let named = |line: &Line| {
+            let words = || (2..line.words.len()).map(|at| line.text(at));
+            words()
+                .zip(words().skip(1))
+                .any(|(word, value)| word == "name" && value == which)
+        };
+        let found = binds()
+            .find(|(_, line)| named(line) || line.text(1) == which)
+            .or_else(|| {
+                let number: usize = which.parse().ok()?;
+                binds().find(|(at, _)| *at == number)
+            });
+        let found = found.map(|(at, _)| at).filter(|&at| at < self.lines.len());
+        found.ok_or_else(|| {
+            Refused(format!(
+                "No bind line of {} is called '{which}': 'show section' lists them.",
+                self.title()
+            ))
+        })
+    }
+
+    /// The rule on a line.
+    fn rule(&self, number: u32) -> Result<usize, Refused> {
+        let found = self.statements().find(|(at, line)| {
+            *at == number as usize && is_rule(line.text(0), line.text(1)) && *at < self.lines.len()
+        });
+        found.map(|(at, _)| at).ok_or_else(|| {
+            Refused(format!(
+                "No rule stands on line {number} of {}: 'show section' lists them.",
+                self.title()
+            ))
+        })
+    }
+
+    fn check_rule(&self, words: &[String]) -> Result<(), Refused> {
+        let word = |at: usize| words.get(at).map_or("", String::as_str);
+        if is_rule(word(0), word(1)) {
+            return Ok(());
+        }
+        Err(Refused(format!(
+            "'{}' is no rule: 'add bind' and 'add server' add such lines, 'set {}' gives a setting \
+             another value.",
+            word(0),
+            self.title()
+        )))
+    }
+
+    /// Gives a setting another value.
+    fn set(&mut self, words: &[String]) -> Result<(), Refused> {
+        let word = |at: usize| words.get(at).map_or("", String::as_str);
+        let first = usize::from(word(0) == "no");
+        let lines_of_many = ["bind", "server", "server-template"];
+        if is_rule(word(first), word(first + 1)) || lines_of_many.contains(&word(first)) {
+            return Err(Refused(format!(
+                "There may be several '{0}' lines: 'add', 'set' and 'del' of a bind, a server or a \
+                 rule change one of them.",
+                word(first)
+            )));
+        }
+        let wanted = setting(words.iter().map(String::as_str));
+        let found = self.last(|line| {
+            let said = (0..line.words.len()).map(|at| line.text(at));
+            setting(said) == wanted
+        });
+        let text = fragment::line(words);
+        match found.filter(|&at| at < self.lines.len()) {
+            Some(at) => self.replace(at, &text),
+            None => self.insert(1, &text),
+        }
+        Ok(())
+    }
+}
+
+fn is_rule(first: &str, second: &str) -> bool {
+    RULES.contains(&first) || (first == "stats" && STATS_RULES.contains(&second))
+}
+
+/// Which setting a line is about, whether it says it or takes it back.
+fn setting<'w>(words: impl Iterator<Item = &'w str>) -> Vec<&'w str> {
+    let mut words = words.skip_while(|&word| word == "no");
+    let mut setting: Vec<&str> = words.next().into_iter().collect();
+    if setting
+        .first()
+        .is_some_and(|first| SETTINGS_OF_TWO_WORDS.contains(first))
+    {
+        setting.extend(words.next());
+    }
+    setting
+}
+
+#[cfg(test)]
+mod tests {
+    use ballast_config::Nothing;
+
+    use super::*;
+
+    const FILE: &str = "\
+# first
+frontend www # in
+  bind :80
+  acl a path /a
+  timeout client 5s
+
+listen both
+  bind :81
+";
+
+    fn written(text: &str) -> Written {
+        Written::of_files(
+            vec![("f".to_owned(), text.as_bytes().to_vec())],
+            std::sync::Arc::default(),
+        )
+    }
+
+    fn at(kind: SectionOf, name: &str) -> SectionAt {
+        SectionAt {
+            kind,
+            name: name.to_owned(),
+        }
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    /// What is in force after one edit of `www`, as one text.
+    fn after(before: &mut Written, kind: SectionOf, name: &str, edit: Edit) -> String {
+        let amendments = edited(before, &at(kind, name), edit, "x", &Nothing).unwrap();
+        before.amendments = amendments.into();
+        let now = amended(&before.files, &before.amendments, &Nothing, Place::Last);
+        assert_eq!(now.kept, *before.amendments);
+        String::from_utf8(now.files[0].1.clone()).unwrap()
+    }
+
+    #[test]
+    fn an_edit_changes_its_line_and_nothing_else() {
+        let mut written = written(FILE);
+        let mut www = |edit| after(&mut written, SectionOf::Frontend, "www", edit);
+        assert_eq!(
+            www(Edit::AddBind(vec![
+                "/a b".into(),
+                "name".into(),
+                "x".into()
+            ])),
+            FILE.replace("  bind :80\n", "  bind :80\n  bind '/a b' name x\n")
+        );
+        let _ = www(Edit::RemoveBind("x".into()));
+        assert_eq!(
+            www(Edit::Set(words("timeout client 9s"))),
+            FILE.replace("5s", "9s")
+        );
+        assert_eq!(
+            www(Edit::SetRule(2, words("acl a path /b"))),
+            FILE.replace("5s", "9s").replace("path /a", "path /b")
+        );
+        let _ = www(Edit::SetRule(2, words("acl a path /a")));
+        // As the file has it, however it came to that: no hand is left.
+        assert_eq!(www(Edit::Set(words("timeout client 5s"))), FILE);
+        assert!(written.amendments.is_empty());
+    }
+
+    #[test]
+    fn a_listen_section_is_found_as_either_half() {
+        let mut written = written(FILE);
+        let rule = Edit::AddRule(None, words("http-request deny"));
+        let text = after(&mut written, SectionOf::Backend, "both", rule);
+        assert_eq!(text, format!("{FILE}  http-request deny\n"));
+        let said = edited(
+            &written,
+            &at(SectionOf::Backend, "www"),
+            Edit::Remove,
+            "x",
+            &Nothing,
+        );
+        assert!(said.is_err());
+        let text = after(&mut written, SectionOf::Listen, "both", Edit::Remove);
+        assert_eq!(text, FILE.split("listen").next().unwrap());
+    }
+
+    #[test]
+    fn new_sections_stand_at_the_end_until_the_file_has_them() {
+        let mut before = written("global");
+        let add = Edit::Add(words("from d"), " bind :1\n".into());
+        let text = after(&mut before, SectionOf::Frontend, "new", add);
+        assert_eq!(text, "global\n\nfrontend new from d\n bind :1\n");
+        // The file has it, with a comment: it is the file's.
+        let files = written("global\n# mine\nfrontend new from d # here\n  bind  :1\n").files;
+        let now = amended(&files, &before.amendments, &Nothing, Place::Beside);
+        assert_eq!((now.kept.len(), now.overruled.len()), (0, 0));
+        assert_eq!(now.files, *files);
+        // It has another.
+        let files = written("frontend new\n").files;
+        let now = amended(&files, &before.amendments, &Nothing, Place::Beside);
+        assert_eq!(now.overruled, ["frontend new"]);
+        // What was taken away and is no more in the file is nobody's.
+        let mut before = written(FILE);
+        let _ = after(&mut before, SectionOf::Frontend, "www", Edit::Remove);
+        let files = written("global\n").files;
+        let now = amended(&files, &before.amendments, &Nothing, Place::Beside);
+        assert_eq!((now.kept.len(), now.overruled.len()), (0, 0));
+    }
+}

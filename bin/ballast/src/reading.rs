@@ -1,0 +1,318 @@
+//! What a demand amounts to: the configuration that is to be in force once it is met.
+//!
+//! Files are read, sections by hand are put into them, and what hands did to servers is put
+//! together with what they say. Nothing is changed here.
+
+use std::sync::Arc;
+
+use ballast_cli::{Demand, Edit, Refused, SectionAt, SectionOf, Source};
+use ballast_config::Loaded;
+use ballast_engine::affairs::{Amendment, Merged, Written};
+use ballast_engine::numbers;
+use ballast_expr::Store;
+use ballast_model::change::{apply, diff};
+use ballast_model::{Change, Config};
+use ballast_stats::Surroundings;
+
+use crate::amend::{self, Files, NO_FILE, Place};
+use crate::args::Options;
+use crate::change::Chief;
+use crate::check::{self, About};
+use crate::desk::House;
+use crate::machine::Machine;
+use crate::{fragment, run, say};
+
+/// A configuration on its way.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    pub(crate) config: Config,
+    /// What is written then, where that is another.
+    pub(crate) written: Option<Written>,
+    /// Files were read for it.
+    pub(crate) is_read: bool,
+    pub(crate) patterns: Option<Arc<Store>>,
+    pub(crate) cause: String,
+    pub(crate) notes: String,
+    /// Settings by hand that hold no longer, by their keys.
+    pub(crate) overruled: Vec<String>,
+    /// Backends that a command adds: no rule leads there before they are published.
+    pub(crate) unpublished: Vec<String>,
+    /// Added by a command: begins in maintenance and unchecked, as HAProxy's do. Backend, server,
+    /// and its words as a file would have them.
+    pub(crate) dormant: Option<(String, String, String)>,
+}
+
+impl Chief {
+    /// The machine, as a configuration in these files asks about it.
+    pub(crate) fn machine(&self, files: &Files) -> Machine {
+        machine(&self.options, files)
+    }
+
+    /// What files say: read, and what the command line says of it put in.
+    fn understand(
+        &self,
+        house: &House,
+        files: Files,
+        before: &Config,
+        about: &About,
+    ) -> Result<Said, Refused> {
+        let (loaded, notes) = read(&self.options, &self.patterns(), files, about)?;
+        let Loaded {
+            mut config, store, ..
+        } = loaded;
+        run::apply_options(&self.options, &mut config);
+        numbers::keep(&mut config, &house.generation().config);
+        // What they say as before is kept once, however often they are read.
+        let config = apply(before, &diff(before, &config)).unwrap_or(config);
+        Ok(Said {
+            config,
+            store,
+            notes,
+        })
+    }
+}
+
+/// What files say.
+struct Said {
+    config: Config,
+    store: Arc<Store>,
+    notes: String,
+}
+
+/// The machine, as a configuration in these files asks about it.
+pub(crate) fn machine(options: &Options, files: &Files) -> Machine {
+    let named = files.iter().map(|(name, _)| name);
+    // What commands wrote beside them is none of the files.
+    let names: Vec<String> = named.filter(|name| *name != NO_FILE).cloned().collect();
+    Machine::new(&names, options.local_peer.as_deref(), options.master_worker)
+}
+
+impl House {
+    /// Makes of a demand the configuration it amounts to.
+    pub(crate) fn wanted(&self, chief: &Chief, demand: Demand) -> Result<Wanted, Refused> {
+        let now = self.generation();
+        match demand {
+            Demand::Reload { reset } => self.read_again(chief, None, reset, "reload"),
+            Demand::Plan(source) => self.read_again(chief, source, false, "plan"),
+            Demand::Apply(source) => {
+                let cause = match &source {
+                    Source::File(name) => format!("apply {name}"),
+                    Source::Text(_) => "apply".to_owned(),
+                };
+                self.read_again(chief, Some(source), false, &cause)
+            }
+            Demand::Rollback(number) => {
+                let affairs = chief.affairs();
+                let past = affairs.history().find(|past| past.number == number);
+                let past = past.ok_or_else(|| Refused(format!("No generation {number}.")))?;
+                let changes = diff(&now.config, &past.config);
+                Ok(Wanted {
+                    config: changed(&now.config, &changes)?,
+                    written: Some(past.written.clone()),
+                    is_read: true,
+                    cause: format!("rollback {number}"),
+                    ..Wanted::default()
+                })
+            }
+            Demand::Change { changes, command } => Ok(Wanted {
+                config: changed(&now.config, &changes)?,
+                cause: command,
+                ..Wanted::default()
+            }),
+            Demand::AddServer {
+                backend,
+                server,
+                words,
+            } => {
+                let (line, notes) = fragment::server(&now.config, &backend, &server, &words)?;
+                let words = fragment::numbered(&words, line.id);
+                let changes = [Change::AddServer(backend.clone(), Arc::new(line))];
+                Ok(Wanted {
+                    config: changed(&now.config, &changes)?,
+                    cause: format!("add server {backend}/{server}"),
+                    notes,
+                    dormant: Some((backend, server, words)),
+                    ..Wanted::default()
+                })
+            }
+            Demand::Edit {
+                section,
+                edit,
+                command,
+            } => self.edit(chief, &section, edit, command),
+            // These want nothing.
+            Demand::Persist(_) | Demand::Section(_) => Err(Refused(String::new())),
+        }
+    }
+
+    /// Reads files, and puts together with what hands did what they say.
+    fn read_again(
+        &self,
+        chief: &Chief,
+        source: Option<Source>,
+        reset: bool,
+        cause: &str,
+    ) -> Result<Wanted, Refused> {
+        let files = files_of(&chief.options, source)?;
+        self.understood(chief, files, reset, cause)
+    }
+
+    /// Puts together what files say with what hands did.
+    pub(crate) fn understood(
+        &self,
+        chief: &Chief,
+        files: Files,
+        reset: bool,
+        cause: &str,
+    ) -> Result<Wanted, Refused> {
+        let before = chief.affairs().written().clone();
+        let amendments: &[Amendment] = if reset { &[] } else { &before.amendments };
+        let amended = amend::amended(&files, amendments, &chief.machine(&files), Place::Beside);
+        let file = chief.understand(self, files.clone(), &before.file, &About::All)?;
+        let said = if amended.kept.is_empty() {
+            None
+        } else {
+            let said = chief.understand(self, amended.files, &before.amended, &About::All);
+            Some(said.map_err(|Refused(why)| {
+                Refused(format!(
+                    "{why}The files are right by themselves, not with the sections that commands \
+                     wrote: 'reload reset' drops these.\n"
+                ))
+            })?)
+        };
+        let file_config = Arc::new(file.config);
+        let (config, patterns, mut notes) = match said {
+            Some(said) => (Arc::new(said.config), said.store, said.notes),
+            None => (Arc::clone(&file_config), file.store, file.notes),
+        };
+        let mut gone = amended.overruled;
+        if reset {
+            gone.extend(before.amendments.iter().map(|one| one.title.clone()));
+        }
+        for title in gone {
+            notes.push_str(&format!(
+                "The file overrules what was set by hand: {title}\n"
+            ));
+        }
+        let merged = self.merged(chief, &config, reset, &mut notes);
+        let is_as_before = *before.files == files;
+        Ok(Wanted {
+            config: merged.config,
+            written: Some(Written {
+                files: if is_as_before {
+                    before.files
+                } else {
+                    Arc::new(files)
+                },
+                file: file_config,
+                amendments: Arc::new(amended.kept),
+                amended: config,
+            }),
+            is_read: true,
+            patterns: Some(patterns),
+            cause: cause.to_owned(),
+            notes,
+            overruled: merged.overruled,
+            ..Wanted::default()
+        })
+    }
+
+    /// Edits a section of what is written.
+    fn edit(
+        &self,
+        chief: &Chief,
+        section: &SectionAt,
+        edit: Edit,
+        command: String,
+    ) -> Result<Wanted, Refused> {
+        let before = chief.affairs().written().clone();
+        let machine = chief.machine(&before.files);
+        // Whoever removes something knows that what was set of it goes along.
+        let removes = matches!(edit, Edit::Remove);
+        let adds = section.kind == SectionOf::Backend && matches!(edit, Edit::Add(..));
+        let amendments = amend::edited(&before, section, edit, &command, &machine)?;
+        let amended = amend::amended(&before.files, &amendments, &machine, Place::Beside);
+        let about = About::Part(amend::extent(&amended.files, section, &machine));
+        let said = chief.understand(self, amended.files, &before.amended, &about)?;
+        let (config, mut notes) = (Arc::new(said.config), said.notes);
+        let mut overruled = String::new();
+        let merged = self.merged(chief, &config, false, &mut overruled);
+        if !removes {
+            notes.push_str(&overruled);
+        }
+        Ok(Wanted {
+            config: merged.config,
+            written: Some(Written {
+                amendments: Arc::new(amendments),
+                amended: config,
+                ..before
+            }),
+            patterns: Some(said.store),
+            cause: command,
+            notes,
+            overruled: merged.overruled,
+            unpublished: adds.then(|| section.name.clone()).into_iter().collect(),
+            ..Wanted::default()
+        })
+    }
+
+    /// What is written, and what hands did beside it.
+    fn merged(&self, chief: &Chief, config: &Config, reset: bool, notes: &mut String) -> Merged {
+        let now = self.generation();
+        // Workers note hands meanwhile: nobody waits for the comparing.
+        let basis = chief.affairs().basis();
+        let merged = basis.merge(&now.config, config, reset);
+        let dropped = merged.dropped.iter().flat_map(|change| {
+            ballast_model::plan::lines(&now.config, std::slice::from_ref(change))
+        });
+        let dropped = dropped.map(|line| line.to_string());
+        for what in dropped.chain(merged.overruled.iter().cloned()) {
+            notes.push_str(&format!(
+                "The file overrules what was set by hand: {what}\n"
+            ));
+        }
+        for word in self.needs_handover(&now.config, &merged.config) {
+            notes.push_str(&format!(
+                "'{word}' is another now; that takes effect when a new process takes over.\n"
+            ));
+        }
+        merged
+    }
+}
+
+fn changed(now: &Config, changes: &[Change]) -> Result<Config, Refused> {
+    apply(now, changes).map_err(|error| Refused(format!("{error}.")))
+}
+
+/// The files of the start, or what stands for them.
+pub(crate) fn files_of(options: &Options, source: Option<Source>) -> Result<Files, Refused> {
+    let files = match source {
+        Some(Source::Text(text)) => Ok(vec![(NO_FILE.to_owned(), text)]),
+        Some(Source::File(name)) => crate::read::files(&[name]),
+        None => crate::read::files(&options.files),
+    };
+    files.map_err(|error| Refused(say::line_of(say::Grade::Alert, &error)))
+}
+
+/// Understands files that are to follow what is in force.
+pub(crate) fn read(
+    options: &Options,
+    patterns: &Arc<Store>,
+    files: Files,
+    about: &About,
+) -> Result<(Loaded, String), Refused> {
+    let (loaded, said) = check::again(options, patterns, files, about);
+    if loaded.has_alerts() || !loaded.unserved.is_empty() {
+        return Err(Refused(said));
+    }
+    let zero_warning = options.zero_warning || loaded.config.global.zero_warning;
+    if zero_warning && loaded.has_warnings() {
+        let text = "Some warnings were found and 'zero-warning' is set. Aborting.";
+        return Err(Refused(said + &say::line_of(say::Grade::Alert, text)));
+    }
+    if !check::has_listener(&loaded.config) {
+        let text = "No enabled listener found (check for 'bind' directives) ! Exiting.";
+        return Err(Refused(say::line_of(say::Grade::Alert, text)));
+    }
+    Ok((loaded, said))
+}

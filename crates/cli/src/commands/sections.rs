@@ -1,0 +1,442 @@
+//! Commands that edit sections: whole ones, their `bind` lines, their rules and settings.
+//!
+//! What they say is what a file would say: the section is edited as text, and all of it is read
+//! again by the rows that read files. `add backend`, `del backend` and `publish backend` are
+//! HAProxy 3.4's (management manual, section 9.3); the others are ours.
+
+use std::fmt::Write;
+
+use ballast_engine::{Generation, RouteTarget};
+
+use super::changes::{admin, demanded, info};
+use super::target::{answer, backend, control};
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+use crate::demand::{Applied, Demand, Edit, SectionAt, SectionOf};
+
+pub(crate) static COMMANDS: &[Command] = &[
+    admin(
+        &["add", "backend"],
+        "add backend <backend> [from <defaults>] [mode <mode>] [<<]",
+        "add a new backend, its lines as payload",
+        |call| answer(add_section(call, SectionOf::Backend)),
+    ),
+    admin(
+        &["add", "frontend"],
+        "add frontend <frontend> [from <defaults>] [mode <mode>] [<<]",
+        "add a new frontend, its lines as payload",
+        |call| answer(add_section(call, SectionOf::Frontend)),
+    ),
+    admin(
+        &["add", "listen"],
+        "add listen <name> [from <defaults>] [mode <mode>] [<<]",
+        "add a frontend and its backend in one, their lines as payload",
+        |call| answer(add_section(call, SectionOf::Listen)),
+    ),
+    admin(
+        &["set", "backend"],
+        "set backend <backend> {<setting> | <<}",
+        "give a backend another setting, or other lines",
+        |call| answer(set_section(call, SectionOf::Backend)),
+    ),
+    admin(
+        &["set", "frontend"],
+        "set frontend <frontend> {<setting> | <<}",
+        "give a frontend another setting, or other lines",
+        |call| answer(set_section(call, SectionOf::Frontend)),
+    ),
+    admin(
+        &["set", "listen"],
+        "set listen <name> {<setting> | <<}",
+        "give a listen section another setting, or other lines",
+        |call| answer(set_section(call, SectionOf::Listen)),
+    ),
+    admin(
+        &["del", "backend"],
+        "del backend <backend>",
+        "remove a backend that no frontend leads to",
+        |call| answer(del_backend(call)),
+    ),
+    admin(
+        &["del", "frontend"],
+        "del frontend <frontend>",
+        "remove a frontend; its connections may finish",
+        |call| answer(del_frontend(call)),
+    ),
+    admin(
+        &["del", "listen"],
+        "del listen <name>",
+        "remove both halves of a listen section; connections may finish",
+        |call| answer(del_listen(call)),
+    ),
+    admin(
+        &["publish", "backend"],
+        "publish backend <backend>",
+        "let rules lead to a backend",
+        |call| answer(publish(call, true)),
+    ),
+    admin(
+        &["unpublish", "backend"],
+        "unpublish backend <backend>",
+        "have rules pass a backend over",
+        |call| answer(publish(call, false)),
+    ),
+    admin(
+        &["add", "bind"],
+        "add bind <frontend> <address> [<words>]",
+        "have a frontend listen on another address",
+        |call| answer(add_bind(call)),
+    ),
+    admin(
+        &["set", "bind"],
+        "set bind <frontend>/<name> <address> [<words>]",
+        "write a bind line anew; found by its name, address or number",
+        |call| answer(set_bind(call)),
+    ),
+    admin(
+        &["del", "bind"],
+        "del bind <frontend>/<name>",
+        "remove a bind line; found by its name, address or number",
+        |call| answer(del_bind(call)),
+    ),
+    admin(
+        &["add", "rule"],
+        "add rule {frontend|backend} <name> [before <number>] <rule>",
+        "add a rule after the last of its kind, or before a line",
+        |call| answer(add_rule(call)),
+    ),
+    admin(
+        &["set", "rule"],
+        "set rule {frontend|backend} <name> <number> <rule>",
+        "write the rule on a line anew",
+        |call| answer(set_rule(call)),
+    ),
+    admin(
+        &["del", "rule"],
+        "del rule {frontend|backend} <name> <number>",
+        "remove the rule on a line",
+        |call| answer(del_rule(call)),
+    ),
+    admin(
+        &["show", "section"],
+        "show section {frontend|backend} <name>",
+        "show the lines of a section, numbered",
+        |call| answer(show_section(call)),
+    ),
+];
+
+/// Brings an edit, and answers `said` with what else is to be known of it.
+fn edited(
+    call: &Call<'_>,
+    section: SectionAt,
+    edit: Edit,
+    command: String,
+    said: &'static str,
+) -> Result<Answer, Answer> {
+    let demand = Demand::Edit {
+        section,
+        edit,
+        command,
+    };
+    Ok(demanded(&control(call)?, demand, move |applied| {
+        told(said, &applied)
+    }))
+}
+
+/// HAProxy answers a change by a word that it was made; warnings come before it.
+fn told(said: &str, applied: &Applied) -> Answer {
+    if applied.notes.is_empty() {
+        return info(said);
+    }
+    info(&format!("{}{said}", applied.notes))
+}
+
+/// A section that is there.
+fn known(call: &Call<'_>, kind: SectionOf, name: &str) -> Result<SectionAt, Answer> {
+    let generation = control(call)?.generation();
+    let is_there = match kind {
+        SectionOf::Backend => generation.backend(name).is_some(),
+        SectionOf::Frontend => generation.frontend(name).is_some(),
+        SectionOf::Listen => generation
+            .frontend(name)
+            .is_some_and(|frontend| frontend.model.common.listen),
+    };
+    if name.is_empty() || !is_there {
+        return Err(Answer::error(format!("No such {}.", kind.word())));
+    }
+    Ok(SectionAt {
+        kind,
+        name: name.to_owned(),
+    })
+}
+
+/// A payload as text.
+fn text(call: &Call<'_>) -> Result<String, Answer> {
+    let bytes = call.payload.clone().unwrap_or_default();
+    String::from_utf8(bytes).map_err(|_| Answer::error("The lines are not valid UTF-8."))
+}
+
+/// A section whose head is on the command's line and whose lines are the payload.
+fn add_section(call: &mut Call<'_>, kind: SectionOf) -> Result<Answer, Answer> {
+    let word = kind.word();
+    let name = call.arg(0).to_owned();
+    if name.is_empty() {
+        return Err(Answer::error(format!("Require a {word} name.")));
+    }
+    let halves = match kind {
+        SectionOf::Listen => &[SectionOf::Frontend, SectionOf::Backend][..],
+        _ => std::slice::from_ref(&kind),
+    };
+    if let Some(half) = halves
+        .iter()
+        .find(|half| known(call, **half, &name).is_ok())
+    {
+        let word = half.word();
+        return Err(Answer::error(format!("A {word} '{name}' already exists.")));
+    }
+    let mut head = Vec::new();
+    let mut lines = String::new();
+    let mut words = call.args[1..].iter();
+    while let Some(word) = words.next() {
+        let value = words.next();
+        match (word.as_str(), value) {
+            ("from", Some(value)) => head.extend(["from".to_owned(), value.clone()]),
+            ("mode" | "guid", Some(value)) => {
+                let _ = writeln!(lines, "    {word} {value}");
+            }
+            _ => return Err(Answer::error(format!("Unknown word '{word}'."))),
+        }
+    }
+    lines.push_str(&text(call)?);
+    let said = match kind {
+        SectionOf::Backend => "New backend registered.",
+        SectionOf::Frontend => "New frontend registered.",
+        SectionOf::Listen => "New listen section registered.",
+    };
+    let command = format!("add {word} {name}");
+    let section = SectionAt { kind, name };
+    edited(call, section, Edit::Add(head, lines), command, said)
+}
+
+fn set_section(call: &mut Call<'_>, kind: SectionOf) -> Result<Answer, Answer> {
+    let section = known(call, kind, call.arg(0))?;
+    let words = &call.args[1..];
+    let mut command = format!("set {} {}", kind.word(), section.name);
+    let edit = match (words.is_empty(), &call.payload) {
+        (true, Some(_)) => Edit::Write(text(call)?),
+        (false, None) => {
+            let _ = write!(command, " {}", words.join(" "));
+            Edit::Set(words.to_vec())
+        }
+        _ => {
+            return Err(Answer::error(
+                "Require a setting and its value, or all lines as payload ('<<' and lines up to \
+                 an empty one).",
+            ));
+        }
+    };
+    edited(call, section, edit, command, "Section changed.")
+}
+
+fn publish(call: &Call<'_>, published: bool) -> Result<Answer, Answer> {
+    let backend = backend(call)?;
+    backend.state.publish(published);
+    let (verb, value) = if published {
+        ("publish", "yes")
+    } else {
+        ("unpublish", "no")
+    };
+    let key = format!("backend {} published", backend.name());
+    let command = format!("{verb} backend {}", backend.name());
+    control(call)?.note_hand(&key, value, &command);
+    Ok(info(if published {
+        "Backend published."
+    } else {
+        "Backend unpublished."
+    }))
+}
+
+fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let section = own(call, SectionOf::Backend)?;
+    let generation = control(call)?.generation();
+    let place = generation.backend_named(&section.name);
+    refuse_led_to(&generation, &section.name)?;
+    let used = place.is_some_and(|place| generation.backends[place].state.sessions.now() > 0);
+    if used {
+        return Err(Answer::error(
+            "Backend still has sessions attached to it, cannot remove it.",
+        ));
+    }
+    let command = format!("del backend {}", section.name);
+    edited(call, section, Edit::Remove, command, "Backend deleted.")
+}
+
+fn del_frontend(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let section = own(call, SectionOf::Frontend)?;
+    let command = format!("del frontend {}", section.name);
+    edited(call, section, Edit::Remove, command, "Frontend deleted.")
+}
+
+fn del_listen(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let section = known(call, SectionOf::Listen, call.arg(0))?;
+    refuse_led_to(&control(call)?.generation(), &section.name)?;
+    let command = format!("del listen {}", section.name);
+    edited(
+        call,
+        section,
+        Edit::Remove,
+        command,
+        "Listen section deleted.",
+    )
+}
+
+/// A section that is not half of another.
+fn own(call: &Call<'_>, kind: SectionOf) -> Result<SectionAt, Answer> {
+    let section = known(call, kind, call.arg(0))?;
+    if known(call, SectionOf::Listen, &section.name).is_ok() {
+        return Err(Answer::error(format!(
+            "'{0}' is a listen section: 'del listen {0}' removes both halves.",
+            section.name
+        )));
+    }
+    Ok(section)
+}
+
+/// A backend that a frontend beside its own leads to cannot go.
+fn refuse_led_to(generation: &Generation, name: &str) -> Result<(), Answer> {
+    let place = generation.backend_named(name);
+    let mut others = generation
+        .frontends
+        .iter()
+        .filter(|frontend| !(frontend.model.common.listen && frontend.name() == name));
+    let led_to = others.any(|frontend| {
+        frontend.default_backend == place
+            || frontend
+                .routes
+                .iter()
+                .any(|route| matches!(route.target, RouteTarget::Backend(to) if Some(to) == place))
+    });
+    if led_to {
+        return Err(Answer::error(
+            "This backend cannot be removed: a frontend leads to it.",
+        ));
+    }
+    Ok(())
+}
+
+fn add_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let section = known(call, SectionOf::Frontend, call.arg(0))?;
+    let words = call.args[1..].to_vec();
+    if words.is_empty() {
+        return Err(Answer::error("Require an address to listen on."));
+    }
+    let command = format!("add bind {}", call.args.join(" "));
+    edited(call, section, Edit::AddBind(words), command, "Bind added.")
+}
+
+/// The frontend and bind that a command names.
+fn bind_at(call: &Call<'_>) -> Result<(SectionAt, String), Answer> {
+    // The name may be an address with a path.
+    let Some((frontend, which)) = call.arg(0).split_once('/') else {
+        return Err(Answer::error("Require 'frontend/bind'."));
+    };
+    if which.is_empty() {
+        return Err(Answer::error("Require 'frontend/bind'."));
+    }
+    let section = known(call, SectionOf::Frontend, frontend)?;
+    Ok((section, which.to_owned()))
+}
+
+fn set_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let (section, which) = bind_at(call)?;
+    let words = call.args[1..].to_vec();
+    if words.is_empty() {
+        return Err(Answer::error("Require an address to listen on."));
+    }
+    let command = format!("set bind {}", call.args.join(" "));
+    let edit = Edit::SetBind(which, words);
+    edited(call, section, edit, command, "Bind changed.")
+}
+
+fn del_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let (section, which) = bind_at(call)?;
+    let command = format!("del bind {}", call.arg(0));
+    let edit = Edit::RemoveBind(which);
+    edited(call, section, edit, command, "Bind deleted.")
+}
+
+/// The section that the first two words name.
+fn section_at(call: &Call<'_>) -> Result<SectionAt, Answer> {
+    let kinds = [SectionOf::Frontend, SectionOf::Backend];
+    let kind = kinds.into_iter().find(|kind| kind.word() == call.arg(0));
+    let Some(kind) = kind else {
+        return Err(Answer::error("Require 'frontend' or 'backend' and a name."));
+    };
+    known(call, kind, call.arg(1))
+}
+
+fn number(text: &str) -> Result<u32, Answer> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or_else(|| Answer::error("Require the number of a line: see 'show section'."))
+}
+
+fn rule(words: &[String]) -> Result<Vec<String>, Answer> {
+    if words.is_empty() {
+        return Err(Answer::error("Require a rule."));
+    }
+    Ok(words.to_vec())
+}
+
+fn add_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let section = section_at(call)?;
+    let (before, words) = match call.arg(2) {
+        "before" => (Some(number(call.arg(3))?), call.args.get(4..)),
+        _ => (None, call.args.get(2..)),
+    };
+    let words = rule(words.unwrap_or_default())?;
+    let command = format!("add rule {}", call.args.join(" "));
+    let edit = Edit::AddRule(before, words);
+    edited(call, section, edit, command, "Rule added.")
+}
+
+fn set_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let section = section_at(call)?;
+    let at = number(call.arg(2))?;
+    let words = rule(call.args.get(3..).unwrap_or_default())?;
+    let command = format!("set rule {}", call.args.join(" "));
+    edited(
+        call,
+        section,
+        Edit::SetRule(at, words),
+        command,
+        "Rule changed.",
+    )
+}
+
+fn del_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let section = section_at(call)?;
+    let at = number(call.arg(2))?;
+    let command = format!("del rule {}", call.args.join(" "));
+    edited(
+        call,
+        section,
+        Edit::RemoveRule(at),
+        command,
+        "Rule deleted.",
+    )
+}
+
+fn show_section(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    let section = section_at(call)?;
+    let demand = Demand::Section(section);
+    Ok(demanded(&control(call)?, demand, |applied| {
+        let mut text = String::new();
+        for (number, line) in applied.lines.iter().enumerate() {
+            match number {
+                0 => drop(writeln!(text, "     {line}")),
+                _ => drop(writeln!(text, "{number:4} {line}")),
+            }
+        }
+        Answer::Report(text)
+    }))
+}

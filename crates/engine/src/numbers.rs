@@ -1,0 +1,149 @@
+//! Numbers of proxies over changes.
+//!
+//! A file counts its sections, so that taking one out gives all that follow other numbers. While
+//! a process lives what keeps its name keeps its number: statistics that are read by number go on,
+//! and a change names what it is about alone. Numbers that `id` gives are the file's.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ballast_model::{Common, Config};
+
+/// What has a number of its own: the two halves of a `listen` have one.
+#[derive(Eq, Hash, PartialEq)]
+enum Whose {
+    Frontend(String),
+    Backend(String),
+    Listen(String),
+}
+
+fn whose(common: &Common, one: fn(String) -> Whose) -> Whose {
+    let name = common.name.clone();
+    if common.listen {
+        Whose::Listen(name)
+    } else {
+        one(name)
+    }
+}
+
+fn proxies(config: &Config) -> impl Iterator<Item = (Whose, &Common)> {
+    let fronts = config.frontends.iter().map(|one| &one.common);
+    let backs = config.backends.iter().map(|one| &one.common);
+    let fronts = fronts.map(|common| (whose(common, Whose::Frontend), common));
+    fronts.chain(backs.map(|common| (whose(common, Whose::Backend), common)))
+}
+
+/// Gives the proxies of `next` the numbers that those of the same name have `now`, and others the
+/// smallest that nobody has.
+pub fn keep(next: &mut Config, now: &Config) {
+    let known: HashMap<Whose, u32> = proxies(now).map(|(who, one)| (who, one.id)).collect();
+    let first = proxies(next).map(|(_, one)| one.id).min().unwrap_or(1);
+    let mut numbers: HashMap<Whose, u32> = HashMap::new();
+    let mut taken: HashSet<u32> = HashSet::new();
+    for (who, one) in proxies(next).filter(|(_, one)| one.id_is_given) {
+        taken.insert(one.id);
+        numbers.insert(who, one.id);
+    }
+    for (who, _) in proxies(next) {
+        if let Some(&number) = known.get(&who)
+            && !numbers.contains_key(&who)
+            && taken.insert(number)
+        {
+            numbers.insert(who, number);
+        }
+    }
+    let mut free = first..;
+    for (who, one) in proxies(next) {
+        numbers.entry(who).or_insert_with(|| {
+            // There are fewer proxies than numbers.
+            free.find(|number| !taken.contains(number))
+                .unwrap_or(one.id)
+        });
+    }
+    let number = |who: &Whose, id: u32| numbers.get(who).copied().unwrap_or(id);
+    for frontend in &mut next.frontends {
+        let id = number(
+            &whose(&frontend.common, Whose::Frontend),
+            frontend.common.id,
+        );
+        if frontend.common.id != id {
+            Arc::make_mut(frontend).common.id = id;
+        }
+    }
+    for backend in &mut next.backends {
+        let id = number(&whose(&backend.common, Whose::Backend), backend.common.id);
+        if backend.common.id != id {
+            Arc::make_mut(backend).common.id = id;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ballast_model::{Backend, Frontend};
+
+    use super::*;
+
+    /// Frontends as a file would count them; one with a number of its own as `name=number`.
+    fn config(names: &[&str]) -> Config {
+        let mut config = Config::default();
+        for (place, name) in names.iter().enumerate() {
+            let (name, given) = match name.split_once('=') {
+                Some((name, number)) => (name, Some(number.parse().unwrap())),
+                None => (*name, None),
+            };
+            let mut frontend = Frontend::default();
+            frontend.common.name = name.into();
+            frontend.common.id = given.unwrap_or(place as u32 + 2);
+            frontend.common.id_is_given = given.is_some();
+            config.frontends.push(Arc::new(frontend));
+        }
+        config
+    }
+
+    fn kept(next: &[&str], now: &[&str]) -> Vec<u32> {
+        let mut next = config(next);
+        keep(&mut next, &config(now));
+        next.frontends.iter().map(|one| one.common.id).collect()
+    }
+
+    #[test]
+    fn what_stays_keeps_its_number() {
+        assert_eq!(kept(&["a", "b"], &["a", "b"]), [2, 3]);
+        assert_eq!(kept(&["b", "c"], &["a", "b"]), [3, 2]);
+        assert_eq!(kept(&["new", "a", "b"], &["a", "b"]), [4, 2, 3]);
+    }
+
+    #[test]
+    fn what_the_file_gives_is_the_file_s() {
+        assert_eq!(kept(&["b=7"], &["a", "b"]), [7]);
+        // Somebody else has it now.
+        assert_eq!(kept(&["a", "b=2"], &["a", "b"]), [3, 2]);
+    }
+
+    #[test]
+    fn the_halves_of_a_listen_have_one() {
+        let mut now = config(&["a"]);
+        let half = |id| {
+            let mut common = Common {
+                id,
+                listen: true,
+                ..Common::default()
+            };
+            common.name = "both".into();
+            common
+        };
+        let listen = |config: &mut Config, id| {
+            let (mut front, mut back) = (Frontend::default(), Backend::default());
+            (front.common, back.common) = (half(id), half(id));
+            config.frontends.push(Arc::new(front));
+            config.backends.push(Arc::new(back));
+        };
+        listen(&mut now, 3);
+        let mut next = config(&[]);
+        listen(&mut next, 2);
+        keep(&mut next, &now);
+        assert_eq!(next.frontends[0].common.id, 3);
+        assert_eq!(next.backends[0].common.id, 3);
+    }
+}

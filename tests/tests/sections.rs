@@ -1,0 +1,342 @@
+//! Sections that commands write: what they say holds at once, as if it stood in the file, outlives
+//! what the file says elsewhere, and is written back.
+
+use std::fs;
+
+use ballast_tests::house::{House, site};
+use ballast_tests::ports::is_listening;
+use ballast_tests::{Client, Desk, Launch, Origin, Program, Proxy, free_port};
+
+/// What a command answers when it was done.
+#[track_caller]
+fn done(desk: &Desk, command: &str, answer: &str) {
+    assert_eq!(desk.ask(command), answer, "{command}");
+}
+
+fn server(origin: &Origin) -> String {
+    format!(" server s1 127.0.0.1:{}\n", origin.port())
+}
+
+#[test]
+fn binds_come_and_go_and_are_written_anew() {
+    let origin = Origin::saying("one");
+    let house = House::start(&site("", &server(&origin)));
+    let desk = &house.desk;
+    let (second, third) = (free_port(), free_port());
+    let mut client = house.client();
+    assert_eq!(client.get("/").text(), "one");
+    let add = format!("add bind www 127.0.0.1:{second} name more maxconn 5");
+    done(desk, &add, "Bind added.");
+    assert_eq!(Client::get_once(second, "/").text(), "one");
+    let set = format!("set bind www/more 127.0.0.1:{third} name more");
+    done(desk, &set, "Bind changed.");
+    assert_eq!(Client::get_once(third, "/").text(), "one");
+    assert!(!is_listening(second));
+    let shown = desk.ask("show section frontend www");
+    assert!(
+        shown.contains(&format!("2  bind 127.0.0.1:{third} name more")),
+        "{shown}"
+    );
+    // By its address, and by the number of its line.
+    done(
+        desk,
+        &format!("del bind www/127.0.0.1:{third}"),
+        "Bind deleted.",
+    );
+    assert!(!is_listening(third));
+    done(desk, &add, "Bind added.");
+    done(desk, "del bind www/2", "Bind deleted.");
+    assert!(!is_listening(second));
+    let said = desk.ask("del bind www/more");
+    assert!(
+        said.contains("No bind line of frontend www is called 'more'"),
+        "{said}"
+    );
+    // The connection of the beginning never noticed.
+    assert_eq!(client.get("/").text(), "one");
+    // As the file has it: no hand is left.
+    assert_eq!(desk.ask("show hands").lines().count(), 1);
+}
+
+#[test]
+fn rules_come_where_they_are_told_to() {
+    let origin = Origin::saying("one");
+    let front = " acl bad path_beg /bad\n http-request deny if bad\n";
+    let house = House::start(&site(front, &server(&origin)));
+    let desk = &house.desk;
+    let status = |path: &str| Client::get_once(house.port, path).status;
+    assert_eq!([status("/bad"), status("/good")], [403, 200]);
+    done(
+        desk,
+        "add rule frontend www before 4 http-request allow if { path /bad/but }",
+        "Rule added.",
+    );
+    assert_eq!([status("/bad"), status("/bad/but")], [403, 200]);
+    done(
+        desk,
+        "set rule frontend www 5 http-request deny deny_status 429 if bad",
+        "Rule changed.",
+    );
+    assert_eq!([status("/bad"), status("/bad/but")], [429, 200]);
+    // Another kind comes after the last of its kind, or at the end.
+    done(
+        desk,
+        "add rule backend app http-response set-header x-by %[srv_name]",
+        "Rule added.",
+    );
+    let answer = Client::get_once(house.port, "/good");
+    assert_eq!(answer.header("x-by"), Some("s1"));
+    done(desk, "del rule frontend www 5", "Rule deleted.");
+    assert_eq!(status("/bad"), 200);
+    // What would not stand in a file does not stand.
+    let said = desk.ask("del rule frontend www 3");
+    assert_eq!(said, "Rule deleted.", "nobody asks for it any more");
+    let said = desk.ask("add rule frontend www http-request deny if bad");
+    assert!(said.contains("no such ACL : 'bad'"), "{said}");
+    let said = desk.ask("add rule frontend www maxconn 5");
+    assert!(said.contains("'maxconn' is no rule"), "{said}");
+    let said = desk.ask("del rule frontend www 1");
+    assert!(said.contains("No rule stands on line 1"), "{said}");
+    assert_eq!(status("/bad"), 200);
+}
+
+#[test]
+fn settings_and_whole_sections_are_others() {
+    let origins = [Origin::saying("one"), Origin::saying("two")];
+    let house = House::start(&site(" maxconn 90\n", &server(&origins[0])));
+    let desk = &house.desk;
+    done(desk, "set frontend www maxconn 70", "Section changed.");
+    assert_eq!(desk.stat_of("www/FRONTEND", "slim"), "70");
+    done(
+        desk,
+        "set backend app balance leastconn",
+        "Section changed.",
+    );
+    assert_eq!(desk.stat_of("app/BACKEND", "algo"), "leastconn");
+    let said = desk.ask("set backend app server s2 127.0.0.1:1");
+    assert!(
+        said.contains("There may be several 'server' lines"),
+        "{said}"
+    );
+    let said = desk.ask("set frontend www maxconn many");
+    assert!(said.contains("[ALERT]"), "{said}");
+    let lines = server(&origins[1]);
+    done(
+        desk,
+        &format!("set backend app <<\n{lines}"),
+        "Section changed.",
+    );
+    assert_eq!(Client::get_once(house.port, "/").text(), "two");
+    let said = desk.ask("set backend app <<\nfrontend other\n bind :1\n");
+    assert!(said.contains("'frontend' begins another"), "{said}");
+    // What was before is before again.
+    let said = desk.ask("rollback 1");
+    assert!(said.contains("is in force."), "{said}");
+    assert_eq!(Client::get_once(house.port, "/").text(), "one");
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    assert_eq!(desk.ask("show hands").lines().count(), 1);
+}
+
+/// A section by command stands at the end of the files: all they say holds there, too.
+#[test]
+fn a_section_by_command_knows_what_the_file_says() {
+    let origin = Origin::saying("one");
+    let house = House::start(&site("", &server(&origin)));
+    let desk = &house.desk;
+    let (asking, both) = (free_port(), free_port());
+    let front = format!(
+        " bind 127.0.0.1:{asking}\n http-request deny deny_status 429 if {{ srv_is_up(app/s1) }} \
+         {{ nbsrv(app) 1 }} {{ path /busy }}\n default_backend app\n"
+    );
+    done(
+        desk,
+        &format!("add frontend asking <<\n{front}"),
+        "New frontend registered.",
+    );
+    assert_eq!(Client::get_once(asking, "/busy").status, 429);
+    assert_eq!(Client::get_once(asking, "/").text(), "one");
+    let lines = server(&origin);
+    let listen = format!("add listen both <<\n bind 127.0.0.1:{both}\n{lines}");
+    let said = desk.ask(&format!("{listen} server s2 127.0.0.1:1 track app/s1\n"));
+    assert!(said.contains("app/s1"), "it is not checked: {said}");
+    done(desk, &listen, "New listen section registered.");
+    assert_eq!(Client::get_once(both, "/").text(), "one");
+    let said = desk.ask("del frontend both");
+    assert!(said.contains("'del listen both' removes both"), "{said}");
+    done(desk, "del listen both", "Listen section deleted.");
+    assert!(!is_listening(both));
+    done(desk, "del frontend asking", "Frontend deleted.");
+    assert!(!is_listening(asking));
+    assert_eq!(desk.ask("show hands").lines().count(), 1);
+    let said = desk.ask("del backend app");
+    assert!(said.contains("a frontend leads to it"), "{said}");
+}
+
+#[test]
+fn the_file_wins_where_its_section_changed() {
+    let origin = Origin::saying("one");
+    let other = free_port();
+    let text = |www: &str, other_lines: &str| {
+        format!(
+            "{}frontend other\n bind 127.0.0.1:{other}\n default_backend app\n{other_lines}",
+            site(www, &server(&origin))
+        )
+    };
+    let house = House::start(&text("", ""));
+    let desk = &house.desk;
+    done(desk, "set frontend www maxconn 70", "Section changed.");
+    done(desk, "set frontend other maxconn 80", "Section changed.");
+    let new = free_port();
+    done(
+        desk,
+        &format!("add frontend new <<\n bind 127.0.0.1:{new}\n default_backend app\n"),
+        "New frontend registered.",
+    );
+    house.write(&text("", " # only said\n maxconn 60\n"));
+    let said = desk.ask("reload");
+    assert!(
+        said.contains("The file overrules what was set by hand: frontend other"),
+        "{said}"
+    );
+    let slim = |name: &str| desk.stat_of(&format!("{name}/FRONTEND"), "slim");
+    assert_eq!([slim("www"), slim("other")], ["70", "60"]);
+    assert_eq!(Client::get_once(new, "/").text(), "one");
+    // A comment is no other section.
+    house.write(&text(" # a comment\n", " maxconn 60\n"));
+    let said = desk.ask("reload");
+    assert!(!said.contains("overrules"), "{said}");
+    assert_eq!(slim("www"), "70");
+    // What the files do not go with is refused whole.
+    house.write("frontend www\n bind 127.0.0.1:PORT\n");
+    let said = desk.ask("reload");
+    assert!(said.starts_with("Success=0"), "{said}");
+    assert!(said.contains("'reload reset' drops these"), "{said}");
+    assert_eq!(slim("www"), "70");
+    let said = desk.ask("reload reset");
+    assert!(said.starts_with("Success=1"), "{said}");
+    assert!(!is_listening(new), "{said}");
+    assert_eq!(desk.ask("show hands").lines().count(), 1);
+}
+
+/// A file that somebody wrote with care, whose servers are this origin's.
+fn shop(ports: &[u16], port: u16) -> String {
+    format!(
+        "global
+    stats socket unix@ctl.sock level admin
+defaults
+    mode http
+    timeout connect 5s
+    timeout client  20s # long
+    timeout server  20s
+
+# The shop.
+frontend www
+    bind 127.0.0.1:{}   # in
+    default_backend app
+
+# Goes.
+frontend old
+    bind 127.0.0.1:{}
+    default_backend app
+
+# The end.
+backend app
+    server s1 127.0.0.1:{port}
+    server s2 127.0.0.1:{port}
+    server s3 127.0.0.1:{port}",
+        ports[0], ports[1]
+    )
+}
+
+#[test]
+fn sections_are_written_back_to_the_file() {
+    let origin = Origin::saying("one");
+    let ports = [free_port(), free_port(), free_port()];
+    let text = shop(&ports, origin.port());
+    let launch = Launch {
+        ports: &ports[..2],
+        ..Launch::default()
+    };
+    let proxy = Proxy::launch(&Program::ballast(), &text, &launch);
+    let desk = Desk::at(proxy.directory().join("ctl.sock"));
+    let file = || fs::read_to_string(proxy.directory().join("haproxy.cfg")).unwrap();
+    done(
+        &desk,
+        "add rule frontend www http-request set-header x-a %[path] if { path /a }",
+        "Rule added.",
+    );
+    done(&desk, "set frontend www maxconn 70", "Section changed.");
+    done(&desk, "del frontend old", "Frontend deleted.");
+    done(
+        &desk,
+        &format!(
+            "add frontend new <<\n    bind 127.0.0.1:{}\n    default_backend app\n",
+            ports[2]
+        ),
+        "New frontend registered.",
+    );
+    done(
+        &desk,
+        "disable server app/s2; del server app/s2",
+        "\nServer deleted.",
+    );
+    done(
+        &desk,
+        &format!("add server app/s4 127.0.0.1:{}", origin.port()),
+        "New server registered.",
+    );
+    assert_eq!(desk.ask("set maxconn frontend new 50"), "");
+    let said = desk.ask("persist now");
+    assert_eq!(said, "Written: haproxy.cfg");
+    let wanted = format!(
+        "global
+    stats socket unix@ctl.sock level admin
+defaults
+    mode http
+    timeout connect 5s
+    timeout client  20s # long
+    timeout server  20s
+
+# The shop.
+frontend www
+    maxconn 70
+    bind 127.0.0.1:{}   # in
+    default_backend app
+    http-request set-header x-a %[path] if {{ path /a }}
+
+# Goes.
+
+# The end.
+backend app
+    server s1 127.0.0.1:{port}
+    server s3 127.0.0.1:{port}
+    server s4 127.0.0.1:{port} id 2 disabled
+
+frontend new
+    maxconn 50
+    bind 127.0.0.1:{}
+    default_backend app
+",
+        ports[0],
+        ports[2],
+        port = origin.port()
+    );
+    assert_eq!(file(), wanted);
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    assert_eq!(desk.ask("show hands").lines().count(), 1);
+    assert_eq!(desk.stat_of("new/FRONTEND", "slim"), "50");
+    assert_eq!(Client::get_once(ports[2], "/").text(), "one");
+    // From now on by itself, and the file that comes of it is one that starts.
+    done(&desk, "persist on", "Nothing to write.");
+    done(&desk, "del frontend new", "Frontend deleted.");
+    let gone = "disable server app/s1; del server app/s1";
+    done(&desk, gone, "\nServer deleted.");
+    let said = desk.ask("persist now");
+    assert!(!said.contains("Not written"), "{said}");
+    assert!(!file().contains("frontend new"), "{}", file());
+    // Counted anew it would have another number, and another place in a ring of hashes.
+    let third = format!("server s3 127.0.0.1:{} id 3\n", origin.port());
+    assert!(file().contains(&third), "{}", file());
+    let checked = Program::ballast().check(&file());
+    assert!(checked.status.success(), "{}", checked.stderr);
+}
