@@ -197,11 +197,17 @@ impl House {
             demand,
             Demand::AddServer { .. } | Demand::Change { .. } | Demand::Edit { .. }
         );
-        let wanted = self.wanted(chief, demand)?;
+        let is_read = matches!(demand, Demand::Reload { .. } | Demand::Apply(_));
+        let wanted = self.wanted(chief, demand);
         if plan_only {
-            return Ok(self.plan(&wanted));
+            return Ok(self.plan(&wanted?));
         }
-        let applied = self.put_in_force(chief, wanted)?;
+        let applied = wanted.and_then(|wanted| self.put_in_force(chief, wanted));
+        if is_read {
+            let (grade, text) = told(&applied);
+            self.was_said(say::line_of(grade, &text));
+        }
+        let applied = applied?;
         if by_hand {
             self.persist_soon();
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_cli::{Control, Demand, Failed, IdleCount, IdleCounts, Outcome, Say};
+use ballast_config::{Sections, State};
 use ballast_engine::affairs::{Affairs, Hand};
 use ballast_engine::sessions::SessionInfo;
 use ballast_engine::{Backend, Eviction, Frontend, ServerState};
@@ -30,6 +31,17 @@ const SESSIONS_WAIT: Duration = Duration::from_secs(2);
 impl Control for House {
     fn demand(&self, demand: Demand) -> Outcome {
         self.bring(demand)
+    }
+
+    fn server_words(&self) -> Vec<&'static str> {
+        let rows = ballast_config::keywords().into_iter();
+        let own = rows.filter(|row| {
+            row.sections.has(Sections::SERVER)
+                && matches!(row.state, State::Honoured | State::Noted(_))
+        });
+        let mut words: Vec<_> = own.map(|row| row.word).collect();
+        words.sort_unstable();
+        words
     }
 
     fn affairs(&self, look: &mut dyn FnMut(&Affairs)) {

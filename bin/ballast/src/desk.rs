@@ -28,7 +28,8 @@ pub(crate) struct House {
     pub(super) generation: ArcSwap<Generation>,
     pub(crate) registry: Registry,
     pub(crate) facts: Facts,
-    pub(crate) startup_log: String,
+    /// What was said at the start, or when files were last read.
+    startup_log: Mutex<String>,
     listeners: Mutex<Option<Listeners>>,
     workers: OnceLock<Workers>,
     keeper: OnceLock<Arc<Keeper>>,
@@ -59,7 +60,7 @@ impl House {
             generation: ArcSwap::new(generation),
             registry,
             facts,
-            startup_log,
+            startup_log: Mutex::new(startup_log),
             listeners: Mutex::new(Some(listeners)),
             workers: OnceLock::new(),
             keeper: OnceLock::new(),
@@ -73,6 +74,14 @@ impl House {
             }),
             has_master,
         }
+    }
+
+    /// Files were read again, and this was said.
+    pub(crate) fn was_said(&self, log: String) {
+        *self
+            .startup_log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = log;
     }
 
     /// Whether a master holds copies of what is listened on.
@@ -213,7 +222,8 @@ impl Surroundings for House {
     }
 
     fn startup_log(&self) -> String {
-        self.startup_log.clone()
+        let log = self.startup_log.lock();
+        log.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -9,21 +9,10 @@ use std::sync::Arc;
 
 use ballast_cli::Refused;
 use ballast_config::{Loaded, TextOptions};
-use ballast_model::{Backend, Balance, Config, Mode, Origin, Server};
+use ballast_model::{Backend, Config, Mode, Origin, Server};
 use ballast_syntax::{Severity, parse_str};
 
 use crate::machine::Machine;
-
-/// Whether servers can come and go in a backend (management manual, "add server").
-fn is_dynamic(backend: &Backend) -> bool {
-    match &backend.balance {
-        Balance::RoundRobin | Balance::LeastConnections | Balance::First | Balance::Random(_) => {
-            true
-        }
-        Balance::StaticRoundRobin => false,
-        _ => backend.hash_type.consistent,
-    }
-}
 
 /// The server of an `add server`, and what is to be known of it.
 ///
@@ -38,11 +27,6 @@ pub(crate) fn server(
     let refused = |text: &str| Refused(text.to_owned());
     let known = now.backend(backend);
     let known = known.ok_or_else(|| refused("No such backend."))?;
-    if !is_dynamic(known) {
-        return Err(refused(
-            "Backend must use a dynamic load balancing to support dynamic servers.",
-        ));
-    }
     if known.servers.iter().any(|one| one.name == name) {
         return Err(refused(
             "Already exists a server with the same name in backend.",
@@ -53,14 +37,16 @@ pub(crate) fn server(
     } else {
         "tcp"
     };
+    let (before, beside) = tracked(now, backend, words);
     let text = format!(
-        "backend {backend}\n mode {mode}\n server {} {}\n",
+        "{beside}backend {}\n mode {mode}\n{before} server {} {}\n",
+        quoted(backend),
         quoted(name),
         line(words)
     );
-    let (mut loaded, said) = load(text.into_bytes());
-    let found = loaded.config.backends.pop();
-    let server = found.and_then(|found| found.servers.first().cloned());
+    let (loaded, said) = load(text.into_bytes());
+    let found = loaded.config.backend(backend);
+    let server = found.and_then(|found| found.servers.last().cloned());
     let Some(server) = server.filter(|_| !loaded.has_alerts() && loaded.unserved.is_empty()) else {
         return Err(Refused(said));
     };
@@ -81,6 +67,31 @@ pub(crate) fn server(
     }
     server.disabled = !words.iter().any(|word| word == "enabled");
     Ok((server, said))
+}
+
+/// A stand-in for the server that one is to track, which runs and is not read here: a line of the
+/// same backend, or another one.
+fn tracked(now: &Config, backend: &str, words: &[String]) -> (String, String) {
+    let mut pairs = words.iter().zip(words.iter().skip(1));
+    let Some((_, target)) = pairs.find(|(word, _)| *word == "track") else {
+        return Default::default();
+    };
+    let (at, server) = target.split_once('/').unwrap_or((backend, target));
+    let found = now.backend(at).and_then(|known| {
+        let mut servers = known.servers.iter();
+        servers.find(|one| one.name == server)
+    });
+    let Some(found) = found else {
+        return Default::default();
+    };
+    let is_judged = found.checks.enabled || found.checks.agent_enabled || found.track.is_some();
+    let check = if is_judged { " check" } else { "" };
+    let line = format!(" server {} 127.0.0.1:1{check}\n", quoted(server));
+    if at == backend {
+        (line, String::new())
+    } else {
+        (String::new(), format!("backend {}\n{line}", quoted(at)))
+    }
 }
 
 /// The smallest number that no server of the backend has.

@@ -41,6 +41,11 @@ pub trait Control: Surroundings {
         Box::pin(std::future::ready(Err(refused)))
     }
 
+    /// The words of a server line that are carried out, in the order of the alphabet.
+    fn server_words(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Looks at what was put in force and by whom.
     fn affairs(&self, look: &mut dyn FnMut(&Affairs)) {
         let _ = look;

@@ -126,7 +126,7 @@ fn report(applied: &Applied) -> Answer {
 fn add_server(call: &mut Call<'_>) -> Answer {
     answer((|| {
         if call.arg(0) == "help" {
-            return Ok(Answer::Report(dynamic_words()));
+            return Ok(Answer::Report(dynamic_words(&control(call)?)));
         }
         let Some((backend, server)) = call.arg(0).split_once('/') else {
             return Err(Answer::error("Require 'backend/server'."));
@@ -135,14 +135,6 @@ fn add_server(call: &mut Call<'_>) -> Answer {
             return Err(Answer::error("Require 'backend/server'."));
         }
         let words: Vec<String> = call.args[1..].to_vec();
-        if let Some(word) = words
-            .iter()
-            .find(|word| NEVER_DYNAMIC.contains(&word.as_str()))
-        {
-            return Err(Answer::error(format!(
-                "'{word}' option is not accepted for dynamic server"
-            )));
-        }
         let control = control(call)?;
         let demand = Demand::AddServer {
             backend: backend.to_owned(),
@@ -155,83 +147,15 @@ fn add_server(call: &mut Call<'_>) -> Answer {
     })())
 }
 
-/// Server words that only a file can have, as HAProxy refuses them.
-const NEVER_DYNAMIC: &[&str] = &[
-    "init-addr",
-    "no-ssl",
-    "resolvers",
-    "resolve-net",
-    "resolve-opts",
-    "resolve-prefer",
-];
-
-/// What `add server help` lists: every server word that is carried out.
-fn dynamic_words() -> String {
+/// What `add server help` lists.
+fn dynamic_words(control: &Arc<dyn Control>) -> String {
     let mut text = String::from("List of keywords supported for dynamic server:\n");
-    for word in DYNAMIC {
+    for word in control.server_words() {
         text.push_str(word);
         text.push('\n');
     }
     text
 }
-
-/// Server words of a line that a command brings.
-const DYNAMIC: &[&str] = &[
-    "addr",
-    "agent-addr",
-    "agent-check",
-    "agent-inter",
-    "agent-port",
-    "agent-send",
-    "backup",
-    "cc",
-    "check",
-    "check-send-proxy",
-    "cookie",
-    "disabled",
-    "downinter",
-    "enabled",
-    "error-limit",
-    "fall",
-    "fastinter",
-    "guid",
-    "hash-key",
-    "id",
-    "init-state",
-    "inter",
-    "max-reuse",
-    "maxconn",
-    "maxqueue",
-    "minconn",
-    "namespace",
-    "no-agent-check",
-    "no-backup",
-    "no-check",
-    "no-send-proxy",
-    "no-send-proxy-v2",
-    "no-tfo",
-    "observe",
-    "on-error",
-    "on-marked-down",
-    "on-marked-up",
-    "pool-low-conn",
-    "pool-max-conn",
-    "pool-purge-delay",
-    "port",
-    "proxy-v2-options",
-    "redir",
-    "rise",
-    "send-proxy",
-    "send-proxy-v2",
-    "set-proxy-v2-tlv-fmt",
-    "slowstart",
-    "source",
-    "tcp-ut",
-    "tfo",
-    "track",
-    "usesrc",
-    "weight",
-];
 
 /// Why a server cannot go now.
 fn unremovable(
