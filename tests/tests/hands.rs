@@ -325,3 +325,54 @@ fn what_was_said_when_files_were_read_last_is_repeated() {
     let log = house.desk.ask("show startup-logs");
     assert!(log.contains("~ frontend www: maxconn unset -> 5"), "{log}");
 }
+
+#[test]
+fn a_server_at_rest_gets_another_name_and_stays_what_it_was() {
+    let origin = Origin::saying("one");
+    let port = origin.port();
+    let back = format!(" server s1 127.0.0.1:{port}\n server s2 127.0.0.1:{port} weight 3\n");
+    let house = House::start(&site("", &back));
+    let desk = &house.desk;
+    let added = desk.ask(&format!("add server app/s3 127.0.0.1:{port}"));
+    assert_eq!(added, "New server registered.");
+    assert_eq!(desk.ask("disable server app/s1").trim(), "");
+    assert_eq!(house.client().get("/").text(), "one");
+    let said = desk.ask("set server app/s2 name other");
+    assert_eq!(said, "Only servers in maintenance mode can be renamed.");
+    let taken = desk.ask("set server app/s1 name s2");
+    assert!(taken.contains("Already exists a server"), "{taken}");
+    assert_eq!(desk.ask("set server app/s2 weight 7"), "");
+    assert_eq!(
+        desk.ask("disable server app/s2; enable server app/s1")
+            .trim(),
+        ""
+    );
+    let id = desk.stat_of("app/s2", "sid");
+    for (was, is) in [("s2", "two"), ("s3", "three")] {
+        let said = desk.ask(&format!("set server app/{was} name {is}"));
+        assert_eq!(said, "", "{was}");
+        assert!(!desk.stat().contains_key(&format!("app/{was}")));
+        assert_eq!(desk.stat_of(&format!("app/{is}"), "status"), "MAINT");
+    }
+    assert_eq!(desk.stat_of("app/two", "stot"), "1");
+    assert_eq!(desk.stat_of("app/two", "weight"), "7");
+    assert_eq!(desk.stat_of("app/two", "sid"), id);
+    assert_eq!(
+        desk.ask("enable server app/two; disable server app/s1")
+            .trim(),
+        ""
+    );
+    assert_eq!(house.client().get("/").text(), "one");
+    let said = desk.ask("persist now");
+    assert!(said.starts_with("Written: haproxy.cfg"), "{said}");
+    let file = fs::read_to_string(house.proxy.directory().join("haproxy.cfg")).unwrap();
+    assert!(
+        file.contains(&format!("server two 127.0.0.1:{port} weight 7")),
+        "{file}"
+    );
+    assert!(
+        file.contains(&format!("server three 127.0.0.1:{port} id 3")),
+        "{file}"
+    );
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+}

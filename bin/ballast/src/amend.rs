@@ -358,6 +358,7 @@ impl Found<'_> {
                 let at = self.bind(&which)?;
                 self.lines.remove(at);
             }
+            Edit::RenameServer(server, name) => self.rename_server(&server, &name)?,
             Edit::AddRule(before, words) => {
                 self.check_rule(&words)?;
                 let at = match before {
@@ -442,6 +443,25 @@ impl Found<'_> {
                 self.title()
             ))
         })
+    }
+
+    fn rename_server(&mut self, server: &str, name: &str) -> Result<(), Refused> {
+        let found = self.statements().find_map(|(at, line)| {
+            let is_it = line.text(0) == "server" && line.text(1) == server;
+            let word = line.words.get(1).filter(|_| is_it)?.span().range();
+            let start = line.span.range().start;
+            Some((at, word.start - start..word.end - start))
+        });
+        let line = found.and_then(|(at, word)| Some((self.lines.get_mut(at)?, word)));
+        let Some((line, word)) = line.filter(|(line, word)| line.get(word.clone()).is_some())
+        else {
+            return Err(Refused(format!(
+                "Server '{server}' has no line of its own in {}.",
+                self.title()
+            )));
+        };
+        line.replace_range(word, &fragment::line(&[name.to_owned()]));
+        Ok(())
     }
 
     /// The rule on a line.

@@ -35,6 +35,9 @@ use crate::{amend, say};
 /// Demands that may wait for their turn; who comes then is refused.
 const DEMAND_COUNT_MAX: usize = 1024;
 
+/// The hand that has hands written back.
+const PERSIST: &str = "global persist";
+
 type Job = Box<dyn FnOnce(&House) + Send>;
 
 /// Where demands are brought.
@@ -94,6 +97,11 @@ impl Chief {
                 known.state.publish(!hidden.contains(name));
             }
         }
+    }
+
+    /// Has what hands change be written to the files from now on, or no more.
+    pub(crate) fn persist(&self, on: bool) {
+        self.persists.store(on, Ordering::Relaxed);
     }
 
     /// The lists and maps in force.
@@ -171,18 +179,7 @@ impl House {
     fn meet(&self, demand: Demand) -> Result<Applied, Refused> {
         let chief = self.chief.get().ok_or_else(|| Refused(String::new()))?;
         if let Demand::Persist(how) = demand {
-            chief.persists.store(
-                match how {
-                    Persist::Now => chief.persists.load(Ordering::Relaxed),
-                    Persist::On => true,
-                    Persist::Off => false,
-                },
-                Ordering::Relaxed,
-            );
-            return match how {
-                Persist::Off => Ok(Applied::default()),
-                Persist::Now | Persist::On => self.write_back(chief),
-            };
+            return self.met_persist(chief, how);
         }
         if let Demand::Section(at) = &demand {
             let written = chief.affairs().written().clone();
@@ -195,7 +192,10 @@ impl House {
         let plan_only = matches!(demand, Demand::Plan(_));
         let by_hand = matches!(
             demand,
-            Demand::AddServer { .. } | Demand::Change { .. } | Demand::Edit { .. }
+            Demand::AddServer { .. }
+                | Demand::Change { .. }
+                | Demand::Edit { .. }
+                | Demand::RenameServer { .. }
         );
         let is_read = matches!(demand, Demand::Reload { .. } | Demand::Apply(_));
         let wanted = self.wanted(chief, demand);
@@ -212,6 +212,28 @@ impl House {
             self.persist_soon();
         }
         Ok(applied)
+    }
+
+    fn met_persist(&self, chief: &Chief, how: Persist) -> Result<Applied, Refused> {
+        match how {
+            Persist::Now => return self.write_back(chief),
+            Persist::On => {
+                // The process that follows goes on with it.
+                let hand = Hand {
+                    value: "on".to_owned(),
+                    at_unix_s: now_unix_s(),
+                    command: "persist on".to_owned(),
+                };
+                chief.affairs().note(PERSIST, hand);
+                chief.persist(true);
+                return self.write_back(chief);
+            }
+            Persist::Off => {
+                chief.affairs().forget_hands(|key| key == PERSIST);
+                chief.persist(false);
+            }
+        }
+        Ok(Applied::default())
     }
 
     /// Writes what hands did to the files, and goes on with what the files say then.
@@ -348,6 +370,9 @@ impl House {
             &now,
         ));
         let prepared = self.prepare(&now, &generation)?;
+        if let Some(renamed) = &wanted.renamed {
+            self.go_on_renamed(chief, &now, &generation, renamed);
+        }
         let taken = generation.take_over(Some(&now), &self.registry);
         self.limit_connections(&generation);
         chief.publish(&generation, &wanted);

@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use ballast_cli::Control;
 use ballast_engine::affairs::Hand;
+use ballast_engine::counters::BackendSums;
 use ballast_engine::{ChecksByHand, Generation};
 use ballast_expr::{PatternRef, Store};
 use ballast_handover::{ListByHand, Memory};
@@ -17,6 +18,7 @@ use ballast_model::change::diff;
 use ballast_model::{Address, Change, Config};
 use ballast_stats::Surroundings;
 
+use crate::change::Chief;
 use crate::desk::House;
 use crate::{fragment, say};
 
@@ -150,6 +152,48 @@ impl House {
         lists.filter_map(|seen| seen.by_hand.clone()).collect()
     }
 
+    /// Has a server go on under another name: what was counted and believed of it, and what hands
+    /// set of it.
+    pub(crate) fn go_on_renamed(
+        &self,
+        chief: &Chief,
+        now: &Generation,
+        next: &Generation,
+        (backend, was, is): &(String, String, String),
+    ) {
+        let at = |generation: &Generation, name: &str| {
+            let backend = Arc::clone(generation.backend(backend)?);
+            let place = backend.server_named(name)?;
+            Some((backend, place))
+        };
+        let (Some((before, old)), Some((after, new))) = (at(now, was), at(next, is)) else {
+            return;
+        };
+        let (old, known) = (&before.servers[old], &after.servers[new]);
+        let sums = old.state.counters.sums();
+        let counters = known.state.counters.of(0);
+        for (name, amount) in BackendSums::NAMES.iter().zip(sums.values()) {
+            if let Some(counter) = counters.named(name) {
+                counter.add(amount);
+            }
+        }
+        let now_ms = self.registry.process().age_ms();
+        let told = old.state.health().snapshot(now_ms);
+        known.state.health().restore(&told, now_ms);
+        after.settle_health(new);
+        let reach = old.state.reach();
+        known.state.set_reach(reach.address.clone(), reach.port);
+        let mut affairs = chief.affairs();
+        let prefix = format!("server {backend}/{was} ");
+        let own = affairs.hands().filter(|(key, _)| key.starts_with(&prefix));
+        let own: Vec<(String, Hand)> = own
+            .map(|(key, hand)| (key.replacen(&prefix, "", 1), hand.clone()))
+            .collect();
+        for (word, hand) in own {
+            affairs.note(&format!("server {backend}/{is} {word}"), hand);
+        }
+    }
+
     /// Takes up what hands set in the process before. What belongs to servers is told with their
     /// health.
     pub(crate) fn take_up_hands(&self, hands: &[(String, Hand)]) {
@@ -182,12 +226,19 @@ impl House {
                     }
                 }
                 ["global", "maxconn"] => self.registry.process().limit_connections_by_hand(number),
+                ["global", "persist"] => self.persist_is(true),
                 ["global", "rate-limit", what] => self.limit_rate(what, number),
                 _ => {}
             }
         }
         if !hands.is_empty() {
             self.limits_changed();
+        }
+    }
+
+    fn persist_is(&self, on: bool) {
+        if let Some(chief) = self.chief.get() {
+            chief.persist(on);
         }
     }
 
@@ -233,6 +284,7 @@ impl House {
                     }
                 }
                 ["global", "maxconn"] => self.registry.process().limit_connections_by_hand(None),
+                ["global", "persist"] => self.persist_is(false),
                 ["global", "rate-limit", what] => self.limit_rate(what, None),
                 _ => {}
             }

@@ -423,6 +423,8 @@ impl House {
             let words: Vec<&str> = key.splitn(3, ' ').collect();
             match words[..] {
                 ["map" | "acl", ..] => {}
+                // That it is done.
+                ["global", "persist"] => {}
                 // What a file has is published.
                 ["backend", _, "published"] => {}
                 ["frontend", name, "maxconn"] => pen.frontend(key, name, hand),

@@ -11,7 +11,7 @@ use ballast_engine::affairs::{Amendment, Merged, Written};
 use ballast_engine::numbers;
 use ballast_expr::Store;
 use ballast_model::change::{apply, diff};
-use ballast_model::{Change, Config};
+use ballast_model::{Change, Config, Server};
 use ballast_stats::Surroundings;
 
 use crate::amend::{self, Files, NO_FILE, Place};
@@ -37,6 +37,8 @@ pub(crate) struct Wanted {
     pub(crate) overruled: Vec<String>,
     /// Backends that a command adds: no rule leads there before they are published.
     pub(crate) unpublished: Vec<String>,
+    /// A server that goes on under another name: backend, name before, name then.
+    pub(crate) renamed: Option<(String, String, String)>,
     /// Added by a command: begins in maintenance and unchecked, as HAProxy's do. Backend, server,
     /// and its words as a file would have them.
     pub(crate) dormant: Option<(String, String, String)>,
@@ -140,6 +142,11 @@ impl House {
                 edit,
                 command,
             } => self.edit(chief, &section, edit, command),
+            Demand::RenameServer {
+                backend,
+                server,
+                name,
+            } => self.rename(chief, &now.config, [backend, server, name]),
             // These want nothing.
             Demand::Persist(_) | Demand::Section(_) => Err(Refused(String::new())),
         }
@@ -252,6 +259,46 @@ impl House {
             notes,
             overruled: merged.overruled,
             unpublished: adds.then(|| section.name.clone()).into_iter().collect(),
+            ..Wanted::default()
+        })
+    }
+
+    /// Gives a server another name: where its line is in a file, there; else to what a command
+    /// added.
+    fn rename(
+        &self,
+        chief: &Chief,
+        now: &Config,
+        [backend, server, name]: [String; 3],
+    ) -> Result<Wanted, Refused> {
+        let command = format!("set server {backend}/{server} name {name}");
+        let renamed = (backend.clone(), server.clone(), name.clone());
+        let known = now.backend(&backend).and_then(|known| {
+            let mut servers = known.servers.iter();
+            servers.find(|one| one.name == server)
+        });
+        let known = known.ok_or_else(|| Refused("No such server.".into()))?;
+        if !known.origin.file.is_empty() {
+            let at = SectionAt {
+                kind: SectionOf::Backend,
+                name: backend,
+            };
+            let wanted = self.edit(chief, &at, Edit::RenameServer(server, name), command)?;
+            return Ok(Wanted {
+                renamed: Some(renamed),
+                ..wanted
+            });
+        }
+        let mut other = Server::clone(known);
+        other.name.clone_from(&name);
+        let changes = [
+            Change::RemoveServer(backend.clone(), server),
+            Change::AddServer(backend, Arc::new(other)),
+        ];
+        Ok(Wanted {
+            config: changed(now, &changes)?,
+            cause: command,
+            renamed: Some(renamed),
             ..Wanted::default()
         })
     }

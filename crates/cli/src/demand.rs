@@ -17,6 +17,15 @@ pub enum Demand {
         /// Address and words.
         words: Vec<String>,
     },
+    /// A server that nothing leads to gets another name, and stays what it was.
+    RenameServer {
+        /// The backend.
+        backend: String,
+        /// The server's name.
+        server: String,
+        /// Its name from now on.
+        name: String,
+    },
     /// Changes by hand that need no text.
     Change {
         /// In this order.
@@ -100,6 +109,8 @@ pub enum Edit {
     SetBind(String, Vec<String>),
     /// The `bind` line goes that has this name, address or number.
     RemoveBind(String),
+    /// The server of this name has another one.
+    RenameServer(String, String),
     /// A line of which a section may have several and whose order counts: before the line of this
     /// number, else after the last of its kind.
     AddRule(Option<u32>, Vec<String>),

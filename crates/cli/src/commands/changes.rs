@@ -158,7 +158,7 @@ fn dynamic_words(control: &Arc<dyn Control>) -> String {
 }
 
 /// Why a server cannot go now.
-fn unremovable(
+pub(super) fn unremovable(
     call_backend: &Backend,
     server: &Server,
     control: &Arc<dyn Control>,

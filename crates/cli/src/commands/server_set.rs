@@ -8,9 +8,11 @@ use ballast_engine::ChecksByHand;
 use ballast_health::Forced;
 use ballast_model::{Address, Balance, CliLevel, PortSpec};
 
+use super::changes::{demanded, unremovable};
 use super::target::{ServerAt, answer, given, leading_number};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Command};
+use crate::demand::Demand;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -33,7 +35,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 const USAGE: &str = "usage: set server <backend>/<server> addr | agent | agent-addr | agent-port | \
-                     agent-send | check-addr | check-port | fqdn | health | ssl | state | weight";
+                     agent-send | check-addr | check-port | fqdn | health | name | ssl | state | weight";
 
 fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
     let command = given("set server", call);
@@ -69,6 +71,7 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
                 .change_checks(|checks| checks.agent_send = Some(text));
             Ok(at.note(what, call.arg(2), command))
         }
+        "name" => rename(at, call.arg(2)),
         "fqdn" if call.arg(2).is_empty() => {
             Err(Answer::error("set server <b>/<s> fqdn requires a FQDN."))
         }
@@ -81,6 +84,32 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
         )),
         _ => Err(Answer::error(USAGE)),
     }
+}
+
+/// As a server that is deleted, it must be at rest; what names it in the configuration would not
+/// find it any more.
+fn rename(at: &ServerAt, name: &str) -> Result<Answer, Answer> {
+    if name.is_empty() || name.contains(['/', ' ', '\t', ':']) {
+        return Err(Answer::error("set server <b>/<s> name requires a name."));
+    }
+    if at.backend.server_named(name).is_some() {
+        return Err(Answer::error(
+            "Already exists a server with the same name in backend.",
+        ));
+    }
+    if let Some(why) = unremovable(&at.backend, &at.server, &at.control) {
+        let why = why
+            .replace("can be deleted", "can be renamed")
+            .replace("removed", "renamed")
+            .replace("cannot remove it", "cannot rename it");
+        return Err(Answer::error(why));
+    }
+    let demand = Demand::RenameServer {
+        backend: at.backend.name().to_owned(),
+        server: at.server.name().to_owned(),
+        name: name.to_owned(),
+    };
+    Ok(demanded(&at.control, demand, |_| Answer::Done))
 }
 
 /// The largest weight.
