@@ -640,8 +640,23 @@ fn a_worker_without_rights_changes_in_place_all_the_same() {
     write(at, &text);
     let answer = ask(&socket, "reload");
     assert!(answer.starts_with("Success=1\n"), "{answer}");
-    eventually("nobody listens there any more", || !is_listening(second));
+    assert!(!is_listening(second), "{answer}");
     assert_eq!((get(first).as_str(), worker_of(&socket)), ("hello", worker));
+
+    // What is asked for a section that a command wrote is asked outside, too.
+    let new = free_port();
+    let added = ask(
+        &at.join("stats.sock"),
+        &format!("add frontend new <<\n bind 127.0.0.1:{new}\n default_backend app\n"),
+    );
+    assert!(added.contains("New frontend registered."), "{added}");
+    write(at, &text.replace("string hello", "string salut"));
+    // What it told its master every second must be there.
+    std::thread::sleep(Duration::from_millis(1400));
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=1\n"), "{answer}");
+    assert_eq!(Client::get_once(new, "/").status, 503);
+    assert_eq!((get(first).as_str(), worker_of(&socket)), ("salut", worker));
 }
 
 #[test]

@@ -29,6 +29,7 @@ use ballast_worker::sync::oneshot;
 
 use crate::args::Options;
 use crate::desk::House;
+use crate::machine::Book;
 use crate::reading::Wanted;
 use crate::{amend, say};
 
@@ -46,6 +47,8 @@ pub(crate) struct Chief {
     jobs: mpsc::SyncSender<Job>,
     affairs: Mutex<Affairs>,
     patterns: Mutex<Arc<Store>>,
+    /// What the machine answered when files were last read.
+    book: Mutex<Arc<Book>>,
     pub(crate) options: Options,
     /// What hands change is written to the files (`persist on`).
     persists: AtomicBool,
@@ -56,12 +59,18 @@ pub(crate) struct Chief {
 impl Chief {
     /// The chief of a process that goes by `affairs` when it starts, and the work that comes to
     /// them.
-    pub(crate) fn begin(affairs: Affairs, patterns: Arc<Store>, options: Options) -> (Self, Work) {
+    pub(crate) fn begin(
+        affairs: Affairs,
+        patterns: Arc<Store>,
+        book: Arc<Book>,
+        options: Options,
+    ) -> (Self, Work) {
         let (jobs, work) = mpsc::sync_channel(DEMAND_COUNT_MAX);
         let chief = Self {
             jobs,
             affairs: Mutex::new(affairs),
             patterns: Mutex::new(patterns),
+            book: Mutex::new(book),
             options,
             persists: AtomicBool::new(false),
             persist_waits: AtomicBool::new(false),
@@ -102,6 +111,17 @@ impl Chief {
     /// Has what hands change be written to the files from now on, or no more.
     pub(crate) fn persist(&self, on: bool) {
         self.persists.store(on, Ordering::Relaxed);
+    }
+
+    /// What the machine answered when files were last read.
+    pub(crate) fn book(&self) -> Arc<Book> {
+        Arc::clone(&self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn book_is(&self, book: Option<Arc<Book>>) {
+        if let Some(book) = book {
+            *self.book.lock().unwrap_or_else(PoisonError::into_inner) = book;
+        }
     }
 
     /// The lists and maps in force.
@@ -357,6 +377,7 @@ impl House {
         let mut applied = self.plan(&wanted);
         if changes.is_empty() {
             self.commit_patterns(chief, wanted.patterns.as_ref());
+            chief.book_is(wanted.book);
             if let Some(written) = wanted.written {
                 chief.affairs().written_is(written);
             }
@@ -377,6 +398,7 @@ impl House {
         self.limit_connections(&generation);
         chief.publish(&generation, &wanted);
         self.commit_patterns(chief, wanted.patterns.as_ref());
+        chief.book_is(wanted.book.take());
         self.commit(&generation, &taken, prepared);
         self.begin_by_hand(chief, &wanted);
         self.give_back(chief, &wanted.overruled, &generation);

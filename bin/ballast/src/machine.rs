@@ -3,6 +3,9 @@
 //! A worker that gave its rights up, or sees another root, cannot ask. Then a scout, which has
 //! both, reads the configuration once, and what the machine answered it is written in a [`Book`];
 //! the worker reads the same configuration and finds the same answers there.
+//!
+//! What was answered when files were read is kept for the edits that commands make until they are
+//! read again: a name is not looked up anew, nor a list or page read, because somebody added a rule.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -58,15 +61,45 @@ impl Book {
         write_pairs(pairs.map(|(question, answer)| (&question[..], &answer[..])))
     }
 
-    /// Has every machine of this process use it, until another, or none, is used.
-    pub(crate) fn use_for_all(book: Option<Arc<Self>>) {
-        *BOOK.lock().unwrap_or_else(PoisonError::into_inner) = book;
+    /// Has every machine of this process use it, until what comes back is dropped.
+    pub(crate) fn open(self: &Arc<Self>) -> OpenBook {
+        let before = use_for_all(Some(Arc::clone(self)));
+        OpenBook { before }
     }
 
-    fn in_use() -> Option<Arc<Self>> {
+    /// The one that every machine uses, if there is one.
+    pub(crate) fn in_use() -> Option<Arc<Self>> {
         BOOK.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Forgets the content of files, which somebody else keeps.
+    pub(crate) fn forget_content<'n>(&self, names: impl Iterator<Item = &'n str>) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in names {
+            answers.remove(&[&[CONTENT], name.as_bytes()].concat());
+        }
+    }
 }
+
+/// A book that is in use for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct OpenBook {
+    before: Option<Arc<Book>>,
+}
+
+impl Drop for OpenBook {
+    fn drop(&mut self) {
+        let _ = use_for_all(self.before.take());
+    }
+}
+
+fn use_for_all(book: Option<Arc<Book>>) -> Option<Arc<Book>> {
+    let mut used = BOOK.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::replace(&mut used, book)
+}
+
+/// The question for the content of a file.
+const CONTENT: u8 = b'r';
 
 /// Asks the machine, or the book in its place, which says nothing of what was not asked.
 fn asked(kind: u8, about: &str, ask: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
@@ -95,7 +128,7 @@ fn is_yes(answer: &[u8]) -> bool {
 /// # Errors
 /// What the system said.
 pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
-    let answer = asked(b'r', path, || match std::fs::read(path) {
+    let answer = asked(CONTENT, path, || match std::fs::read(path) {
         Ok(content) => [&[1], &content[..]].concat(),
         Err(error) => [&[0], plain(&error).as_bytes()].concat(),
     });

@@ -402,6 +402,7 @@ impl House {
                 "The files have changed since they were read: reload first.".into(),
             ));
         }
+        let _open = chief.book().open();
         let machine = chief.machine(&files);
         let amended = amend::amended(&files, &before.amendments, &machine, Place::Last).files;
         let config = self.understood_again(chief, amended.clone())?;

@@ -19,7 +19,7 @@ use crate::args::Options;
 use crate::change::Chief;
 use crate::check::{self, About};
 use crate::desk::House;
-use crate::machine::Machine;
+use crate::machine::{Book, Machine};
 use crate::{fragment, run, say};
 
 /// A configuration on its way.
@@ -31,6 +31,8 @@ pub(crate) struct Wanted {
     /// Files were read for it.
     pub(crate) is_read: bool,
     pub(crate) patterns: Option<Arc<Store>>,
+    /// What the machine answered while files were read.
+    pub(crate) book: Option<Arc<Book>>,
     pub(crate) cause: String,
     pub(crate) notes: String,
     /// Settings by hand that hold no longer, by their keys.
@@ -172,6 +174,9 @@ impl House {
         reset: bool,
         cause: &str,
     ) -> Result<Wanted, Refused> {
+        // What a scout was answered, or what the machine answers now.
+        let book = Book::in_use().unwrap_or_else(Book::new);
+        let _open = book.open();
         let before = chief.affairs().written().clone();
         let amendments: &[Amendment] = if reset { &[] } else { &before.amendments };
         let amended = amend::amended(&files, amendments, &chief.machine(&files), Place::Beside);
@@ -217,6 +222,7 @@ impl House {
             }),
             is_read: true,
             patterns: Some(patterns),
+            book: Some(book),
             cause: cause.to_owned(),
             notes,
             overruled: merged.overruled,
@@ -232,6 +238,7 @@ impl House {
         edit: Edit,
         command: String,
     ) -> Result<Wanted, Refused> {
+        let _open = chief.book().open();
         let before = chief.affairs().written().clone();
         let machine = chief.machine(&before.files);
         // Whoever removes something knows that what was set of it goes along.

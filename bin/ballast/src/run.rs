@@ -57,7 +57,11 @@ fn start(options: &Options) -> Result<u8, u8> {
     if options.files.is_empty() {
         return Err(no_files());
     }
-    let read = check::for_start(options, &[])?;
+    let book = Book::new();
+    let read = {
+        let _open = book.open();
+        check::for_start(options, &[])?
+    };
     if options.check_only {
         let quiet = options.quiet && !options.verbose;
         return Ok(check::conclude(&read.loaded, quiet));
@@ -77,7 +81,7 @@ fn start(options: &Options) -> Result<u8, u8> {
         return master::run(options, &global, herald, daemon);
     }
     let from = options.listeners_from.as_deref();
-    let premises = prepare(options, read, Memory::default(), from)?;
+    let premises = prepare(options, (read, book), Memory::default(), from)?;
     if daemon && let Side::Leaves(code) = process::to_background(&mut herald) {
         return Ok(code);
     }
@@ -117,7 +121,7 @@ fn scout(options: &Options, line: Line) -> Result<u8, u8> {
     let was_quiet = say::is_quiet();
     // The worker says it, to whoever asked for the reload.
     say::be_quiet(true);
-    let seen = look(options);
+    let seen = look(options, &post.memory());
     say::be_quiet(was_quiet);
     let told = seen.and_then(|(sockets, book)| {
         let sheet = Sheet::write(&book.write());
@@ -137,10 +141,11 @@ fn scout(options: &Options, line: Line) -> Result<u8, u8> {
     told.map(|()| 0)
 }
 
-fn look(options: &Options) -> Result<(Vec<PassedSocket>, Arc<Book>), u8> {
+fn look(options: &Options, memory: &Memory) -> Result<(Vec<PassedSocket>, Arc<Book>), u8> {
     let book = Book::new();
-    Book::use_for_all(Some(Arc::clone(&book)));
-    let loaded = check::for_start(options, &[])?.loaded;
+    let _open = book.open();
+    // The worker reads the files with these sections, and asks what they ask.
+    let loaded = check::for_start(options, &memory.amendments)?.loaded;
     if check::tell_unserved(&loaded, say::Grade::Alert) {
         return Err(1);
     }
@@ -161,10 +166,14 @@ fn prepare_for_master(options: &Options, post: &Post) -> Result<Premises, u8> {
     let was_quiet = say::is_quiet();
     say::be_quiet(was_quiet || post.first);
     let memory = post.memory();
-    let read = check::for_start(options, &memory.amendments);
+    let book = Book::new();
+    let read = {
+        let _open = book.open();
+        check::for_start(options, &memory.amendments)
+    };
     say::be_quiet(was_quiet);
     let from = options.listeners_from.as_deref();
-    prepare(options, read?, memory, from.filter(|_| post.first))
+    prepare(options, (read?, book), memory, from.filter(|_| post.first))
 }
 
 /// `-d` and `-db` take the master away only where the file, not the command line, asks for one.
@@ -173,11 +182,11 @@ fn foreground_only(options: &Options) -> bool {
 }
 
 /// All that must be done with full rights, before any fork: limits, sockets, names of users.
-/// `memory` is what hands did in the process before, `from` the socket of a process to fetch
+/// `book` is what the machine answered while it was read, `memory` what hands did in the process before, `from` the socket of a process to fetch
 /// listening sockets from.
 fn prepare(
     options: &Options,
-    read: Read,
+    (read, book): (Read, Arc<Book>),
     memory: Memory,
     from: Option<&str>,
 ) -> Result<Premises, u8> {
@@ -204,6 +213,7 @@ fn prepare(
     });
     let amended = Arc::new(config.clone());
     let file = file.unwrap_or_else(|| Arc::clone(&amended));
+    book.forget_content(read.files.iter().map(|(name, _)| name.as_str()));
     let written = Written {
         files: Arc::new(read.files),
         file,
@@ -227,6 +237,7 @@ fn prepare(
         store,
         config,
         written,
+        book,
         hands,
         thread_count,
         limits,

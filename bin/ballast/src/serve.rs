@@ -28,7 +28,7 @@ use crate::change::{Chief, now_unix_s};
 use crate::identity::Identity;
 use crate::limits::Limits;
 use crate::logs::{self, LogDesk};
-use crate::machine::hostname;
+use crate::machine::{Book, hostname};
 use crate::process::Herald;
 use crate::states::State;
 use crate::stop::{Ending, Ends};
@@ -43,6 +43,8 @@ pub(crate) struct Premises {
     pub(crate) store: Arc<Store>,
     pub(crate) config: Config,
     pub(crate) written: Written,
+    /// What the machine answered while the files were read.
+    pub(crate) book: Arc<Book>,
     /// What hands set in the process before, by key.
     pub(crate) hands: Vec<(String, Hand)>,
     pub(crate) thread_count: usize,
@@ -84,6 +86,7 @@ pub(crate) fn run(
     let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
     let (options, store) = (premises.options.clone(), Arc::clone(&premises.store));
     let (written, hands) = (premises.written.clone(), premises.hands.clone());
+    let book = Arc::clone(&premises.book);
     let snapshot = post.as_mut().and_then(|post| post.snapshot.take());
     let (house, start) = compile(premises, begun, snapshot.as_deref(), post.is_some());
     let house = Arc::new(house);
@@ -98,7 +101,7 @@ pub(crate) fn run(
     for (key, hand) in &hands {
         affairs.note(key, hand.clone());
     }
-    let (chief, work) = Chief::begin(affairs, store, options);
+    let (chief, work) = Chief::begin(affairs, store, book, options);
     house.changes_by(chief);
     work.take_up(Arc::clone(&house))
         .map_err(|error| refuse(&error))?;

@@ -394,9 +394,9 @@ impl Inner {
             std::mem::take(&mut *self.offered.lock().unwrap_or_else(PoisonError::into_inner));
         offered.vouch();
         net::offer_sockets(offered);
-        Book::use_for_all(Some(book));
+        let open = book.open();
         let outcome = self.read_again();
-        Book::use_for_all(None);
+        drop(open);
         let _ = net::withdraw_sockets();
         outcome
     }
