@@ -18,7 +18,7 @@ impl Services for Desk {
     fn answer(&self, asked: &Asked<'_>) -> Reply {
         let surroundings: Arc<dyn Surroundings> = Arc::clone(&self.0) as _;
         let answer = match asked.of {
-            Wanted::Metrics => ballast_stats::metrics(surroundings, asked.target),
+            Wanted::Metrics => ballast_stats::metrics(surroundings, asked.target, asked.accept),
             Wanted::Statistics {
                 page,
                 proxy,

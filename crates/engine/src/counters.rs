@@ -144,6 +144,10 @@ counters! {
         bytes_in,
         /// Bytes sent to clients (`bout`).
         bytes_out,
+        /// Bytes sent to servers (`reqbout`).
+        bytes_to_servers,
+        /// Bytes received from servers (`resbin`).
+        bytes_from_servers,
         /// Requests denied by rules (`dreq`).
         denied_requests,
         /// Responses denied by rules (`dresp`).
@@ -183,10 +187,12 @@ counters! {
     BackendCounters => BackendSums {
         /// Sessions sent here (`stot`).
         sessions,
-        /// Bytes received from clients for this side (`bin`).
+        /// Bytes received from clients for this side (`bin`), as they were sent to servers (`reqbout`).
         bytes_in,
         /// Bytes sent back (`bout`).
         bytes_out,
+        /// Bytes received from servers (`resbin`).
+        bytes_from_servers,
         /// Requests denied by rules (`dreq`).
         denied_requests,
         /// Responses denied by rules (`dresp`).

@@ -2,7 +2,7 @@
 //!
 //! Each worker keeps its own copy and writes it without locks or atomic arithmetic, as the
 //! counters; whoever reads puts the copies together. What an exchange costs here: four means of
-//! an addition and a shift, four comparisons, and one more addition for the histogram.
+//! an addition and a shift, four comparisons, and a search among a hundred bounds for the histogram.
 
 use std::time::Duration;
 
@@ -11,9 +11,39 @@ use crate::counters::{Counter, PerWorker};
 /// A mean is over this many exchanges of a worker (management manual, section 9.1, `qtime`).
 pub const SAMPLE_COUNT_MAX: u64 = 1024;
 
-/// Bounds of the histogram, as powers of two: 2^6 microseconds (64 us) to 2^26 (67 s).
-const FIRST_POWER: u32 = 6;
-const BUCKET_COUNT: usize = 21;
+/// Buckets of the histogram to each doubling of the duration: bounds are powers of the fourth
+/// root of two, in seconds, which is schema 2 of Prometheus' native histograms.
+const BUCKETS_PER_DOUBLING: usize = 4;
+
+/// Up to 2^-14 s (61 us) all durations are alike; beyond 2^12 s (68 minutes) too.
+const FIRST_POWER: i32 = -14;
+const LAST_POWER: i32 = 12;
+const BOUND_COUNT: usize = (LAST_POWER - FIRST_POWER) as usize * BUCKETS_PER_DOUBLING + 1;
+
+/// The last bound that is told as one of a classic histogram: 2^6 s.
+const LAST_POWER_TOLD: i32 = 6;
+
+/// The bounds, in nanoseconds.
+static BOUNDS_NS: [u64; BOUND_COUNT] = bounds_ns();
+
+const fn bounds_ns() -> [u64; BOUND_COUNT] {
+    // The powers 0, 1/4, 1/2 and 3/4 of two, times 2^60.
+    const ROOTS: [u128; BUCKETS_PER_DOUBLING] = [
+        1_152_921_504_606_846_976,
+        1_371_062_456_318_104_877,
+        1_630_477_228_166_597_776,
+        1_938_975_120_585_633_118,
+    ];
+    let mut bounds = [0; BOUND_COUNT];
+    let mut place = 0;
+    while place < BOUND_COUNT {
+        let power = FIRST_POWER + (place / BUCKETS_PER_DOUBLING) as i32;
+        let ns = (ROOTS[place % BUCKETS_PER_DOUBLING] * 1_000_000_000) >> (60 - power) as u32;
+        bounds[place] = ns as u64;
+        place += 1;
+    }
+    bounds
+}
 
 /// The times of one exchange that a server answered.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -104,46 +134,72 @@ impl PerWorker<Timings> {
 }
 
 /// One worker's copy of how many exchanges of a backend took how long.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Histogram {
     /// One more than the bounds: the last is for what is beyond them.
-    buckets: [Counter; BUCKET_COUNT + 1],
+    buckets: [Counter; BOUND_COUNT + 1],
     sum_us: Counter,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            buckets: std::array::from_fn(|_| Counter::default()),
+            sum_us: Counter::default(),
+        }
+    }
 }
 
 impl Histogram {
     /// Notes an exchange. Only the worker that owns the copy may call this.
     pub fn note(&self, took: Duration) {
-        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        // The power of two that it does not pass.
-        let power = u64::BITS - us.saturating_sub(1).leading_zeros();
-        let place = power.saturating_sub(FIRST_POWER) as usize;
-        self.buckets[place.min(BUCKET_COUNT)].increment();
-        self.sum_us.add(us);
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let place = BOUNDS_NS.partition_point(|bound| *bound < ns);
+        self.buckets[place].increment();
+        self.sum_us
+            .add(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 }
 
 /// A histogram of all workers.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct HistogramSums {
-    /// How many there were up to each bound in microseconds, those of smaller bounds included.
-    pub up_to_us: Vec<(u64, u64)>,
+    /// How many there were up to 2^n seconds, for n from -14 to 6, those of smaller bounds
+    /// included.
+    pub up_to_power: Vec<(i32, u64)>,
+    /// How many there were in each bucket: the first holds what took at most 2^-14 seconds, the
+    /// one at place n what took more than 2^(-14 + (n-1)/4) seconds and at most
+    /// 2^(-14 + n/4), the last what took longer than all bounds.
+    pub buckets: Vec<u64>,
     /// How many there were.
     pub count: u64,
     /// How long they took together, in microseconds.
     pub sum_us: u64,
 }
 
+impl HistogramSums {
+    /// The schema of the buckets (Prometheus' native histograms): 2^2 to a doubling.
+    pub const SCHEMA: i32 = 2;
+
+    /// What the first bucket holds, as a power of two of seconds.
+    pub const ZERO_POWER: i32 = FIRST_POWER;
+
+    /// The number of the second bucket in that schema.
+    pub const FIRST_INDEX: i32 = FIRST_POWER * BUCKETS_PER_DOUBLING as i32 + 1;
+}
+
 impl PerWorker<Histogram> {
     /// Puts the workers' copies together.
     pub fn read(&self) -> HistogramSums {
         let mut sums = HistogramSums::default();
-        for place in 0..=BUCKET_COUNT {
-            let here = self.iter().map(|copy| copy.buckets[place].value());
-            sums.count += here.sum::<u64>();
-            if place < BUCKET_COUNT {
-                let bound_us = 1 << (FIRST_POWER as usize + place);
-                sums.up_to_us.push((bound_us, sums.count));
+        let mut power = FIRST_POWER;
+        for place in 0..=BOUND_COUNT {
+            let here = self.iter().map(|copy| copy.buckets[place].value()).sum();
+            sums.buckets.push(here);
+            sums.count += here;
+            if place % BUCKETS_PER_DOUBLING == 0 && power <= LAST_POWER_TOLD {
+                sums.up_to_power.push((power, sums.count));
+                power += 1;
             }
         }
         sums.sum_us = self.iter().map(|copy| copy.sum_us.value()).sum();
@@ -202,15 +258,32 @@ mod tests {
     }
 
     #[test]
+    fn bounds_are_powers_of_the_fourth_root_of_two() {
+        for (place, ns) in BOUNDS_NS.iter().enumerate() {
+            let power = f64::from(FIRST_POWER) + place as f64 / BUCKETS_PER_DOUBLING as f64;
+            let exact = power.exp2() * 1e9;
+            assert!(
+                (*ns as f64 - exact).abs() <= exact * 1e-9 + 1.0,
+                "{place}: {ns}"
+            );
+        }
+        assert_eq!(BOUNDS_NS[14 * BUCKETS_PER_DOUBLING], 1_000_000_000);
+    }
+
+    #[test]
     fn each_exchange_is_in_one_bucket_that_it_does_not_pass() {
         let histogram = PerWorker::<Histogram>::new(1);
-        for us in [0, 1, 64, 65, 128, 1_000_000, 600_000_000] {
+        for us in [0, 1, 61, 62, 122, 1_000_000, 600_000_000, 9_000_000_000] {
             histogram.of(0).note(Duration::from_micros(us));
         }
         let sums = histogram.read();
-        assert_eq!((sums.count, sums.up_to_us[0]), (7, (64, 3)));
-        assert_eq!(sums.up_to_us[1], (128, 5));
-        assert_eq!(sums.up_to_us.last(), Some(&(1 << 26, 6)));
-        assert_eq!(sums.sum_us, 601_000_258);
+        assert_eq!((sums.count, sums.up_to_power[0]), (8, (-14, 3)));
+        assert_eq!(sums.up_to_power[1], (-13, 5));
+        assert_eq!(sums.up_to_power[14], (0, 6));
+        assert_eq!(sums.up_to_power.last(), Some(&(6, 6)));
+        assert_eq!(sums.buckets[..2], [3, 1]);
+        assert_eq!(sums.buckets.last(), Some(&1));
+        assert_eq!(sums.buckets.iter().sum::<u64>(), sums.count);
+        assert_eq!(sums.sum_us, 9_601_000_246);
     }
 }

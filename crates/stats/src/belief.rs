@@ -44,6 +44,8 @@ pub struct Belief {
     pub check: Option<Probe>,
     /// The agent, when there is one and it is on.
     pub agent: Option<Probe>,
+    /// Whether it is checked, were it not in maintenance.
+    pub is_checked: bool,
     /// `chkfail`.
     pub failed_checks: u64,
     /// `hanafail`.
@@ -108,7 +110,8 @@ impl Belief {
             }
         };
         let (check, agent) = (health.check(), health.agent());
-        let checks = health.settings().check.is_some() && check.enabled && !is_maint;
+        let is_checked = health.settings().check.is_some() && check.enabled;
+        let checks = is_checked && !is_maint;
         let agents = health.settings().agent.is_some() && agent.enabled && !is_maint;
         let counters = health.counters();
         let is_down = numbers.op_state == 0;
@@ -119,6 +122,7 @@ impl Belief {
             is_down,
             check: checks.then(|| probe(false)),
             agent: agents.then(|| probe(true)),
+            is_checked,
             failed_checks: counters.failed_checks,
             failed_observations: counters.failed_observations,
             down_count: counters.down_transitions,

@@ -120,7 +120,7 @@ static FIXED: &[Metric] = &[
     .frontend(|row| Value::text(row.status()))
     .listener(|row| Value::text(row.status()))
     .server(|row| Value::text(&row.belief.status))
-    .backend(|row| Value::text(row.status())),
+    .backend(|row| Value::Str(row.status())),
     Metric::new(
         "weight",
         "Weight as it counts now, in total on a backend",
@@ -440,7 +440,7 @@ static FIXED: &[Metric] = &[
         "Connections that will be needed, as far as known",
         MGP,
     )
-    .server(|row| Value::U32(used(row).max(1))),
+    .server(|row| Value::U32(needed(row))),
     Metric::new(
         "uweight",
         "Weight without slow start, in total on a backend",
@@ -498,8 +498,10 @@ static FIXED: &[Metric] = &[
     .server(|_| Value::U32(0)),
     counted!("reqbin" "Bytes of requests that came from clients"
         F bytes_in L bytes_in S bytes_in B bytes_in),
-    Metric::new("reqbout", "Bytes of requests that went to servers", MCP),
-    Metric::new("resbin", "Bytes of responses that came from servers", MCP),
+    counted!("reqbout" "Bytes of requests that went to servers"
+        F bytes_to_servers S bytes_in B bytes_in),
+    counted!("resbin" "Bytes of responses that came from servers"
+        F bytes_from_servers S bytes_from_servers B bytes_from_servers),
     counted!("resbout" "Bytes of responses that went to clients"
         F bytes_out L bytes_out S bytes_out B bytes_out),
     never!(http "cache_hint_hits" "Look-ups that found only a hint in the cache"),
@@ -522,7 +524,7 @@ fn http(mode: model::Mode, counted: u64) -> Value<'static> {
 
 /// Says something only of servers that are checked.
 fn checked<'v>(row: &ServerRow, value: Value<'v>) -> Value<'v> {
-    if row.server.model.checks.enabled {
+    if row.belief.is_checked {
         value
     } else {
         Value::Empty
@@ -554,11 +556,9 @@ fn description(probe: Option<&Probe>) -> Value<'_> {
     probe.map_or(Value::Empty, |probe| Value::text(probe.description))
 }
 
+/// Nothing read is told as such: an empty text, where there is a check.
 fn info(probe: Option<&Probe>) -> Value<'_> {
-    match probe {
-        Some(probe) if !probe.info.is_empty() => Value::text(&probe.info),
-        _ => Value::Empty,
-    }
+    probe.map_or(Value::Empty, |probe| Value::text(&probe.info))
 }
 
 fn code(probe: Option<&Probe>) -> Value<'_> {
@@ -578,6 +578,13 @@ fn of_probe(probe: Option<&Probe>, read: fn(&Probe) -> u32) -> Value<'_> {
 fn used(row: &ServerRow) -> u32 {
     let state = &row.server.state;
     state.connections.now().saturating_sub(state.idle.now())
+}
+
+/// One for whoever was connected to at all, if only by a check, and no more than are used now:
+/// what pools expect is theirs, on each worker.
+fn needed(row: &ServerRow) -> u32 {
+    let once = row.belief.check.is_some() || row.server.state.connections.highest() > 0;
+    used(row).max(u32::from(once))
 }
 
 fn cookie_name(backend: &Backend) -> Value<'_> {

@@ -40,7 +40,7 @@ pub use rows::Rows;
 pub use schema::SCHEMA;
 pub use surroundings::{Facts, ListenerNumbers, ServerAction, Surroundings};
 pub use value::{Nature, Origin, Scope, Tags, Value};
-pub use web::{PageAsked, TextPieces, WebAnswer, page};
+pub use web::{BodyPieces, PageAsked, WebAnswer, page};
 
 #[cfg(test)]
 mod sample;

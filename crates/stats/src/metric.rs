@@ -79,6 +79,16 @@ impl Metric {
         }
     }
 
+    /// Whether rows of a type have it: the bit of [`Filter::types`](crate::Filter::types).
+    pub(crate) const fn is_of_type(&self, bit: u32) -> bool {
+        match bit {
+            1 => self.frontend.is_some(),
+            2 => self.backend.is_some(),
+            4 => self.server.is_some(),
+            _ => self.listener.is_some(),
+        }
+    }
+
     /// What kind of number it is on a row.
     pub fn tags_on(&self, row: &Row) -> Tags {
         match row {

@@ -1,28 +1,35 @@
-//! The metrics exporter: Prometheus text format, version 0.0.4, made piece by piece.
+//! The metrics exporter: Prometheus' text format or its protocol buffers, made piece by piece.
 //!
-//! The format wants all lines of one metric together, and memory is to stay bounded however
+//! Both forms want all lines of one metric together, and memory is to stay bounded however
 //! many servers there are: so the rows are walked once for each metric, and made anew. What
 //! costs is on the side of who scrapes; nothing is added to what an exchange does but the
 //! histogram of durations ([`ballast_engine::timings`]).
 
+mod asked;
+mod protobuf;
+mod writer;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
+use ballast_model::{Common, Mode};
+
 use crate::belief::Belief;
-use crate::columns::columns;
+use crate::columns::{columns, columns_fixed};
 use crate::filter::Filter;
-use crate::format::plain;
 use crate::info::{InfoView, Load};
 use crate::info_table::info_metrics;
 use crate::metric::Metric;
-use crate::metrics_table::{BACKEND, Exported, FRONTEND, LISTENER, PROCESS, SERVER, Told};
+use crate::metrics_table::{Exported, PROCESS, Told};
 use crate::row::Row;
 use crate::rows::Rows;
 use crate::surroundings::Surroundings;
-use crate::value::Value;
-use crate::web::{WebAnswer, decoded};
+use crate::value::{Nature, Value};
+use crate::web::WebAnswer;
+
+use asked::{Asked, Scope};
+use writer::{Amount, Kind, Label, Writer};
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Metric>> =
     LazyLock::new(|| columns().map(|metric| (metric.name, metric)).collect());
@@ -46,113 +53,8 @@ const OUTCOMES: [&str; 16] = [
     "L7OK", "L7OKC", "L7STS", "PROCERR", "PROCTOUT", "PROCOK",
 ];
 
-/// The parts of the export.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Scope {
-    Process,
-    Frontend,
-    Listener,
-    Backend,
-    Server,
-}
-
-impl Scope {
-    const ALL: [Self; 5] = [
-        Self::Process,
-        Self::Frontend,
-        Self::Listener,
-        Self::Backend,
-        Self::Server,
-    ];
-
-    /// The words of `scope=`; those of parts that are not there ask for nothing.
-    fn of_word(word: &str) -> Option<&'static [Self]> {
-        Some(match word {
-            "*" => &Self::ALL,
-            "global" => &[Self::Process],
-            "frontend" => &[Self::Frontend],
-            "listener" => &[Self::Listener],
-            "backend" => &[Self::Backend],
-            "server" => &[Self::Server],
-            "" | "sticktable" | "resolver" => &[],
-            _ => return None,
-        })
-    }
-
-    fn table(self) -> &'static [Exported] {
-        match self {
-            Self::Process => &[],
-            Self::Frontend => FRONTEND,
-            Self::Listener => LISTENER,
-            Self::Backend => BACKEND,
-            Self::Server => SERVER,
-        }
-    }
-
-    /// What the names of its metrics begin with, and the bit of its rows.
-    fn prefix(self) -> (&'static str, u32) {
-        match self {
-            Self::Process => ("haproxy_process_", 0),
-            Self::Frontend => ("haproxy_frontend_", 1),
-            Self::Listener => ("haproxy_listener_", 8),
-            Self::Backend => ("haproxy_backend_", 2),
-            Self::Server => ("haproxy_server_", 4),
-        }
-    }
-}
-
-/// What a scraper asks for.
-#[derive(Clone, Debug, Default)]
-struct Asked {
-    scopes: Vec<Scope>,
-    no_maint: bool,
-    /// `metrics=`: only these; all when it is empty.
-    wanted: Vec<String>,
-    /// `metrics=-...`: not these.
-    unwanted: Vec<String>,
-}
-
-impl Asked {
-    /// Reads a query; `None` for one that names a scope nobody knows.
-    fn read(target: &[u8]) -> Option<Self> {
-        let mut asked = Self::default();
-        let question = target.iter().position(|byte| *byte == b'?');
-        let query = question.map_or(&[][..], |place| &target[place + 1..]);
-        let mut scoped = false;
-        for pair in query.split(|byte| *byte == b'&') {
-            let pair = decoded(pair);
-            let (name, value) = pair.split_once('=').unwrap_or((pair.as_str(), ""));
-            match name {
-                "scope" => {
-                    scoped = true;
-                    asked.scopes.extend(Scope::of_word(value)?);
-                }
-                "no-maint" => asked.no_maint = true,
-                "metrics" => {
-                    for metric in value.split(',').filter(|metric| !metric.is_empty()) {
-                        match metric.strip_prefix('-') {
-                            Some(metric) => asked.unwanted.push(metric.to_owned()),
-                            None => asked.wanted.push(metric.to_owned()),
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        if !scoped {
-            asked.scopes.extend(Scope::ALL);
-        }
-        Some(asked)
-    }
-
-    fn wants(&self, name: &str) -> bool {
-        (self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == name))
-            && !self.unwanted.iter().any(|unwanted| unwanted == name)
-    }
-}
-
-/// Answers a scraper.
-pub fn metrics(surroundings: Arc<dyn Surroundings>, target: &[u8]) -> WebAnswer {
+/// Answers a scraper: what its target asks for, in the form its `Accept` field prefers.
+pub fn metrics(surroundings: Arc<dyn Surroundings>, target: &[u8], accept: &[u8]) -> WebAnswer {
     let Some(asked) = Asked::read(target) else {
         return WebAnswer {
             status: 400,
@@ -160,20 +62,19 @@ pub fn metrics(surroundings: Arc<dyn Surroundings>, target: &[u8]) -> WebAnswer 
             pieces: None,
         };
     };
+    let form = asked::form(accept);
     let mut export = Export {
         steps: steps(&asked).into_iter(),
         surroundings,
         asked,
         under_way: None,
+        writer: Writer::new(form),
     };
     WebAnswer {
         status: 200,
         fields: vec![
             ("cache-control", "no-cache".to_owned()),
-            (
-                "content-type",
-                "text/plain; version=0.0.4; charset=utf-8".to_owned(),
-            ),
+            ("content-type", form.content_type().to_owned()),
         ],
         pieces: Some(Box::new(move |into| export.write_next(into))),
     }
@@ -185,6 +86,8 @@ enum Step {
     Process,
     /// A metric of a scope; for responses, those of one class.
     Metric(Scope, &'static Exported, usize),
+    /// A column of a protocol, in a scope.
+    Extra(Scope, &'static Metric),
     Durations,
 }
 
@@ -205,6 +108,12 @@ fn steps(asked: &Asked) -> Vec<Step> {
             };
             steps.extend((0..turns).map(|turn| Step::Metric(scope, metric, turn)));
         }
+        if asked.extra && scope != Scope::Process {
+            let (_, bit) = scope.prefix();
+            let of_protocols = columns().skip(columns_fixed());
+            let those = of_protocols.filter(|column| column.is_of_type(bit));
+            steps.extend(those.map(|column| Step::Extra(scope, column)));
+        }
         if scope == Scope::Backend {
             steps.push(Step::Durations);
         }
@@ -218,45 +127,24 @@ struct Export {
     surroundings: Arc<dyn Surroundings>,
     asked: Asked,
     under_way: Option<(Step, Rows)>,
+    writer: Writer,
 }
 
 impl Export {
-    fn write_next(&mut self, into: &mut String) -> bool {
+    fn write_next(&mut self, into: &mut Vec<u8>) -> bool {
         if let Some((step, rows)) = &mut self.under_way {
             match rows.next() {
-                Some(row) => line_of(*step, &row, into),
+                Some(row) => tell(*step, &row, self.asked.describes, &mut self.writer, into),
                 None => self.under_way = None,
             }
             return true;
         }
         let Some(step) = self.steps.next() else {
+            self.writer.end(into);
             return false;
         };
-        let bit = match step {
-            Step::Process => {
-                process(&*self.surroundings, &self.asked, into);
-                return true;
-            }
-            Step::Metric(scope, metric, turn) => {
-                let (prefix, bit) = scope.prefix();
-                let name = format!("{prefix}{}", metric.name);
-                if !self.asked.wants(&name) {
-                    return true;
-                }
-                if turn == 0 {
-                    let help = BY_NAME.get(metric.column).map_or("", |metric| metric.help);
-                    head(&name, help, kind(metric.counts), into);
-                }
-                bit
-            }
-            Step::Durations => {
-                if !self.asked.wants(DURATIONS) {
-                    return true;
-                }
-                let help = "How long exchanges took that a server answered, in seconds";
-                head(DURATIONS, help, "histogram", into);
-                2
-            }
+        let Some(bit) = self.begin(step, into) else {
+            return true;
         };
         let filter = Filter {
             types: Some(bit),
@@ -267,19 +155,52 @@ impl Export {
         self.under_way = Some((step, rows));
         true
     }
+
+    /// Begins a step: the bit of the rows that it is told of, if it is wanted.
+    fn begin(&mut self, step: Step, into: &mut Vec<u8>) -> Option<u32> {
+        let wants = |name: &str| self.asked.wants(name).then_some(());
+        match step {
+            Step::Process => {
+                process(&*self.surroundings, &self.asked, &mut self.writer, into);
+                None
+            }
+            Step::Metric(scope, metric, turn) => {
+                let (prefix, bit) = scope.prefix();
+                let name = format!("{prefix}{}", metric.name);
+                wants(&name)?;
+                if turn == 0 {
+                    let help = BY_NAME.get(metric.column).map_or("", |metric| metric.help);
+                    let kind = Kind::of(metric.counts);
+                    self.writer.family(&name, help, kind, into);
+                }
+                Some(bit)
+            }
+            Step::Extra(scope, column) => {
+                let (prefix, bit) = scope.prefix();
+                let name = format!("{prefix}{}", column.name);
+                wants(&name)?;
+                let kind = Kind::of(column.tags.nature == Nature::Counter);
+                self.writer.family(&name, column.help, kind, into);
+                Some(bit)
+            }
+            Step::Durations => {
+                wants(DURATIONS)?;
+                let help = "How long exchanges took that a server answered, in seconds";
+                self.writer.family(DURATIONS, help, Kind::Histogram, into);
+                Some(2)
+            }
+        }
+    }
 }
 
 const DURATIONS: &str = "ballast_backend_request_duration_seconds";
 
-fn kind(counts: bool) -> &'static str {
-    if counts { "counter" } else { "gauge" }
-}
-
-fn head(name: &str, help: &str, kind: &str, into: &mut String) {
-    let _ = write!(into, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-}
-
-fn process(surroundings: &dyn Surroundings, asked: &Asked, into: &mut String) {
+fn process(
+    surroundings: &dyn Surroundings,
+    asked: &Asked,
+    writer: &mut Writer,
+    into: &mut Vec<u8>,
+) {
     let view = InfoView::of(surroundings, Load::default());
     for (name, line, counts) in PROCESS {
         let full = format!("haproxy_process_{name}");
@@ -287,58 +208,84 @@ fn process(surroundings: &dyn Surroundings, asked: &Asked, into: &mut String) {
         let Some(metric) = metric.filter(|_| asked.wants(&full)) else {
             continue;
         };
-        head(&full, metric.help, kind(*counts), into);
-        match (metric.read)(&view) {
+        let value = (metric.read)(&view);
+        if value == Value::Empty && *name == "description" {
+            continue;
+        }
+        writer.family(&full, metric.help, Kind::of(*counts), into);
+        let mut labels: Vec<Label<'_>> = Vec::new();
+        if asked.describes && !view.facts.description.is_empty() {
+            labels.push(("desc", Cow::Borrowed(&view.facts.description)));
+        }
+        match value {
             Value::Str(text) => {
-                let label = if *name == "node" { "node" } else { "version" };
-                let _ = writeln!(into, "{full}{{{label}=\"{}\"}} 1", label_text(&text));
+                match *name {
+                    "node" => labels.push(("node", text)),
+                    // `desc-labels` has it there already.
+                    "description" if !labels.is_empty() => {}
+                    "description" => labels.push(("desc", text)),
+                    _ => labels.push(("version", text)),
+                }
+                writer.sample(&labels, Amount::Unsigned(1), into);
             }
-            value => {
-                let _ = write!(into, "{full} ");
-                number(&value, into);
-                into.push('\n');
-            }
+            value => writer.sample(&labels, amount(&value), into),
         }
     }
 }
 
-fn line_of(step: Step, row: &Row, into: &mut String) {
+/// What a step tells of a row.
+fn tell(step: Step, row: &Row, describes: bool, writer: &mut Writer, into: &mut Vec<u8>) {
+    let mut labels = labels(row);
+    if describes && let Some(text) = &common(row).description {
+        labels.push(("desc", Cow::Borrowed(text)));
+    }
     match step {
         Step::Process => {}
-        Step::Durations => durations(row, into),
-        Step::Metric(scope, metric, turn) => {
-            let (prefix, _) = scope.prefix();
-            let name = format!("{prefix}{}", metric.name);
-            one(&name, metric, turn, row, into);
+        Step::Durations => {
+            if let Row::Backend(backend) = row {
+                let sums = backend.backend.state.durations.read();
+                writer.histogram(&labels, &sums, into);
+            }
         }
+        Step::Extra(_, column) => {
+            let value = column.read(row);
+            if value != Value::Empty {
+                labels.push(("mod", module_of(column.name).into()));
+                writer.sample(&labels, amount(&value), into);
+            }
+        }
+        Step::Metric(_, metric, turn) => one(metric, turn, row, labels, writer, into),
     }
 }
 
-/// The labels that say which row a number is of, without the closing brace.
-fn labels(row: &Row) -> String {
+/// The part of the program that counts in a column of a protocol.
+fn module_of(column: &str) -> &str {
+    match column.split('_').next().unwrap_or_default() {
+        "pack" | "qpack" => "h3",
+        module => module,
+    }
+}
+
+fn common(row: &Row) -> &Common {
     match row {
-        Row::Frontend(row) => format!("{{proxy=\"{}\"", label_text(row.frontend.name())),
-        Row::Backend(row) => format!("{{proxy=\"{}\"", label_text(row.backend.name())),
-        Row::Listener(row) => format!(
-            "{{proxy=\"{}\",listener=\"{}\"",
-            label_text(row.frontend.name()),
-            label_text(&row.name)
-        ),
-        Row::Server(row) => format!(
-            "{{proxy=\"{}\",server=\"{}\"",
-            label_text(row.backend.name()),
-            label_text(row.server.name())
-        ),
+        Row::Frontend(row) => &row.frontend.model.common,
+        Row::Backend(row) => &row.backend.model.common,
+        Row::Listener(row) => &row.frontend.model.common,
+        Row::Server(row) => &row.backend.model.common,
     }
 }
 
-/// A label's value: backslash, quote and line end are escaped.
-fn label_text(text: &str) -> Cow<'_, str> {
-    if !text.contains(['\\', '"', '\n']) {
-        return Cow::Borrowed(text);
+/// The labels that say which row a number is of.
+fn labels(row: &Row) -> Vec<Label<'_>> {
+    // Room for the one that a metric adds, and for a description.
+    let mut labels = Vec::with_capacity(4);
+    labels.push(("proxy", Cow::Borrowed(common(row).name.as_str())));
+    match row {
+        Row::Frontend(_) | Row::Backend(_) => {}
+        Row::Listener(row) => labels.push(("listener", Cow::Borrowed(row.name.as_str()))),
+        Row::Server(row) => labels.push(("server", Cow::Borrowed(row.server.name()))),
     }
-    let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-    Cow::Owned(text.replace('\n', "\\n"))
+    labels
 }
 
 fn column<'r>(name: &str, row: &'r Row) -> Value<'r> {
@@ -347,16 +294,30 @@ fn column<'r>(name: &str, row: &'r Row) -> Value<'r> {
         .map_or(Value::Empty, |metric| metric.read(row))
 }
 
-/// The line or lines of a metric for a row.
-fn one(name: &str, metric: &Exported, turn: usize, row: &Row, into: &mut String) {
-    let labels = labels(row);
+/// The sample or samples of a metric for a row.
+fn one(
+    metric: &Exported,
+    turn: usize,
+    row: &Row,
+    mut labels: Vec<Label<'_>>,
+    writer: &mut Writer,
+    into: &mut Vec<u8>,
+) {
     let value = column(metric.column, row);
     match metric.told {
-        Told::Known | Told::KnownMilliseconds if value == Value::Empty => {}
-        Told::Number | Told::Known => {
-            let _ = write!(into, "{name}{labels}}} ");
-            number(&value, into);
-            into.push('\n');
+        Told::Http if common(row).mode != Mode::Http => {}
+        Told::KnownMilliseconds if value == Value::Empty => {}
+        Told::Number | Told::Http => writer.sample(&labels, amount(&value), into),
+        Told::Checked => {
+            if let Row::Server(row) = row
+                && row.belief.check.is_some()
+            {
+                let amount = match amount(&value) {
+                    Amount::Unknown => Amount::Unsigned(0),
+                    known => known,
+                };
+                writer.sample(&labels, amount, into);
+            }
         }
         Told::Milliseconds | Told::KnownMilliseconds => {
             let ms = match value {
@@ -364,56 +325,62 @@ fn one(name: &str, metric: &Exported, turn: usize, row: &Row, into: &mut String)
                 Value::U64(ms) => ms,
                 _ => 0,
             };
-            let (seconds, rest) = (ms / 1000, ms % 1000);
-            let _ = writeln!(into, "{name}{labels}}} {seconds}.{rest:03}000");
+            writer.sample(&labels, Amount::Milliseconds(ms), into);
         }
         Told::Responses => {
             let (class, column_name) = RESPONSES[turn.min(RESPONSES.len() - 1)];
             let value = column(column_name, row);
             if value != Value::Empty {
-                let _ = write!(into, "{name}{labels},code=\"{class}\"}} ");
-                number(&value, into);
-                into.push('\n');
+                labels.push(("code", class.into()));
+                writer.sample(&labels, amount(&value), into);
             }
         }
         Told::Status => {
-            let states: &[&str] = match row {
+            let states: &[&'static str] = match row {
                 Row::Frontend(_) | Row::Backend(_) => &STATES[..2],
                 Row::Listener(_) => &["WAITING", "OPEN", "FULL"],
                 Row::Server(_) => &STATES,
             };
             let is = status(row, &value);
-            each(name, &labels, states, |state| u32::from(state == is), into);
+            each(labels, states, |state| u32::from(state == is), writer, into);
         }
         Told::CheckStatus => {
             if let Row::Server(row) = row
                 && let Some(check) = &row.belief.check
             {
                 let is = |word: &str| u32::from(word == check.word);
-                each(name, &labels, &OUTCOMES, is, into);
+                each(labels, &OUTCOMES, is, writer, into);
             }
         }
         Told::ServersByStatus => {
             let count = |state: &str| servers(row, |belief| server_state(&belief.status) == state);
-            each(name, &labels, &STATES, count, into);
+            each(labels, &STATES, count, writer, into);
         }
         Told::ServersByCheck => {
-            let count = |word: &str| {
-                servers(row, |belief| {
-                    belief
-                        .check
-                        .as_ref()
-                        .is_some_and(|check| check.word == word)
-                })
+            let is_so = |belief: &Belief, word: &str| {
+                belief
+                    .check
+                    .as_ref()
+                    .is_some_and(|check| check.word == word)
             };
-            each(name, &labels, &OUTCOMES, count, into);
+            let count = |word: &str| servers(row, |belief| is_so(belief, word));
+            each(labels, &OUTCOMES, count, writer, into);
         }
     }
 }
 
-fn each(name: &str, labels: &str, states: &[&str], count: impl Fn(&str) -> u32, into: &mut String) {
+/// A sample for each of some states.
+fn each(
+    mut labels: Vec<Label<'_>>,
+    states: &[&'static str],
+    count: impl Fn(&str) -> u32,
+    writer: &mut Writer,
+    into: &mut Vec<u8>,
+) {
     for state in states {
-        let _ = writeln!(into, "{name}{labels},state=\"{state}\"}} {}", count(state));
+        labels.push(("state", (*state).into()));
+        writer.sample(&labels, Amount::Unsigned(count(state).into()), into);
+        labels.pop();
     }
 }
 
@@ -449,34 +416,13 @@ fn server_state(text: &str) -> &'static str {
     found.copied().unwrap_or("UP")
 }
 
-fn number(value: &Value<'_>, into: &mut String) {
+fn amount(value: &Value<'_>) -> Amount {
     match value {
-        Value::Empty | Value::Str(_) => into.push_str("NaN"),
-        value => plain(value, into),
+        Value::Empty | Value::Str(_) => Amount::Unknown,
+        Value::S32(number) => Amount::Signed(*number),
+        Value::U32(number) => Amount::Unsigned(u64::from(*number)),
+        Value::U64(number) => Amount::Unsigned(*number),
     }
-}
-
-/// The histogram of a backend.
-fn durations(row: &Row, into: &mut String) {
-    let Row::Backend(backend) = row else {
-        return;
-    };
-    let labels = labels(row);
-    let sums = backend.backend.state.durations.read();
-    for (bound_us, count) in &sums.up_to_us {
-        let (seconds, rest) = (bound_us / 1_000_000, bound_us % 1_000_000);
-        let bound = format!("{seconds}.{rest:06}");
-        let bound = bound.trim_end_matches('0').trim_end_matches('.');
-        let _ = writeln!(into, "{DURATIONS}_bucket{labels},le=\"{bound}\"}} {count}");
-    }
-    let (count, sum) = (sums.count, sums.sum_us);
-    let _ = write!(
-        into,
-        "{DURATIONS}_bucket{labels},le=\"+Inf\"}} {count}\n\
-         {DURATIONS}_sum{labels}}} {}.{:06}\n{DURATIONS}_count{labels}}} {count}\n",
-        sum / 1_000_000,
-        sum % 1_000_000
-    );
 }
 
 #[cfg(test)]

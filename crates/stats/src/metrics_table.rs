@@ -8,8 +8,10 @@
 pub(crate) enum Told {
     /// As it is; `NaN` where there is none.
     Number,
-    /// As it is; not at all where there is none.
-    Known,
+    /// As it is, of HTTP proxies alone.
+    Http,
+    /// As it is, or 0, of servers that are checked.
+    Checked,
     /// Milliseconds, as seconds.
     Milliseconds,
     /// The same, not at all where there is none.
@@ -55,9 +57,9 @@ const fn counter(name: &'static str, column: &'static str) -> Exported {
     row(name, column, true, Told::Number)
 }
 
-/// A counter of HTTP proxies alone.
+/// A counter that HTTP proxies alone have.
 const fn http(name: &'static str, column: &'static str) -> Exported {
-    row(name, column, true, Told::Known)
+    row(name, column, true, Told::Http)
 }
 
 const fn seconds(name: &'static str, column: &'static str) -> Exported {
@@ -79,7 +81,7 @@ pub(crate) static FRONTEND: &[Exported] = &[
     gauge("limit_session_rate", "rate_lim"),
     gauge("max_session_rate", "rate_max"),
     row("http_responses_total", "hrsp_1xx", true, Told::Responses),
-    row("http_requests_rate_max", "req_rate_max", false, Told::Known),
+    row("http_requests_rate_max", "req_rate_max", false, Told::Http),
     http("http_requests_total", "req_tot"),
     http("http_comp_bytes_in_total", "comp_in"),
     http("http_comp_bytes_out_total", "comp_out"),
@@ -220,7 +222,7 @@ pub(crate) static SERVER: &[Exported] = &[
     gauge("current_session_rate", "rate"),
     gauge("max_session_rate", "rate_max"),
     row("check_status", "check_status", false, Told::CheckStatus),
-    row("check_code", "check_code", false, Told::Known),
+    row("check_code", "check_code", false, Told::Checked),
     row(
         "check_duration_seconds",
         "check_duration",
@@ -304,6 +306,7 @@ pub(crate) static PROCESS: &[(&str, &str, bool)] = &[
     ("current_run_queue", "Run_queue", false),
     ("idle_time_percent", "Idle_pct", false),
     ("node", "node", false),
+    ("description", "description", false),
     ("stopping", "Stopping", false),
     ("jobs", "Jobs", false),
     ("unstoppable_jobs", "Unstoppable Jobs", false),

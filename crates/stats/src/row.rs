@@ -1,5 +1,6 @@
 //! The rows of the statistics: an object with what was read of it, once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -260,6 +261,8 @@ pub struct BackendRow {
     pub weight: u32,
     /// The same, without slow start.
     pub weight_user: u32,
+    /// Servers that are not down, told where rows of servers are left out.
+    pub(crate) up: Option<usize>,
     generation: Arc<Generation>,
     pub(crate) moment: Moment,
 }
@@ -274,6 +277,7 @@ impl BackendRow {
             backup: 0,
             weight: 0,
             weight_user: 0,
+            up: None,
             generation: Arc::clone(generation),
             moment,
         };
@@ -314,12 +318,24 @@ impl BackendRow {
         count
     }
 
-    /// `status`.
-    pub(crate) fn status(&self) -> &'static str {
-        if self.weight > 0 || self.backend.servers.is_empty() {
+    /// Has its status tell how many of its servers are up: rows of some are left out.
+    pub(crate) fn telling_of_servers(mut self) -> Self {
+        let servers = self.backend.servers.iter();
+        let is_up = |server: &&Arc<Server>| server.state.health().operational().number() > 0;
+        self.up = Some(servers.filter(is_up).count());
+        self
+    }
+
+    /// `status`: where servers are left out, with how many are up of how many there are.
+    pub(crate) fn status(&self) -> Cow<'static, str> {
+        let word = if self.weight > 0 || self.backend.servers.is_empty() {
             "UP"
         } else {
             "DOWN"
+        };
+        match self.up {
+            Some(up) => Cow::Owned(format!("{word} ({up}/{})", self.backend.servers.len())),
+            None => Cow::Borrowed(word),
         }
     }
 

@@ -118,11 +118,13 @@ impl Rows {
             return (!hidden).then_some(Row::Server(row));
         }
         let row = (shown && self.filter.wants_type(2)).then(|| {
-            Row::Backend(BackendRow::new(
-                &self.generation,
-                Arc::clone(backend),
-                self.moment,
-            ))
+            let row = BackendRow::new(&self.generation, Arc::clone(backend), self.moment);
+            let leaves_out = self.filter.up || self.filter.no_maint;
+            Row::Backend(if leaves_out {
+                row.telling_of_servers()
+            } else {
+                row
+            })
         });
         self.backends += 1;
         self.within = Within::Next;

@@ -33,7 +33,9 @@ pub struct PageAsked<'a> {
 }
 
 /// Appends the next piece of a body; false when there is none left.
-pub type TextPieces = Box<dyn FnMut(&mut String) -> bool>;
+pub type BodyPieces = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
+
+type TextPieces = Box<dyn FnMut(&mut String) -> bool>;
 
 /// What a client is answered.
 pub struct WebAnswer {
@@ -42,7 +44,7 @@ pub struct WebAnswer {
     /// Fields besides those about the length of the body.
     pub fields: Vec<(&'static str, String)>,
     /// The body; `None` for none, or the default page of the status.
-    pub pieces: Option<TextPieces>,
+    pub pieces: Option<BodyPieces>,
 }
 
 /// What the words of a target ask for.
@@ -135,7 +137,7 @@ pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageAsked<'_>) -> WebAn
         let mut stat = Stat::new(rows, form);
         Box::new(move |into: &mut String| stat.write_next(into)) as TextPieces
     };
-    let pieces: TextPieces = match wishes.shape {
+    let mut pieces: TextPieces = match wishes.shape {
         Shape::Csv => stat(rows, Form::Text),
         Shape::Typed => stat(rows, Form::Typed(false)),
         Shape::Json => stat(rows, Form::Json),
@@ -152,7 +154,15 @@ pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageAsked<'_>) -> WebAn
     WebAnswer {
         status: 200,
         fields,
-        pieces: Some(pieces),
+        pieces: Some(Box::new({
+            let mut text = String::new();
+            move |into| {
+                text.clear();
+                let more = pieces(&mut text);
+                into.extend_from_slice(text.as_bytes());
+                more
+            }
+        })),
     }
 }
 

@@ -39,7 +39,7 @@ use crate::sessions::{Listing, Seen};
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
-pub use service::{Asked, Reply, ReplyBody, Services, Wanted};
+pub use service::{Asked, Reply, ReplyBody, ReplyPieces, Services, Wanted};
 pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Carries a client's connection to its end.

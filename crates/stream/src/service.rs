@@ -42,6 +42,8 @@ pub struct Asked<'a> {
     pub method: Method,
     /// Path and query as received, with nothing before the path.
     pub target: &'a [u8],
+    /// What the client would like to be answered with: its `Accept` field, empty without one.
+    pub accept: &'a [u8],
     /// The request's body, as far as it was asked for.
     pub body: &'a [u8],
     /// Whether that is all of it: a body that no buffer holds is cut.
@@ -80,9 +82,12 @@ pub enum ReplyBody {
     Empty,
     /// The default page of the status.
     Page,
-    /// Pieces: each call appends one; false when there was none left.
-    Pieces(Box<dyn FnMut(&mut String) -> bool>),
+    /// Pieces.
+    Pieces(ReplyPieces),
 }
+
+/// Each call appends a piece; false when there was none left.
+pub type ReplyPieces = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
 /// Which service an exchange is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -391,13 +396,20 @@ fn ask(session: &Session, exchange: &Exchange, called: Called, form: &Form) -> O
             }
         }
     };
-    Some(services.answer(&Asked {
-        of,
-        method: exchange.method,
-        target: origin_form(exchange.request.target()),
-        body: &form.bytes,
-        body_is_whole: form.is_whole,
-    }))
+    Some(
+        services.answer(&Asked {
+            of,
+            method: exchange.method,
+            target: origin_form(exchange.request.target()),
+            accept: exchange
+                .request
+                .fields()
+                .first(b"accept")
+                .unwrap_or_default(),
+            body: &form.bytes,
+            body_is_whole: form.is_whole,
+        }),
+    )
 }
 
 /// Sends head and pieces, each as it is made.
@@ -407,15 +419,13 @@ async fn send(
     exchange: &mut Exchange,
     reply: Reply,
 ) -> Next {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let mut body = reply.body;
     let length = match &body {
         ReplyBody::Empty => BodyLength::Known(0),
         ReplyBody::Page => {
-            let mut page = Vec::new();
-            default_page(reply.status).append_body(&mut page);
-            text = String::from_utf8_lossy(&page).into_owned();
-            BodyLength::Known(text.len() as u64)
+            default_page(reply.status).append_body(&mut bytes);
+            BodyLength::Known(bytes.len() as u64)
         }
         ReplyBody::Pieces(_) => BodyLength::Chunked,
     };
@@ -440,14 +450,14 @@ async fn send(
         let mut more = length != BodyLength::None;
         while more {
             more = match &mut body {
-                ReplyBody::Pieces(next) => next(&mut text),
+                ReplyBody::Pieces(next) => next(&mut bytes),
                 ReplyBody::Empty | ReplyBody::Page => false,
             };
-            if text.len() >= PIECE_BYTES || !more {
-                exchange.tally.bytes_out += text.len() as u64;
+            if bytes.len() >= PIECE_BYTES || !more {
+                exchange.tally.bytes_out += bytes.len() as u64;
                 let out = &mut client.outbound;
-                out.body(&client.stream, &wait, text.as_bytes()).await?;
-                text.clear();
+                out.body(&client.stream, &wait, &bytes).await?;
+                bytes.clear();
                 if more {
                     // A long page is for nobody more urgent than the others' requests.
                     ballast_worker::yield_now().await;

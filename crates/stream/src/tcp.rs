@@ -134,13 +134,20 @@ async fn connect_and_carry(
     let counts = (
         |bytes: usize| {
             up.set(up.get() + bytes as u64);
-            session.counters().bytes_in.add(bytes as u64);
+            let counters = session.counters();
+            counters.bytes_in.add(bytes as u64);
+            counters.bytes_to_servers.add(bytes as u64);
             counted.count(worker, |counters| counters.bytes_in.add(bytes as u64));
         },
         |bytes: usize| {
             down.set(down.get() + bytes as u64);
-            session.counters().bytes_out.add(bytes as u64);
-            counted.count(worker, |counters| counters.bytes_out.add(bytes as u64));
+            let counters = session.counters();
+            counters.bytes_out.add(bytes as u64);
+            counters.bytes_from_servers.add(bytes as u64);
+            counted.count(worker, |counters| {
+                counters.bytes_out.add(bytes as u64);
+                counters.bytes_from_servers.add(bytes as u64);
+            });
         },
     );
     let with = (&**seat.server(), session.running.is_cut_off);

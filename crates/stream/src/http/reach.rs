@@ -334,6 +334,8 @@ pub(crate) async fn server(
                 probe::observe(backend, seat.place(), Observed::Connected);
                 let counters = seat.server().state.counters.of(session.local.worker);
                 counters.connects.increment();
+                let counters = backend.state.counters.of(session.local.worker);
+                counters.connects.increment();
                 note_addresses(session, exchange, &connection);
                 let reached = Reached {
                     connection,

@@ -55,6 +55,7 @@ pub(crate) async fn exchange(
     let before = (
         client.outbound.total_bytes(),
         connection.outbound.total_bytes(),
+        connection.inbound.total_bytes(),
     );
     connection.begin_request(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
@@ -95,6 +96,8 @@ pub(crate) async fn exchange(
     };
     let down = client.outbound.total_bytes() - before.0;
     let up = connection.outbound.total_bytes() - before.1;
+    let received = connection.inbound.total_bytes() - before.2;
+    count_servers_side(session, exchange, up, received);
     let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
     exchange.tally.bytes_in += uploaded.get();
     account(session, exchange, seat, uncounted);
@@ -205,6 +208,16 @@ pub(crate) fn cause_of(why: Eviction) -> Cause {
         Eviction::BackupNoMore => Cause::Up,
         Eviction::ByOperator => Cause::Killed,
     }
+}
+
+/// Counts what went to a server and came from it: once, when it is over.
+fn count_servers_side(session: &Session, exchange: &Exchange, sent: u64, received: u64) {
+    let counters = session.counters();
+    counters.bytes_to_servers.add(sent);
+    counters.bytes_from_servers.add(received);
+    exchange.count(session.local.worker, |counters| {
+        counters.bytes_from_servers.add(received);
+    });
 }
 
 fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {
@@ -395,6 +408,7 @@ async fn tunnel(
     exchange.ending.note(ending.cause, ending.phase);
     exchange.tally.bytes_in += up.get();
     exchange.tally.bytes_out += down.get();
+    count_servers_side(session, exchange, up.get(), down.get());
     exchange.count(worker, |counters| {
         counters.bytes_in.add(up.get());
         counters.bytes_out.add(down.get());
