@@ -16,7 +16,8 @@ impl<'c> Fullness<'c> {
     /// Looks at all frontends once.
     pub fn of(config: &'c Config, process_max: u32) -> Self {
         let mut fullness = Self::default();
-        for frontend in &config.frontends {
+        let open = config.frontends.iter();
+        for frontend in open.filter(|frontend| !frontend.common.disabled) {
             let max = u64::from(frontend.connection_count_max.unwrap_or(process_max));
             let mut names: HashSet<&str> =
                 frontend.default_backend.as_deref().into_iter().collect();

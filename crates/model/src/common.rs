@@ -25,6 +25,19 @@ impl PartialEq for Origin {
 
 impl Eq for Origin {}
 
+/// Whether something was written that would have been so anyway. All are equal: it is told, and
+/// nothing follows from it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Written(pub bool);
+
+impl PartialEq for Written {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Written {}
+
 /// The name, the mode and the words every proxy understands.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Common {

@@ -36,7 +36,7 @@ pub use check::{
 };
 pub use common::{
     Common, ConnectionMode, ErrorPage, ErrorPages, ForwardFor, Forwarded, ForwardedNode, Keepalive,
-    Mode, Origin,
+    Mode, Origin, Written,
 };
 pub use frontend::{
     Bind, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, HeaderCapture, Monitor,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat};
 
-use crate::{Address, Origin, PortSpec};
+use crate::{Address, Origin, PortSpec, Written};
 
 /// A `server`, or one instance of a `server-template`.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,8 @@ pub struct Server {
     pub name: String,
     /// `id` (HAProxy's "puid"), unique in its backend; consistent hashing depends on it.
     pub id: u32,
+    /// Whether `id` gave the number.
+    pub id_is_given: Written,
     /// `guid`.
     pub guid: Option<String>,
     /// Where the line stands.
@@ -87,6 +89,7 @@ impl Server {
         Self {
             name,
             id: 0,
+            id_is_given: Written::default(),
             guid: None,
             origin: Origin::default(),
             address,

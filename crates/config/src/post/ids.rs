@@ -3,6 +3,7 @@
 //! Consistent hashing places servers by their numbers and statistics show all of them, so the
 //! dealing is HAProxy's: one counter that also moves past what has its own number.
 
+use ballast_model::Written;
 use ballast_syntax::{Diagnostic, Severity};
 
 use crate::build::Drafts;
@@ -81,6 +82,7 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let mut dealer = Dealer { next: 1, taken };
     for one in &mut draft.servers {
         let given = (one.server.id > 0).then_some(one.server.id);
+        one.server.id_is_given = Written(given.is_some());
         one.server.id = dealer.deal(given);
     }
 }

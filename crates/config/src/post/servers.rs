@@ -59,6 +59,7 @@ pub(super) fn check(
         });
         resolve(one, &title, last, &mut failed, context);
         ports(one, &title, check_port, context);
+        agent(one);
         checks(one, &title, context);
         if one.server.source.is_none() {
             one.server.source.clone_from(&draft.back.source);
@@ -180,6 +181,14 @@ fn ports(one: &ServerDraft, title: &str, check_port: bool, context: &mut Context
         .help("give the server a port, or the check one with 'port <port>'");
     diagnostic.span = one.address_span.or(one.span);
     context.report(diagnostic);
+}
+
+/// `addr` and `port` are the agent's too, unless it has its own (configuration manual, section
+/// 5.2, "addr", "port").
+fn agent(one: &mut ServerDraft) {
+    let checks = &mut one.server.checks;
+    checks.agent_address = checks.agent_address.take().or(checks.address.clone());
+    checks.agent_port = checks.agent_port.or(checks.port);
 }
 
 /// Words of checks that do not fit together.
