@@ -5,7 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
 use crate::origin::answer;
-use crate::{Client, Desk, Origin, Program, Proxy, Request, WAIT_MAX, free_port};
+use crate::{Client, Desk, Origin, Program, Proxy, Request, WAIT_MAX, eventually, free_port};
 
 /// A proxy with a command socket, before servers of the test.
 #[derive(Debug)]
@@ -154,6 +154,23 @@ pub fn until_requested(origin: &Origin, count: usize) {
         assert!(began.elapsed() < WAIT_MAX, "the request comes");
         std::thread::yield_now();
     }
+}
+
+/// Two requests for `app`, whose only server takes one at a time: the first takes its time there
+/// ([`patient`]), the second waits for it in the queue.
+///
+/// # Panics
+///
+/// When they are not there in time.
+#[must_use]
+pub fn one_waits(house: &House, origin: &Origin) -> (Client, Client) {
+    let first = ask_slowly(house, origin);
+    let mut second = house.client();
+    second.send("GET /second HTTP/1.1\r\nHost: test\r\n\r\n");
+    eventually("it is queued", || {
+        house.desk.stat_of("app/BACKEND", "qcur") == "1"
+    });
+    (first, second)
 }
 
 /// Begins a request whose answer takes its time.

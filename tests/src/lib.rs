@@ -17,7 +17,7 @@ pub mod proxy;
 pub mod sink;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use client::{Client, Response};
 pub use desk::{Desk, StatRow};
@@ -33,6 +33,19 @@ pub const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The pause between two looks at something that sends no event (a socket in `/proc`).
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Waits until it holds: for what sends no event.
+///
+/// # Panics
+///
+/// When it does not hold in time; the message says what did not.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT_MAX;
+    while !holds() {
+        assert!(Instant::now() < deadline, "in time: {what}");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
 
 /// The root of the checkout.
 ///

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use ballast_tests::house::{
-    House, ask_slowly, configuration, patient, servers, site, until_requested,
+    House, ask_slowly, configuration, one_waits, patient, servers, site, until_requested,
 };
 use ballast_tests::ports::is_listening;
 use ballast_tests::{Client, Load, Origin, Program, Proxy, free_port};
@@ -303,13 +303,7 @@ fn who_waits_in_a_queue_waits_on_and_is_served() {
     let (origin, go_on) = patient("one");
     let back = format!(" server s1 127.0.0.1:{} maxconn 1\n", origin.port());
     let house = House::start(&site("", &back));
-    let mut first = ask_slowly(&house, &origin);
-    let mut second = house.client();
-    second.send("GET /second HTTP/1.1\r\nHost: test\r\n\r\n");
-    let began = std::time::Instant::now();
-    while house.desk.stat_of("app/BACKEND", "qcur") != "1" {
-        assert!(began.elapsed() < ballast_tests::WAIT_MAX, "it is queued");
-    }
+    let (mut first, mut second) = one_waits(&house, &origin);
     house.apply_well(&site(
         " http-response set-header X-New yes",
         &format!(" retries 2\n{back}"),
@@ -328,13 +322,7 @@ fn a_maxconn_that_is_raised_lets_in_who_waits() {
     let (origin, go_on) = patient("one");
     let back = |max: u32| format!(" server s1 127.0.0.1:{} maxconn {max}\n", origin.port());
     let house = House::start(&site("", &back(1)));
-    let mut first = ask_slowly(&house, &origin);
-    let mut second = house.client();
-    second.send("GET /second HTTP/1.1\r\nHost: test\r\n\r\n");
-    let began = std::time::Instant::now();
-    while house.desk.stat_of("app/BACKEND", "qcur") != "1" {
-        assert!(began.elapsed() < ballast_tests::WAIT_MAX, "it is queued");
-    }
+    let (mut first, mut second) = one_waits(&house, &origin);
     house.apply_well(&site("", &back(2)));
     assert_eq!(second.response().text(), "one");
     go_on.send(()).unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ballast_tests::{Client, Desk, Origin, Program, Proxy, WAIT_MAX, free_port};
+use ballast_tests::{Client, Desk, Origin, Program, Proxy, WAIT_MAX, eventually, free_port};
 
 /// A proxy with a command socket, and how to reach both.
 struct House {
@@ -373,4 +373,112 @@ fn ten_thousand_callers_wait_and_are_all_answered() {
         );
         house.assert_well(program, "a crowd");
     });
+}
+
+#[test]
+fn thousands_of_sessions_are_listed_each_once() {
+    const COUNT: usize = 2_500;
+    let origin = Origin::saying("hello");
+    let house = House::open(&Program::ballast(), &origin, "nbthread 2", 1);
+    let mut clients: Vec<Client> = (0..COUNT).map(|_| Client::connect(house.port)).collect();
+    // Places in the middle are left, and taken by others.
+    let (mut left, stays): (Vec<Client>, Vec<Client>) = {
+        let at = COUNT / 2;
+        let rest = clients.split_off(at);
+        (clients, rest)
+    };
+    left.truncate(COUNT / 4);
+    let count = left.len() + stays.len();
+    let listed = || {
+        let text = house.desk().ask("show sess");
+        let lines = text.lines().filter(|line| line.contains(" fe=www "));
+        let ids = lines.filter_map(|line| line.split(':').next().map(str::to_owned));
+        ids.collect::<Vec<String>>()
+    };
+    eventually("those that left are gone", || listed().len() == count);
+    let mut ids = listed();
+    let one = house.desk().ask(&format!("show sess {}", ids[count / 2]));
+    assert!(one.starts_with(&format!("{}: [", ids[count / 2])), "{one}");
+    assert_eq!(house.desk().ask("show sess 0x1"), "Session not found.\n");
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    let filtered = house.desk().ask("show sess frontend nosuch");
+    assert_eq!(filtered.trim(), "");
+    let ended = house.desk().ask(&format!("shutdown session {}", ids[0]));
+    assert_eq!(ended.trim(), "");
+    eventually("it is gone", || !listed().contains(&ids[0]));
+}
+
+#[test]
+fn protocol_buffers_are_sent_to_who_asks_for_them() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let configuration = format!(
+        "global\n    nbthread 1\ndefaults\n    mode http\n    timeout connect 5s\n    \
+         timeout client 20s\n    timeout server 20s\nfrontend www\n    bind 127.0.0.1:{port}\n    \
+         http-request use-service prometheus-exporter if {{ path /metrics }}\n    \
+         default_backend app\nbackend app\n    server s1 127.0.0.1:{}\n",
+        origin.port()
+    );
+    let _proxy = Proxy::start(&Program::ballast(), &configuration, &[port]);
+    assert_eq!(Client::get_once(port, "/").text(), "hello");
+    let mut client = Client::connect(port);
+    client.send(
+        "GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: application/vnd.google.protobuf;\
+         proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;q=0.4\r\n\r\n",
+    );
+    let answer = client.response();
+    let kind = answer.header("content-type").unwrap_or_default();
+    assert!(
+        kind.starts_with("application/vnd.google.protobuf; "),
+        "{kind}"
+    );
+    // Each family stands behind its length, and begins with its name.
+    let (mut rest, mut names) = (answer.body.as_slice(), Vec::new());
+    while !rest.is_empty() {
+        let (mut length, mut at) = (0_usize, 0);
+        while rest[at] & 0x80 != 0 {
+            length |= usize::from(rest[at] & 0x7f) << (7 * at);
+            at += 1;
+        }
+        length |= usize::from(rest[at]) << (7 * at);
+        let family = &rest[at + 1..at + 1 + length];
+        assert_eq!(family[0], 0x0a, "field 1, a text");
+        let name = &family[2..2 + usize::from(family[1])];
+        names.push(String::from_utf8_lossy(name).into_owned());
+        rest = &rest[at + 1 + length..];
+    }
+    for name in [
+        "haproxy_process_nbthread",
+        "haproxy_frontend_req_bytes_out_total",
+        "haproxy_server_res_bytes_in_total",
+        "ballast_backend_request_duration_seconds",
+    ] {
+        assert!(
+            names.iter().any(|known| known == name),
+            "{name} in {names:?}"
+        );
+    }
+    // And what bytes went which way is told.
+    let text = Client::get_once(port, "/metrics").text();
+    let value = |line: &str| {
+        let found = text.lines().find_map(|known| known.strip_prefix(line));
+        found
+            .unwrap_or_else(|| panic!("{line}"))
+            .trim()
+            .parse::<f64>()
+    };
+    let of_server = |name: &str| {
+        value(&format!(
+            "haproxy_server_{name}{{proxy=\"app\",server=\"s1\"}}"
+        ))
+    };
+    for name in [
+        "req_bytes_out_total",
+        "res_bytes_in_total",
+        "res_bytes_out_total",
+    ] {
+        assert!(of_server(name).expect("a number") > 20.0, "{name}");
+    }
+    assert!(value("haproxy_frontend_req_bytes_out_total{proxy=\"www\"}").expect("a number") > 20.0);
 }

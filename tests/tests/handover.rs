@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Program, WAIT_MAX, free_port, repository};
+use ballast_tests::{Client, Program, WAIT_MAX, eventually, free_port, repository};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -85,14 +85,6 @@ impl Drop for Running {
 fn signal(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = kill_process(pid, signal);
-    }
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + WAIT_MAX;
-    while !holds() {
-        assert!(Instant::now() < until, "in time: {what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

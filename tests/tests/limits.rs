@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ballast_tests::origin::answer;
-use ballast_tests::{Client, Origin, Program, Proxy, WAIT_MAX, free_port};
+use ballast_tests::{Client, Origin, Program, Proxy, eventually, free_port};
 
 /// A body that fits no chain of socket buffers.
 const LARGE_BYTES: usize = 64 << 20;
@@ -18,15 +18,6 @@ fn configuration(port: u16, origin: &Origin, global: &str, timeouts: &str) -> St
 }
 
 const PATIENT: &str = "timeout client 20s\n    timeout server 20s";
-
-/// Waits until it holds, and says what did not.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + WAIT_MAX;
-    while !holds() {
-        assert!(Instant::now() < deadline, "in time: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 #[test]
 fn beyond_maxconn_clients_wait_and_nothing_spins() {

@@ -2,20 +2,11 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use ballast_tests::house::{House, ask_slowly, patient, site};
+use ballast_tests::house::{House, ask_slowly, one_waits, patient, site};
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Origin, Program, WAIT_MAX, free_port};
+use ballast_tests::{Client, Origin, Program, eventually, free_port};
 use rustix::process::{Pid, Signal, kill_process};
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + WAIT_MAX;
-    while !holds() {
-        assert!(Instant::now() < deadline, "in time: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 #[test]
 fn a_process_whose_messages_nobody_reads_goes_on() {
@@ -76,12 +67,7 @@ fn who_waits_in_a_backend_that_goes_is_served_by_it() {
     let (origin, go_on) = patient("one");
     let back = format!(" server s1 127.0.0.1:{} maxconn 1\n", origin.port());
     let house = House::start(&site("", &back));
-    let mut first = ask_slowly(&house, &origin);
-    let mut second = house.client();
-    second.send("GET /second HTTP/1.1\r\nHost: test\r\n\r\n");
-    eventually("it is queued", || {
-        house.desk.stat_of("app/BACKEND", "qcur") == "1"
-    });
+    let (mut first, mut second) = one_waits(&house, &origin);
     let renamed = site("", &back).replace("app", "other");
     house.apply_well(&renamed);
     go_on.send(()).expect("the origin waits");
@@ -176,4 +162,35 @@ fn a_backend_that_commands_add_takes_nothing_before_it_is_published() {
             .contains("unpublished")
     );
     assert_eq!(ask(), "old");
+}
+
+#[test]
+fn a_log_target_that_cannot_be_opened_is_named_to_who_asked() {
+    let origin = Origin::saying("hello");
+    let back = format!(" server s1 127.0.0.1:{}\n", origin.port());
+    let house = House::start(&site("", &back));
+    let answer = house.apply(&site(" log fd@999 local0", &back));
+    assert!(answer.contains("cannot log to 'fd@999': "), "{answer}");
+    assert_eq!(house.client().get("/").text(), "hello");
+    // At a start it is said too.
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("haproxy.cfg");
+    let text = format!(
+        "defaults\n mode http\n timeout connect 5s\n timeout client 5s\n timeout server 5s\n\
+         frontend www\n bind 127.0.0.1:{}\n log fd@999 local0\n default_backend app\n\
+         backend app\n{back}",
+        free_port()
+    );
+    fs::write(&file, text).expect("the file is written");
+    let output = Command::new(Program::ballast().path())
+        .args(["-db", "-f"])
+        .arg(&file)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("[haproxy.main()] cannot log to 'fd@999': "),
+        "{said}"
+    );
 }

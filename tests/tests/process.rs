@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Launch, Origin, Program, Proxy, WAIT_MAX, free_port};
+use ballast_tests::{Client, Launch, Origin, Program, Proxy, WAIT_MAX, eventually, free_port};
 use rustix::process::{Pid, Signal, kill_process};
 
 fn configuration(port: u16, origin: &Origin, global: &str) -> String {
@@ -18,14 +18,6 @@ fn configuration(port: u16, origin: &Origin, global: &str) -> String {
          backend app\n    server one 127.0.0.1:{}\n",
         origin.port()
     )
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + WAIT_MAX;
-    while !holds() {
-        assert!(Instant::now() < deadline, "in time: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl House {
         let logs = match self.logs() {
             Some(desk) if !same_logs(&now.config, &next.config) => {
                 let opened = logs::open(&desk.logs, &next.config, desk.background);
-                Some(opened.map_err(|_| Refused("A log target cannot be opened.".into()))?)
+                Some(opened.map_err(|why| Refused(say::line_of(say::Grade::Alert, &why)))?)
             }
             _ => None,
         };

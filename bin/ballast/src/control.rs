@@ -8,7 +8,7 @@ use std::time::Duration;
 use ballast_cli::{Control, Demand, Failed, IdleCount, IdleCounts, Outcome, Say};
 use ballast_config::{Sections, State};
 use ballast_engine::affairs::{Affairs, Hand};
-use ballast_engine::sessions::SessionInfo;
+use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, Frontend, ServerState};
 use ballast_expr::Store;
 use ballast_listen::Listeners;
@@ -112,15 +112,15 @@ impl Control for House {
     fn sessions(
         &self,
         worker: usize,
-        after: u64,
-        count_max: usize,
-    ) -> Pin<Box<dyn Future<Output = Vec<SessionInfo>>>> {
+        place: usize,
+        place_count: usize,
+    ) -> Pin<Box<dyn Future<Output = SessionPage>>> {
         let found = self.mailboxes().get(worker).cloned();
         Box::pin(async move {
             let Some(mailbox) = found else {
-                return Vec::new();
+                return SessionPage::default();
             };
-            let listed = mailbox.call(move || sessions(worker, after, count_max));
+            let listed = mailbox.call(move || sessions(worker, place, place_count));
             let listed = timeout(SESSIONS_WAIT, listed).await;
             listed.ok().and_then(Result::ok).unwrap_or_default()
         })

@@ -8,7 +8,6 @@ use ballast_model::{Common, Config, Global, LogEndpoint, LogTarget};
 use ballast_upstream::probe::{BackendSets, EventLog};
 
 use crate::machine::hostname;
-use crate::say;
 
 /// The name log lines carry unless `log-tag` says otherwise: what collectors filter for.
 const TAG: &str = "haproxy";
@@ -34,11 +33,14 @@ pub(crate) struct LogDesk {
     pub(crate) background: bool,
 }
 
-/// Opens them. `Err` is the exit code, all said.
+/// Opens them.
 ///
 /// In the background nobody reads standard output and error: lines for them go nowhere, and
 /// whoever captured them when the program was started is not kept waiting for their end.
-pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Opened, u8> {
+///
+/// # Errors
+/// What cannot be opened, and why, to be said by whoever asked for it.
+pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Opened, String> {
     let shared: Vec<(&LogTarget, Arc<TargetSpec>)> = config
         .global
         .log_targets
@@ -51,10 +53,7 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
     for common in fronts.chain(backs) {
         sets.push(set(common, &config.global, &shared, background)?);
     }
-    let opened = logs.open(&sets).map_err(|error| {
-        say::alert(&format!("[haproxy.main()] {error}."));
-        1
-    })?;
+    let opened = logs.open(&sets).map_err(|error| format!("{error}."))?;
     let mut opened = opened
         .into_iter()
         .zip(&sets)
@@ -78,7 +77,7 @@ fn set(
     global: &Global,
     shared: &[(&LogTarget, Arc<TargetSpec>)],
     background: bool,
-) -> Result<SetSpec, u8> {
+) -> Result<SetSpec, String> {
     let mut targets = Vec::new();
     for target in &common.log_targets {
         if background && matches!(target.endpoint, LogEndpoint::Fd(1 | 2)) {
@@ -90,13 +89,7 @@ fn set(
         }
         match TargetSpec::try_from(target) {
             Ok(spec) => targets.push(Arc::new(spec)),
-            Err(error) => {
-                say::alert(&format!(
-                    "[haproxy.main()] proxy '{}': {error}.",
-                    common.name
-                ));
-                return Err(1);
-            }
+            Err(error) => return Err(format!("proxy '{}': {error}.", common.name)),
         }
     }
     let tag = common.log_tag.as_ref().or(global.log_tag.as_ref());

@@ -80,7 +80,10 @@ pub(crate) fn run(
     let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
     premises.identity.assume()?;
     let logs = Logs::start().map_err(|error| refuse(&error))?;
-    let open_logs = logs::open(&logs, &premises.config, background)?;
+    let open_logs = logs::open(&logs, &premises.config, background).map_err(|why| {
+        say::alert(&format!("[haproxy.main()] {why}"));
+        1
+    })?;
     let console = !background && !say::is_quiet();
     let journal = EventLog::new(&logs, open_logs.backends.clone(), console);
     let journal = Arc::new(journal.map_err(|error| refuse(&error))?);

@@ -18,12 +18,20 @@ pub enum Answer {
     Report(String),
     /// A report of any length, made as fast as it is read.
     Pieces(Pieces),
+    /// The same, for what others must be asked for.
+    Batches(Box<dyn Batches>),
     /// Known later; the session waits for it.
     Later(Pin<Box<dyn Future<Output = Answer>>>),
 }
 
 /// Appends the next piece of a report; false when there is none left.
 pub type Pieces = Box<dyn FnMut(&mut String) -> bool>;
+
+/// A report whose parts are waited for.
+pub trait Batches {
+    /// The next part; `None` when there is none left.
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + '_>>;
+}
 
 impl fmt::Debug for Answer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,6 +40,7 @@ impl fmt::Debug for Answer {
             Self::Message(severity, text) => write!(out, "Message({severity:?}, {text:?})"),
             Self::Report(text) => write!(out, "Report({text:?})"),
             Self::Pieces(_) => out.write_str("Pieces"),
+            Self::Batches(_) => out.write_str("Batches"),
             Self::Later(_) => out.write_str("Later"),
         }
     }

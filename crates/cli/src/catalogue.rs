@@ -114,6 +114,9 @@ pub fn commands_of_worker() -> &'static [&'static [Command]] {
         commands::changes::COMMANDS,
         commands::sections::COMMANDS,
         commands::vars::COMMANDS,
+        commands::absent::COMMANDS,
+        commands::anonymous::COMMANDS,
+        commands::developer::COMMANDS,
     ];
     FAMILIES
 }

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use ballast_engine::affairs::Affairs;
-use ballast_engine::sessions::SessionInfo;
+use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, Opening, ServerState};
 use ballast_expr::Store;
 use ballast_health::{Effect, Health};
@@ -112,16 +112,17 @@ pub trait Control: Surroundings {
         if moved { Ok(()) } else { Err(Failed) }
     }
 
-    /// The clients' connections of a worker, at most `count_max` of those after the one with the
-    /// id `after` (0 for the first). Nothing of a worker that does not answer in time.
+    /// The clients' connections in the places of a worker's list from `place` on (0 for the
+    /// first), of which no more than `place_count` are looked at; and where to go on, if any are
+    /// left. Nothing of a worker that does not answer in time.
     fn sessions(
         &self,
         worker: usize,
-        after: u64,
-        count_max: usize,
-    ) -> Pin<Box<dyn Future<Output = Vec<SessionInfo>>>> {
-        let _ = (worker, after, count_max);
-        Box::pin(std::future::ready(Vec::new()))
+        place: usize,
+        place_count: usize,
+    ) -> Pin<Box<dyn Future<Output = SessionPage>>> {
+        let _ = (worker, place, place_count);
+        Box::pin(std::future::ready(SessionPage::default()))
     }
 
     /// Ends a client's connection; false when there is none of that id.

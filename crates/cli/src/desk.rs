@@ -1,5 +1,6 @@
 //! Where callers come in, and whom they ask.
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
@@ -42,6 +43,8 @@ pub(crate) struct Desk {
     /// The sockets of the doors, while they are open.
     pub(crate) sockets: Vec<Weak<OwnedFd>>,
     pub(crate) limits: Limits,
+    /// The key for sessions that name none (`set anon global-key`).
+    pub(crate) anonymous_key: Cell<Option<u32>>,
 }
 
 impl Desk {

@@ -23,7 +23,7 @@ mod serve;
 mod session;
 mod sockets;
 
-pub use answer::{Answer, Pieces, Severity};
+pub use answer::{Answer, Batches, Pieces, Severity};
 pub use catalogue::{Call, Command, Restriction, commands_of_master, commands_of_worker};
 pub use control::{Control, Failed, IdleCount, IdleCounts, Say};
 pub use demand::{Applied, Demand, Edit, Outcome, Persist, Refused, SectionAt, SectionOf, Source};

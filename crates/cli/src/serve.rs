@@ -1,5 +1,6 @@
 //! Letting callers in.
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub fn serve_stream(
         doors: Vec::new(),
         sockets: Vec::new(),
         limits,
+        anonymous_key: Cell::new(None),
     });
     let session = Session::new(&desk, level, SeverityOutput::None);
     spawn_local(session::run(stream, desk, session));
@@ -70,6 +72,7 @@ fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
         doors: labels.collect(),
         sockets: sockets.collect(),
         limits,
+        anonymous_key: Cell::new(None),
     });
     let places = Arc::new(Semaphore::new(limits.connection_count_max));
     for door in doors {

@@ -71,6 +71,8 @@ pub struct Session {
     pub(crate) is_expert: bool,
     /// Its answers are objects.
     pub(crate) is_json: bool,
+    /// Names in its answers are hidden behind hashes made with this key.
+    pub(crate) anonymous: Option<u32>,
     /// It wants to leave.
     pub(crate) quits: bool,
     /// The process that commands go to (on the master).
@@ -93,6 +95,7 @@ impl Session {
             is_experimental: false,
             is_expert: false,
             is_json: false,
+            anonymous: None,
             quits: false,
             target: None,
         }
@@ -291,6 +294,12 @@ impl Talk {
                 text.push('\n');
                 self.write(&text).await
             }
+            Answer::Batches(mut batches) => {
+                while let Some(text) = batches.next().await {
+                    self.write(&text).await?;
+                }
+                self.write("\n").await
+            }
             Answer::Done | Answer::Later(_) => self.write("\n").await,
         }
     }
@@ -313,6 +322,16 @@ impl Talk {
                     }
                 }
                 escape_json(&piece, &mut text);
+                text.push_str(json::END);
+                return self.write(&text).await;
+            }
+            Answer::Batches(mut batches) => {
+                let mut text = json::begin(true, Severity::Info, command, "report");
+                while let Some(batch) = batches.next().await {
+                    escape_json(&batch, &mut text);
+                    self.write(&text).await?;
+                    text.clear();
+                }
                 text.push_str(json::END);
                 return self.write(&text).await;
             }

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use ballast_net::{PassedSocket, send_with_fds};
-use ballast_wire::getsocks::{self, Record, SOCKETS_PER_MESSAGE_MAX};
+use ballast_wire::getsocks::{self, SOCKETS_PER_MESSAGE_MAX};
 use ballast_worker::{Stream, sleep, timeout};
 
 /// How long the other process may take for each step.
@@ -41,11 +41,8 @@ pub(crate) async fn give(stream: &Stream, sockets: &[PassedSocket]) -> io::Resul
 async fn send(stream: &Stream, group: &[PassedSocket]) -> io::Result<()> {
     let mut records = Vec::new();
     for socket in group {
-        let record = Record {
-            namespace: socket.namespace.clone(),
-            interface: socket.interface.clone(),
-        };
-        getsocks::write(&record, &mut records).map_err(io::Error::other)?;
+        getsocks::write_names(&socket.namespace, &socket.interface, &mut records)
+            .map_err(io::Error::other)?;
     }
     let fds: Vec<_> = group.iter().map(|socket| socket.fd.as_fd()).collect();
     let sending = async {

@@ -35,6 +35,15 @@ pub struct SessionInfo {
     pub is_busy: bool,
 }
 
+/// Some of a worker's connections, and where the walk through them goes on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionPage {
+    /// The connections.
+    pub sessions: Vec<SessionInfo>,
+    /// The next place to look at; `None` when all were.
+    pub next: Option<usize>,
+}
+
 /// A proxy as it is named.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Named {

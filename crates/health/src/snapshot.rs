@@ -36,7 +36,8 @@ impl Snapshot {
     const CONFIGURED: u8 = 0x02;
     const ENABLED: u8 = 0x04;
     const IN_PROGRESS: u8 = 0x01;
-    const PAUSED: u8 = 0x08;
+    /// The bit of `srv_check_state` of one that is paused, which it is in maintenance.
+    pub const PAUSED: u8 = 0x08;
 }
 
 impl Health {

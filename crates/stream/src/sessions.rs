@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::Frontend;
-use ballast_engine::sessions::{Named, SessionInfo};
+use ballast_engine::sessions::{Named, SessionInfo, SessionPage};
 use ballast_listen::{Admission, Way};
 use ballast_model::{Address, Common};
 
@@ -250,16 +250,22 @@ pub(crate) fn is_killed() -> bool {
     IS_KILLED.get()
 }
 
-/// This worker's connections, at most `count_max` of those that come after `after` (an id; 0
-/// for the first), in the order they came.
-pub fn sessions(worker: usize, after: u64, count_max: usize) -> Vec<SessionInfo> {
-    let mut found: Vec<Rc<Seen>> = LISTED.with_borrow(|listed| {
-        let entries = listed.places.iter().flatten();
-        entries.filter(|seen| seen.id > after).cloned().collect()
+/// This worker's connections in the places from `place` on (0 for the first), of which no more
+/// than `place_count` are looked at; and where to go on, if any are left. Of these they come in
+/// the order they were let in. One that stays for the whole walk is met once.
+pub fn sessions(worker: usize, place: usize, place_count: usize) -> SessionPage {
+    let end = place.saturating_add(place_count.max(1));
+    let (mut found, next): (Vec<Rc<Seen>>, _) = LISTED.with_borrow(|listed| {
+        let all = listed.places.len();
+        let looked_at = &listed.places[place.min(all)..end.min(all)];
+        let found = looked_at.iter().flatten().cloned().collect();
+        (found, (end < all).then_some(end))
     });
     found.sort_by_key(|seen| seen.id);
-    found.truncate(count_max);
-    found.iter().map(|seen| seen.info(worker)).collect()
+    SessionPage {
+        sessions: found.iter().map(|seen| seen.info(worker)).collect(),
+        next,
+    }
 }
 
 /// Ends a connection of this worker; false when it is not there.

@@ -92,7 +92,15 @@ pub fn read_count(bytes: [u8; 4]) -> Result<usize, Malformed> {
 /// # Errors
 /// [`Malformed::TooLong`]; then nothing was appended.
 pub fn write(record: &Record, into: &mut Vec<u8>) -> Result<(), Malformed> {
-    let names = [record.namespace.as_bytes(), record.interface.as_bytes()];
+    write_names(&record.namespace, &record.interface, into)
+}
+
+/// Appends a record of these names.
+///
+/// # Errors
+/// [`Malformed::TooLong`]; then nothing was appended.
+pub fn write_names(namespace: &str, interface: &str, into: &mut Vec<u8>) -> Result<(), Malformed> {
+    let names = [namespace.as_bytes(), interface.as_bytes()];
     if names.iter().any(|name| name.len() > usize::from(u8::MAX)) {
         return Err(Malformed::TooLong);
     }

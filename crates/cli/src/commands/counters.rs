@@ -49,8 +49,8 @@ fn clear(call: &Call<'_>) -> Result<Answer, Answer> {
     Ok(Answer::Done)
 }
 
-/// `clear counters server` (management manual of 3.4). Ours need not be in maintenance for it:
-/// `force` changes nothing.
+/// `clear counters server` (management manual of 3.5). `force` is for counters that several
+/// processes share in a file; ours are the process's own, and there is nothing to force.
 fn clear_one(call: &Call<'_>) -> Result<Answer, Answer> {
     if call.session.level < CliLevel::Admin {
         return Err(Answer::denied());

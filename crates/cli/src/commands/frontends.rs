@@ -2,7 +2,7 @@
 //!
 //! Source: management manual, section 9.3.
 
-use ballast_engine::Opening;
+use ballast_engine::{Frontend, Opening};
 use ballast_model::CliLevel;
 
 use super::target::{answer, control, frontend, given, leading_number};
@@ -58,9 +58,18 @@ fn notice(text: &str) -> Answer {
     Answer::Message(Severity::Notice, text.to_owned())
 }
 
+/// One that its section disables is as good as shut down: it has no sockets.
+fn opening(frontend: &Frontend) -> Opening {
+    if frontend.model.common.disabled {
+        Opening::Shut
+    } else {
+        frontend.state.gate.opening()
+    }
+}
+
 fn disable(call: &Call<'_>) -> Result<Answer, Answer> {
     let frontend = frontend(call)?;
-    match frontend.state.gate.opening() {
+    match opening(&frontend) {
         Opening::Shut => {
             return Err(notice("Frontend was previously shut down, cannot disable."));
         }
@@ -82,7 +91,7 @@ fn disable(call: &Call<'_>) -> Result<Answer, Answer> {
 
 fn enable(call: &Call<'_>) -> Result<Answer, Answer> {
     let frontend = frontend(call)?;
-    match frontend.state.gate.opening() {
+    match opening(&frontend) {
         Opening::Shut => {
             return Err(Answer::error(
                 "Frontend was previously shut down, cannot enable.",
@@ -106,7 +115,7 @@ fn enable(call: &Call<'_>) -> Result<Answer, Answer> {
 
 fn shutdown(call: &Call<'_>) -> Result<Answer, Answer> {
     let frontend = frontend(call)?;
-    if frontend.state.gate.opening() == Opening::Shut {
+    if opening(&frontend) == Opening::Shut {
         return Err(notice("Frontend was already shut down."));
     }
     let control = control(call)?;

@@ -1,8 +1,11 @@
 //! The commands, a file for each family.
 
+pub(crate) mod absent;
 pub(crate) mod acls;
+pub(crate) mod anonymous;
 pub(crate) mod changes;
 pub(crate) mod counters;
+pub(crate) mod developer;
 pub(crate) mod frontends;
 pub(crate) mod invalid;
 pub(crate) mod maps;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use ballast_engine::{Backend, Server};
 use ballast_model::Address;
 
-use super::target::{answer, control};
+use super::anonymous::Names;
+use super::target::{answer, backend_place, control};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
 use crate::control::{IdleCount, IdleCounts};
@@ -24,11 +25,12 @@ fn connections(call: &Call<'_>) -> Result<Answer, Answer> {
     let generation = control.generation();
     let mut backends = 0..generation.backends.len();
     if !call.arg(0).is_empty() {
-        let Some(place) = generation.backend_named(call.arg(0)) else {
+        let Some(place) = backend_place(&generation, call.arg(0)) else {
             return Err(Answer::error("Can't find backend."));
         };
         backends = place..place + 1;
     }
+    let names = Names::of(call.session);
     let counting = control.idle_connections();
     Ok(Answer::later(async move {
         let idle = counting.await;
@@ -49,7 +51,7 @@ fn connections(call: &Call<'_>) -> Result<Answer, Answer> {
                 return false;
             };
             let backend = &generation.backends[backend];
-            line(backend, &backend.servers[server], &idle, into);
+            line(backend, &backend.servers[server], &idle, names, into);
             true
         }))
     }))
@@ -63,10 +65,13 @@ fn head(worker_count: usize) -> String {
 }
 
 /// Connections are used again when they are proven to be safe: none rests that is not.
-fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], into: &mut String) {
+fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], names: Names, into: &mut String) {
     let state = &server.state;
     let (address, port) = match &state.reach().address {
-        Some(Address::Inet(known)) => (known.ip().to_string(), known.port()),
+        Some(Address::Inet(known)) => {
+            let ip = known.ip().to_string();
+            (names.name(&ip).into_owned(), known.port())
+        }
         other => {
             let known = other.as_ref().unwrap_or(&server.model.address);
             ("-".to_owned(), known.port().unwrap_or(0))
@@ -86,8 +91,8 @@ fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], into: &mut Stri
         .map_or("-1".to_owned(), |limit| limit.to_string());
     into.push_str(&format!(
         "{}/{} {}/{} {address} {port} - {} {} {} {needed} 0 {resting} {limit} {resting}",
-        backend.name(),
-        server.name(),
+        names.name(backend.name()),
+        names.name(server.name()),
         backend.model.common.id,
         server.model.id,
         server.model.idle_purge.as_millis(),

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use ballast_engine::{Backend, Generation, Server};
+use ballast_health::{Admin, Snapshot};
 use ballast_model::Address;
 use ballast_stats::Belief;
 
-use super::target::{ServerAt, generation};
+use super::anonymous::Names;
+use super::target::{ServerAt, backend_place, generation};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
 use crate::desk::House;
@@ -26,12 +28,8 @@ pub(crate) static COMMANDS: &[Command] = &[
             let Ok(generation) = generation(call) else {
                 return Answer::Done;
             };
-            let enabled = generation
-                .backends
-                .iter()
-                .filter(|backend| !backend.model.common.disabled);
             let mut text = String::from("# name\n");
-            for backend in enabled {
+            for backend in &generation.backends {
                 text.push_str(backend.name());
                 text.push('\n');
             }
@@ -67,7 +65,7 @@ fn state(call: &mut Call<'_>) -> Answer {
     };
     let mut backends = 0..generation.backends.len();
     if !call.arg(0).is_empty() {
-        let Some(place) = generation.backend_named(call.arg(0)) else {
+        let Some(place) = backend_place(&generation, call.arg(0)) else {
             return Answer::error("Can't find backend.");
         };
         backends = place..place + 1;
@@ -83,6 +81,7 @@ fn state(call: &mut Call<'_>) -> Answer {
         House::Worker(surroundings) => surroundings.registry().process().age_ms(),
         House::Master(_) => 0,
     };
+    let names = Names::of(call.session);
     let mut head = Some(STATE_HEAD);
     Answer::Pieces(Box::new(move |into| {
         if let Some(head) = head.take() {
@@ -93,54 +92,71 @@ fn state(call: &mut Call<'_>) -> Answer {
             return false;
         };
         let backend = &generation.backends[backend];
-        state_line(&generation, backend, &backend.servers[server], now_ms, into);
+        let at = (backend.as_ref(), backend.servers[server].as_ref());
+        state_line(&generation, at, now_ms, names, into);
         true
     }))
 }
 
 fn state_line(
     generation: &Generation,
-    backend: &Backend,
-    server: &Server,
+    (backend, server): (&Backend, &Server),
     now_ms: u64,
+    names: Names,
     into: &mut String,
 ) {
     let belief = Belief::of(server, generation, now_ms);
+    let hidden = |ip: std::net::IpAddr| names.name(&ip.to_string()).into_owned();
     let (address, port) = match &server.state.reach().address {
-        Some(Address::Inet(known)) => (known.ip().to_string(), known.port()),
+        Some(Address::Inet(known)) => (hidden(known.ip()), known.port()),
         other => {
             let port = other.as_ref().or(Some(&server.model.address));
             ("-".to_owned(), port.and_then(Address::port).unwrap_or(0))
         }
     };
     let name = match (&server.model.host_name, &server.model.address) {
-        (Some(host), _) | (None, Address::Name { host, .. }) => host.as_str(),
-        _ => "-",
+        (Some(host), _) | (None, Address::Name { host, .. }) => names.name(host),
+        _ => "-".into(),
     };
     let checks = server.checks();
+    let (backend_id, server_id) = (
+        u8::from(backend.model.common.id_is_given),
+        u8::from(server.model.id_is_given.0),
+    );
+    // What came with the configuration is told for as long as the configuration says so.
+    let configured = bit(server.model.disabled, Admin::CONFIGURED_MAINT.bits());
+    // Without checks there is nothing to pause, and HAProxy says that it is paused since the start.
+    let paused = bit(
+        server.model.disabled && !server.model.checks.enabled,
+        Snapshot::PAUSED,
+    );
     let ip = |address: &Option<Address>| match address {
-        Some(Address::Inet(known)) => known.ip().to_string(),
+        Some(Address::Inet(known)) => hidden(known.ip()),
         _ => "-".to_owned(),
     };
     into.push_str(&format!(
-        "{} {} {} {} {address} {} {} {} {} {} {} {} {} {} {} 0 0 {name} {port} - 0 {} {} {} {}\n",
+        "{} {} {} {} {address} {} {} {} {} {} {} {} {} {} {} {backend_id} {server_id} {name} {port} - 0 {} {} {} {}\n",
         backend.model.common.id,
-        backend.name(),
+        names.name(backend.name()),
         server.model.id,
-        server.name(),
+        names.name(server.name()),
         belief.operational,
-        belief.admin,
+        belief.admin | configured,
         belief.weight_user,
         belief.weight_initial,
         belief.since_change_s,
         belief.check_status,
         belief.check_result,
         belief.check_health,
-        belief.check_state,
+        belief.check_state | paused,
         belief.agent_state,
         checks.port.unwrap_or(0),
         ip(&checks.address),
         ip(&checks.agent_address),
         checks.agent_port.unwrap_or(0),
     ));
+}
+
+fn bit(set: bool, bit: u8) -> u8 {
+    if set { bit } else { 0 }
 }

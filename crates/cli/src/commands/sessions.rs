@@ -3,6 +3,8 @@
 //! Source: management manual, section 9.3, "show sess" and "shutdown session".
 
 use std::fmt::Write as _;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,13 +12,14 @@ use ballast_engine::sessions::SessionInfo;
 use ballast_model::CliLevel;
 use ballast_net::local_time;
 
-use crate::answer::Answer;
+use super::anonymous::Names;
+use crate::answer::{Answer, Batches};
 use crate::catalogue::{Call, Command};
 use crate::control::Control;
 use crate::desk::House;
 
-/// So many connections are asked of a worker at once.
-const BATCH_COUNT: usize = 1000;
+/// So many places of a worker's list are looked at at once.
+const PLACE_COUNT: usize = 1000;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -139,29 +142,75 @@ fn show(call: &mut Call<'_>) -> Answer {
         Err(answer) => return answer,
     };
     let control = Arc::clone(control);
-    Answer::later(async move { list(&*control, &wanted).await })
+    if let Some(id) = wanted.id {
+        // The id says whose it is.
+        let worker = usize::try_from(id >> 40).unwrap_or(0);
+        let names = Names::of(call.session);
+        return Answer::later(async move {
+            let found = match worker.checked_sub(1) {
+                Some(worker) => find(&*control, worker, id).await,
+                None => None,
+            };
+            let Some(session) = found.filter(|session| wanted.fits(session)) else {
+                return Answer::Report("Session not found.\n".into());
+            };
+            let mut text = String::new();
+            in_full(&session, names, &mut text);
+            Answer::Report(text)
+        });
+    }
+    Answer::Batches(Box::new(List {
+        control,
+        names: Names::of(call.session),
+        wanted,
+        next: Some((0, 0)),
+    }))
 }
 
-async fn list(control: &dyn Control, wanted: &Wanted) -> Answer {
-    let mut text = String::new();
-    for worker in 0..ballast_worker::worker_count().max(1) {
-        let mut after = 0;
-        loop {
-            let batch = control.sessions(worker, after, BATCH_COUNT).await;
-            for session in batch.iter().filter(|session| wanted.fits(session)) {
-                if wanted.in_full {
-                    in_full(session, &mut text);
+/// The session with an id.
+async fn find(control: &dyn Control, worker: usize, id: u64) -> Option<SessionInfo> {
+    let mut next = Some(0);
+    while let Some(place) = next {
+        let page = control.sessions(worker, place, PLACE_COUNT).await;
+        let mut sessions = page.sessions.into_iter();
+        if let Some(session) = sessions.find(|session| session.id == id) {
+            return Some(session);
+        }
+        next = page.next;
+    }
+    None
+}
+
+/// A walk through the sessions of all workers. It holds no more than it looks at at once.
+struct List {
+    control: Arc<dyn Control>,
+    names: Names,
+    wanted: Wanted,
+    /// Worker and place where it goes on.
+    next: Option<(usize, usize)>,
+}
+
+impl Batches for List {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Option<String>> + '_>> {
+        Box::pin(async {
+            let (worker, place) = self.next?;
+            let page = self.control.sessions(worker, place, PLACE_COUNT).await;
+            self.next = match page.next {
+                Some(place) => Some((worker, place)),
+                None => (worker + 1 < ballast_worker::worker_count()).then_some((worker + 1, 0)),
+            };
+            let mut text = String::new();
+            let wanted = &self.wanted;
+            for session in page.sessions.iter().filter(|session| wanted.fits(session)) {
+                if self.wanted.in_full {
+                    in_full(session, self.names, &mut text);
                 } else {
-                    in_short(session, &mut text);
+                    in_short(session, self.names, &mut text);
                 }
             }
-            match batch.last() {
-                Some(last) if batch.len() == BATCH_COUNT => after = last.id,
-                _ => break,
-            }
-        }
+            Some(text)
+        })
     }
-    Answer::Report(text)
 }
 
 /// An age as people say it.
@@ -176,7 +225,7 @@ fn human(age: Duration) -> String {
 }
 
 /// One line. What HAProxy tells here of its own insides is zero.
-fn in_short(session: &SessionInfo, into: &mut String) {
+fn in_short(session: &SessionInfo, names: Names, into: &mut String) {
     let backend = session.backend.as_ref();
     let server = session.server.as_ref();
     let _ = writeln!(
@@ -186,10 +235,10 @@ fn in_short(session: &SessionInfo, into: &mut String) {
          scb=[8,0h,fd=-1] exp= rc=0 c_exp=",
         session.id,
         session.protocol,
-        session.source,
-        session.frontend.name,
-        backend.map_or("<NONE>", |backend| backend.name.as_str()),
-        server.map_or("<none>", |server| server.0.as_str()),
+        names.address(&session.source),
+        names.name(&session.frontend.name),
+        backend.map_or("<NONE>".into(), |backend| names.name(&backend.name)),
+        server.map_or("<none>".into(), |server| names.name(&server.0)),
         session.worker,
         human(session.age),
         session.exchange_count,
@@ -197,7 +246,7 @@ fn in_short(session: &SessionInfo, into: &mut String) {
 }
 
 /// Several lines.
-fn in_full(session: &SessionInfo, into: &mut String) {
+fn in_full(session: &SessionInfo, names: Names, into: &mut String) {
     let _ = write!(
         into,
         "0x{:x}: [{}] id={} proto={} source={}\n  \
@@ -206,23 +255,24 @@ fn in_full(session: &SessionInfo, into: &mut String) {
         clock(session.accepted_at),
         session.id & 0xff_ffff_ffff,
         session.protocol,
-        session.source,
-        session.frontend.name,
+        names.address(&session.source),
+        names.name(&session.frontend.name),
         session.frontend.id,
         session.frontend.mode,
         session.listener.0.as_deref().unwrap_or("?"),
         session.listener.1,
-        session.destination,
+        names.address(&session.destination),
     );
     match &session.backend {
         Some(backend) => {
-            let (name, id, mode) = (&backend.name, backend.id, backend.mode);
+            let (name, id, mode) = (names.name(&backend.name), backend.id, backend.mode);
             let _ = writeln!(into, "  backend={name} (id={id} mode={mode})");
         }
         None => into.push_str("  backend=<NONE> (id=-1 mode=-)\n"),
     }
     match &session.server {
         Some((name, id, address)) => {
+            let (name, address) = (names.name(name), names.address(address));
             let _ = writeln!(into, "  server={name} (id={id}) addr={address}");
         }
         None => into.push_str("  server=<NONE> (id=-1)\n"),
@@ -234,7 +284,7 @@ fn in_full(session: &SessionInfo, into: &mut String) {
         session.worker,
         human(session.age),
         session.exchange_count,
-        session.uri.escape_debug(),
+        names.name(&session.uri).escape_debug(),
     );
 }
 
@@ -343,12 +393,12 @@ mod tests {
     #[test]
     fn a_line_names_client_and_server() {
         let mut text = String::new();
-        in_short(&session(), &mut text);
+        in_short(&session(), Names::default(), &mut text);
         let begins = "0x10000000001: proto=tcpv4 src=10.0.0.1:99 fe=fe be=be srv=s1 ts=00 epoch=0 \
                       age=1m10s calls=4 ";
         assert!(text.starts_with(begins), "{text}");
         text.clear();
-        in_full(&session(), &mut text);
+        in_full(&session(), Names::default(), &mut text);
         assert!(
             text.contains("\n  server=s1 (id=1) addr=10.0.0.3:80\n"),
             "{text}"

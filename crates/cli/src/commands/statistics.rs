@@ -9,6 +9,7 @@ use ballast_stats::{Filter, Rows, Stat, Surroundings};
 
 use super::invalid::{self, moment};
 use super::process::form;
+use super::target::is_called;
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
 use crate::desk::House;
@@ -78,7 +79,7 @@ fn proxy_number(generation: &Generation, word: &str) -> Result<Option<u32>, NoSu
     let backends = generation.config.backends.iter().map(|proxy| &proxy.common);
     frontends
         .chain(backends)
-        .find(|common| common.name == word)
+        .find(|common| is_called(&common.name, common.id, word))
         .map(|common| Some(common.id))
         .ok_or(NoSuchProxy)
 }

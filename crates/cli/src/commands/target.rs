@@ -45,11 +45,11 @@ impl ServerAt {
         };
         let control = control(call)?;
         let generation = control.generation();
-        let Some(place) = generation.backend_named(backend) else {
+        let Some(place) = backend_place(&generation, backend) else {
             return Err(Answer::error("No such backend."));
         };
         let backend = Arc::clone(&generation.backends[place]);
-        let Some(place) = backend.server_named(server) else {
+        let Some(place) = server_place(&backend, server) else {
             return Err(Answer::error("No such server."));
         };
         let server = Arc::clone(&backend.servers[place]);
@@ -82,13 +82,40 @@ impl ServerAt {
     }
 }
 
+/// Whether a word is the name of something, or its number behind a `#` (management manual,
+/// section 9.3: "specified either by their name or by their numeric ID").
+pub(crate) fn is_called(name: &str, id: u32, word: &str) -> bool {
+    match word.strip_prefix('#') {
+        Some(number) => number.parse() == Ok(id),
+        None => name == word,
+    }
+}
+
+/// The place of the backend that a word names.
+pub(crate) fn backend_place(generation: &Generation, word: &str) -> Option<usize> {
+    if !word.starts_with('#') {
+        return generation.backend_named(word);
+    }
+    let mut backends = generation.backends.iter();
+    backends.position(|backend| is_called(backend.name(), backend.model.common.id, word))
+}
+
+/// The place of the server of a backend that a word names.
+fn server_place(backend: &Backend, word: &str) -> Option<usize> {
+    if !word.starts_with('#') {
+        return backend.server_named(word);
+    }
+    let mut servers = backend.servers.iter();
+    servers.position(|server| is_called(server.name(), server.model.id, word))
+}
+
 /// The backend that the first word names.
 pub(crate) fn backend(call: &Call<'_>) -> Result<Arc<Backend>, Answer> {
     if call.arg(0).is_empty() {
         return Err(Answer::error("A backend name is expected."));
     }
     let generation = generation(call)?;
-    match generation.backend_named(call.arg(0)) {
+    match backend_place(&generation, call.arg(0)) {
         Some(place) => Ok(Arc::clone(&generation.backends[place])),
         None => Err(Answer::error("No such backend.")),
     }
@@ -103,7 +130,7 @@ pub(crate) fn frontend(call: &Call<'_>) -> Result<Arc<Frontend>, Answer> {
     generation
         .frontends
         .iter()
-        .find(|frontend| frontend.name() == call.arg(0))
+        .find(|frontend| is_called(frontend.name(), frontend.model.common.id, call.arg(0)))
         .map(Arc::clone)
         .ok_or_else(|| Answer::error("No such frontend."))
 }

@@ -10,6 +10,9 @@ fn weights_states_and_addresses_are_set_and_shown() {
     let done = "\n";
     for (command, answer) in [
         ("set server be/s1 weight 50%", done),
+        ("get weight #2/#1", "5 (initial 10)\n\n"),
+        ("get weight #2/#9", "No such server.\n\n"),
+        ("get weight #x/s1", "No such backend.\n\n"),
         ("get weight be/s1", "5 (initial 10)\n\n"),
         (
             "set weight be/s1 300",

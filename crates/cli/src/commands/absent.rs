@@ -1,0 +1,347 @@
+//! Commands about what there is none of: certificates, keys of TLS tickets, stick tables, QUIC.
+//!
+//! Tools ask for all of it without knowing what a configuration has. They are answered as HAProxy
+//! answers where it has none either: lists are empty, and what is named is not found. What would
+//! make something new is refused in words of our own.
+//!
+//! Source: management manual, section 9.3; the words, as seen of HAProxy 2.6.
+
+use ballast_model::CliLevel;
+
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["abort", "ssl", "ca-file"],
+        "abort ssl ca-file <cafile>",
+        "give up what is under way with a CA file: nothing is",
+        |call| no_transaction(call, "'abort ssl ca-file' expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["abort", "ssl", "cert"],
+        "abort ssl cert <certfile>",
+        "give up what is under way with a certificate: nothing is",
+        |call| no_transaction(call, "'abort ssl cert' expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["abort", "ssl", "crl-file"],
+        "abort ssl crl-file <crlfile>",
+        "give up what is under way with a CRL file: nothing is",
+        |call| no_transaction(call, "'abort ssl crl-file' expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["add", "ssl", "crt-list"],
+        "add ssl crt-list <list> <cert> [opts]*",
+        "add a certificate to a list: there are none",
+        |call| {
+            let line = call.args.len() > 1 || call.payload.is_some();
+            match call.arg(0) {
+                list if !list.is_empty() && line => Answer::error(format!(
+                    "Can't edit the crt-list: crt-list '{}' does not exist!",
+                    list.escape_debug()
+                )),
+                _ => Answer::error("'add ssl crtlist' expects a filename and a certificate name"),
+            }
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["clear", "table"],
+        "clear table <table> [<filter>]*",
+        "forget entries of a stick table: there are none",
+        |call| {
+            table(
+                call,
+                "Required arguments: <table> \"data.<store_data_type>\" <operator> <value> or \
+                 <table> key <key>",
+            )
+        },
+    ),
+    Command::new(
+        &["commit", "ssl", "ca-file"],
+        "commit ssl ca-file <cafile>",
+        "put a CA file into force: none is under way",
+        |call| not_committed(call, "'commit ssl ca-file expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["commit", "ssl", "cert"],
+        "commit ssl cert <certfile>",
+        "put a certificate into force: none is under way",
+        |call| not_committed(call, "'commit ssl cert expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["commit", "ssl", "crl-file"],
+        "commit ssl crl-file <crlfile>",
+        "put a CRL file into force: none is under way",
+        |call| not_committed(call, "'commit ssl crl-file expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["del", "ssl", "ca-file"],
+        "del ssl ca-file <cafile>",
+        "forget a CA file: there are none",
+        |call| not_removed(call, "CA file", "'del ssl ca-file' expects a CA file name"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["del", "ssl", "cert"],
+        "del ssl cert <certfile>",
+        "forget a certificate: there are none",
+        |call| {
+            not_removed(
+                call,
+                "certificate",
+                "'del ssl cert' expects a certificate name",
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["del", "ssl", "crl-file"],
+        "del ssl crl-file <crlfile>",
+        "forget a CRL file: there are none",
+        |call| {
+            not_removed(
+                call,
+                "CRL file",
+                "'del ssl crl-file' expects a CRL file name",
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["del", "ssl", "crt-list"],
+        "del ssl crt-list <list> <cert[:line]>",
+        "take a certificate off a list: there are none",
+        |call| match call.args {
+            [list, _, ..] => Answer::error(format!(
+                "Can't delete the entry: crt-list '{}' does not exist!",
+                list.escape_debug()
+            )),
+            _ => Answer::error("'del ssl crtlist' expects a filename and a certificate name"),
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["new", "ssl", "ca-file"],
+        "new ssl ca-file <cafile>",
+        "make room for a CA file: not available",
+        |call| not_made(call, "'new ssl ca-file' expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["new", "ssl", "cert"],
+        "new ssl cert <certfile>",
+        "make room for a certificate: not available",
+        |call| not_made(call, "'new ssl cert' expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["new", "ssl", "crl-file"],
+        "new ssl crl-file <crlfile>",
+        "make room for a CRL file: not available",
+        |call| not_made(call, "'new ssl crl-file' expects a filename"),
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "ssl", "ca-file"],
+        "set ssl ca-file <cafile> <payload>",
+        "replace a CA file: there are none",
+        |call| {
+            not_replaced(
+                call,
+                "a CA file",
+                "'set ssl ca-file expects a filename and CAs as a payload",
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "ssl", "cert"],
+        "set ssl cert <certfile> <payload>",
+        "replace a certificate: there are none",
+        |call| {
+            not_replaced(
+                call,
+                "a certificate",
+                "'set ssl cert expects a filename and a certificate as a payload",
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "ssl", "crl-file"],
+        "set ssl crl-file <crlfile> <payload>",
+        "replace a CRL file: there are none",
+        |call| {
+            not_replaced(
+                call,
+                "a CRL file",
+                "'set ssl crl-file expects a filename and CRLs as a payload",
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["set", "ssl", "tls-key"],
+        "set ssl tls-key [id|file] <key>",
+        "set the next key of TLS tickets: there are none",
+        |call| match call.args {
+            [_, _, ..] => Answer::error("'set ssl tls-key' unable to locate referenced filename"),
+            _ => Answer::error(
+                "'set ssl tls-key' expects a filename and the new TLS key in base64 encoding.",
+            ),
+        },
+    ),
+    Command::new(
+        &["set", "table"],
+        "set table <table> key <k> [data.* <v>]*",
+        "write an entry of a stick table: there are none",
+        |call| {
+            table(
+                call,
+                "Required arguments: <table> key <key> [data.<store_data_type> <value>]*",
+            )
+        },
+    ),
+    Command::new(
+        &["show", "quic"],
+        "show quic [help|<format>] [<filter>]",
+        "list QUIC connections: there are none",
+        |_| Answer::Report(String::new()),
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "ssl", "ca-file"],
+        "show ssl ca-file [<cafile>[:<index>]]",
+        "list the CA files: there are none",
+        |call| {
+            list(
+                call,
+                "# filename\n",
+                "Can't display the CA file : Not found!",
+            )
+        },
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "ssl", "cert"],
+        "show ssl cert [<certfile>]",
+        "list the certificates: there are none",
+        |call| {
+            list(
+                call,
+                "",
+                "Can't display the certificate: Not found or the certificate is a bundle!",
+            )
+        },
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "ssl", "crl-file"],
+        "show ssl crl-file [<crlfile[:<index>>]]",
+        "list the CRL files: there are none",
+        |call| {
+            list(
+                call,
+                "# filename\n",
+                "Can't display the CRL file : Not found!",
+            )
+        },
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "ssl", "crt-list"],
+        "show ssl crt-list [-n] [<list>]",
+        "list the lists of certificates: there are none",
+        |call| match call.args {
+            [flag] if flag == "-n" => {
+                Answer::error("'show ssl crt-list -n' expects a filename or a directory")
+            }
+            [] => Answer::Report(String::new()),
+            _ => Answer::error("didn't find the specified filename"),
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["show", "ssl", "ocsp-response"],
+        "show ssl ocsp-response [[text|base64] id]",
+        "list the OCSP answers: there are none",
+        |call| list(call, "", "Certificate ID does not match any certificate."),
+    ),
+    Command::new(
+        &["show", "tls-keys"],
+        "show tls-keys [id|*]",
+        "list the keys of TLS tickets: there are none",
+        |call| match call.arg(0) {
+            "" => Answer::Report("# id (file)\n".into()),
+            "*" => Answer::Report("# id secret\n".into()),
+            _ => Answer::error("'show tls-keys' unable to locate referenced filename"),
+        },
+    ),
+];
+
+/// All of it, which is the head of the list; or one, which there is not.
+fn list(call: &Call<'_>, head: &str, not_found: &str) -> Answer {
+    match call.arg(0) {
+        "" => Answer::Report(head.into()),
+        _ => Answer::error(not_found),
+    }
+}
+
+fn table(call: &Call<'_>, usage: &str) -> Answer {
+    match call.arg(0) {
+        "" => Answer::error(usage),
+        _ => Answer::error("No such table"),
+    }
+}
+
+fn no_transaction(call: &Call<'_>, usage: &str) -> Answer {
+    match call.arg(0) {
+        "" => Answer::error(usage),
+        _ => Answer::error("No ongoing transaction!"),
+    }
+}
+
+fn not_committed(call: &Call<'_>, usage: &str) -> Answer {
+    match call.arg(0) {
+        "" => Answer::error(usage),
+        file => Answer::error(format!(
+            "No ongoing transaction! !\nCan't commit {}!",
+            file.escape_debug()
+        )),
+    }
+}
+
+fn not_removed(call: &Call<'_>, what: &str, usage: &str) -> Answer {
+    match call.arg(0) {
+        "" => Answer::error(usage),
+        file => Answer::error(format!(
+            "Can't remove the {what}: {what} '{}' doesn't exist!",
+            file.escape_debug()
+        )),
+    }
+}
+
+fn not_replaced(call: &Call<'_>, what: &str, usage: &str) -> Answer {
+    match call.arg(0) {
+        file if !file.is_empty() && call.payload.is_some() => Answer::error(format!(
+            "Can't replace {what} which is not referenced by the configuration!\nCan't update {}!",
+            file.escape_debug()
+        )),
+        _ => Answer::error(usage),
+    }
+}
+
+fn not_made(call: &Call<'_>, usage: &str) -> Answer {
+    match call.arg(0) {
+        "" => Answer::error(usage),
+        _ => Answer::error("There is no TLS here: nothing was made."),
+    }
+}

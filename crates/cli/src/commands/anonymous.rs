@@ -1,0 +1,158 @@
+//! `set anon`, `show anon`: answers that may be shown to strangers, names and addresses hidden.
+//!
+//! A hidden name is a short hash, the same wherever the name appears under the same key, so that
+//! a list can still be followed. It is too short to be turned back into the name.
+//!
+//! Source: management manual, section 9.3, "set anon".
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher as _, RandomState};
+
+use ballast_model::CliLevel;
+
+use crate::answer::Answer;
+use crate::catalogue::{Call, Command};
+use crate::session::Session;
+
+pub(crate) static COMMANDS: &[Command] = &[
+    Command::new(
+        &["set", "anon", "global-key"],
+        "set anon global-key <value>",
+        "choose the key for sessions that choose none",
+        global_key,
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["set", "anon", "off"],
+        "set anon off",
+        "show names as they are again",
+        |call| {
+            call.session.anonymous = None;
+            Answer::Done
+        },
+    ),
+    Command::new(
+        &["set", "anon", "on"],
+        "set anon on [value]",
+        "hide names and addresses in lists of sessions and servers",
+        on,
+    ),
+    Command::new(
+        &["show", "anon"],
+        "show anon",
+        "tell whether names are hidden, and by which key",
+        |call| {
+            let mut text = match call.session.anonymous {
+                Some(_) => "Anonymized mode enabled\n".to_owned(),
+                None => "Anonymized mode disabled\n".to_owned(),
+            };
+            // The key undoes the hiding for whoever can guess names: not for everybody.
+            if let Some(key) = call.session.anonymous
+                && call.session.level >= CliLevel::Operator
+            {
+                text.push_str(&format!("Key : {key}\n"));
+            }
+            Answer::Report(text)
+        },
+    ),
+];
+
+const KEY_RANGE: &str = "'set anon' expects a key between 1 and 4294967295.";
+
+fn global_key(call: &mut Call<'_>) -> Answer {
+    match call.arg(0).parse::<u32>() {
+        // 0 is none, as without the word in the configuration.
+        Ok(key) => {
+            call.desk.anonymous_key.set((key > 0).then_some(key));
+            Answer::Done
+        }
+        Err(_) => Answer::error("'set anon global-key' expects a key between 0 and 4294967295."),
+    }
+}
+
+fn on(call: &mut Call<'_>) -> Answer {
+    let key = match call.arg(0) {
+        "" => call.desk.anonymous_key.get().unwrap_or_else(random_key),
+        word => match word.parse() {
+            Ok(key) if key > 0 => key,
+            _ => return Answer::error(KEY_RANGE),
+        },
+    };
+    call.session.anonymous = Some(key);
+    Answer::Done
+}
+
+fn random_key() -> u32 {
+    let random = RandomState::new().hash_one(0_u8);
+    u32::try_from(random >> 32).map_or(1, |key| key.max(1))
+}
+
+/// How a session is told names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Names {
+    key: Option<u32>,
+}
+
+impl Names {
+    pub(crate) fn of(session: &Session) -> Self {
+        Self {
+            key: session.anonymous,
+        }
+    }
+
+    /// A name, or what hides it.
+    pub(crate) fn name<'n>(self, name: &'n str) -> Cow<'n, str> {
+        match self.key {
+            Some(key) if !name.is_empty() => Cow::Owned(format!("{:06x}", hash(key, name))),
+            _ => Cow::Borrowed(name),
+        }
+    }
+
+    /// An address; its port is shown.
+    pub(crate) fn address<'n>(self, address: &'n str) -> Cow<'n, str> {
+        if self.key.is_none() || address == "-" {
+            return Cow::Borrowed(address);
+        }
+        match address.rsplit_once(':') {
+            Some((ip, port))
+                if !ip.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                Cow::Owned(format!("{}:{port}", self.name(ip)))
+            }
+            _ => self.name(address),
+        }
+    }
+}
+
+/// 24 bits: FNV-1a over key, name and key, folded.
+fn hash(key: u32, name: &str) -> u32 {
+    let key = key.to_be_bytes();
+    let bytes = key.iter().chain(name.as_bytes()).chain(&key);
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    u32::try_from((hash ^ (hash >> 24) ^ (hash >> 48)) & 0xff_ffff).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_hidden_alike_under_one_key_and_otherwise_under_another() {
+        let one = Names { key: Some(7) };
+        assert_eq!(one.name("be"), one.name("be"));
+        assert_ne!(one.name("be"), one.name("fe"));
+        assert_ne!(one.name("be"), Names { key: Some(8) }.name("be"));
+        assert_eq!(one.name("be").len(), 6);
+        let address = one.address("10.0.0.1:443");
+        assert!(
+            address.ends_with(":443") && !address.contains("10.0"),
+            "{address}"
+        );
+        assert!(!one.address("[::1]:80").contains("::1"));
+        assert_eq!(one.address("-"), "-");
+        assert_eq!(Names::default().address("10.0.0.1:443"), "10.0.0.1:443");
+        assert!(random_key() > 0);
+    }
+}
