@@ -101,6 +101,38 @@ fn numbers_are_dealt_as_haproxy_deals_them() {
 }
 
 #[test]
+fn agents_ask_where_checks_do_unless_told_otherwise() {
+    let text = "backend b\n server a 127.0.0.1:1 agent-check port 9 addr 127.0.0.2\n \
+                server b 127.0.0.1:1 agent-check agent-addr 127.0.0.3 agent-port 7 port 9 addr 127.0.0.2\n \
+                server c 127.0.0.1:1 agent-check\n";
+    let loaded = good(text);
+    let servers = &loaded.config.backends[0].servers;
+    let shown = |place: usize| {
+        let checks = &servers[place].checks;
+        let address = checks.agent_address.as_ref().map(ToString::to_string);
+        (address, checks.agent_port)
+    };
+    assert_eq!(shown(0), (Some("127.0.0.2:0".to_owned()), Some(9)));
+    assert_eq!(shown(1), (Some("127.0.0.3:0".to_owned()), Some(7)));
+    assert_eq!(shown(2), (None, None));
+    let warnings = said(&loaded, Severity::Warning).join("\n");
+    assert_eq!(
+        warnings.matches("'agent-port' is missing").count(),
+        1,
+        "{warnings}"
+    );
+}
+
+#[test]
+fn what_number_was_written_is_known() {
+    let loaded = good("backend b\n id 7\n server a /s id 5\n server c /s\nbackend d\n");
+    let backends = &loaded.config.backends;
+    assert!(backends[0].common.id_is_given && !backends[1].common.id_is_given);
+    let servers = &backends[0].servers;
+    assert!(servers[0].id_is_given.0 && !servers[1].id_is_given.0);
+}
+
+#[test]
 fn servers_begin_with_default_server() {
     let loaded = good(
         "defaults\n default-server inter 1s rise 5 weight 9\nbackend b\n \

@@ -124,7 +124,9 @@ mod tests {
         frontend.common.name = "f".into();
         frontend.default_backend = Some("b".into());
         frontend.connection_count_max = Some(501);
-        config.frontends.push(frontend.into());
+        let mut off = frontend.clone();
+        off.common.disabled = true;
+        config.frontends.extend([frontend.into(), off.into()]);
         let mut backend = Backend::default();
         backend.common.name = "b".into();
         assert_eq!(Fullness::of(&config, 2000).of_backend(&backend), 51);

@@ -304,6 +304,10 @@ fn one(
     into: &mut Vec<u8>,
 ) {
     let value = column(metric.column, row);
+    let of_servers = matches!(metric.told, Told::ServersByStatus | Told::ServersByCheck);
+    if of_servers && matches!(row, Row::Backend(row) if row.backend.servers.is_empty()) {
+        return;
+    }
     match metric.told {
         Told::Http if common(row).mode != Mode::Http => {}
         Told::KnownMilliseconds if value == Value::Empty => {}

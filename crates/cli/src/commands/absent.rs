@@ -189,6 +189,25 @@ pub(crate) static COMMANDS: &[Command] = &[
     )
     .for_level(CliLevel::Admin),
     Command::new(
+        &["set", "ssl", "ocsp-response"],
+        "set ssl ocsp-response <resp|payload>",
+        "replace the OCSP answer of a certificate: there are none",
+        |call| {
+            let given = match &call.payload {
+                Some(lines) => String::from_utf8_lossy(lines).into_owned(),
+                None => call.arg(0).to_owned(),
+            };
+            let letters = given.replace(['\n', '\r'], "");
+            match letters.as_str() {
+                "" => Answer::error("'set ssl ocsp-response' expects response in base64 encoding."),
+                text if !is_base64(text) => Answer::error(
+                    "'set ssl ocsp-response' received invalid base64 encoded response.",
+                ),
+                _ => Answer::error("There is no TLS here: nothing was done."),
+            }
+        },
+    ),
+    Command::new(
         &["set", "ssl", "tls-key"],
         "set ssl tls-key [id|file] <key>",
         "set the next key of TLS tickets: there are none",
@@ -286,6 +305,13 @@ pub(crate) static COMMANDS: &[Command] = &[
         },
     ),
 ];
+
+/// Whether a text is base64 (RFC 4648, section 4), whole.
+fn is_base64(text: &str) -> bool {
+    let letters = text.trim_end_matches('=');
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    text.len().is_multiple_of(4) && text.len() - letters.len() < 3 && letters.bytes().all(is_letter)
+}
 
 /// All of it, which is the head of the list; or one, which there is not.
 fn list(call: &Call<'_>, head: &str, not_found: &str) -> Answer {
