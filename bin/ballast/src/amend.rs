@@ -6,12 +6,13 @@
 //! text of the section it made, an [`Amendment`]: the next reading of the files puts it where
 //! theirs was, unless they have another there by now.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use ballast_cli::{Edit, Refused, SectionAt, SectionOf};
 use ballast_config::Surroundings;
-use ballast_engine::affairs::{AMENDMENT_COUNT_MAX, Amendment, Written};
+use ballast_engine::affairs::{AMENDMENT_COUNT_MAX, Amendment};
 use ballast_syntax::{Document, Line, PieceKind, Section, SectionKind, parse_str};
 
 use crate::fragment;
@@ -75,6 +76,25 @@ pub(crate) struct Amended {
     pub(crate) kept: Vec<Amendment>,
     /// Titles of those where the files have another section by now.
     pub(crate) overruled: Vec<String>,
+    /// Where those that have a text stand: title, file and bytes.
+    places: Vec<(String, usize, Range<usize>)>,
+}
+
+impl Amended {
+    fn of(files: Files) -> Self {
+        Self {
+            files,
+            kept: Vec::new(),
+            overruled: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+
+    /// Where a section by hand stands: the place of its file, and its bytes there.
+    pub(crate) fn place(&self, title: &str) -> Option<(usize, Range<usize>)> {
+        let found = self.places.iter().find(|(known, ..)| known == title);
+        found.map(|(_, file, range)| (*file, range.clone()))
+    }
 }
 
 /// Puts sections by hand into files. Where these have another section than the one that was
@@ -85,66 +105,207 @@ pub(crate) fn amended(
     surroundings: &dyn Surroundings,
     place: Place,
 ) -> Amended {
-    let mut amended = Amended {
-        files: files.clone(),
-        kept: Vec::new(),
-        overruled: Vec::new(),
-    };
     if amendments.is_empty() {
-        return amended;
+        return Amended::of(files.clone());
     }
-    let document = ballast_config::document(files.clone(), surroundings);
-    let mut edits: BTreeMap<usize, Vec<(Range<usize>, &str)>> = BTreeMap::new();
-    let mut beside = String::new();
-    for one in amendments {
-        let section = titled(&document, &one.title);
-        let base = section.map(|section| mark(&document, section));
-        if base != one.base {
-            // What the files say now may be the very thing: then it is theirs.
-            if base != one.text.as_deref().and_then(mark_of_text) {
-                amended.overruled.push(one.title.clone());
-            }
-            continue;
-        }
-        amended.kept.push(one.clone());
-        let text = one.text.as_deref().unwrap_or_default();
-        match section.and_then(|section| Some((section.file.index(), section.extent()?))) {
-            Some((file, extent)) => edits.entry(file).or_default().push((extent, text)),
-            None => beside.push_str(text),
-        }
-    }
-    for (file, mut edits) in edits {
-        let Some((_, bytes)) = amended.files.get_mut(file) else {
-            continue;
-        };
-        edits.sort_by_key(|(range, _)| range.start);
-        for (range, text) in edits.into_iter().rev() {
-            bytes.splice(range, text.bytes());
-        }
-    }
-    if !beside.is_empty() {
-        match amended.files.last_mut() {
-            Some((_, bytes)) if place == Place::Last => {
-                let end: &[u8] = if bytes.ends_with(b"\n") || bytes.is_empty() {
-                    b"\n"
-                } else {
-                    b"\n\n"
-                };
-                bytes.extend_from_slice(end);
-                bytes.extend_from_slice(beside.as_bytes());
-            }
-            _ => amended
-                .files
-                .push((NO_FILE.to_owned(), beside.into_bytes())),
-        }
-    }
-    amended
+    Texts::read(files, surroundings).amended(amendments, place)
 }
 
-/// The section of this title, as it counts.
-fn titled<'d>(document: &'d Document, title: &str) -> Option<&'d Section> {
-    let mut sections = document.sections.iter();
-    sections.find(|section| title_of(section).is_some_and(|one| one == title))
+/// Files as text and as sections.
+pub(crate) struct Texts<'t> {
+    files: &'t Files,
+    document: Document,
+    /// The places of sections in it, by title.
+    places: HashMap<String, usize>,
+    surroundings: &'t dyn Surroundings,
+}
+
+impl<'t> Texts<'t> {
+    pub(crate) fn read(files: &'t Files, surroundings: &'t dyn Surroundings) -> Self {
+        let document = ballast_config::document(files.clone(), surroundings);
+        let mut places = HashMap::new();
+        for (place, section) in document.sections.iter().enumerate() {
+            if let Some(title) = title_of(section) {
+                places.entry(title).or_insert(place);
+            }
+        }
+        Self {
+            files,
+            document,
+            places,
+            surroundings,
+        }
+    }
+
+    fn titled(&self, title: &str) -> Option<&Section> {
+        self.document.sections.get(*self.places.get(title)?)
+    }
+
+    /// The mark of the section of this title.
+    fn mark_of(&self, title: &str) -> Option<u64> {
+        Some(mark(&self.document, self.titled(title)?))
+    }
+
+    /// As [`amended()`].
+    pub(crate) fn amended(&self, amendments: &[Amendment], place: Place) -> Amended {
+        let mut amended = Amended::of(self.files.clone());
+        let mut edits: Vec<(usize, Range<usize>, &Amendment)> = Vec::new();
+        let mut beside: Vec<&Amendment> = Vec::new();
+        for one in amendments {
+            let base = self.mark_of(&one.title);
+            if base != one.base {
+                // What the files say now may be the very thing: then it is theirs.
+                if base != one.text.as_deref().and_then(mark_of_text) {
+                    amended.overruled.push(one.title.clone());
+                }
+                continue;
+            }
+            amended.kept.push(one.clone());
+            let section = self.titled(&one.title);
+            match section.and_then(|section| Some((section.file.index(), section.extent()?))) {
+                Some((file, extent)) => edits.push((file, extent, one)),
+                None => beside.push(one),
+            }
+        }
+        edits.sort_by_key(|(file, extent, _)| (*file, extent.start));
+        amended.replace(&edits);
+        amended.add(&beside, place);
+        amended
+    }
+
+    /// The text that is in force with these sections by hand, and its sections.
+    fn with<'a>(&'a self, amendments: &[Amendment]) -> (Cow<'a, Files>, Cow<'a, Document>) {
+        if amendments.is_empty() {
+            return (Cow::Borrowed(self.files), Cow::Borrowed(&self.document));
+        }
+        let files = self.amended(amendments, Place::Beside).files;
+        let document = ballast_config::document(files.clone(), self.surroundings);
+        (Cow::Owned(files), Cow::Owned(document))
+    }
+
+    /// The lines of a section that are in force, its opening line first.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn lines(
+        &self,
+        amendments: &[Amendment],
+        at: &SectionAt,
+    ) -> Result<Vec<String>, Refused> {
+        let (files, document) = self.with(amendments);
+        let found = find(&document, &files, at)?;
+        let lines = found.lines.iter();
+        Ok(lines.map(|line| line.trim_end().to_owned()).collect())
+    }
+
+    /// What is left of the sections by hand after one more edit, and the title of the section that
+    /// was edited.
+    ///
+    /// # Errors
+    /// What the edit is about is not there, or cannot be edited so.
+    pub(crate) fn edited(
+        &self,
+        amendments: &[Amendment],
+        at: &SectionAt,
+        edit: Edit,
+        command: &str,
+    ) -> Result<(Vec<Amendment>, String), Refused> {
+        let (title, text) = if let Edit::Add(head, lines) = edit {
+            let title = format!("{} {}", at.kind.word(), at.name);
+            let name = fragment::line(std::slice::from_ref(&at.name));
+            let head = format!("{} {name} {}", at.kind.word(), fragment::line(&head));
+            (title, Some(whole(head.trim_end(), &lines)?))
+        } else {
+            let (files, document) = self.with(amendments);
+            let mut found = find(&document, &files, at)?;
+            (found.title(), found.edit(edit)?)
+        };
+        let base = self.mark_of(&title);
+        let mut amendments = amendments.to_vec();
+        let place = amendments.iter().position(|one| one.title == title);
+        let is_as_written = match &text {
+            Some(text) => base.is_some() && mark_of_text(text) == base,
+            None => base.is_none(),
+        };
+        if is_as_written {
+            if let Some(place) = place {
+                amendments.remove(place);
+            }
+            return Ok((amendments, title));
+        }
+        let one = Amendment {
+            title: title.clone(),
+            text,
+            base,
+            at_unix_s: crate::change::now_unix_s(),
+            command: command.to_owned(),
+        };
+        match place {
+            Some(place) => amendments[place] = one,
+            None if amendments.len() >= AMENDMENT_COUNT_MAX => {
+                return Err(Refused(
+                    "Too many sections are by hand: 'persist now' writes them to the files.".into(),
+                ));
+            }
+            None => amendments.push(one),
+        }
+        Ok((amendments, title))
+    }
+}
+
+impl Amended {
+    /// Puts texts in the place of sections; these are in the order of files and bytes.
+    fn replace(&mut self, edits: &[(usize, Range<usize>, &Amendment)]) {
+        for (file, (_, bytes)) in self.files.iter_mut().enumerate() {
+            let mut own = edits.iter().filter(|(at, ..)| *at == file).peekable();
+            if own.peek().is_none() {
+                continue;
+            }
+            let mut text = Vec::with_capacity(bytes.len() + 256);
+            let mut at = 0;
+            for (_, extent, one) in own {
+                text.extend_from_slice(&bytes[at..extent.start]);
+                let start = text.len();
+                if let Some(new) = &one.text {
+                    text.extend_from_slice(new.as_bytes());
+                    self.places
+                        .push((one.title.clone(), file, start..text.len()));
+                }
+                at = extent.end;
+            }
+            text.extend_from_slice(&bytes[at..]);
+            *bytes = text;
+        }
+    }
+
+    /// Puts sections after all others.
+    fn add(&mut self, new: &[&Amendment], place: Place) {
+        if new.iter().all(|one| one.text.is_none()) {
+            return;
+        }
+        if place == Place::Beside || self.files.is_empty() {
+            self.files.push((NO_FILE.to_owned(), Vec::new()));
+        }
+        let file = self.files.len() - 1;
+        let Some((_, bytes)) = self.files.last_mut() else {
+            return;
+        };
+        if !bytes.is_empty() {
+            let end: &[u8] = if bytes.ends_with(b"\n") {
+                b"\n"
+            } else {
+                b"\n\n"
+            };
+            bytes.extend_from_slice(end);
+        }
+        for one in new {
+            let Some(text) = &one.text else { continue };
+            let start = bytes.len();
+            bytes.extend_from_slice(text.as_bytes());
+            self.places
+                .push((one.title.clone(), file, start..bytes.len()));
+        }
+    }
 }
 
 fn title_of(section: &Section) -> Option<String> {
@@ -228,98 +389,6 @@ fn find<'d>(document: &'d Document, files: &Files, at: &SectionAt) -> Result<Fou
         let word = at.kind.word();
         Refused(format!("No text of {word} '{}' is known.", at.name))
     })
-}
-
-/// The lines of a section that are in force, its opening line first.
-///
-/// # Errors
-/// There is none.
-pub(crate) fn lines(
-    written: &Written,
-    at: &SectionAt,
-    surroundings: &dyn Surroundings,
-) -> Result<Vec<String>, Refused> {
-    let now = amended(
-        &written.files,
-        &written.amendments,
-        surroundings,
-        Place::Beside,
-    );
-    let document = ballast_config::document(now.files.clone(), surroundings);
-    let found = find(&document, &now.files, at)?;
-    let lines = found.lines.iter();
-    Ok(lines.map(|line| line.trim_end().to_owned()).collect())
-}
-
-/// Where a section stands in files: their place, and its bytes.
-pub(crate) fn extent(
-    files: &Files,
-    at: &SectionAt,
-    surroundings: &dyn Surroundings,
-) -> Option<(usize, Range<usize>)> {
-    let document = ballast_config::document(files.clone(), surroundings);
-    let found = find(&document, files, at).ok()?;
-    Some((found.section.file.index(), found.section.extent()?))
-}
-
-/// What is left of the sections by hand after one more edit.
-///
-/// # Errors
-/// What the edit is about is not there, or cannot be edited so.
-pub(crate) fn edited(
-    written: &Written,
-    at: &SectionAt,
-    edit: Edit,
-    command: &str,
-    surroundings: &dyn Surroundings,
-) -> Result<Vec<Amendment>, Refused> {
-    let (title, text) = if let Edit::Add(head, lines) = edit {
-        let title = format!("{} {}", at.kind.word(), at.name);
-        let name = fragment::line(std::slice::from_ref(&at.name));
-        let head = format!("{} {name} {}", at.kind.word(), fragment::line(&head));
-        (title, Some(whole(head.trim_end(), &lines)?))
-    } else {
-        let now = amended(
-            &written.files,
-            &written.amendments,
-            surroundings,
-            Place::Beside,
-        );
-        let document = ballast_config::document(now.files.clone(), surroundings);
-        let mut found = find(&document, &now.files, at)?;
-        (found.title(), found.edit(edit)?)
-    };
-    let document = ballast_config::document(Files::clone(&written.files), surroundings);
-    let base = titled(&document, &title).map(|section| mark(&document, section));
-    let mut amendments = Vec::clone(&written.amendments);
-    let place = amendments.iter().position(|one| one.title == title);
-    let is_as_written = match &text {
-        Some(text) => base.is_some() && mark_of_text(text) == base,
-        None => base.is_none(),
-    };
-    if is_as_written {
-        if let Some(place) = place {
-            amendments.remove(place);
-        }
-        return Ok(amendments);
-    }
-    let one = Amendment {
-        title,
-        text,
-        base,
-        at_unix_s: crate::change::now_unix_s(),
-        command: command.to_owned(),
-    };
-    match place {
-        Some(place) => amendments[place] = one,
-        None if amendments.len() >= AMENDMENT_COUNT_MAX => {
-            return Err(Refused(
-                "Too many sections are by hand: 'persist now' writes them to the files.".into(),
-            ));
-        }
-        None => amendments.push(one),
-    }
-    Ok(amendments)
 }
 
 /// A section of these lines; they may not begin another.
@@ -550,11 +619,17 @@ listen both
   bind :81
 ";
 
+    /// A file, and what commands made of it.
+    struct Written {
+        files: Files,
+        amendments: Vec<Amendment>,
+    }
+
     fn written(text: &str) -> Written {
-        Written::of_files(
-            vec![("f".to_owned(), text.as_bytes().to_vec())],
-            std::sync::Arc::default(),
-        )
+        Written {
+            files: vec![("f".to_owned(), text.as_bytes().to_vec())],
+            amendments: Vec::new(),
+        }
     }
 
     fn at(kind: SectionOf, name: &str) -> SectionAt {
@@ -570,10 +645,18 @@ listen both
 
     /// What is in force after one edit of `www`, as one text.
     fn after(before: &mut Written, kind: SectionOf, name: &str, edit: Edit) -> String {
-        let amendments = edited(before, &at(kind, name), edit, "x", &Nothing).unwrap();
-        before.amendments = amendments.into();
-        let now = amended(&before.files, &before.amendments, &Nothing, Place::Last);
-        assert_eq!(now.kept, *before.amendments);
+        let texts = Texts::read(&before.files, &Nothing);
+        let (amendments, title) = texts
+            .edited(&before.amendments, &at(kind, name), edit, "x")
+            .unwrap();
+        let now = texts.amended(&amendments, Place::Last);
+        assert_eq!(now.kept, amendments);
+        let own = amendments.iter().find(|one| one.title == title);
+        let own = own.and_then(|one| one.text.as_deref());
+        let place = now.place(&title);
+        let stands = place.map(|(file, range)| &now.files[file].1[range]);
+        assert_eq!(stands, own.map(str::as_bytes));
+        before.amendments = amendments;
         String::from_utf8(now.files[0].1.clone()).unwrap()
     }
 
@@ -610,14 +693,9 @@ listen both
         let rule = Edit::AddRule(None, words("http-request deny"));
         let text = after(&mut written, SectionOf::Backend, "both", rule);
         assert_eq!(text, format!("{FILE}  http-request deny\n"));
-        let said = edited(
-            &written,
-            &at(SectionOf::Backend, "www"),
-            Edit::Remove,
-            "x",
-            &Nothing,
-        );
-        assert!(said.is_err());
+        let texts = Texts::read(&written.files, &Nothing);
+        let www = at(SectionOf::Backend, "www");
+        assert!(texts.edited(&[], &www, Edit::Remove, "x").is_err());
         let text = after(&mut written, SectionOf::Listen, "both", Edit::Remove);
         assert_eq!(text, FILE.split("listen").next().unwrap());
     }
@@ -632,7 +710,7 @@ listen both
         let files = written("global\n# mine\nfrontend new from d # here\n  bind  :1\n").files;
         let now = amended(&files, &before.amendments, &Nothing, Place::Beside);
         assert_eq!((now.kept.len(), now.overruled.len()), (0, 0));
-        assert_eq!(now.files, *files);
+        assert_eq!(now.files, files);
         // It has another.
         let files = written("frontend new\n").files;
         let now = amended(&files, &before.amendments, &Nothing, Place::Beside);

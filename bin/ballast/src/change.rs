@@ -27,11 +27,12 @@ use ballast_model::plan::Line;
 use ballast_stats::Surroundings;
 use ballast_worker::sync::oneshot;
 
+use crate::amend::Texts;
 use crate::args::Options;
 use crate::desk::House;
 use crate::machine::Book;
 use crate::reading::Wanted;
-use crate::{amend, say};
+use crate::say;
 
 /// Demands that may wait for their turn; who comes then is refused.
 const DEMAND_COUNT_MAX: usize = 1024;
@@ -205,7 +206,8 @@ impl House {
             let written = chief.affairs().written().clone();
             return Ok(Applied {
                 generation: self.generation().number,
-                lines: amend::lines(&written, at, &chief.machine(&written.files))?,
+                lines: Texts::read(&written.files, &chief.machine(&written.files))
+                    .lines(&written.amendments, at)?,
                 ..Applied::default()
             });
         }

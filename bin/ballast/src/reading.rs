@@ -14,7 +14,7 @@ use ballast_model::change::{apply, diff};
 use ballast_model::{Change, Config, Server};
 use ballast_stats::Surroundings;
 
-use crate::amend::{self, Files, NO_FILE, Place};
+use crate::amend::{self, Files, NO_FILE, Place, Texts};
 use crate::args::Options;
 use crate::change::Chief;
 use crate::check::{self, About};
@@ -244,9 +244,11 @@ impl House {
         // Whoever removes something knows that what was set of it goes along.
         let removes = matches!(edit, Edit::Remove);
         let adds = section.kind == SectionOf::Backend && matches!(edit, Edit::Add(..));
-        let amendments = amend::edited(&before, section, edit, &command, &machine)?;
-        let amended = amend::amended(&before.files, &amendments, &machine, Place::Beside);
-        let about = About::Part(amend::extent(&amended.files, section, &machine));
+        let texts = Texts::read(&before.files, &machine);
+        let (amendments, title) = texts.edited(&before.amendments, section, edit, &command)?;
+        let amended = texts.amended(&amendments, Place::Beside);
+        drop(texts);
+        let about = About::Part(amended.place(&title));
         let said = chief.understand(self, amended.files, &before.amended, &about)?;
         let (config, mut notes) = (Arc::new(said.config), said.notes);
         let mut overruled = String::new();
