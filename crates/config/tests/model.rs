@@ -127,7 +127,7 @@ fn agents_ask_where_checks_do_unless_told_otherwise() {
 fn what_number_was_written_is_known() {
     let loaded = good("backend b\n id 7\n server a /s id 5\n server c /s\nbackend d\n");
     let backends = &loaded.config.backends;
-    assert!(backends[0].common.id_is_given && !backends[1].common.id_is_given);
+    assert!(backends[0].common.id_is_given.0 && !backends[1].common.id_is_given.0);
     let servers = &backends[0].servers;
     assert!(servers[0].id_is_given.0 && !servers[1].id_is_given.0);
 }

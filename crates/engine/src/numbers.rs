@@ -40,7 +40,7 @@ pub fn keep(next: &mut Config, now: &Config) {
     let first = proxies(next).map(|(_, one)| one.id).min().unwrap_or(1);
     let mut numbers: HashMap<Whose, u32> = HashMap::new();
     let mut taken: HashSet<u32> = HashSet::new();
-    for (who, one) in proxies(next).filter(|(_, one)| one.id_is_given) {
+    for (who, one) in proxies(next).filter(|(_, one)| one.id_is_given.0) {
         taken.insert(one.id);
         numbers.insert(who, one.id);
     }
@@ -80,7 +80,7 @@ pub fn keep(next: &mut Config, now: &Config) {
 
 #[cfg(test)]
 mod tests {
-    use ballast_model::{Backend, Frontend};
+    use ballast_model::{Backend, Frontend, Written};
 
     use super::*;
 
@@ -95,7 +95,7 @@ mod tests {
             let mut frontend = Frontend::default();
             frontend.common.name = name.into();
             frontend.common.id = given.unwrap_or(place as u32 + 2);
-            frontend.common.id_is_given = given.is_some();
+            frontend.common.id_is_given = Written(given.is_some());
             config.frontends.push(Arc::new(frontend));
         }
         config

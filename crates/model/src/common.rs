@@ -45,7 +45,7 @@ pub struct Common {
     /// (a `listen` shares one between its halves).
     pub id: u32,
     /// Whether `id` gave the number: what is only counted may be another for the same section.
-    pub id_is_given: bool,
+    pub id_is_given: Written,
     /// `guid`: the name that survives renames.
     pub guid: Option<String>,
     /// Section name.

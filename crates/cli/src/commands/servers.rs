@@ -120,7 +120,7 @@ fn state_line(
     };
     let checks = server.checks();
     let (backend_id, server_id) = (
-        u8::from(backend.model.common.id_is_given),
+        u8::from(backend.model.common.id_is_given.0),
         u8::from(server.model.id_is_given.0),
     );
     // What came with the configuration is told for as long as the configuration says so.

@@ -32,7 +32,7 @@ pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
     let mut dealer = Dealer { next: first, taken };
     for draft in &mut drafts.proxies {
         draft.common.id = dealer.deal(draft.id.map(|(id, _)| id));
-        draft.common.id_is_given = draft.id.is_some();
+        draft.common.id_is_given = Written(draft.id.is_some());
         binds(draft, context);
         servers(draft, context);
     }
