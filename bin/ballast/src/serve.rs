@@ -19,9 +19,9 @@ use ballast_stream::{Local, Running};
 use ballast_upstream::probe::{EventLog, Keeper, Probes};
 use ballast_upstream::{pool, probe};
 use ballast_worker::{
-    BufferLimits, Interval, Mailbox, Options as WorkerOptions, PanicHook, Signals, Workers,
+    BufferLimits, Crew, Interval, Mailbox, Options as WorkerOptions, PanicHook, Signals, Workers,
 };
-use ballast_worker::{now, set_local, spawn_local, spawn_service};
+use ballast_worker::{now, set_local, spawn_service};
 
 use crate::args::Options;
 use crate::change::{Chief, now_unix_s};
@@ -343,11 +343,12 @@ impl Room {
 
 fn reception(local: &Rc<Local>) -> Reception {
     let (serving, refusing) = (Rc::clone(local), Rc::clone(local));
+    let crew = Crew::new(move |arrival| {
+        let local = Rc::clone(&serving);
+        async move { ballast_stream::serve(&local, arrival).await }
+    });
     Reception {
-        serve: Box::new(move |arrival| {
-            let local = Rc::clone(&serving);
-            spawn_local(async move { ballast_stream::serve(&local, arrival).await });
-        }),
+        serve: Box::new(move |arrival| crew.give(arrival)),
         refused: Box::new(move |refused| ballast_stream::refused(&refusing, refused)),
         event: Box::new(|event| say::warn(&event.to_string())),
     }

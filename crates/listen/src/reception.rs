@@ -55,22 +55,8 @@ impl Reception {
             return;
         };
         let (door, scene) = (Arc::clone(door), Arc::clone(scene));
-        let stream = match Stream::from_fd(parcel.fd) {
-            Ok(stream) => stream,
-            Err(error) => {
-                // It is closed: there is nothing to watch it with.
-                let frontend = &door.name;
-                (self.event)(&Event::Exhausted {
-                    frontend,
-                    error: &error,
-                });
-                return;
-            }
-        };
+        let stream = Stream::accepted(parcel.fd);
         let bind = &scene.listening.bind;
-        if bind.defer_accept {
-            stream.assume_readable();
-        }
         if scene.frontend.model.common.no_linger {
             // Nothing is lost but the wish when the system refuses.
             let _ = stream.reset_on_close();

@@ -49,6 +49,9 @@ pub struct ConnectOptions {
     pub send_buffer: Option<u32>,
     /// `option tcp-smart-connect`: the handshake's last ACK waits for data.
     pub smart_connect: bool,
+    /// Whoever connects speaks at once. Within the machine the handshake's last ACK then leaves
+    /// with what is said, as with `smart_connect`: there is no network to watch it on.
+    pub speaks_at_once: bool,
     /// `source`.
     pub source: Option<Source>,
     /// `set-bc-tos`.
@@ -135,11 +138,22 @@ fn connect_from(
     if let Address::Ip(ip) = target {
         prepare(fd.as_fd(), ip, options, source)?;
     }
-    match rustix::net::connect(&fd, &os_target) {
+    let mut answer = rustix::net::connect(&fd, &os_target);
+    if answer == Err(Errno::INPROGRESS) && is_near(target) {
+        // Within the machine the handshake was over before the call was: asked once more, it
+        // says so, and nobody need wait to be told.
+        answer = rustix::net::connect(&fd, &os_target);
+    }
+    match answer {
         Ok(()) => Ok((fd, Progress::Done)),
-        Err(Errno::INPROGRESS | Errno::INTR) => Ok((fd, Progress::Underway)),
+        Err(Errno::INPROGRESS | Errno::ALREADY | Errno::INTR) => Ok((fd, Progress::Underway)),
         Err(e) => Err(Error::new("connect", target, e)),
     }
+}
+
+/// Whether the target is on this machine for certain.
+fn is_near(target: &Address) -> bool {
+    matches!(target, Address::Ip(address) if address.ip().is_loopback())
 }
 
 /// The outcome of a connection under way, once its socket is writable.
@@ -192,7 +206,7 @@ fn prepare(
     if let Some(algorithm) = &options.congestion {
         let _ = option::set_congestion(fd, algorithm);
     }
-    if options.smart_connect {
+    if options.smart_connect || options.speaks_at_once && ip.ip().is_loopback() {
         let _ = option::set_quick_ack(fd, false);
     }
     if options.fast_open {
@@ -269,6 +283,24 @@ mod tests {
         assert_eq!(sockopt::socket_recv_buffer_size(&fd).unwrap(), 40_000);
         assert_eq!(sockopt::socket_send_buffer_size(&fd).unwrap(), 60_000);
         assert!(crate::tcp_info(&fd).unwrap().rtt_us > 0);
+    }
+
+    #[test]
+    fn within_the_machine_a_connection_stands_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Address::Ip(listener.local_addr().unwrap());
+        for speaks_at_once in [false, true] {
+            let options = ConnectOptions {
+                speaks_at_once,
+                ..ConnectOptions::default()
+            };
+            let (fd, progress) = connect(&target, &options).unwrap();
+            assert_eq!(progress, Progress::Done);
+            assert_eq!(crate::send(&fd, b"hello").unwrap(), 5);
+            let (mut server, _) = listener.accept().unwrap();
+            let mut bytes = [0; 8];
+            assert_eq!(io::Read::read(&mut server, &mut bytes).unwrap(), 5);
+        }
     }
 
     #[test]

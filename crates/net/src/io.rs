@@ -41,10 +41,11 @@ pub fn send_more(fd: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(fd, bytes, SEND | SendFlags::MORE)?)
 }
 
-/// Sends several pieces in order as one; what fits.
-pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+/// Sends several pieces in order as one; what fits. `more` as for [`send_more`].
+pub fn send_vectored(fd: impl AsFd, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize> {
     let mut control = rustix::net::SendAncillaryBuffer::default();
-    Ok(rustix::net::sendmsg(fd, parts, &mut control, SEND)?)
+    let flags = if more { SEND | SendFlags::MORE } else { SEND };
+    Ok(rustix::net::sendmsg(fd, parts, &mut control, flags)?)
 }
 
 /// Ends our sending side; the peer reads an end, and may still send.

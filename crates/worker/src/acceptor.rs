@@ -61,7 +61,7 @@ impl Acceptor {
         // A blocking accept would stop the whole worker.
         net::set_non_blocking(&socket).map_err(|e| Error::new("ioctl(FIONBIO)", &address, e))?;
         Ok(Self {
-            socket: Watched::readable_only(socket)?,
+            socket: Watched::watching(socket)?,
             address,
             paused: Cell::new(false),
             resumed: Notify::new(),

@@ -67,6 +67,18 @@ impl Deadline {
         self.wanted.get()
     }
 
+    /// Whether a task that waits on this may find it passed, or earlier than when it last looked.
+    /// A few loads.
+    pub fn may_have_passed(&self) -> bool {
+        let Some(wanted) = self.wanted.get() else {
+            return false;
+        };
+        let slot = self.timer.borrow();
+        !slot.as_ref().is_some_and(|timer| {
+            timer.at <= wanted && timer.waker.is_some() && !timer.sleep.is_elapsed()
+        })
+    }
+
     /// Gives the timer up too: for a connection that will be idle with no
     /// deadline for long.
     pub fn release(&self) {

@@ -38,7 +38,8 @@ pub use mailbox::{Mailbox, MailboxRefusal};
 pub use signals::Signals;
 pub use stream::Stream;
 pub use task::{
-    PanicReport, Panicked, TaskEnd, TaskHandle, run_blocking, spawn_local, spawn_service, yield_now,
+    Crew, PanicReport, Panicked, TaskEnd, TaskHandle, run_blocking, spawn_local, spawn_service,
+    yield_now,
 };
 pub use timer::{
     Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at, turn_now,

@@ -50,7 +50,7 @@ impl Signals {
                     .source
                     .duplicate()
                     .map_err(|e| Error::new("fcntl(F_DUPFD)", "signalfd", e))?;
-                let watched = Watched::readable_only(copy)?;
+                let watched = Watched::watching(copy)?;
                 watched.assume_readable();
                 self.watched.get_or_init(|| watched)
             }

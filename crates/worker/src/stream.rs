@@ -167,14 +167,25 @@ impl Socket {
 }
 
 impl Stream {
-    /// Takes over a connected, non-blocking socket (from [`crate::Acceptor`],
-    /// possibly of another worker), in one system call.
+    /// Takes over a connected, non-blocking socket, in one system call.
     pub fn from_fd(fd: OwnedFd) -> Result<Self, Error> {
-        let socket = Watched::new(fd)?;
+        Ok(Self::ready_to_write(Watched::watching(fd)?))
+    }
+
+    /// Takes over a socket just accepted (by an [`crate::Acceptor`], possibly of another worker),
+    /// without a system call. What its client has to say is expected to be there, and the kernel
+    /// is asked to report it only when it is not.
+    pub fn accepted(fd: OwnedFd) -> Self {
+        let socket = Watched::new(fd);
+        socket.assume_readable();
+        Self::ready_to_write(socket)
+    }
+
+    fn ready_to_write(socket: Watched<OwnedFd>) -> Self {
         socket.assume_writable();
-        Ok(Self {
+        Self {
             socket: Socket::new(socket),
-        })
+        }
     }
 
     /// Connects; waits as long as the kernel does, so put a deadline around it.
@@ -184,7 +195,7 @@ impl Stream {
     /// `kind().is_local_resource()` tells our shortage from the server's no.
     pub async fn connect(target: &Address, options: &ConnectOptions) -> Result<Self, Error> {
         let (fd, progress) = net::connect(target, options)?;
-        let socket = Watched::new(fd)?;
+        let socket = Watched::new(fd);
         if progress == net::Progress::Underway {
             let failed = poll_fn(|cx| socket.poll_write_closed(cx))
                 .await
@@ -194,10 +205,7 @@ impl Stream {
                 net::connect_outcome(socket.inner(), target)?;
             }
         }
-        socket.assume_writable();
-        Ok(Self {
-            socket: Socket::new(socket),
-        })
+        Ok(Self::ready_to_write(socket))
     }
 
     /// Waits until bytes or the end can be read.
@@ -344,7 +352,19 @@ impl Stream {
     /// Writes what fits of several pieces, in order.
     pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let asked = parts.iter().map(|part| part.len()).sum();
-        self.write_with(asked, |fd| net::send_vectored(fd, parts))
+        self.write_with(asked, |fd| net::send_vectored(fd, parts, false))
+    }
+
+    /// As [`Stream::try_write_vectored`] and [`Stream::try_write_more`].
+    pub fn try_write_vectored_more(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let asked = parts.iter().map(|part| part.len()).sum();
+        self.write_with(asked, |fd| net::send_vectored(fd, parts, true))
+    }
+
+    /// Has what [`Stream::try_write_more`] left with the kernel leave now: what was to follow at
+    /// once did not come. On other sockets than TCP's nothing was held back.
+    pub fn push(&self) {
+        let _ = net::set_no_delay(self.socket.watched.inner(), true);
     }
 
     /// Writes all of `bytes`, waiting for room as needed.

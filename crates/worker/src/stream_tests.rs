@@ -510,3 +510,128 @@ fn who_waits_for_an_answer_hears_that_nothing_could_be_sent() {
     })
     .unwrap();
 }
+
+// === When the kernel is asked to watch ===
+
+/// A connection as it is served: accepted, and not yet watched.
+async fn unwatched_pair() -> (TcpStream, Stream) {
+    let acceptor = acceptor();
+    let client = TcpStream::connect(acceptor.address().ip().unwrap()).unwrap();
+    client.set_nodelay(true).unwrap();
+    let mut accepted = Vec::new();
+    acceptor.accept_batch(1, &mut accepted).await.unwrap();
+    (client, Stream::accepted(accepted.pop().unwrap().fd))
+}
+
+#[test]
+fn what_came_with_the_connection_is_read_without_a_report() {
+    block_on(async {
+        let (mut client, stream) = unwatched_pair().await;
+        client.write_all(b"request").unwrap();
+        let before = io_counts();
+        let mut bytes = [0; 64];
+        assert!(stream.is_readable(), "expected until the kernel says no");
+        assert_eq!(stream.try_read(&mut bytes).unwrap(), 7);
+        assert!(!stream.is_readable());
+        assert_eq!(stream.try_write(b"response").unwrap(), 8);
+        let now = io_counts();
+        assert_eq!(
+            (
+                now.receives - before.receives,
+                now.receives_in_vain - before.receives_in_vain,
+                now.sends - before.sends
+            ),
+            (1, 0, 1)
+        );
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_comes_later_is_reported() {
+    block_on(async {
+        let (mut client, stream) = unwatched_pair().await;
+        let mut bytes = [0; 64];
+        let error = stream.try_read(&mut bytes).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        let later = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            client.write_all(b"late").unwrap();
+            client
+        });
+        assert_eq!(
+            timeout(HANG, stream.read(&mut bytes))
+                .await
+                .unwrap()
+                .unwrap(),
+            4
+        );
+        drop(later.join().unwrap());
+        assert_eq!(
+            timeout(HANG, stream.read(&mut bytes))
+                .await
+                .unwrap()
+                .unwrap(),
+            0
+        );
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_waits_for_both_directions_hears_of_both() {
+    block_on(async {
+        let (mut client, stream) = unwatched_pair().await;
+        // The kernel is first asked for reading alone, and for writing when there is no room.
+        let heap = vec![b'x'; 1 << 20];
+        let written = async {
+            let mut left = 16 * heap.len();
+            while left > 0 {
+                match stream.try_write(&heap[..left.min(heap.len())]) {
+                    Ok(count) => left -= count,
+                    Err(_) => stream.writable().await.unwrap(),
+                }
+            }
+        };
+        let heard = async {
+            let mut bytes = [0; 64];
+            stream.read(&mut bytes).await.unwrap()
+        };
+        let total = 16 * heap.len();
+        let peer = std::thread::spawn(move || {
+            // Let the writer run into the wall while the reader waits, then speak, then read.
+            std::thread::sleep(Duration::from_millis(30));
+            client.write_all(b"stop").unwrap();
+            let mut bytes = vec![0; 1 << 16];
+            let mut read = 0;
+            while read < total {
+                read += client.read(&mut bytes).unwrap();
+            }
+            client
+        });
+        let both = async { join!(heard, written).0 };
+        assert_eq!(timeout(HANG, both).await.unwrap(), 4);
+        drop(peer.join().unwrap());
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_was_held_back_for_more_leaves_when_pushed() {
+    block_on(async {
+        let (client, stream) = pair().await;
+        client
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .unwrap();
+        let mut client = client;
+        stream.try_write_more(b"first").unwrap();
+        let mut bytes = [0; 64];
+        assert!(
+            client.read(&mut bytes).is_err(),
+            "the kernel waits for more"
+        );
+        stream.push();
+        assert_eq!(client.read(&mut bytes).unwrap(), 5);
+    })
+    .unwrap();
+}

@@ -1,10 +1,12 @@
 //! Tasks of one worker. A panic in one ends that one, is counted and reported.
 
 use std::any::Any;
-use std::future::Future;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
@@ -102,6 +104,106 @@ pub async fn yield_now() {
     tokio::task::yield_now().await;
 }
 
+/// Members of a crew that wait for work, at most; the others leave.
+const CREW_IDLE_MAX: usize = 128;
+
+/// Tasks of this worker that each carry one thing after the other.
+///
+/// For work that begins and ends often: a task of its own each time is memory taken, filled and
+/// given back, and costs several thousand instructions more than to go on with one that waits.
+pub struct Crew<T, F>(Rc<CrewShared<T, F>>);
+
+struct CrewShared<T, F> {
+    idle: RefCell<Vec<Rc<Member<T>>>>,
+    carry: F,
+}
+
+/// Where a member of a crew finds its work.
+struct Member<T> {
+    /// With what counts it, from the moment it is given.
+    work: Cell<Option<(T, Running)>>,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl<T, F> std::fmt::Debug for Crew<T, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Crew")
+            .field("idle", &self.0.idle.borrow().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T, F, W> Crew<T, F>
+where
+    T: 'static,
+    F: Fn(T) -> W + 'static,
+    W: Future<Output = ()> + 'static,
+{
+    /// A crew that has `carry` carry what it is given; without members yet.
+    pub fn new(carry: F) -> Self {
+        Self(Rc::new(CrewShared {
+            idle: RefCell::default(),
+            carry,
+        }))
+    }
+
+    /// Has a member carry this, as a task that is waited for when the worker is told to stop (as
+    /// with [`spawn_local`]).
+    ///
+    /// Must be called on a worker or inside [`crate::block_on`].
+    pub fn give(&self, work: T) {
+        let work = (work, Running::new(Role::Awaited));
+        let waiting = self.0.idle.borrow_mut().pop();
+        let Some(member) = waiting else {
+            return self.hire(work);
+        };
+        member.work.set(Some(work));
+        if let Some(waker) = &*member.waker.borrow() {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn hire(&self, work: (T, Running)) {
+        let crew = Rc::clone(&self.0);
+        let member = Rc::new(Member {
+            work: Cell::new(Some(work)),
+            waker: RefCell::new(None),
+        });
+        drop(tokio::task::spawn_local(Contained {
+            future: async move {
+                loop {
+                    let (work, running) = poll_fn(|cx| member.poll_work(cx)).await;
+                    (crew.carry)(work).await;
+                    drop(running);
+                    let mut idle = crew.idle.borrow_mut();
+                    if idle.len() >= CREW_IDLE_MAX {
+                        return;
+                    }
+                    idle.push(Rc::clone(&member));
+                }
+            },
+            // Its work is counted; a member that has none is nobody's concern.
+            running: None,
+        }));
+    }
+}
+
+impl<T> Member<T> {
+    fn poll_work(&self, cx: &Context<'_>) -> Poll<(T, Running)> {
+        if let Some(work) = self.work.take() {
+            return Poll::Ready(work);
+        }
+        let mut waker = self.waker.borrow_mut();
+        if !waker
+            .as_ref()
+            .is_some_and(|known| known.will_wake(cx.waker()))
+        {
+            *waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Role {
     Awaited,
@@ -115,7 +217,7 @@ where
 {
     TaskHandle(tokio::task::spawn_local(Contained {
         future,
-        running: Running::new(role),
+        running: Some(Running::new(role)),
     }))
 }
 
@@ -125,7 +227,7 @@ pin_project! {
     struct Contained<F> {
         #[pin]
         future: F,
-        running: Running,
+        running: Option<Running>,
     }
 }
 

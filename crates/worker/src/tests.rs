@@ -515,3 +515,70 @@ fn buffers_are_given_back_and_show_only_what_was_written() {
     assert!(again.is_empty() && again.filled().is_empty());
     assert_eq!(buffer_use().made, 2, "no new memory");
 }
+
+#[test]
+fn a_crew_carries_one_thing_after_the_other_and_survives_a_panic() {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    block_on(async {
+        let done = Rc::new(RefCell::new(Vec::new()));
+        let seen = Rc::clone(&done);
+        let crew = Crew::new(move |number: u32| {
+            let seen = Rc::clone(&seen);
+            async move {
+                yield_now().await;
+                assert!(number != 2, "one that fails");
+                seen.borrow_mut().push(number);
+            }
+        });
+        for round in [[0, 1], [2, 3], [4, 5]] {
+            round.into_iter().for_each(|number| crew.give(number));
+            // Each is taken up, and yields once.
+            for _ in 0..4 {
+                yield_now().await;
+            }
+        }
+        let mut done = done.take();
+        done.sort_unstable();
+        assert_eq!(done, [0, 1, 3, 4, 5]);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_soft_stop_waits_for_what_a_crew_carries_and_not_for_its_members() {
+    let (finish, finished) = sync::oneshot::channel::<()>();
+    let mut finished = Some(finished);
+    let workers = Workers::start(&Options::default(), |_| {
+        let finished = finished.take().unwrap();
+        move || {
+            let crew = Crew::new(|work: Option<sync::oneshot::Receiver<()>>| async move {
+                if let Some(work) = work {
+                    work.await.unwrap();
+                }
+            });
+            // One member will have nothing to do, the other something.
+            crew.give(None);
+            crew.give(Some(finished));
+        }
+    })
+    .unwrap();
+    let running = || {
+        let mailbox = workers.mailbox(0).unwrap();
+        mailbox.call_blocking(|| task_counts().running).unwrap()
+    };
+    let begun = Instant::now();
+    while running() != 1 && begun.elapsed() < HANG {
+        std::thread::yield_now();
+    }
+    workers.stop(StopOrder::when_done());
+    assert_eq!(running(), 1);
+    assert!(!workers.have_ended());
+    finish.send(()).unwrap();
+    let end = WorkerEnd {
+        index: 0,
+        cut_off: 0,
+    };
+    assert_eq!(workers.join(), [end]);
+}
