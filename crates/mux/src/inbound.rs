@@ -124,19 +124,36 @@ impl Inbound {
     /// # Errors
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
     pub async fn receive(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<usize, ReadError> {
+        self.receive_or(stream, wait, || {}).await
+    }
+
+    /// As [`Self::receive`], and has `waits` called before it waits.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub async fn receive_or(
+        &mut self,
+        stream: &Stream,
+        wait: &Wait<'_>,
+        mut waits: impl FnMut(),
+    ) -> Result<usize, ReadError> {
         if self.peer_closed {
             return Ok(0);
         }
-        if !stream.is_readable() {
+        if self.unwaited >= UNWAITED_COUNT_MAX {
             self.unwaited = 0;
-        } else if self.unwaited < UNWAITED_COUNT_MAX {
-            self.unwaited += 1;
-        } else {
-            self.unwaited = 0;
-            yield_now().await;
+            if stream.is_readable() {
+                yield_now().await;
+            }
         }
         loop {
-            wait.readable(stream).await?;
+            if stream.is_readable() {
+                self.unwaited = self.unwaited.saturating_add(1);
+            } else {
+                self.unwaited = 0;
+                waits();
+                wait.until_readable(stream).await?;
+            }
             let buffer = self.buffer.get_or_insert_with(Buffer::take);
             if buffer.spare_len() == 0 {
                 buffer.compact();

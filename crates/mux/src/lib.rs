@@ -21,7 +21,7 @@ pub use error::{ReadError, WriteError};
 pub use inbound::{Inbound, Piece};
 pub use outbound::{Framing, Outbound};
 pub use page::read_page;
-pub use relay::{RelayError, relay};
+pub use relay::{Afterwards, RelayError, relay};
 pub use server::{Answer, Responses, ServerConnection};
 pub use wait::Wait;
 

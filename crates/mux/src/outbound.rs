@@ -42,6 +42,8 @@ pub struct Outbound {
     sent: usize,
     framing: Framing,
     total_bytes: u64,
+    /// The kernel was told that more follows, and may hold the last segment back for it.
+    is_held: bool,
     /// The case of names, where the peer insists on one.
     cases: Option<Arc<NameCases>>,
     drops_trailers: bool,
@@ -136,6 +138,21 @@ impl Outbound {
         wait: &Wait<'_>,
         piece: &[u8],
     ) -> Result<(), WriteError> {
+        self.body_and_more(stream, wait, piece, false).await
+    }
+
+    /// As [`Self::body`]; with `more` the next piece is at hand, and segments may be filled with
+    /// it. Who then has to wait for it all the same says so with [`Self::push`].
+    ///
+    /// # Errors
+    /// As [`Self::body`].
+    pub async fn body_and_more(
+        &mut self,
+        stream: &Stream,
+        wait: &Wait<'_>,
+        piece: &[u8],
+        more: bool,
+    ) -> Result<(), WriteError> {
         if piece.is_empty() || self.framing == Framing::Suppressed {
             return Ok(());
         }
@@ -148,12 +165,32 @@ impl Outbound {
         if piece.len() <= GATHERED_BYTES_MAX.min(room) {
             self.head().extend_from_slice(piece);
         } else {
-            self.write_through(stream, wait, piece).await?;
+            self.write_through(stream, wait, piece, more).await?;
         }
         if chunked {
             self.head().extend_from_slice(h1::CHUNK_END);
         }
         Ok(())
+    }
+
+    /// Writes bytes as they are, from where they lie, after what was gathered before them.
+    ///
+    /// # Errors
+    /// As [`Self::body`].
+    pub async fn raw(
+        &mut self,
+        stream: &Stream,
+        wait: &Wait<'_>,
+        bytes: &[u8],
+    ) -> Result<(), WriteError> {
+        self.write_through(stream, wait, bytes, false).await
+    }
+
+    /// Has everything that was written leave: the next piece is not at hand after all.
+    pub fn push(&mut self, stream: &Stream) {
+        if std::mem::take(&mut self.is_held) {
+            stream.push();
+        }
     }
 
     /// Ends the body: the last chunk and its trailers, where the framing has them.
@@ -184,8 +221,33 @@ impl Outbound {
                 Err(error) => return Err(error.into()),
             }
         }
+        self.write_gathered(stream, wait, Stream::try_write).await
+    }
+
+    /// As [`Self::flush`], for who closes the connection, or our half of it, right afterwards: the
+    /// last segment leaves with the end in it. What waits instead leaves late.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the connection is of no further use.
+    pub async fn part(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<(), WriteError> {
+        if stream.owes() {
+            return self.flush(stream, wait).await;
+        }
+        self.write_gathered(stream, wait, Stream::try_write_more)
+            .await
+    }
+
+    async fn write_gathered(
+        &mut self,
+        stream: &Stream,
+        wait: &Wait<'_>,
+        write: impl Fn(&Stream, &[u8]) -> io::Result<usize>,
+    ) -> Result<(), WriteError> {
+        if self.sent < self.pending.len() {
+            self.is_held = false;
+        }
         while self.sent < self.pending.len() {
-            match stream.try_write(&self.pending[self.sent..]) {
+            match write(stream, &self.pending[self.sent..]) {
                 Ok(count) => self.left(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait.writable(stream).await?;
@@ -212,6 +274,7 @@ impl Outbound {
             && poll_fn(|cx| Poll::Ready(stream.put_down(&mut self.pending, cx))).await;
         if put_down {
             self.total_bytes += count as u64;
+            self.is_held = false;
             return Ok(());
         }
         self.flush(stream, wait).await
@@ -223,18 +286,26 @@ impl Outbound {
         stream: &Stream,
         wait: &Wait<'_>,
         piece: &[u8],
+        more: bool,
     ) -> Result<(), WriteError> {
+        self.is_held = more;
         let mut written = 0;
         while written < piece.len() {
             let gathered = self.pending.len() - self.sent;
             let result = if gathered == 0 {
-                stream.try_write(&piece[written..])
+                match more {
+                    true => stream.try_write_more(&piece[written..]),
+                    false => stream.try_write(&piece[written..]),
+                }
             } else {
                 let slices = [
                     IoSlice::new(&self.pending[self.sent..]),
                     IoSlice::new(&piece[written..]),
                 ];
-                stream.try_write_vectored(&slices)
+                match more {
+                    true => stream.try_write_vectored_more(&slices),
+                    false => stream.try_write_vectored(&slices),
+                }
             };
             match result {
                 Ok(count) => {

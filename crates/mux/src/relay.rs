@@ -13,35 +13,52 @@ pub enum RelayError {
     To(WriteError),
 }
 
-/// Carries the body that `from` was told of to `to`, in the framing `to` was told of, and
-/// flushes; the end of it at the end of the worker's turn ([`Outbound::finish`]) where `awaits`
-/// says that whoever calls waits for `to` to speak next. `progress` is told of the bytes of each
-/// piece.
+/// What whoever has a body carried does next with the side it went to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Afterwards {
+    /// Waits for it to speak: the end of the body may leave with the worker's turn
+    /// ([`Outbound::finish`]).
+    Listens,
+    /// Closes it, or our half of it, without waiting for anything before: the end of the body
+    /// leaves together with that ([`Outbound::part`]).
+    Closes,
+    /// Something else: the body leaves now.
+    Goes,
+}
+
+/// Carries the body that `from` was told of to `to`, in the framing `to` was told of, and has it
+/// leave as what is done [`Afterwards`] lets it. `progress` is told of the bytes of each piece.
 ///
 /// # Errors
 /// [`RelayError`] names the side that failed; neither side is of further use then.
 pub async fn relay(
     (from, from_stream, from_wait): (&mut Inbound, &Stream, &Wait<'_>),
     (to, to_stream, to_wait): (&mut Outbound, &Stream, &Wait<'_>),
-    awaits: bool,
+    then: Afterwards,
     mut progress: impl FnMut(usize),
 ) -> Result<(), RelayError> {
     loop {
         match from.piece().map_err(RelayError::From)? {
             Piece::Data(range, consumed) => {
                 progress(range.len());
-                let sent = to.body(to_stream, to_wait, &from.bytes()[range]).await;
+                // Read on at once: what follows may share its segments.
+                let more = !from.body_is_done() && from_stream.is_readable();
+                let piece = &from.bytes()[range];
+                let sent = to.body_and_more(to_stream, to_wait, piece, more).await;
                 from.consume(consumed);
                 sent.map_err(RelayError::To)?;
             }
             Piece::End => {
                 to.end_body(from.trailers());
-                let sent = if awaits {
-                    to.finish(to_stream, to_wait).await
-                } else {
-                    to.flush(to_stream, to_wait).await
+                let sent = match then {
+                    Afterwards::Listens => to.finish(to_stream, to_wait).await,
+                    Afterwards::Closes => to.part(to_stream, to_wait).await,
+                    Afterwards::Goes => to.flush(to_stream, to_wait).await,
                 };
                 sent.map_err(RelayError::To)?;
+                if then != Afterwards::Closes {
+                    to.push(to_stream);
+                }
                 // What waits now waits without memory; the next to move takes what is warm.
                 to.rest();
                 from.rest();
@@ -49,7 +66,7 @@ pub async fn relay(
             }
             Piece::More => {
                 to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
-                from.receive(from_stream, from_wait)
+                from.receive_or(from_stream, from_wait, || to.push(to_stream))
                     .await
                     .map_err(RelayError::From)?;
             }

@@ -10,7 +10,9 @@ use ballast_message::{
 };
 use ballast_worker::{Deadline, Stream, block_on};
 
-use crate::{ClientConnection, Limits, ReadError, RelayError, ServerConnection, Wait, relay};
+use crate::{
+    Afterwards, ClientConnection, Limits, ReadError, RelayError, ServerConnection, Wait, relay,
+};
 
 /// A socket of ours and its other end, which reads and writes in the test's own time.
 fn pair() -> (Stream, UnixStream) {
@@ -61,7 +63,7 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
                 &server.stream,
                 &Wait::each(&down, PATIENCE),
             ),
-            false,
+            Afterwards::Goes,
             |bytes| carried += bytes,
         )
         .await
@@ -103,7 +105,7 @@ fn a_response_that_ends_too_early_is_the_senders_fault() {
         let result = relay(
             (&mut server.inbound, &server.stream, &wait),
             (&mut client.outbound, &client.stream, &wait),
-            false,
+            Afterwards::Goes,
             |_| {},
         )
         .await;

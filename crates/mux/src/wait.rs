@@ -1,6 +1,8 @@
 //! How long one wait may last.
 
 use std::cell::Cell;
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_worker::{Deadline, Expired, Stream};
@@ -69,11 +71,26 @@ impl<'a> Wait<'a> {
         if stream.is_readable() {
             return Ok(());
         }
+        self.until_readable(stream).await
+    }
+
+    /// As [`Self::readable`], where it is known that there is nothing yet.
+    pub(crate) async fn until_readable(&self, stream: &Stream) -> Result<(), ReadError> {
         self.arm();
-        match self.deadline.guard(stream.readable()).await {
-            Ok(ready) => Ok(ready?),
-            Err(Expired) => Err(ReadError::TimedOut),
-        }
+        let mut waits = false;
+        poll_fn(|cx| {
+            // Most wake-ups of a task that waits are for this.
+            if std::mem::replace(&mut waits, true) && stream.is_readable() {
+                return Poll::Ready(Ok(()));
+            }
+            if let Poll::Ready(ready) = stream.poll_readable(cx) {
+                return Poll::Ready(ready.map_err(ReadError::from));
+            }
+            self.deadline
+                .poll_expired(cx)
+                .map(|()| Err(ReadError::TimedOut))
+        })
+        .await
     }
 
     /// Waits until there is room to write, or the connection is broken.

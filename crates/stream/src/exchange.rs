@@ -1,5 +1,6 @@
 //! One exchange: what is known of a request and its response while they are carried.
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,8 +17,105 @@ use crate::persistence::{ClientCookie, ServerCookie};
 use crate::service::Called;
 use crate::variables::Variables;
 
-/// One request and its response, or one TCP session. Its memory serves one exchange of a
-/// connection after the other.
+/// Exchanges kept on each worker for the next that begins.
+const FREE_COUNT_MAX: usize = 256;
+/// One whose variables and pages grew beyond this is not kept.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+/// Nor one that knows more names of variables than this: names of configurations long gone.
+const KEPT_NAMES_MAX: usize = 64;
+
+thread_local! {
+    static FREE: RefCell<Vec<Free>> = const { RefCell::new(Vec::new()) };
+}
+
+/// An exchange that nobody has, cleared, and the bounds its heads were made with.
+struct Free(HeadLimits, Box<Exchange>);
+
+/// The exchange of a connection, which has one only while there is something to exchange: the
+/// memory goes from connection to connection.
+#[derive(Debug)]
+pub(crate) struct Lent {
+    exchange: Option<Box<Exchange>>,
+    limits: HeadLimits,
+    /// Whether the next is the connection's first.
+    first: bool,
+    /// When the wait for the next began.
+    idle_from: Instant,
+}
+
+impl Lent {
+    /// For a connection that has exchanged nothing yet.
+    pub(crate) fn new(limits: HeadLimits, idle_from: Instant) -> Self {
+        Self {
+            exchange: None,
+            limits,
+            first: true,
+            idle_from,
+        }
+    }
+
+    /// Whether it is, or will be, the connection's first.
+    pub(crate) fn is_first(&self) -> bool {
+        self.first
+    }
+
+    /// When the wait for it began.
+    pub(crate) fn idle_from(&self) -> Instant {
+        self.idle_from
+    }
+
+    /// The exchange; one is taken when the connection has none.
+    pub(crate) fn get(&mut self) -> &mut Exchange {
+        let (limits, first, idle_from) = (self.limits, self.first, self.idle_from);
+        self.exchange.get_or_insert_with(|| {
+            let mut exchange = take(limits);
+            exchange.first = first;
+            exchange.times.idle_from = idle_from;
+            exchange
+        })
+    }
+
+    /// Gives the exchange back, which is over: the wait for the next begins.
+    pub(crate) fn rest(&mut self) {
+        if let Some(mut exchange) = self.exchange.take() {
+            exchange.begin_next();
+            (self.first, self.idle_from) = (false, exchange.times.idle_from);
+            give(self.limits, exchange);
+        }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.rest();
+    }
+}
+
+fn take(limits: HeadLimits) -> Box<Exchange> {
+    let free = FREE.with_borrow_mut(Vec::pop);
+    match free {
+        Some(Free(known, exchange)) if known == limits => exchange,
+        _ => Box::new(Exchange::new(limits)),
+    }
+}
+
+fn give(limits: HeadLimits, exchange: Box<Exchange>) {
+    let (bytes, names) = exchange.variables.kept();
+    let bytes = bytes + exchange.answer_body.capacity() + exchange.peeked.capacity();
+    if bytes > KEPT_BYTES_MAX || names > KEPT_NAMES_MAX {
+        return;
+    }
+    // While the thread ends there may be no pool any more.
+    let _ = FREE.try_with(|free| {
+        let mut free = free.borrow_mut();
+        if free.len() < FREE_COUNT_MAX {
+            free.push(Free(limits, exchange));
+        }
+    });
+}
+
+/// One request and its response, or one TCP session. Its memory serves one exchange after the
+/// other.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// The request's head.
@@ -225,8 +323,8 @@ impl Exchange {
         }
     }
 
-    /// Makes it ready for the next exchange of the same connection, in the memory it has.
-    pub(crate) fn begin_next(&mut self) {
+    /// Makes it ready for the next exchange, in the memory it has.
+    fn begin_next(&mut self) {
         self.request.clear();
         self.response.clear();
         self.has_request = false;

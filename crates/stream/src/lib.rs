@@ -32,7 +32,7 @@ use ballast_mux::ClientConnection;
 use ballast_rules::Verdict;
 use ballast_worker::cutting_off;
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Lent};
 use crate::rulebook::{Stage, apply};
 use crate::session::Session;
 use crate::sessions::{Listing, Seen};
@@ -53,9 +53,8 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     session.dress(&mut client.outbound);
     client.inbound.prepend(&read_ahead);
     drop(read_ahead);
-    let mut exchange = Exchange::new(session.running.head_limits);
-    exchange.times.idle_from = session.accepted;
-    if !is_let_in(&session, &mut exchange) {
+    let mut lent = Lent::new(session.running.head_limits, session.accepted);
+    if !is_let_in(&session, lent.get()) {
         return;
     }
     let listing = Listing::enter(&session).await;
@@ -65,19 +64,19 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     let is_http = session.frontend.is_http();
     // Pinned here: handed over by value, each would lie in this future twice.
     let was_cut_off = if is_http {
-        let serving = pin!(http::serve(&mut session, &mut client, &mut exchange));
+        let serving = pin!(http::serve(&mut session, &mut client, &mut lent));
         is_cut_off(may_be, &seen, serving).await
     } else {
-        let serving = pin!(tcp::serve(&mut session, &mut client, &mut exchange));
+        let serving = pin!(tcp::serve(&mut session, &mut client, &mut lent));
         is_cut_off(may_be, &seen, serving).await
     };
     if !was_cut_off {
         return;
     }
     if is_http || session.upgraded_for.get().is_some() {
-        http::cut_off(&session, &mut client, &mut exchange).await;
+        http::cut_off(&session, &mut client, lent.get()).await;
     } else {
-        tcp::cut_off(&session, &mut exchange);
+        tcp::cut_off(&session, lent.get());
     }
 }
 

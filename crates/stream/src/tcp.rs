@@ -6,7 +6,7 @@ use ballast_mux::{ClientConnection, ServerConnection};
 use ballast_rules::{RuleSets, Verdict};
 
 use crate::ending::{Cause, Ending, Phase};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Lent};
 use crate::http::{self, InBackend, Kept, reach, route};
 use crate::inspect::content;
 use crate::journal;
@@ -14,11 +14,8 @@ use crate::session::Session;
 use crate::tunnel::{Side, Way, carry};
 
 /// Carries a client's connection to its end.
-pub(crate) async fn serve(
-    session: &mut Session,
-    client: &mut ClientConnection,
-    exchange: &mut Exchange,
-) {
+pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, lent: &mut Lent) {
+    let exchange = lent.get();
     exchange.times.received = Some(ballast_worker::now());
     exchange.tally.request_number = session.local.process.next_request_number();
     if let Some(seen) = &session.seen {
@@ -30,7 +27,7 @@ pub(crate) async fn serve(
     {
         session.upgraded_for.set(Some(place));
         exchange.times.received = None;
-        return http::serve(session, client, exchange).await;
+        return http::serve(session, client, lent).await;
     }
     let carried = match chosen {
         Ok(place) => connect_and_carry(session, client, exchange, place).await,

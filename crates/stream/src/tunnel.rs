@@ -25,6 +25,8 @@ pub(crate) struct Side<'a> {
     pub(crate) patience_fin: Option<Duration>,
     active: Cell<Instant>,
     finishing: Cell<bool>,
+    /// The way from here waits for bytes, and for nothing else.
+    listening: Cell<bool>,
 }
 
 impl<'a> Side<'a> {
@@ -38,13 +40,24 @@ impl<'a> Side<'a> {
             stream,
             patience,
             patience_fin: patience_fin.or(patience),
-            active: Cell::new(ballast_worker::now()),
+            active: Cell::new(ballast_worker::turn_now()),
             finishing: Cell::new(false),
+            listening: Cell::new(false),
         }
     }
 
     fn touch(&self) {
-        self.active.set(ballast_worker::now());
+        self.active.set(ballast_worker::turn_now());
+    }
+
+    /// Whether the way from here has nothing to do when its task is polled: it waits for bytes,
+    /// none have come, and its patience lasts.
+    fn is_quiet(&self, deadline: &Deadline) -> bool {
+        self.listening.get()
+            && !self.finishing.get()
+            && !self.stream.is_readable()
+            && !self.stream.owes()
+            && !deadline.may_have_passed()
     }
 
     /// When it will have been silent too long.
@@ -95,7 +108,10 @@ pub(crate) async fn carry(
     let mut down = pin!(one_way(server, client, down, count_down));
     let (mut up_done, mut down_done) = (false, false);
     poll_fn(|cx| {
-        if !up_done && let Poll::Ready(result) = up.as_mut().poll(cx) {
+        if !up_done
+            && !client.is_quiet(up_deadline)
+            && let Poll::Ready(result) = up.as_mut().poll(cx)
+        {
             match result {
                 Ok(()) => {
                     up_done = true;
@@ -104,7 +120,10 @@ pub(crate) async fn carry(
                 Err(failure) => return Poll::Ready(blame(&failure, false)),
             }
         }
-        if !down_done && let Poll::Ready(result) = down.as_mut().poll(cx) {
+        if !down_done
+            && !server.is_quiet(down_deadline)
+            && let Poll::Ready(result) = down.as_mut().poll(cx)
+        {
             match result {
                 Ok(()) => {
                     down_done = true;
@@ -165,7 +184,7 @@ async fn one_way(
         }
         let wait = Wait::each(deadline, to.patience);
         if bytes > 0 {
-            let sent = outbound.body(to.stream, &wait, inbound.bytes()).await;
+            let sent = outbound.raw(to.stream, &wait, inbound.bytes()).await;
             inbound.consume(bytes);
             sent.map_err(Failure::To)?;
         }
@@ -181,11 +200,10 @@ async fn one_way(
         // Between two bursts neither side of a tunnel holds a buffer.
         inbound.rest();
         outbound.rest();
-        if receive(from, inbound, deadline)
-            .await
-            .map_err(Failure::From)?
-            == 0
-        {
+        from.listening.set(true);
+        let received = receive(from, inbound, deadline).await;
+        from.listening.set(false);
+        if received.map_err(Failure::From)? == 0 {
             // What the other end still has to say is waited for, but not for long.
             let _ = to.stream.shutdown_write();
             from.finish();
@@ -207,12 +225,12 @@ async fn receive(
         let mut receiving = pin!(inbound.receive(from.stream, &wait));
         let received = poll_fn(|cx| {
             let polled = receiving.as_mut().poll(cx);
-            // The other end may have finished meanwhile: the wait under way becomes shorter.
-            let shorter = from.until().filter(|until| {
-                from.finishing.get() && deadline.wanted().is_none_or(|wanted| *until < wanted)
-            });
-            match shorter {
-                Some(until) if polled.is_pending() => {
+            if polled.is_ready() || !from.finishing.get() {
+                return polled;
+            }
+            // The other end has finished meanwhile: the wait under way becomes shorter.
+            match from.until() {
+                Some(until) if deadline.wanted().is_none_or(|wanted| until < wanted) => {
                     deadline.set(until);
                     receiving.as_mut().poll(cx)
                 }

@@ -106,7 +106,14 @@ impl Variables {
     pub(crate) fn clear(&mut self) {
         for slot in &mut self.slots {
             slot.content = Content::Unset;
+            slot.bytes.clear();
         }
+    }
+
+    /// What it keeps of memory, in bytes, and how many names.
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        let bytes = self.slots.iter().map(|slot| slot.bytes.capacity()).sum();
+        (bytes, self.slots.len())
     }
 }
 

@@ -218,7 +218,10 @@ pub(crate) fn connection_field(
 
 /// Closes a client's connection so that what was written arrives: our side first, then what
 /// the client still sends is read for a moment and thrown away.
-pub(crate) async fn close(session: &Session, client: &mut ClientConnection) {
+///
+/// A client that said it would say no more is believed: nothing is on its way that a close could
+/// answer with a reset (RFC 9112, section 9.6).
+pub(crate) async fn close(session: &Session, client: &mut ClientConnection, exchange: &Exchange) {
     if session.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
         let _ = client.stream.reset_on_close();
@@ -227,7 +230,10 @@ pub(crate) async fn close(session: &Session, client: &mut ClientConnection) {
     let timeout = session.frontend.model.timeouts.client;
     let wait = Wait::each(&session.downward, timeout);
     let flushed = client.outbound.flush(&client.stream, &wait).await;
-    if flushed.is_err() || client.stream.shutdown_write().is_err() || client.inbound.peer_closed() {
+    if flushed.is_err() || is_last_word(client, exchange) {
+        return;
+    }
+    if client.stream.shutdown_write().is_err() || client.inbound.peer_closed() {
         return;
     }
     let until = ballast_worker::now() + LINGER;
@@ -243,4 +249,17 @@ pub(crate) async fn close(session: &Session, client: &mut ClientConnection) {
             Ok(_) => {}
         }
     }
+}
+
+/// Whether the client has said all it will say on its connection: one request without a body,
+/// with which it asked for the close itself.
+fn is_last_word(client: &ClientConnection, exchange: &Exchange) -> bool {
+    let options = exchange.client_options;
+    let asked =
+        options.close || (exchange.request.version() < Version::Http11 && !options.keep_alive);
+    exchange.has_request
+        && asked
+        && exchange.request_body == BodyLength::None
+        && client.inbound.bytes().is_empty()
+        && !client.stream.is_readable()
 }

@@ -32,7 +32,7 @@ use ballast_worker::{Stopping, stopping};
 pub(crate) use cut_off::cut_off;
 
 use crate::ending::{Cause, Ending, Phase};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Lent};
 use crate::journal;
 use crate::session::Session;
 
@@ -79,20 +79,16 @@ pub(crate) enum Next {
 pub(crate) type Kept = Option<reach::KeptConnection>;
 
 /// Carries a client's connection to its end.
-pub(crate) async fn serve(
-    session: &mut Session,
-    client: &mut ClientConnection,
-    exchange: &mut Exchange,
-) {
+pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, lent: &mut Lent) {
     let mut kept = Kept::None;
     let mut stopping = stopping();
     loop {
-        let next = one(session, client, exchange, &mut kept, &mut stopping).await;
+        let next = one(session, client, lent, &mut kept, &mut stopping).await;
         match next {
-            Next::Keep => exchange.begin_next(),
+            Next::Keep => lent.rest(),
             Next::Close => {
                 drop(kept);
-                answer::close(session, client).await;
+                answer::close(session, client, lent.get()).await;
                 return;
             }
             Next::Drop => return,
@@ -104,19 +100,20 @@ pub(crate) async fn serve(
 async fn one(
     session: &mut Session,
     client: &mut ClientConnection,
-    exchange: &mut Exchange,
+    lent: &mut Lent,
     kept: &mut Kept,
     stopping: &mut Stopping,
 ) -> Next {
-    let received = match receive::first_byte(session, client, exchange, stopping).await {
+    let received = match receive::first_byte(session, client, lent, stopping).await {
         Ok(begun) => {
             if session.catch_up() {
                 session.dress(&mut client.outbound);
             }
-            receive::request(session, client, exchange, begun).await
+            receive::request(session, client, lent.get(), begun).await
         }
         Err(nothing) => Err(nothing),
     };
+    let exchange = lent.get();
     // From here on the generation that the exchange began with is its own.
     let session: &Session = session;
     match received {

@@ -11,7 +11,7 @@ use ballast_worker::{Stopping, select, turn_now};
 
 use super::{Stop, capture, invalid};
 use crate::ending::{Cause, Phase};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Lent};
 use crate::session::Session;
 use crate::volume;
 
@@ -34,12 +34,12 @@ pub(crate) struct Begun {
 pub(crate) async fn first_byte(
     session: &Session,
     client: &mut ClientConnection,
-    exchange: &mut Exchange,
+    lent: &mut Lent,
     stopping: &mut Stopping,
 ) -> Result<Begun, Nothing> {
     let before = client.inbound.total_bytes() - client.inbound.bytes().len() as u64;
-    let wait = Wait::until(&session.upward, first_byte_until(session, exchange));
-    let begun = if exchange.first || session.frontend.model.options.idle_close_on_response {
+    let wait = Wait::until(&session.upward, first_byte_until(session, lent));
+    let begun = if lent.is_first() || session.frontend.model.options.idle_close_on_response {
         client.first_byte(&wait).await
     } else {
         // The process must be able to end: who idles is let go (configuration manual, "option
@@ -52,10 +52,10 @@ pub(crate) async fn first_byte(
         }
     };
     if let Err(error) = begun {
-        return Err(nothing(session, exchange, &error));
+        return Err(nothing(session, lent.is_first(), &error));
     }
     let at = turn_now();
-    exchange.times.begun = Some(at);
+    lent.get().times.begun = Some(at);
     Ok(Begun { at, before })
 }
 
@@ -123,12 +123,12 @@ fn timeouts(session: &Session) -> (Option<Duration>, Option<Duration>) {
 
 /// The first request has its whole time from the accept on; later ones may be waited for as
 /// long as a connection may idle.
-fn first_byte_until(session: &Session, exchange: &Exchange) -> Option<Instant> {
+fn first_byte_until(session: &Session, lent: &Lent) -> Option<Instant> {
     let (request, idle) = timeouts(session);
-    if exchange.first {
+    if lent.is_first() {
         request.map(|request| session.accepted + session.handshake + request)
     } else {
-        idle.map(|idle| exchange.times.idle_from + idle)
+        idle.map(|idle| lent.idle_from() + idle)
     }
 }
 
@@ -142,8 +142,8 @@ fn head_until(session: &Session, exchange: &Exchange, begun: Instant) -> Option<
 }
 
 /// The connection ended before a request began.
-fn nothing(session: &Session, exchange: &Exchange, error: &ReadError) -> Nothing {
-    if !exchange.first || session.frontend.model.options.ignore_probes {
+fn nothing(session: &Session, first: bool, error: &ReadError) -> Nothing {
+    if !first || session.frontend.model.options.ignore_probes {
         return Nothing::Silent;
     }
     Nothing::Stopped(match error {

@@ -8,7 +8,8 @@ use std::task::Poll;
 use ballast_engine::{Eviction, Server};
 use ballast_model::OnMarkedDown;
 use ballast_mux::{
-    ClientConnection, Inbound, Outbound, ReadError, RelayError, ServerConnection, Wait, relay,
+    Afterwards, ClientConnection, Inbound, Outbound, ReadError, RelayError, ServerConnection, Wait,
+    relay,
 };
 use ballast_upstream::probe;
 use ballast_upstream::{Link, Seat};
@@ -57,6 +58,7 @@ pub(crate) async fn exchange(
         connection.outbound.total_bytes(),
         connection.inbound.total_bytes(),
     );
+    connection.exchange_begins();
     connection.begin_request(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
     let live = Live::of(session, exchange);
@@ -116,6 +118,9 @@ pub(crate) async fn exchange(
             } else {
                 Next::Close
             };
+            if whole {
+                connection.exchange_is_over();
+            }
             let reusable = keep_server && whole && connection.inbound.bytes().is_empty();
             End::Done {
                 next,
@@ -324,7 +329,7 @@ async fn upload(
             relay(
                 (from, client, &client_wait),
                 (to, server, &server_wait),
-                true,
+                Afterwards::Listens,
                 progress,
             )
             .await

@@ -7,7 +7,8 @@ use ballast_expr::Scope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
 use ballast_model::ConnectionMode;
 use ballast_mux::{
-    Answer, Malformed, Outbound, ReadError, RelayError, Responses, Wait, WriteError, relay,
+    Afterwards, Answer, Malformed, Outbound, ReadError, RelayError, Responses, Wait, WriteError,
+    relay,
 };
 use ballast_upstream::probe::Observed;
 use ballast_worker::Stream;
@@ -390,12 +391,19 @@ async fn body(
     let from_wait =
         Wait::each(&session.downward, server_patience(exchange)).beginning(exchange.times.answered);
     let to_wait = client_wait(session);
-    let awaits = exchange.keep_client;
+    let then = if exchange.keep_client {
+        Afterwards::Listens
+    } else if down.upload.under_way.get() || session.frontend.model.common.no_linger {
+        // The close does not follow at once, or would throw away what has not left.
+        Afterwards::Goes
+    } else {
+        Afterwards::Closes
+    };
     let (bytes_out, live) = (&mut exchange.tally.bytes_out, down.upload.live);
     let result = relay(
         (down.responses.inbound, down.server, &from_wait),
         (down.out, down.client, &to_wait),
-        awaits,
+        then,
         |bytes| {
             *bytes_out += bytes as u64;
             if let Some(live) = live {
