@@ -49,9 +49,35 @@ struct Calls {
     failed: usize,
 }
 
-/// The system calls of the program's whole life, in which it answered this many requests on one
-/// connection.
-fn calls_of_life(program: &Program, requests: usize) -> Vec<Calls> {
+/// The same proxy, with a connection for each request on both sides.
+fn closing_configuration(port: u16, origin: &Origin) -> String {
+    configuration(port, origin).replace("mode http\n", "mode http\n    option httpclose\n")
+}
+
+/// Asks so often, on one connection.
+fn ask_on_one(port: u16, requests: usize) {
+    let mut client = Client::connect(port);
+    for _ in 0..requests {
+        assert_eq!(client.get("/").status, 200);
+    }
+}
+
+/// Asks so often, each time on another connection, as a client does that says so.
+fn ask_on_many(port: u16, requests: usize) {
+    for _ in 0..requests {
+        let mut client = Client::connect(port);
+        client.send("GET / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        assert_eq!(client.response().status, 200);
+    }
+}
+
+/// How a proxy is configured and asked.
+type Life = (fn(u16, &Origin) -> String, fn(u16, usize));
+const KEPT: Life = (configuration, ask_on_one);
+const CLOSED: Life = (closing_configuration, ask_on_many);
+
+/// The system calls of the program's whole life, in which it answered this many requests.
+fn calls_of_life(program: &Program, (configured, ask): Life, requests: usize) -> Vec<Calls> {
     let (origin, port) = (Origin::saying("hello"), free_port());
     let launch = Launch {
         ports: &[port],
@@ -59,11 +85,8 @@ fn calls_of_life(program: &Program, requests: usize) -> Vec<Calls> {
         under: &["strace", "-D", "-f", "-c", "-o", "calls"],
         ..Launch::default()
     };
-    let mut proxy = Proxy::launch(program, &configuration(port, &origin), &launch);
-    let mut client = Client::connect(port);
-    for _ in 0..requests {
-        assert_eq!(client.get("/").status, 200);
-    }
+    let mut proxy = Proxy::launch(program, &configured(port, &origin), &launch);
+    ask(port, requests);
     proxy.signal(Signal::TERM);
     proxy.wait();
     // The tracer writes its table after the program has ended.
@@ -96,9 +119,9 @@ fn row(line: &str) -> Option<Calls> {
 }
 
 /// Calls for each request: what a longer life has more, divided by its requests.
-fn per_request(program: &Program, is_counted: impl Fn(&Calls) -> usize) -> f64 {
+fn per_request(program: &Program, life: Life, is_counted: impl Fn(&Calls) -> usize) -> f64 {
     let sum = |requests| {
-        calls_of_life(program, requests)
+        calls_of_life(program, life, requests)
             .iter()
             .map(&is_counted)
             .sum::<usize>()
@@ -119,7 +142,7 @@ fn moves_data(calls: &Calls) -> bool {
 
 #[test]
 fn four_data_calls_a_request() {
-    let data = per_request(&Program::ballast(), |calls| {
+    let data = per_request(&Program::ballast(), KEPT, |calls| {
         if moves_data(calls) { calls.count } else { 0 }
     });
     assert!((3.9..=4.05).contains(&data), "{data} data calls a request");
@@ -127,12 +150,51 @@ fn four_data_calls_a_request() {
 
 #[test]
 fn no_call_is_made_in_vain() {
-    let vain = per_request(&Program::ballast(), |calls| {
+    let vain = per_request(&Program::ballast(), KEPT, |calls| {
         let is_bookkeeping = calls.name.starts_with("timer") || calls.name == "epoll_ctl";
         let failed = if moves_data(calls) { calls.failed } else { 0 };
         if is_bookkeeping { calls.count } else { failed }
     });
     assert!(vain <= 0.05, "{vain} calls a request that move nothing");
+}
+
+/// What is done for one request with a connection on each side: accept4, recv; socket, setsockopt
+/// twice (no Nagle; the handshake's last ACK waits), connect twice (the second hears that it
+/// stands), send; recv, send; setsockopt (a reset) and close; close. HAProxy 2.6 makes 14.
+#[test]
+fn thirteen_calls_a_connection() {
+    // How often somebody waits, or looks in vain, is a matter of who comes first; being watched is
+    // counted below.
+    let waits = [
+        "epoll_wait",
+        "epoll_pwait",
+        "epoll_ctl",
+        "futex",
+        "write",
+        "total",
+    ];
+    let calls = per_request(&Program::ballast(), CLOSED, |calls| {
+        match calls.name.as_str() {
+            name if waits.contains(&name) => 0,
+            "accept4" | "recvfrom" => calls.count - calls.failed,
+            _ => calls.count,
+        }
+    });
+    assert!((12.9..=13.1).contains(&calls), "{calls} calls a connection");
+}
+
+#[test]
+fn a_client_that_says_its_last_word_is_not_waited_for() {
+    let (watched, shut) = ("epoll_ctl", "shutdown");
+    let calls = per_request(&Program::ballast(), CLOSED, |calls| {
+        if [watched, shut].contains(&calls.name.as_str()) {
+            calls.count
+        } else {
+            0
+        }
+    });
+    // The server's side: begun and ended. The client's: only when its request came late.
+    assert!(calls <= 4.05, "{calls} calls a connection");
 }
 
 /// The library that counts, built once into cargo's directory for tests.
@@ -150,6 +212,18 @@ static COUNTING_LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// Allocations that the counted requests of one connection make once it runs warm.
 fn allocations_of_steady_state(configuration: &str, port: u16, request: &str) -> u64 {
+    let mut client = None;
+    allocations(configuration, port, &mut |count| {
+        let client = client.get_or_insert_with(|| Client::connect(port));
+        for _ in 0..count {
+            client.send(request);
+            assert_eq!(client.response().status, 200);
+        }
+    })
+}
+
+/// Allocations that the counted requests make once the program runs warm.
+fn allocations(configuration: &str, port: u16, ask: &mut dyn FnMut(usize)) -> u64 {
     let counter = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(counter.path(), 0_u64.to_ne_bytes()).expect("the file is written");
     let variables = [
@@ -179,13 +253,6 @@ fn allocations_of_steady_state(configuration: &str, port: u16, request: &str) ->
         "the start allocates, so the library counts"
     );
 
-    let mut client = Client::connect(port);
-    let mut ask = |count| {
-        for _ in 0..count {
-            client.send(request);
-            assert_eq!(client.response().status, 200);
-        }
-    };
     ask(WARM);
     let before = allocations();
     ask(COUNTED);
@@ -194,6 +261,9 @@ fn allocations_of_steady_state(configuration: &str, port: u16, request: &str) ->
 
 /// What runs once a second may allocate; a request may not.
 const SECONDLY_MAX: u64 = 20;
+
+/// What the two connections of one request may allocate.
+const CONNECTION_MAX: u64 = 9;
 
 #[test]
 fn no_allocation_a_request() {
@@ -207,6 +277,18 @@ fn no_allocation_a_request() {
         grown < SECONDLY_MAX,
         "{grown} allocations in {COUNTED} requests"
     );
+}
+
+/// A connection on each side may cost a few, and no more: two sockets, the watch of one, the
+/// server's connection, its timer, and what operators see of the client's.
+#[test]
+fn few_allocations_a_connection() {
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let grown = allocations(&closing_configuration(port, &origin), port, &mut |count| {
+        ask_on_many(port, count);
+    });
+    let each = grown / COUNTED as u64;
+    assert!(each <= CONNECTION_MAX, "{each} allocations a connection");
 }
 
 /// What most configurations ask for besides: headers of ours, rules, persistence.
