@@ -12,7 +12,7 @@ use ballast_net::{self as net, Address, ConnectOptions, Error, Pipe};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
-use crate::{Progress, Watched, burst, gather};
+use crate::{Progress, Watched, burst, gather, yield_now};
 
 /// A stream socket on this worker.
 ///
@@ -285,7 +285,13 @@ impl Stream {
     }
 
     /// Waits, then reads; 0 is the end.
+    ///
+    /// Where more is known to wait, the other tasks have their turn first: who sends as fast as it
+    /// is read, a configuration of megabytes, would hold up a worker's requests for milliseconds.
     pub async fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.socket.watched.is_readable() {
+            yield_now().await;
+        }
         loop {
             self.readable().await?;
             match self.try_read(bytes) {

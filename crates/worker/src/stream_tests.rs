@@ -391,6 +391,34 @@ async fn put_down(stream: &Stream, text: &[u8]) -> bool {
 }
 
 #[test]
+fn who_reads_what_is_there_already_lets_others_go_first() {
+    const PIECES: usize = 16;
+    block_on(async {
+        let (mut client, stream) = pair().await;
+        client.write_all(&[b'x'; PIECES * 1024]).unwrap();
+        let turns = Rc::new(std::cell::Cell::new(0));
+        let others = Rc::clone(&turns);
+        let other = spawn_local(async move {
+            loop {
+                others.set(others.get() + 1);
+                yield_now().await;
+            }
+        });
+        let mut bytes = [0; 1024];
+        let mut came = 0;
+        while came < PIECES * 1024 {
+            came += timeout(HANG, stream.read(&mut bytes))
+                .await
+                .unwrap()
+                .unwrap();
+        }
+        other.abort();
+        assert!(turns.get() >= PIECES - 1, "{} turns", turns.get());
+    })
+    .unwrap();
+}
+
+#[test]
 fn what_is_put_down_leaves_when_every_task_has_had_its_turn() {
     block_on(async {
         let (mut first_client, first) = pair().await;
