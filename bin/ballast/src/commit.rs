@@ -97,7 +97,7 @@ impl House {
         if let Some(keeper) = self.keeper() {
             keeper.succeed(Arc::clone(generation), taken);
         }
-        self.generation.store(Arc::clone(generation));
+        let former = self.generation.swap(Arc::clone(generation));
         let (starts, closing) = self.commit_listeners(prepared.listeners);
         let any_gone = closing.is_some();
         let open_logs = self.open_logs();
@@ -146,6 +146,7 @@ impl House {
             }
         }
         self.close(&closing.unwrap_or_default());
+        self.registry.retire(former);
     }
 
     /// The limit of the process follows the file, as far as the descriptors of its start allow,

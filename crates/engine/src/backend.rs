@@ -32,6 +32,8 @@ pub struct Backend {
     pub name_cases: Option<Arc<NameCases>>,
     /// The kernel's buffers of connections to the servers.
     pub socket_buffers: SocketBuffers,
+    /// One of the servers takes its state from another (`track`).
+    pub tracks: bool,
     pub(crate) balancer: RwLock<Balancer>,
     /// Which server stands where in the balancer, and what there is of a former generation.
     pub(crate) slots: Slots,

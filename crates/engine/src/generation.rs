@@ -33,7 +33,7 @@ pub struct Generation {
     pub frontends: Vec<Arc<Frontend>>,
     /// In the order of the file.
     pub backends: Vec<Arc<Backend>>,
-    backend_by_name: HashMap<String, usize>,
+    backend_by_name: Arc<HashMap<String, usize>>,
     common: FromGlobal,
 }
 
@@ -58,12 +58,11 @@ impl Generation {
         previous: Option<&Self>,
     ) -> Self {
         let process_max = registry.process().connection_count_written();
-        let backend_by_name: HashMap<String, usize> = config
-            .backends
-            .iter()
-            .enumerate()
-            .map(|(place, backend)| (backend.common.name.clone(), place))
-            .collect();
+        let same_places = previous.is_some_and(|previous| same_places(&previous.config, &config));
+        let backend_by_name = match previous {
+            Some(previous) if same_places => Arc::clone(&previous.backend_by_name),
+            _ => Arc::new(places(&config)),
+        };
         let fullness = limits::Fullness::of(&config, process_max);
         let common = match previous {
             Some(previous) if previous.common.is_of(&config.global) => previous.common.clone(),
@@ -91,8 +90,6 @@ impl Generation {
                 }
             })
             .collect();
-        let same_places =
-            previous.is_some_and(|previous| previous.backend_by_name == backend_by_name);
         let frontends = config
             .frontends
             .iter()
@@ -141,6 +138,22 @@ impl Generation {
             .iter()
             .find(|frontend| frontend.name() == name)
     }
+}
+
+/// Where each backend stands.
+fn places(config: &model::Config) -> HashMap<String, usize> {
+    let names = config.backends.iter().map(|one| one.common.name.clone());
+    names.zip(0..).collect()
+}
+
+/// Whether each backend stands where it stood.
+fn same_places(was: &model::Config, is: &model::Config) -> bool {
+    was.backends.len() == is.backends.len()
+        && was
+            .backends
+            .iter()
+            .zip(&is.backends)
+            .all(|(was, is)| Arc::ptr_eq(was, is) || was.common.name == is.common.name)
 }
 
 /// What proxies are compiled with of the global section.
@@ -270,6 +283,7 @@ fn compile_backend(
         slots: Slots::of(backend, former),
         // Founded when it comes into force, on what is counted then.
         balancer: RwLock::new(Balancer::new(setup, &[])),
+        tracks: servers.iter().any(|server| server.model.track.is_some()),
         superseded: AtomicBool::new(false),
         sharing: match setup.algorithm {
             Algorithm::LeastConn => Sharing::Told,

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::{BackendState, FrontendState, Process, ServerState};
+use crate::{BackendState, FrontendState, Generation, Process, ServerState};
 
 /// The states of everything that is configured, by name.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct Registry {
     frontends: Mutex<HashMap<String, Weak<FrontendState>>>,
     backends: Mutex<HashMap<String, Weak<BackendState>>>,
     servers: Mutex<HashMap<(String, String), Weak<ServerState>>>,
+    /// Generations that are not in force any more and may still have exchanges.
+    retired: Mutex<Vec<Arc<Generation>>>,
 }
 
 impl Registry {
@@ -30,6 +32,7 @@ impl Registry {
             frontends: Mutex::default(),
             backends: Mutex::default(),
             servers: Mutex::default(),
+            retired: Mutex::default(),
         }
     }
 
@@ -41,6 +44,20 @@ impl Registry {
     /// The process.
     pub fn process(&self) -> &Arc<Process> {
         &self.process
+    }
+
+    /// Keeps a generation that is in force no more, and lets go of those that nobody needs any
+    /// longer. To be called by who makes changes, once every worker has gone over: to free a
+    /// hundred thousand servers takes a while, which the worker whose exchange was the last must
+    /// not spend.
+    pub fn retire(&self, generation: Arc<Generation>) {
+        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        retired.push(generation);
+        let all = std::mem::take(&mut *retired).into_iter();
+        let (needed, over): (Vec<_>, Vec<_>) = all.partition(|one| Arc::strong_count(one) > 1);
+        *retired = needed;
+        drop(retired);
+        drop(over);
     }
 
     /// The state of a frontend, new when nobody holds one of that name.

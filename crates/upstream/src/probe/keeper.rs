@@ -496,10 +496,19 @@ const TRACK_DEPTH_MAX: usize = 64;
 pub(super) fn servers(
     generation: &Generation,
 ) -> impl Iterator<Item = (At, &Arc<Backend>, &Arc<Server>)> {
+    servers_of(generation, |_| true)
+}
+
+/// The servers of some of the backends.
+fn servers_of(
+    generation: &Generation,
+    is_wanted: impl Fn(&Backend) -> bool,
+) -> impl Iterator<Item = (At, &Arc<Backend>, &Arc<Server>)> {
     generation
         .backends
         .iter()
         .enumerate()
+        .filter(move |(_, backend)| is_wanted(backend))
         .flat_map(|(backend, known)| {
             known
                 .servers
@@ -511,7 +520,9 @@ pub(super) fn servers(
 
 fn followers(generation: &Generation) -> HashMap<At, Vec<At>> {
     let mut followers: HashMap<At, Vec<At>> = HashMap::new();
-    for (at, _, server) in servers(generation) {
+    // Most backends have none, and looking at each of their servers would take the time.
+    let tracking = servers_of(generation, |backend| backend.tracks);
+    for (at, _, server) in tracking {
         let Some((backend, name)) = &server.model.track else {
             continue;
         };
