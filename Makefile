@@ -32,7 +32,7 @@ bench: release ## side by side with HAProxy and nginx: CPU per request
 	bench/run
 
 chaos: proof ## what a change costs those who are served: the proof, in ten minutes
-	@scripts/packages haproxy=haproxy python3=python3
+	@scripts/packages haproxy=haproxy python3=python3 ss=iproute2
 	bench/chaos
 
 audit: ## advisories and licences by cargo-deny (cargo install cargo-deny)

@@ -114,7 +114,7 @@ impl Client {
             let _permit = opening.acquire().await;
             if let Err(broken) = self.open(Instant::now() + run.plan.timeout).await {
                 let mut tally = self.desk.tally.borrow_mut();
-                tally.fail(Duration::ZERO, self.number, broken.fault);
+                tally.fail(Duration::ZERO, (self.number, None), broken.fault);
             }
         }
         run.barrier.wait().await;
@@ -167,13 +167,17 @@ impl Client {
         };
         if is_measured {
             tally.latency.record(latency);
+            tally.slowest.note(at, self.number, latency);
             if self.desk.due.is_some() {
                 tally.service.record(now - sent);
             }
         }
         match outcome.and_then(|answer| judge(&answer, &self.run.plan.expect)) {
             Ok(()) => tally.succeed(at, latency),
-            Err(fault) => tally.fail(at, self.number, fault),
+            Err(fault) => {
+                let port = self.connection.port();
+                tally.fail(at, (self.number, port), fault);
+            }
         }
     }
 

@@ -47,6 +47,7 @@ pub(crate) struct Sent<'a> {
 /// A place for one connection after another, with the buffer and the timer they share.
 pub(crate) struct Connection {
     socket: Option<Socket>,
+    port: Option<u16>,
     buffer: Vec<u8>,
     filled: usize,
     /// Fires at or before the deadline of the exchange, and is set anew only then: a timer per
@@ -61,11 +62,17 @@ impl Connection {
     pub(crate) fn new() -> Self {
         Self {
             socket: None,
+            port: None,
             buffer: vec![0; BUFFER_BYTES],
             filled: 0,
             watch: Box::pin(sleep_until(Instant::now())),
             received_bytes: 0,
         }
+    }
+
+    /// The port on this side of the connection that is, or was last, open here.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.port
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -75,8 +82,10 @@ impl Connection {
     /// Opens a connection by the deadline.
     pub(crate) async fn open(&mut self, to: &Address, deadline: Instant) -> Result<(), Fault> {
         self.close();
+        self.port = None;
         match timeout_at(deadline, Socket::connect(to)).await {
             Ok(Ok(socket)) => {
+                self.port = socket.port();
                 self.socket = Some(socket);
                 Ok(())
             }

@@ -15,6 +15,7 @@ mod exchange;
 mod failure;
 mod frame;
 mod histogram;
+mod longest;
 mod pace;
 mod plan;
 mod report;
@@ -22,6 +23,7 @@ mod run;
 mod socket;
 mod tally;
 mod websockets;
+mod witness;
 
 use std::process::ExitCode;
 

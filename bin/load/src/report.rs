@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
 
 use crate::failure::Class;
 use crate::histogram::Histogram;
+use crate::longest::Longest;
 use crate::plan::{Mode, Plan};
 use crate::tally::Tally;
+
+/// So many of the first failures stand in the table.
+const PRINTED_COUNT_MAX: usize = 20;
 
 /// A distribution, in microseconds.
 #[derive(Debug, Serialize)]
@@ -45,6 +49,7 @@ impl Latency {
 struct Failed<'a> {
     at_ms: f64,
     connection: usize,
+    port: Option<u16>,
     class: Class,
     reason: &'a str,
 }
@@ -56,6 +61,26 @@ struct Interval {
     rate: f64,
     failed: u64,
     latency_max_us: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Slow {
+    at_ms: f64,
+    connection: usize,
+    latency_us: f64,
+}
+
+/// A thread that only sleeps, beside the load.
+#[derive(Debug, Serialize)]
+struct Machine {
+    late_us: Latency,
+    longest: Vec<Stall>,
+}
+
+#[derive(Debug, Serialize)]
+struct Stall {
+    at_ms: f64,
+    late_us: f64,
 }
 
 /// Only in `websockets`.
@@ -72,6 +97,8 @@ struct WebSockets {
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     mode: &'static str,
+    /// The start, on the machine's clock.
+    began_unix_s: f64,
     /// From the start to the end of the last request.
     seconds: f64,
     /// Answered as expected.
@@ -93,6 +120,8 @@ pub(crate) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     from_sending_us: Option<Latency>,
     connect_us: Latency,
+    slowest: Vec<Slow>,
+    machine: Machine,
     /// Of the generator.
     cpu_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +142,10 @@ impl<'a> Report<'a> {
                 (Mode::Http, true) => "connect",
                 (Mode::Http, false) => "http",
             },
+            began_unix_s: tally
+                .began
+                .and_then(|began| began.duration_since(UNIX_EPOCH).ok())
+                .map_or(0.0, |since| since.as_secs_f64()),
             seconds,
             ok: tally.ok,
             failed,
@@ -133,6 +166,11 @@ impl<'a> Report<'a> {
             latency_us: Latency::of(&tally.latency),
             from_sending_us: plan.rate.map(|_| Latency::of(&tally.service)),
             connect_us: Latency::of(&tally.connect),
+            slowest: slowest(&tally.slowest),
+            machine: Machine {
+                late_us: Latency::of(&tally.machine.late),
+                longest: stalls(&tally.machine.longest),
+            },
             cpu_seconds: tally.cpu.as_secs_f64(),
             websockets: sockets.then_some(WebSockets {
                 asked: plan.connections as u64,
@@ -147,6 +185,7 @@ impl<'a> Report<'a> {
                 .map(|failure| Failed {
                     at_ms: micros(failure.at) / 1e3,
                     connection: failure.connection,
+                    port: failure.port,
                     class: failure.fault.class,
                     reason: &failure.fault.reason,
                 })
@@ -261,6 +300,7 @@ impl<'a> Report<'a> {
             write_latency(to, "from sending", latency)?;
         }
         write_latency(to, "connecting", &self.connect_us)?;
+        write_latency(to, "waking", &self.machine.late_us)?;
         if !self.first_failures.is_empty() {
             writeln!(to, "first failures:")?;
         }
@@ -269,7 +309,8 @@ impl<'a> Report<'a> {
             connection,
             class,
             reason,
-        } in &self.first_failures
+            ..
+        } in self.first_failures.iter().take(PRINTED_COUNT_MAX)
         {
             let class = class.word();
             writeln!(
@@ -279,6 +320,25 @@ impl<'a> Report<'a> {
         }
         Ok(())
     }
+}
+
+fn slowest(slowest: &Longest) -> Vec<Slow> {
+    let all = slowest.all().iter();
+    all.map(|one| Slow {
+        at_ms: micros(one.at) / 1e3,
+        connection: one.connection,
+        latency_us: micros(one.took),
+    })
+    .collect()
+}
+
+fn stalls(longest: &Longest) -> Vec<Stall> {
+    let all = longest.all().iter();
+    all.map(|one| Stall {
+        at_ms: micros(one.at) / 1e3,
+        late_us: micros(one.took),
+    })
+    .collect()
 }
 
 fn write_latency(to: &mut String, name: &str, latency: &Latency) -> std::fmt::Result {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Barrier, Semaphore, mpsc};
@@ -13,6 +13,7 @@ use tokio::task::LocalSet;
 use crate::pace::{self, Pace};
 use crate::plan::{Mode, Plan};
 use crate::tally::Tally;
+use crate::witness::Witness;
 use crate::{client, websockets};
 
 /// What all threads of a run share.
@@ -91,6 +92,7 @@ async fn conduct(
     let mut sum = Tally::new(run.plan.timeline);
     let mut pacing = None;
     let mut is_started = false;
+    let mut witness = None;
     loop {
         tokio::select! {
             biased;
@@ -101,6 +103,8 @@ async fn conduct(
             _ = run.barrier.wait(), if !is_started => {
                 is_started = true;
                 let start = run.start();
+                sum.began = Some(SystemTime::now() - start.elapsed());
+                witness = Some(Witness::begin(start)?);
                 if run.plan.mode == Mode::WebSockets {
                     eprintln!("ballast-load: all connections are open or have failed");
                 }
@@ -120,6 +124,9 @@ async fn conduct(
             _ = interrupt.recv() => run.stop.close(),
             _ = terminate.recv() => run.stop.close(),
         }
+    }
+    if let Some(witness) = witness {
+        sum.machine = witness.finish();
     }
     if let Some(pacing) = pacing {
         let (handed_out, cpu) = pacing

@@ -52,6 +52,16 @@ impl Socket {
     }
 }
 
+impl Socket {
+    /// The port on this side.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self {
+            Self::Tcp(socket) => socket.local_addr().ok().map(|address| address.port()),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
 impl AsyncRead for Socket {
     fn poll_read(
         self: Pin<&mut Self>,

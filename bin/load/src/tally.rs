@@ -1,12 +1,14 @@
 //! What was counted: one tally per thread, added at the end.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::failure::{Class, Fault};
 use crate::histogram::Histogram;
+use crate::longest::Longest;
+use crate::witness::Seen;
 
 /// So many first failures are kept in words.
-pub(crate) const FIRST_FAILURE_COUNT_MAX: usize = 20;
+pub(crate) const FIRST_FAILURE_COUNT_MAX: usize = 1000;
 /// So many intervals of the timeline are told apart; later ones are added to the last.
 const INTERVAL_COUNT_MAX: usize = 1_000_000;
 /// Statuses have three digits.
@@ -18,6 +20,8 @@ pub(crate) struct Failure {
     /// Since the start of the run; zero for what failed before it.
     pub(crate) at: Duration,
     pub(crate) connection: usize,
+    /// The port it had on this side, once it was open.
+    pub(crate) port: Option<u16>,
     pub(crate) fault: Fault,
 }
 
@@ -52,17 +56,23 @@ pub(crate) struct Tally {
     pub(crate) latency: Histogram,
     /// From when a request was sent to the end of its answer, or to its timeout.
     pub(crate) service: Histogram,
+    /// The longest of `latency`.
+    pub(crate) slowest: Longest,
     /// How long connecting took.
     pub(crate) connect: Histogram,
     pub(crate) timeline: Vec<Interval>,
     /// The length of an interval of the timeline, if there is one.
     interval: Option<Duration>,
+    /// When the run began.
+    pub(crate) began: Option<SystemTime>,
     /// When the last request ended, since the start.
     pub(crate) length: Duration,
     /// The generator's own time on processors.
     pub(crate) cpu: Duration,
     /// WebSockets that were open at the end.
     pub(crate) alive: u64,
+    /// What the machine did meanwhile.
+    pub(crate) machine: Seen,
 }
 
 impl Tally {
@@ -79,12 +89,15 @@ impl Tally {
             statuses: vec![0; STATUS_COUNT],
             latency: Histogram::default(),
             service: Histogram::default(),
+            slowest: Longest::default(),
             connect: Histogram::default(),
             timeline: Vec::new(),
             interval,
+            began: None,
             length: Duration::ZERO,
             cpu: Duration::ZERO,
             alive: 0,
+            machine: Seen::default(),
         }
     }
 
@@ -111,7 +124,12 @@ impl Tally {
     }
 
     /// Counts what failed at `at`.
-    pub(crate) fn fail(&mut self, at: Duration, connection: usize, fault: Fault) {
+    pub(crate) fn fail(
+        &mut self,
+        at: Duration,
+        (connection, port): (usize, Option<u16>),
+        fault: Fault,
+    ) {
         self.failures[fault.class as usize] += 1;
         self.length = self.length.max(at);
         if let Some(interval) = self.interval_at(at) {
@@ -121,6 +139,7 @@ impl Tally {
             self.first.push(Failure {
                 at,
                 connection,
+                port,
                 fault,
             });
         }
@@ -145,6 +164,7 @@ impl Tally {
         }
         self.latency.add(&other.latency);
         self.service.add(&other.service);
+        self.slowest.add(&other.slowest);
         self.connect.add(&other.connect);
         let length = self.timeline.len().max(other.timeline.len());
         self.timeline.resize(length, Interval::default());
@@ -179,16 +199,16 @@ mod tests {
     #[test]
     fn the_first_failures_of_all_threads_are_kept_in_order_of_time() {
         let (mut all, mut other) = (Tally::new(None), Tally::new(None));
-        for number in 0..30 {
+        for number in 0..FIRST_FAILURE_COUNT_MAX as u32 {
             let fault = Fault::new(Class::Reset, "");
-            all.fail(MS * (2 * number), 0, fault.clone());
-            other.fail(MS * (2 * number + 1), 1, fault);
+            all.fail(MS * (2 * number), (0, None), fault.clone());
+            other.fail(MS * (2 * number + 1), (1, Some(9)), fault);
         }
         all.add(other);
-        assert_eq!(all.failed(), 60);
-        assert_eq!(all.failures[Class::Reset as usize], 60);
+        assert_eq!(all.failed(), 2000);
+        assert_eq!(all.failures[Class::Reset as usize], 2000);
         let at: Vec<Duration> = all.first.iter().map(|failure| failure.at).collect();
-        let due: Vec<Duration> = (0..20).map(|number| MS * number).collect();
+        let due: Vec<Duration> = (0..1000).map(|number| MS * number).collect();
         assert_eq!(at, due);
     }
 
@@ -198,7 +218,7 @@ mod tests {
         all.succeed(MS * 25, MS);
         let mut other = Tally::new(Some(MS * 10));
         other.succeed(MS * 29, MS * 3);
-        other.fail(MS * 39, 0, Fault::new(Class::Timeout, ""));
+        other.fail(MS * 39, (0, None), Fault::new(Class::Timeout, ""));
         all.add(other);
         let interval = |done, failed, latency_max| Interval {
             done,

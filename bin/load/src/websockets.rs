@@ -69,7 +69,7 @@ async fn live(run: &Run, number: usize, tally: &RefCell<Tally>, opening: &Semaph
     let mut tally = tally.borrow_mut();
     match outcome {
         Ok(()) => tally.alive += 1,
-        Err(fault) => tally.fail(at, number, fault),
+        Err(fault) => tally.fail(at, (number, None), fault),
     }
 }
 

@@ -1,0 +1,77 @@
+//! The longest of many durations, and when they were: a maximum alone cannot be looked into.
+
+use std::time::Duration;
+
+/// So many are kept.
+pub(crate) const LONGEST_COUNT_MAX: usize = 20;
+
+/// One that took long.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Long {
+    /// When it was over, since the start of the run.
+    pub(crate) at: Duration,
+    /// Of which connection.
+    pub(crate) connection: usize,
+    pub(crate) took: Duration,
+}
+
+/// The longest, longest first.
+#[derive(Debug, Default)]
+pub(crate) struct Longest(Vec<Long>);
+
+impl Longest {
+    /// Keeps one that is among the longest until now.
+    pub(crate) fn note(&mut self, at: Duration, connection: usize, took: Duration) {
+        let shortest = self.0.last().map_or(Duration::ZERO, |last| last.took);
+        if self.0.len() >= LONGEST_COUNT_MAX && took <= shortest {
+            return;
+        }
+        let place = self.0.partition_point(|one| one.took >= took);
+        self.0.truncate(LONGEST_COUNT_MAX - 1);
+        let long = Long {
+            at,
+            connection,
+            took,
+        };
+        self.0.insert(place.min(self.0.len()), long);
+    }
+
+    /// Adds what another thread has kept.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for one in &other.0 {
+            self.note(one.at, one.connection, one.took);
+        }
+    }
+
+    /// All, longest first.
+    pub(crate) fn all(&self) -> &[Long] {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_of_all_threads_are_kept_longest_first() {
+        const MS: Duration = Duration::from_millis(1);
+        let (mut all, mut other) = (Longest::default(), Longest::default());
+        for number in 0..50 {
+            let whose = if number % 2 == 0 {
+                &mut all
+            } else {
+                &mut other
+            };
+            // A permutation of 0 to 49.
+            whose.note(MS * number, 7, MS * (number * 27 % 50));
+        }
+        all.add(&other);
+        let kept: Vec<Duration> = all.all().iter().map(|one| one.took).collect();
+        let due: Vec<Duration> = (30..50).rev().map(|number| MS * number).collect();
+        assert_eq!(kept, due);
+        assert!(all.all().iter().all(|one| one.connection == 7));
+        let first = all.all()[0];
+        assert_eq!(first.at, MS * 37, "37 times 27 is 49 beyond 950");
+    }
+}
