@@ -96,6 +96,8 @@ class Proxy:
         self.program, self.words = program, words
         self.log = open(f"{self.base}.log", "w")
         self.write(text)
+        # What processes that were restarted spent of processors before.
+        self.ended_seconds = 0.0
         self.process = self.spawn()
         self.ready()
 
@@ -143,6 +145,7 @@ class Proxy:
         """What the proof is to notice: the process ends, and another begins."""
         if text:
             self.write(text)
+        self.ended_seconds += processor_seconds(tree(self.process.pid))
         self.process.send_signal(signal.SIGTERM)
         self.process.wait()
         self.process = self.spawn()

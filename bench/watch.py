@@ -18,11 +18,17 @@ class Watch:
     """What every thread of some processes does: how long it ran, and how long it waited for a
     processor. In the rest of the time it slept."""
 
-    PERIOD = 0.02
+    PERIOD = 0.005
+    # Makes the changes. Who is served does not wait for it, nor it for them.
+    CHIEF = "ballast-change"
+    WITNESS = "witness"
+    # Who is on the way of a request, and of a change.
+    SERVES = ("ballast", "load", "origin")
+    ASKED = ("ballast", "chaos")
 
     def __init__(self, **processes):
         self.processes = processes
-        self.files, self.samples = {}, []
+        self.files, self.names, self.samples = {}, {}, []
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self.look, daemon=True)
 
@@ -37,17 +43,18 @@ class Watch:
             os.close(file)
 
     def find(self):
-        for name, pid in self.processes.items():
+        for process, pid in self.processes.items():
             with contextlib.suppress(OSError):
                 for task in os.listdir(f"/proc/{pid}/task"):
-                    if (name, task) not in self.files:
-                        path = f"/proc/{pid}/task/{task}/schedstat"
-                        self.files[name, task] = os.open(path, os.O_RDONLY)
+                    key, path = (process, task), pathlib.Path(f"/proc/{pid}/task/{task}")
+                    if key not in self.files:
+                        self.names[key] = (path / "comm").read_text().strip()
+                        self.files[key] = os.open(path / "schedstat", os.O_RDONLY)
 
     def look(self):
         turn = 0
         while not self.stop.is_set():
-            if turn % 50 == 0:
+            if turn % 20 == 0:
                 self.find()
             turn += 1
             sample = {}
@@ -59,33 +66,53 @@ class Watch:
             self.stop.wait(self.PERIOD)
 
     def around(self, began, ended):
-        """The samples before and after; none when there are none."""
+        """From when to when there are samples around that time; what each thread ran and waited
+        for a processor between them, and what the host kept to itself, in milliseconds."""
         if not self.samples:
-            return (began, {}, 0.0), (ended, {}, 0.0)
+            return began, ended, {}, 0.0
         before = bisect.bisect_right(self.samples, began, key=lambda one: one[0]) - 1
         after = bisect.bisect_left(self.samples, ended, key=lambda one: one[0])
-        return self.samples[max(before, 0)], self.samples[min(after, len(self.samples) - 1)]
+        since, was, stolen = self.samples[max(before, 0)]
+        until, now, stolen_then = self.samples[min(after, len(self.samples) - 1)]
+        deeds = {
+            key: tuple((n - w) / 1e6 for n, w in zip(now[key], was[key]))
+            for key in now.keys() & was.keys()
+        }
+        return since, until, deeds, stolen_then - stolen
 
-    def is_held_back(self, began, ended):
-        """Whether the machine's own host gave its processors to others then, for half of the time
-        or more: what took long, took long for that."""
-        before, after = self.around(began, ended)
-        return after[2] - before[2] >= (ended - began) * 1e3 / 2
+    def by_others_ms(self, began, ended, chief=False):
+        """For how long those on the way of a request (or of a change: `chief`) could do nothing
+        then because processors were with others: the host of the machine, or programs that are
+        none of ours. A thread that waited longer than all of ours ran besides it waited for
+        somebody else; of each process, the thread that did so longest, for a request is with one
+        process at a time."""
+        _, _, deeds, stolen = self.around(began, ended)
+        ran_in_all = sum(ran for ran, _ in deeds.values())
+        waits = dict.fromkeys(self.processes, 0.0)
+        for key, (ran, waited) in deeds.items():
+            process, name = key[0], self.names[key]
+            is_on_the_way = process in self.ASKED if chief else process in self.SERVES
+            if is_on_the_way and (chief or name != self.CHIEF) and name != self.WITNESS:
+                waits[process] = max(waits[process], waited - (ran_in_all - ran))
+        return stolen + sum(waits.values())
+
+    def own_ms(self, began, ended, chief=False):
+        """How long something took, without what it waited for others."""
+        return max(0.0, (ended - began) * 1e3 - self.by_others_ms(began, ended, chief))
 
     def told(self, began, ended):
         """In words, what all did around that time: one line for each process."""
-        (since, was, stolen), (until, now, stolen_then) = self.around(began, ended)
-        lines = [f"{(until - since) * 1e3:.0f} ms around it, of each thread ran+waited for a processor:"]
-        for name in self.processes:
-            deeds = sorted(
-                (tuple((n - w) / 1e6 for n, w in zip(now[key], was[key])))
-                for key in now.keys() & was.keys()
-                if key[0] == name
-            )
-            shown = [f"{ran:.1f}+{waited:.1f}" for ran, waited in reversed(deeds) if ran + waited > 0.05]
-            lines.append(f"  {name}: {', '.join(shown) or 'all slept'}")
-        if stolen_then > stolen:
-            lines.append(f"  not given to this machine by its host: {stolen_then - stolen:.0f} ms")
+        since, until, deeds, stolen = self.around(began, ended)
+        lines = [f"in {(until - since) * 1e3:.0f} ms around it, ran + waited for a processor:"]
+        for process in self.processes:
+            shown = [
+                f"{self.names[key]} {ran:.1f} + {waited:.1f}"
+                for key, (ran, waited) in sorted(deeds.items())
+                if key[0] == process and ran + waited > 0.05
+            ]
+            lines.append(f"  {process}: {', '.join(shown) or 'all slept'}")
+        if stolen:
+            lines.append(f"  not given to this machine by its host: {stolen:.0f} ms")
         return lines
 
 
@@ -120,26 +147,27 @@ class Windows:
         self.journal.append((began, ended, name))
 
     def took(self, name):
-        """How long each such change took, in milliseconds, those left out that the host held up."""
+        """How long each such change took, in milliseconds."""
         return [
-            (until - since) * 1e3
+            self.seen.own_ms(since, until, chief=True)
             for since, until, what in self.journal
-            if what == name and not self.seen.is_held_back(since, until)
+            if what == name
         ]
 
     def slowest(self, counted, kind):
-        """The longest request that ended in such times, in milliseconds; of the stretches of 10 ms,
-        how many had one of more than five; and how many were the host's, and are left out."""
-        spans, start, found, left_out = self.spans[kind], counted["began_unix_s"], [], 0
+        """The longest request that ended in such times, in milliseconds; the same with what it
+        waited for others; and of the stretches of 10 ms, how many had one of more than five."""
+        spans, start, found, whole = self.spans[kind], counted["began_unix_s"], [0.0], [0.0]
         for stretch in counted["timeline"]:
-            at, took = start + stretch["at_ms"] / 1e3, stretch["latency_max_us"] / 1e6
-            if not any(since < at <= until for since, until in spans):
-                continue
-            if took > 0.005 and self.seen.is_held_back(at - took, at + self.STEP_MS / 1e3):
-                left_out += 1
-            else:
-                found.append(took * 1e3)
-        return max(found, default=0.0), sum(one > 5 for one in found), left_out
+            at, took_ms = start + stretch["at_ms"] / 1e3, stretch["latency_max_us"] / 1e3
+            if any(since < at <= until for since, until in spans):
+                whole.append(took_ms)
+                if took_ms > 5:
+                    # It ended within the stretch.
+                    others = self.seen.by_others_ms(at - took_ms / 1e3, at + self.STEP_MS / 1e3)
+                    took_ms = max(0.0, took_ms - others)
+                found.append(took_ms)
+        return max(found), max(whole), sum(one > 5 for one in found)
 
 
 def stolen_ms():
@@ -157,26 +185,27 @@ def awake(*runs):
 
 
 def longest(counted, seen):
-    """The longest request in milliseconds, and how many longer ones were the host's. Of twenty
-    such, the last counts all the same."""
-    start, left_out = counted["began_unix_s"], 0
-    for slow in counted["slowest"][:-1]:
+    """The longest request in milliseconds; and the same with what it waited for others. What is
+    longer than any of the twenty that are known one by one is none of the others."""
+    start, found = counted["began_unix_s"], []
+    for slow in counted["slowest"]:
         ended = start + slow["at_ms"] / 1e3
-        if not seen.is_held_back(ended - slow["latency_us"] / 1e6, ended):
-            return slow["latency_us"] / 1e3, left_out
-        left_out += 1
-    return counted["slowest"][-1]["latency_us"] / 1e3, left_out
+        found.append(seen.own_ms(ended - slow["latency_us"] / 1e6, ended))
+    return max(*found, counted["slowest"][-1]["latency_us"] / 1e3), counted["slowest"][0]["latency_us"] / 1e3
 
 
 def explain(counted, journal, seen, above_ms=0.0):
     """When the slowest requests were, and what everybody did then, as lines of text: so that a
     stall of the machine can be told from one of ours."""
     start, lines, told = counted["began_unix_s"], [], []
+    slowest = []
     for slow in counted["slowest"]:
         ended = start + slow["at_ms"] / 1e3
         began = ended - slow["latency_us"] / 1e6
-        of_another = all(abs(ended - other) > 0.1 for other in told)
-        if slow["latency_us"] / 1e3 < above_ms or not of_another or len(told) >= EXPLAINED_COUNT_MAX:
+        if slow["latency_us"] / 1e3 >= above_ms:
+            slowest.append((seen.own_ms(began, ended), began, ended, slow))
+    for _, began, ended, slow in sorted(slowest, key=lambda one: -one[0]):
+        if any(abs(ended - other) < 0.1 for other in told) or len(told) >= EXPLAINED_COUNT_MAX:
             continue
         told.append(ended)
         at = datetime.datetime.fromtimestamp(began).time().isoformat("milliseconds")
@@ -189,15 +218,14 @@ def explain(counted, journal, seen, above_ms=0.0):
             ),
             default=0.0,
         )
-        blames = late > slow["latency_us"] / 2e3
-        whose = "the machine stood still or was full" if blames else "the machine was not in the way"
-        lines.append(f"  who only sleeps woke {late:.1f} ms late: {whose}")
+        lines.append(f"  who only sleeps woke {late:.1f} ms late")
         for since, until, what in journal:
             if since <= ended and until >= began:
                 when = f"from {(since - began) * 1e3:+.1f} to {(until - began) * 1e3:+.1f} ms"
                 lines.append(f"  meanwhile {what}, {when}")
-        if seen.is_held_back(began, ended):
-            lines.append("  the host of this machine held it back: it does not count")
+        others = seen.by_others_ms(began, ended)
+        if others > 0.5:
+            lines.append(f"  others had the processors for {others:.1f} ms of it, which does not count")
         lines += [f"  {line}" for line in seen.told(began, ended)]
     return lines
 
