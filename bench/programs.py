@@ -1,5 +1,6 @@
 """The programs of `bench/chaos`: proxies that are changed, and the load on them."""
 
+import atexit
 import contextlib
 import json
 import os
@@ -181,6 +182,8 @@ class Load:
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        # Not even an interrupt leaves it at work.
+        atexit.register(self.process.kill)
         self.said = []
         self.begun = threading.Event()
         threading.Thread(target=self.listen, args=(wait_for,), daemon=True).start()
