@@ -88,8 +88,9 @@ class Proxy:
 
     count = 0
 
-    def __init__(self, program, text, *words):
+    def __init__(self, program, text, *words, also=None):
         Proxy.count += 1
+        self.environment = os.environ | (also or {})
         self.base = pathlib.Path(Settings.directory) / f"p{Proxy.count}"
         self.port = free_port()
         self.socket = f"{self.base}.sock"
@@ -111,7 +112,10 @@ class Proxy:
 
     def spawn(self, *more):
         command = [self.program, "-db", "-f", self.file, *self.words, *more]
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        log, environment = self.log, self.environment
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
 
     def ready(self):
         """Waits until somebody listens and the socket answers."""
@@ -233,3 +237,11 @@ def site(origins, front="", back="", servers=None, extra=""):
         f"{HEAD}frontend www\n bind 127.0.0.1:@PORT@\n{front}\n default_backend app\n"
         f"backend app\n{back}\n" + "\n".join(lines) + f"\n{extra}\n"
     )
+
+
+def many(backends, servers_each, port):
+    parts = []
+    for n in range(backends):
+        parts.append(f"backend b{n}\n balance roundrobin")
+        parts += [f" server s{k} 127.0.0.1:{port}" for k in range(servers_each)]
+    return "\n".join(parts)

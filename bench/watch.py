@@ -3,6 +3,7 @@
 import bisect
 import contextlib
 import datetime
+import math
 import os
 import pathlib
 import re
@@ -12,6 +13,8 @@ import threading
 import time
 
 EXPLAINED_COUNT_MAX = 3
+# Stretches of a load's timeline.
+STEP_MS = 10
 
 
 class Watch:
@@ -122,7 +125,6 @@ class Windows:
     the machine does, it does to both."""
 
     SETTLED = 0.05
-    STEP_MS = 10
 
     def __init__(self, seen):
         self.seen = seen
@@ -155,19 +157,8 @@ class Windows:
         ]
 
     def slowest(self, counted, kind):
-        """The longest request that ended in such times, in milliseconds; the same with what it
-        waited for others; and of the stretches of 10 ms, how many had one of more than five."""
-        spans, start, found, whole = self.spans[kind], counted["began_unix_s"], [0.0], [0.0]
-        for stretch in counted["timeline"]:
-            at, took_ms = start + stretch["at_ms"] / 1e3, stretch["latency_max_us"] / 1e3
-            if any(since < at <= until for since, until in spans):
-                whole.append(took_ms)
-                if took_ms > 5:
-                    # It ended within the stretch.
-                    others = self.seen.by_others_ms(at - took_ms / 1e3, at + self.STEP_MS / 1e3)
-                    took_ms = max(0.0, took_ms - others)
-                found.append(took_ms)
-        return max(found), max(whole), sum(one > 5 for one in found)
+        """As `longest`, of the requests that ended in such times."""
+        return longest(counted, self.seen, self.spans[kind])
 
 
 def stolen_ms():
@@ -184,14 +175,21 @@ def awake(*runs):
     return f"{late} ms"
 
 
-def longest(counted, seen):
-    """The longest request in milliseconds; and the same with what it waited for others. What is
-    longer than any of the twenty that are known one by one is none of the others."""
-    start, found = counted["began_unix_s"], []
-    for slow in counted["slowest"]:
-        ended = start + slow["at_ms"] / 1e3
-        found.append(seen.own_ms(ended - slow["latency_us"] / 1e6, ended))
-    return max(*found, counted["slowest"][-1]["latency_us"] / 1e3), counted["slowest"][0]["latency_us"] / 1e3
+def longest(counted, seen, spans=((0.0, math.inf),)):
+    """The longest request that ended in one of the spans, in milliseconds, without what it waited
+    for others; the same with it; and how many stretches of the timeline had one of more than 5 ms.
+    Of each stretch the longest is known."""
+    start, found, whole = counted["began_unix_s"], [0.0], [0.0]
+    length = STEP_MS / 1e3
+    for stretch in counted["timeline"]:
+        at, took_ms = start + stretch["at_ms"] / 1e3, stretch["latency_max_us"] / 1e3
+        if any(since < at <= until for since, until in spans):
+            whole.append(took_ms)
+            if took_ms > 5:
+                # It ended within the stretch.
+                took_ms = max(0.0, took_ms - seen.by_others_ms(at - took_ms / 1e3, at + length))
+            found.append(took_ms)
+    return max(found), max(whole), sum(one > 5 for one in found)
 
 
 def explain(counted, journal, seen, above_ms=0.0):
