@@ -191,6 +191,10 @@ class Load:
         self.said = []
         self.begun = threading.Event()
         threading.Thread(target=self.listen, args=(wait_for,), daemon=True).start()
+        # A report is longer than a pipe: it would wait to be read, and the load would never end.
+        self.report = []
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
         if wait_for and not self.begun.wait(READY_SECONDS_MAX):
             raise RuntimeError("the load does not begin")
 
@@ -200,13 +204,17 @@ class Load:
             if wait_for and wait_for in line:
                 self.begun.set()
 
+    def read(self):
+        self.report.append(self.process.stdout.read())
+
     def runs(self):
         return self.process.poll() is None
 
     def finish(self):
         """Lets it end by itself."""
-        text = self.process.stdout.read()
+        self.reader.join()
         self.process.wait()
+        text = "".join(self.report)
         if not text.strip():
             raise RuntimeError(f"the load did not begin: {''.join(self.said)}")
         return json.loads(text)
