@@ -7,13 +7,14 @@
 //! theirs was, unless they have another there by now.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use ballast_cli::{Edit, Refused, SectionAt, SectionOf};
 use ballast_config::Surroundings;
 use ballast_engine::affairs::{AMENDMENT_COUNT_MAX, Amendment};
-use ballast_syntax::{Document, Line, PieceKind, Section, SectionKind, parse_str};
+use ballast_syntax::{Line, Section, SectionPlace, parse_str};
 
 use crate::fragment;
 
@@ -97,62 +98,40 @@ impl Amended {
     }
 }
 
-/// Puts sections by hand into files. Where these have another section than the one that was
-/// edited, they win.
-pub(crate) fn amended(
-    files: &Files,
-    amendments: &[Amendment],
-    surroundings: &dyn Surroundings,
-    place: Place,
-) -> Amended {
-    if amendments.is_empty() {
-        return Amended::of(files.clone());
-    }
-    Texts::read(files, surroundings).amended(amendments, place)
+/// Files, and where the sections of proxies stand in them.
+#[derive(Clone, Debug)]
+pub(crate) struct Texts {
+    pub(crate) files: Arc<Files>,
+    places: Arc<HashMap<String, SectionPlace>>,
 }
 
-/// Files as text and as sections.
-pub(crate) struct Texts<'t> {
-    files: &'t Files,
-    document: Document,
-    /// The places of sections in it, by title.
-    places: HashMap<String, usize>,
-    surroundings: &'t dyn Surroundings,
-}
-
-impl<'t> Texts<'t> {
-    pub(crate) fn read(files: &'t Files, surroundings: &'t dyn Surroundings) -> Self {
-        let document = ballast_config::document(files.clone(), surroundings);
-        let mut places = HashMap::new();
-        for (place, section) in document.sections.iter().enumerate() {
-            if let Some(title) = title_of(section) {
-                places.entry(title).or_insert(place);
-            }
+impl Texts {
+    /// Files whose sections were seen when they were read.
+    pub(crate) fn of(files: Arc<Files>, sections: Vec<SectionPlace>) -> Self {
+        let mut places = HashMap::with_capacity(sections.len());
+        for place in sections {
+            places.entry(place.title.clone()).or_insert(place);
         }
         Self {
             files,
-            document,
-            places,
-            surroundings,
+            places: Arc::new(places),
         }
     }
 
-    fn titled(&self, title: &str) -> Option<&Section> {
-        self.document.sections.get(*self.places.get(title)?)
+    pub(crate) fn read(files: Arc<Files>, surroundings: &dyn Surroundings) -> Self {
+        let document = ballast_config::document(Files::clone(&files), surroundings);
+        Self::of(files, document.places())
     }
 
-    /// The mark of the section of this title.
-    fn mark_of(&self, title: &str) -> Option<u64> {
-        Some(mark(&self.document, self.titled(title)?))
-    }
-
-    /// As [`amended()`].
+    /// Puts sections by hand into the files. Where these have another section than the one that
+    /// was edited, they win.
     pub(crate) fn amended(&self, amendments: &[Amendment], place: Place) -> Amended {
-        let mut amended = Amended::of(self.files.clone());
-        let mut edits: Vec<(usize, Range<usize>, &Amendment)> = Vec::new();
+        let mut amended = Amended::of(Files::clone(&self.files));
+        let mut edits: Vec<(&SectionPlace, &Amendment)> = Vec::new();
         let mut beside: Vec<&Amendment> = Vec::new();
         for one in amendments {
-            let base = self.mark_of(&one.title);
+            let section = self.places.get(&one.title);
+            let base = section.map(|section| section.mark);
             if base != one.base {
                 // What the files say now may be the very thing: then it is theirs.
                 if base != one.text.as_deref().and_then(mark_of_text) {
@@ -161,26 +140,89 @@ impl<'t> Texts<'t> {
                 continue;
             }
             amended.kept.push(one.clone());
-            let section = self.titled(&one.title);
-            match section.and_then(|section| Some((section.file.index(), section.extent()?))) {
-                Some((file, extent)) => edits.push((file, extent, one)),
+            match section {
+                Some(section) => edits.push((section, one)),
                 None => beside.push(one),
             }
         }
-        edits.sort_by_key(|(file, extent, _)| (*file, extent.start));
+        edits.sort_by_key(|(section, _)| (section.file, section.bytes.start));
         amended.replace(&edits);
         amended.add(&beside, place);
         amended
     }
 
-    /// The text that is in force with these sections by hand, and its sections.
-    fn with<'a>(&'a self, amendments: &[Amendment]) -> (Cow<'a, Files>, Cow<'a, Document>) {
-        if amendments.is_empty() {
-            return (Cow::Borrowed(self.files), Cow::Borrowed(&self.document));
+    /// Whether the files have a section of this title.
+    pub(crate) fn has(&self, title: &str) -> bool {
+        self.places.contains_key(title)
+    }
+
+    /// The sections of proxies that are in force, by title.
+    pub(crate) fn sections<'t>(
+        &'t self,
+        amendments: &'t [Amendment],
+    ) -> impl Iterator<Item = (&'t str, &'t str)> {
+        let by_hand: HashSet<&str> = amendments.iter().map(|one| one.title.as_str()).collect();
+        let written = self.places.values().filter_map(move |place| {
+            let is_own = !by_hand.contains(place.title.as_str());
+            let bytes = self.files.get(place.file)?.1.get(place.bytes.clone())?;
+            // What is no text is told when it is read whole.
+            let text = std::str::from_utf8(bytes).unwrap_or_default();
+            is_own.then_some((place.title.as_str(), text))
+        });
+        let by_hand = amendments.iter();
+        let by_hand = by_hand.filter_map(|one| Some((one.title.as_str(), one.text.as_deref()?)));
+        written.chain(by_hand)
+    }
+
+    /// The files, with something else in the place of each section of a proxy.
+    pub(crate) fn around(&self, shown: impl Fn(&str) -> String) -> Files {
+        let mut places: Vec<&SectionPlace> = self.places.values().collect();
+        places.sort_by_key(|place| (place.file, place.bytes.start));
+        let mut files = Files::with_capacity(self.files.len());
+        for (file, (name, bytes)) in self.files.iter().enumerate() {
+            let mut text = Vec::new();
+            let mut at = 0;
+            for place in places.iter().filter(|place| place.file == file) {
+                text.extend_from_slice(&bytes[at..place.bytes.start]);
+                text.extend_from_slice(shown(&place.title).as_bytes());
+                at = place.bytes.end;
+            }
+            text.extend_from_slice(&bytes[at..]);
+            files.push((name.clone(), text));
         }
-        let files = self.amended(amendments, Place::Beside).files;
-        let document = ballast_config::document(files.clone(), self.surroundings);
-        (Cow::Owned(files), Cow::Owned(document))
+        files
+    }
+
+    /// The text of a section that is in force.
+    fn text<'t>(&'t self, amendments: &'t [Amendment], title: &str) -> Option<Cow<'t, str>> {
+        if let Some(one) = amendments.iter().find(|one| one.title == title) {
+            return one.text.as_deref().map(Cow::Borrowed);
+        }
+        let place = self.places.get(title)?;
+        let bytes = self.files.get(place.file)?.1.get(place.bytes.clone())?;
+        Some(String::from_utf8_lossy(bytes))
+    }
+
+    fn find(
+        &self,
+        amendments: &[Amendment],
+        at: &SectionAt,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Found, Refused> {
+        let words: &[&str] = match at.kind {
+            SectionOf::Frontend => &["frontend", "listen"],
+            SectionOf::Backend => &["backend", "listen"],
+            SectionOf::Listen => &["listen"],
+        };
+        let found = words.iter().find_map(|word| {
+            let title = format!("{word} {}", at.name);
+            let text = self.text(amendments, &title)?;
+            Found::read(title, &text, surroundings)
+        });
+        found.ok_or_else(|| {
+            let word = at.kind.word();
+            Refused(format!("No text of {word} '{}' is known.", at.name))
+        })
     }
 
     /// The lines of a section that are in force, its opening line first.
@@ -191,9 +233,9 @@ impl<'t> Texts<'t> {
         &self,
         amendments: &[Amendment],
         at: &SectionAt,
+        surroundings: &dyn Surroundings,
     ) -> Result<Vec<String>, Refused> {
-        let (files, document) = self.with(amendments);
-        let found = find(&document, &files, at)?;
+        let found = self.find(amendments, at, surroundings)?;
         let lines = found.lines.iter();
         Ok(lines.map(|line| line.trim_end().to_owned()).collect())
     }
@@ -209,6 +251,7 @@ impl<'t> Texts<'t> {
         at: &SectionAt,
         edit: Edit,
         command: &str,
+        surroundings: &dyn Surroundings,
     ) -> Result<(Vec<Amendment>, String), Refused> {
         let (title, text) = if let Edit::Add(head, lines) = edit {
             let title = format!("{} {}", at.kind.word(), at.name);
@@ -216,11 +259,11 @@ impl<'t> Texts<'t> {
             let head = format!("{} {name} {}", at.kind.word(), fragment::line(&head));
             (title, Some(whole(head.trim_end(), &lines)?))
         } else {
-            let (files, document) = self.with(amendments);
-            let mut found = find(&document, &files, at)?;
-            (found.title(), found.edit(edit)?)
+            let mut found = self.find(amendments, at, surroundings)?;
+            let text = found.edit(edit)?;
+            (found.title, text)
         };
-        let base = self.mark_of(&title);
+        let base = self.places.get(&title).map(|place| place.mark);
         let mut amendments = amendments.to_vec();
         let place = amendments.iter().position(|one| one.title == title);
         let is_as_written = match &text {
@@ -255,15 +298,19 @@ impl<'t> Texts<'t> {
 
 impl Amended {
     /// Puts texts in the place of sections; these are in the order of files and bytes.
-    fn replace(&mut self, edits: &[(usize, Range<usize>, &Amendment)]) {
+    fn replace(&mut self, edits: &[(&SectionPlace, &Amendment)]) {
         for (file, (_, bytes)) in self.files.iter_mut().enumerate() {
-            let mut own = edits.iter().filter(|(at, ..)| *at == file).peekable();
+            let mut own = edits
+                .iter()
+                .filter(|(section, _)| section.file == file)
+                .peekable();
             if own.peek().is_none() {
                 continue;
             }
             let mut text = Vec::with_capacity(bytes.len() + 256);
             let mut at = 0;
-            for (_, extent, one) in own {
+            for (section, one) in own {
+                let extent = &section.bytes;
                 text.extend_from_slice(&bytes[at..extent.start]);
                 let start = text.len();
                 if let Some(new) = &one.text {
@@ -308,87 +355,36 @@ impl Amended {
     }
 }
 
-fn title_of(section: &Section) -> Option<String> {
-    Some(format!(
-        "{} {}",
-        section.kind.word(),
-        section.name()?.text()
-    ))
-}
-
-/// A number that tells texts of a section apart, as they are written; comments and blanks are
-/// nothing to it.
-fn mark(document: &Document, section: &Section) -> u64 {
-    let mut said = Vec::new();
-    for line in section.all_lines().filter(|line| !line.words.is_empty()) {
-        for piece in line.pieces() {
-            if piece.kind == PieceKind::Word {
-                said.extend_from_slice(document.sources.slice(piece.span));
-                said.push(0);
-            }
-        }
-        said.push(b'\n');
-    }
-    xxhash_rust::xxh64::xxh64(&said, 0)
-}
-
 fn mark_of_text(text: &str) -> Option<u64> {
     let document = parse_str("", text);
-    let mut sections = document.sections.iter();
-    let section = sections.find(|section| section.header.is_some())?;
-    Some(mark(&document, section))
+    Some(document.places().first()?.mark)
 }
 
 /// A section as commands see it.
-struct Found<'d> {
-    section: &'d Section,
+struct Found {
+    title: String,
+    section: Section,
     /// Its lines with their ends, its opening line first.
     lines: Vec<String>,
 }
 
-impl Found<'_> {
-    /// The number of a line of the section, from 0 for its opening line.
-    fn number(&self, line: &Line) -> usize {
-        let first = self
-            .section
-            .header
-            .as_ref()
-            .map_or(0, |header| header.number);
-        (line.number - first) as usize
+impl Found {
+    fn read(title: String, text: &str, surroundings: &dyn Surroundings) -> Option<Self> {
+        let files = vec![(NO_FILE.to_owned(), text.as_bytes().to_vec())];
+        let document = ballast_config::document(files, surroundings);
+        let mut sections = document.sections.into_iter();
+        Some(Self {
+            title,
+            section: sections.find(|section| section.header.is_some())?,
+            lines: text.split_inclusive('\n').map(str::to_owned).collect(),
+        })
     }
 
-    fn title(&self) -> String {
-        title_of(self.section).unwrap_or_default()
-    }
-
-    /// Lines that count, with their numbers.
+    /// Lines that count, with their numbers: 0 is the opening line's.
     fn statements(&self) -> impl DoubleEndedIterator<Item = (usize, &Line)> {
         let lines = self.section.lines.iter().filter(|line| line.is_statement());
-        lines.map(|line| (self.number(line), line))
+        lines.map(|line| (line.number as usize - 1, line))
     }
-}
-
-fn find<'d>(document: &'d Document, files: &Files, at: &SectionAt) -> Result<Found<'d>, Refused> {
-    let kinds: &[SectionKind] = match at.kind {
-        SectionOf::Frontend => &[SectionKind::Frontend, SectionKind::Listen],
-        SectionOf::Backend => &[SectionKind::Backend, SectionKind::Listen],
-        SectionOf::Listen => &[SectionKind::Listen],
-    };
-    let mut sections = document.sections.iter();
-    let section = sections.find(|section| {
-        kinds.contains(&section.kind) && section.name().is_some_and(|name| name.text() == at.name)
-    });
-    let found = section.and_then(|section| {
-        let extent = section.extent()?;
-        let text = files.get(section.file.index())?.1.get(extent)?;
-        let text = String::from_utf8_lossy(text);
-        let lines = text.split_inclusive('\n').map(str::to_owned).collect();
-        Some(Found { section, lines })
-    });
-    found.ok_or_else(|| {
-        let word = at.kind.word();
-        Refused(format!("No text of {word} '{}' is known.", at.name))
-    })
 }
 
 /// A section of these lines; they may not begin another.
@@ -408,7 +404,7 @@ fn whole(head: &str, lines: &str) -> Result<String, Refused> {
     Ok(text)
 }
 
-impl Found<'_> {
+impl Found {
     /// The text of the section once it is edited; `None` when it goes.
     fn edit(&mut self, edit: Edit) -> Result<Option<String>, Refused> {
         match edit {
@@ -509,7 +505,7 @@ impl Found<'_> {
         found.ok_or_else(|| {
             Refused(format!(
                 "No bind line of {} is called '{which}': 'show section' lists them.",
-                self.title()
+                self.title
             ))
         })
     }
@@ -526,7 +522,7 @@ impl Found<'_> {
         else {
             return Err(Refused(format!(
                 "Server '{server}' has no line of its own in {}.",
-                self.title()
+                self.title
             )));
         };
         line.replace_range(word, &fragment::line(&[name.to_owned()]));
@@ -541,7 +537,7 @@ impl Found<'_> {
         found.map(|(at, _)| at).ok_or_else(|| {
             Refused(format!(
                 "No rule stands on line {number} of {}: 'show section' lists them.",
-                self.title()
+                self.title
             ))
         })
     }
@@ -555,7 +551,7 @@ impl Found<'_> {
             "'{}' is no rule: 'add bind' and 'add server' add such lines, 'set {}' gives a setting \
              another value.",
             word(0),
-            self.title()
+            self.title
         )))
     }
 
@@ -625,6 +621,10 @@ listen both
         amendments: Vec<Amendment>,
     }
 
+    fn amended(files: &Files, amendments: &[Amendment]) -> Amended {
+        Texts::read(Arc::new(files.clone()), &Nothing).amended(amendments, Place::Beside)
+    }
+
     fn written(text: &str) -> Written {
         Written {
             files: vec![("f".to_owned(), text.as_bytes().to_vec())],
@@ -645,9 +645,9 @@ listen both
 
     /// What is in force after one edit of `www`, as one text.
     fn after(before: &mut Written, kind: SectionOf, name: &str, edit: Edit) -> String {
-        let texts = Texts::read(&before.files, &Nothing);
+        let texts = Texts::read(Arc::new(before.files.clone()), &Nothing);
         let (amendments, title) = texts
-            .edited(&before.amendments, &at(kind, name), edit, "x")
+            .edited(&before.amendments, &at(kind, name), edit, "x", &Nothing)
             .unwrap();
         let now = texts.amended(&amendments, Place::Last);
         assert_eq!(now.kept, amendments);
@@ -693,9 +693,13 @@ listen both
         let rule = Edit::AddRule(None, words("http-request deny"));
         let text = after(&mut written, SectionOf::Backend, "both", rule);
         assert_eq!(text, format!("{FILE}  http-request deny\n"));
-        let texts = Texts::read(&written.files, &Nothing);
+        let texts = Texts::read(Arc::new(written.files.clone()), &Nothing);
         let www = at(SectionOf::Backend, "www");
-        assert!(texts.edited(&[], &www, Edit::Remove, "x").is_err());
+        assert!(
+            texts
+                .edited(&[], &www, Edit::Remove, "x", &Nothing)
+                .is_err()
+        );
         let text = after(&mut written, SectionOf::Listen, "both", Edit::Remove);
         assert_eq!(text, FILE.split("listen").next().unwrap());
     }
@@ -708,18 +712,18 @@ listen both
         assert_eq!(text, "global\n\nfrontend new from d\n bind :1\n");
         // The file has it, with a comment: it is the file's.
         let files = written("global\n# mine\nfrontend new from d # here\n  bind  :1\n").files;
-        let now = amended(&files, &before.amendments, &Nothing, Place::Beside);
+        let now = amended(&files, &before.amendments);
         assert_eq!((now.kept.len(), now.overruled.len()), (0, 0));
         assert_eq!(now.files, files);
         // It has another.
         let files = written("frontend new\n").files;
-        let now = amended(&files, &before.amendments, &Nothing, Place::Beside);
+        let now = amended(&files, &before.amendments);
         assert_eq!(now.overruled, ["frontend new"]);
         // What was taken away and is no more in the file is nobody's.
         let mut before = written(FILE);
         let _ = after(&mut before, SectionOf::Frontend, "www", Edit::Remove);
         let files = written("global\n").files;
-        let now = amended(&files, &before.amendments, &Nothing, Place::Beside);
+        let now = amended(&files, &before.amendments);
         assert_eq!((now.kept.len(), now.overruled.len()), (0, 0));
     }
 }

@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_cli::{Applied, Demand, Outcome, Persist, Refused};
 use ballast_engine::Generation;
-use ballast_engine::affairs::{Affairs, Hand, Past};
+use ballast_engine::affairs::{Affairs, Hand, Past, Written};
 use ballast_expr::Store;
 use ballast_model::Config;
 use ballast_model::change::diff;
@@ -48,7 +48,9 @@ pub(crate) struct Chief {
     jobs: mpsc::SyncSender<Job>,
     affairs: Mutex<Affairs>,
     patterns: Mutex<Arc<Store>>,
-    /// What the machine answered when files were last read.
+    /// The files that were last read, and where their sections stand.
+    texts: Mutex<Texts>,
+    /// What the machine answered then.
     book: Mutex<Arc<Book>>,
     pub(crate) options: Options,
     /// What hands change is written to the files (`persist on`).
@@ -63,7 +65,7 @@ impl Chief {
     pub(crate) fn begin(
         affairs: Affairs,
         patterns: Arc<Store>,
-        book: Arc<Book>,
+        (texts, book): (Texts, Arc<Book>),
         options: Options,
     ) -> (Self, Work) {
         let (jobs, work) = mpsc::sync_channel(DEMAND_COUNT_MAX);
@@ -71,6 +73,7 @@ impl Chief {
             jobs,
             affairs: Mutex::new(affairs),
             patterns: Mutex::new(patterns),
+            texts: Mutex::new(texts),
             book: Mutex::new(book),
             options,
             persists: AtomicBool::new(false),
@@ -117,6 +120,22 @@ impl Chief {
     /// What the machine answered when files were last read.
     pub(crate) fn book(&self) -> Arc<Book> {
         Arc::clone(&self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Where the sections of what is written stand.
+    pub(crate) fn texts(&self, written: &Written) -> Texts {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        // After a rollback they are those of other files.
+        if !Arc::ptr_eq(&texts.files, &written.files) {
+            *texts = Texts::read(Arc::clone(&written.files), &self.machine(&written.files));
+        }
+        texts.clone()
+    }
+
+    fn texts_are(&self, read: Option<Texts>) {
+        if let Some(read) = read {
+            *self.texts.lock().unwrap_or_else(PoisonError::into_inner) = read;
+        }
     }
 
     fn book_is(&self, book: Option<Arc<Book>>) {
@@ -206,8 +225,11 @@ impl House {
             let written = chief.affairs().written().clone();
             return Ok(Applied {
                 generation: self.generation().number,
-                lines: Texts::read(&written.files, &chief.machine(&written.files))
-                    .lines(&written.amendments, at)?,
+                lines: chief.texts(&written).lines(
+                    &written.amendments,
+                    at,
+                    &chief.machine(&written.files),
+                )?,
                 ..Applied::default()
             });
         }
@@ -380,6 +402,7 @@ impl House {
         if changes.is_empty() {
             self.commit_patterns(chief, wanted.patterns.as_ref());
             chief.book_is(wanted.book);
+            chief.texts_are(wanted.texts);
             if let Some(written) = wanted.written {
                 chief.affairs().written_is(written);
             }
@@ -401,6 +424,7 @@ impl House {
         chief.publish(&generation, &wanted);
         self.commit_patterns(chief, wanted.patterns.as_ref());
         chief.book_is(wanted.book.take());
+        chief.texts_are(wanted.texts.take());
         self.commit(&generation, &taken, prepared);
         self.begin_by_hand(chief, &wanted);
         self.give_back(chief, &wanted.overruled, &generation);

@@ -9,7 +9,7 @@ use ballast_expr::Store;
 use ballast_model::Config;
 use ballast_syntax::{Diagnostic, Severity};
 
-use crate::amend::{self, Files, Place};
+use crate::amend::{Files, Place, Texts};
 use crate::args::{CheckOptions, Options};
 use crate::machine::Machine;
 use crate::{read, reading, say, states, tools};
@@ -51,7 +51,7 @@ pub(crate) fn files(options: &CheckOptions) -> u8 {
 pub(crate) struct Read {
     pub(crate) loaded: Loaded,
     /// The files as they are.
-    pub(crate) files: Files,
+    pub(crate) texts: Texts,
     /// Sections by hand that were read in place of theirs.
     pub(crate) amendments: Vec<Amendment>,
     /// What the files say without these, where there are some.
@@ -70,20 +70,22 @@ pub(crate) fn for_start(options: &Options, by_hand: &[Amendment]) -> Result<Read
         return Err(fail("config : no configuration file was found"));
     }
     let machine = reading::machine(options, &files);
-    let mut amended = amend::amended(&files, by_hand, &machine, Place::Beside);
+    let mut loaded = load(files.clone(), &machine);
+    let texts = Texts::of(Arc::new(files), std::mem::take(&mut loaded.sections));
+    let amended = texts.amended(by_hand, Place::Beside);
     for title in &amended.overruled {
         say::warn(&format!("The file overrules what was set by hand: {title}"));
     }
-    let mut loaded = load(amended.files, &machine);
+    let mut amendments = amended.kept;
     let mut file = None;
-    if !amended.kept.is_empty() {
-        let plain = load(files.clone(), &machine);
-        if loaded.has_alerts() || !loaded.unserved.is_empty() {
+    if !amendments.is_empty() {
+        let whole = load(amended.files, &machine);
+        if whole.has_alerts() || !whole.unserved.is_empty() {
             // Better without them than not at all.
             say::warn("The files do not go with the sections that commands wrote: without them.");
-            (loaded, amended.kept) = (plain, Vec::new());
+            amendments.clear();
         } else {
-            file = Some(plain.config);
+            file = Some(std::mem::replace(&mut loaded, whole).config);
         }
     }
     if options.ignore_resolution_failures {
@@ -112,8 +114,8 @@ pub(crate) fn for_start(options: &Options, by_hand: &[Amendment]) -> Result<Read
     }
     Ok(Read {
         loaded,
-        files,
-        amendments: amended.kept,
+        texts,
+        amendments,
         file,
     })
 }

@@ -32,6 +32,7 @@ mod run;
 mod say;
 mod serve;
 mod services;
+mod skeleton;
 mod states;
 mod stop;
 mod tools;

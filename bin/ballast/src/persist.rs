@@ -19,7 +19,7 @@ use ballast_net::replace_file;
 use ballast_stats::Surroundings;
 use ballast_syntax::{Line, LineKind, parse_str};
 
-use crate::amend::{self, Files, Place};
+use crate::amend::{Files, Place, Texts};
 use crate::change::Chief;
 use crate::check::About;
 use crate::desk::House;
@@ -403,8 +403,8 @@ impl House {
             ));
         }
         let _open = chief.book().open();
-        let machine = chief.machine(&files);
-        let amended = amend::amended(&files, &before.amendments, &machine, Place::Last).files;
+        let texts = Texts::read(Arc::new(files.clone()), &chief.machine(&files));
+        let amended = texts.amended(&before.amendments, Place::Last).files;
         let config = self.understood_again(chief, amended.clone())?;
         let texts = amended
             .iter()

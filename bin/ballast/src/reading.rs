@@ -13,14 +13,15 @@ use ballast_expr::Store;
 use ballast_model::change::{apply, diff};
 use ballast_model::{Change, Config, Server};
 use ballast_stats::Surroundings;
+use ballast_syntax::SectionPlace;
 
-use crate::amend::{self, Files, NO_FILE, Place, Texts};
+use crate::amend::{Files, NO_FILE, Place, Texts};
 use crate::args::Options;
 use crate::change::Chief;
 use crate::check::{self, About};
 use crate::desk::House;
 use crate::machine::{Book, Machine};
-use crate::{fragment, run, say};
+use crate::{fragment, run, say, skeleton};
 
 /// A configuration on its way.
 #[derive(Default)]
@@ -31,6 +32,8 @@ pub(crate) struct Wanted {
     /// Files were read for it.
     pub(crate) is_read: bool,
     pub(crate) patterns: Option<Arc<Store>>,
+    /// Where the sections of the files stand.
+    pub(crate) texts: Option<Texts>,
     /// What the machine answered while files were read.
     pub(crate) book: Option<Arc<Book>>,
     pub(crate) cause: String,
@@ -52,25 +55,33 @@ impl Chief {
         machine(&self.options, files)
     }
 
-    /// What files say: read, and what the command line says of it put in.
+    /// What files say: read, and what the command line says of it put in. What is as `before` is
+    /// the same object.
     fn understand(
         &self,
         house: &House,
         files: Files,
-        before: &Config,
+        before: Option<&Config>,
         about: &About,
     ) -> Result<Said, Refused> {
         let (loaded, notes) = read(&self.options, &self.patterns(), files, about)?;
         let Loaded {
-            mut config, store, ..
+            mut config,
+            store,
+            sections,
+            ..
         } = loaded;
         run::apply_options(&self.options, &mut config);
         numbers::keep(&mut config, &house.generation().config);
         // What they say as before is kept once, however often they are read.
-        let config = apply(before, &diff(before, &config)).unwrap_or(config);
+        let config = match before {
+            Some(before) => apply(before, &diff(before, &config)).unwrap_or(config),
+            None => config,
+        };
         Ok(Said {
             config,
             store,
+            sections,
             notes,
         })
     }
@@ -80,6 +91,7 @@ impl Chief {
 struct Said {
     config: Config,
     store: Arc<Store>,
+    sections: Vec<SectionPlace>,
     notes: String,
 }
 
@@ -179,12 +191,18 @@ impl House {
         let _open = book.open();
         let before = chief.affairs().written().clone();
         let amendments: &[Amendment] = if reset { &[] } else { &before.amendments };
-        let amended = amend::amended(&files, amendments, &chief.machine(&files), Place::Beside);
-        let file = chief.understand(self, files.clone(), &before.file, &About::All)?;
+        let file = chief.understand(self, files.clone(), Some(&before.file), &About::All)?;
+        let files = if *before.files == files {
+            before.files
+        } else {
+            Arc::new(files)
+        };
+        let texts = Texts::of(Arc::clone(&files), file.sections);
+        let amended = texts.amended(amendments, Place::Beside);
         let said = if amended.kept.is_empty() {
             None
         } else {
-            let said = chief.understand(self, amended.files, &before.amended, &About::All);
+            let said = chief.understand(self, amended.files, Some(&before.amended), &About::All);
             Some(said.map_err(|Refused(why)| {
                 Refused(format!(
                     "{why}The files are right by themselves, not with the sections that commands \
@@ -207,15 +225,10 @@ impl House {
             ));
         }
         let merged = self.merged(chief, &config, reset, &mut notes);
-        let is_as_before = *before.files == files;
         Ok(Wanted {
             config: merged.config,
             written: Some(Written {
-                files: if is_as_before {
-                    before.files
-                } else {
-                    Arc::new(files)
-                },
+                files,
                 file: file_config,
                 amendments: Arc::new(amended.kept),
                 amended: config,
@@ -223,6 +236,7 @@ impl House {
             is_read: true,
             patterns: Some(patterns),
             book: Some(book),
+            texts: Some(texts),
             cause: cause.to_owned(),
             notes,
             overruled: merged.overruled,
@@ -243,16 +257,18 @@ impl House {
         let machine = chief.machine(&before.files);
         // Whoever removes something knows that what was set of it goes along.
         let removes = matches!(edit, Edit::Remove);
+        let comes_or_goes = removes || matches!(edit, Edit::Add(..));
         let adds = section.kind == SectionOf::Backend && matches!(edit, Edit::Add(..));
-        let texts = Texts::read(&before.files, &machine);
-        let (amendments, title) = texts.edited(&before.amendments, section, edit, &command)?;
-        let amended = texts.amended(&amendments, Place::Beside);
-        drop(texts);
-        let about = About::Part(amended.place(&title));
-        let said = chief.understand(self, amended.files, &before.amended, &about)?;
+        let texts = chief.texts(&before);
+        let (amendments, title) =
+            texts.edited(&before.amendments, section, edit, &command, &machine)?;
+        let said = self.edited(chief, &before, &amendments, &title, comes_or_goes)?;
         let (config, mut notes) = (Arc::new(said.config), said.notes);
         let mut overruled = String::new();
         let merged = self.merged(chief, &config, false, &mut overruled);
+        if !check::has_listener(&merged.config) {
+            return Err(Refused("Nothing would be listened on.".into()));
+        }
         if !removes {
             notes.push_str(&overruled);
         }
@@ -270,6 +286,46 @@ impl House {
             unpublished: adds.then(|| section.name.clone()).into_iter().collect(),
             ..Wanted::default()
         })
+    }
+
+    /// What is written says once a section was edited: read whole, or only what can be another,
+    /// where the section `comes_or_goes`.
+    fn edited(
+        &self,
+        chief: &Chief,
+        before: &Written,
+        amendments: &[Amendment],
+        title: &str,
+        comes_or_goes: bool,
+    ) -> Result<Said, Refused> {
+        let texts = chief.texts(before);
+        let text = amendments.iter().find(|one| one.title == title);
+        let is_there = text.map_or(texts.has(title), |one| one.text.is_some());
+        if comes_or_goes && !is_there && !skeleton::is_mentioned(&texts, amendments, title) {
+            return Ok(Said {
+                config: skeleton::without(&before.amended, title),
+                store: chief.patterns(),
+                sections: Vec::new(),
+                notes: String::new(),
+            });
+        }
+        // What is wrong in a part is judged by the whole.
+        if comes_or_goes
+            && is_there
+            && !texts.has(title)
+            && let Some(part) = skeleton::around(&texts, amendments, title, &before.amended)
+            && let own = part.len() - 1
+            && let about = About::Part(Some((own, 0..part[own].1.len())))
+            && let Ok(said) = chief.understand(self, part, None, &about)
+        {
+            said.store.keep_others();
+            let mut config = skeleton::with(&before.amended, &said.config, title);
+            numbers::keep(&mut config, &self.generation().config);
+            return Ok(Said { config, ..said });
+        }
+        let amended = texts.amended(amendments, Place::Beside);
+        let about = About::Part(amended.place(title));
+        chief.understand(self, amended.files, Some(&before.amended), &about)
     }
 
     /// Gives a server another name: where its line is in a file, there; else to what a command
@@ -366,7 +422,8 @@ pub(crate) fn read(
         let text = "Some warnings were found and 'zero-warning' is set. Aborting.";
         return Err(Refused(said + &say::line_of(say::Grade::Alert, text)));
     }
-    if !check::has_listener(&loaded.config) {
+    // Of an edit only a part may be read.
+    if matches!(about, About::All) && !check::has_listener(&loaded.config) {
         let text = "No enabled listener found (check for 'bind' directives) ! Exiting.";
         return Err(Refused(say::line_of(say::Grade::Alert, text)));
     }

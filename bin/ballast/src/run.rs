@@ -213,9 +213,10 @@ fn prepare(
     });
     let amended = Arc::new(config.clone());
     let file = file.unwrap_or_else(|| Arc::clone(&amended));
-    book.forget_content(read.files.iter().map(|(name, _)| name.as_str()));
+    let files = Arc::clone(&read.texts.files);
+    book.forget_content(files.iter().map(|(name, _)| name.as_str()));
     let written = Written {
-        files: Arc::new(read.files),
+        files,
         file,
         amendments: Arc::new(read.amendments),
         amended,
@@ -237,7 +238,7 @@ fn prepare(
         store,
         config,
         written,
-        book,
+        read: (read.texts, book),
         hands,
         thread_count,
         limits,

@@ -23,6 +23,7 @@ use ballast_worker::{
 };
 use ballast_worker::{now, set_local, spawn_service};
 
+use crate::amend::Texts;
 use crate::args::Options;
 use crate::change::{Chief, now_unix_s};
 use crate::identity::Identity;
@@ -43,8 +44,8 @@ pub(crate) struct Premises {
     pub(crate) store: Arc<Store>,
     pub(crate) config: Config,
     pub(crate) written: Written,
-    /// What the machine answered while the files were read.
-    pub(crate) book: Arc<Book>,
+    /// The files, and what the machine answered while they were read.
+    pub(crate) read: (Texts, Arc<Book>),
     /// What hands set in the process before, by key.
     pub(crate) hands: Vec<(String, Hand)>,
     pub(crate) thread_count: usize,
@@ -89,7 +90,7 @@ pub(crate) fn run(
     let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
     let (options, store) = (premises.options.clone(), Arc::clone(&premises.store));
     let (written, hands) = (premises.written.clone(), premises.hands.clone());
-    let book = Arc::clone(&premises.book);
+    let read = premises.read.clone();
     let snapshot = post.as_mut().and_then(|post| post.snapshot.take());
     let (house, start) = compile(premises, begun, snapshot.as_deref(), post.is_some());
     let house = Arc::new(house);
@@ -104,7 +105,7 @@ pub(crate) fn run(
     for (key, hand) in &hands {
         affairs.note(key, hand.clone());
     }
-    let (chief, work) = Chief::begin(affairs, store, book, options);
+    let (chief, work) = Chief::begin(affairs, store, read, options);
     house.changes_by(chief);
     work.take_up(Arc::clone(&house))
         .map_err(|error| refuse(&error))?;

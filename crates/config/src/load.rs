@@ -5,7 +5,8 @@ use std::sync::Arc;
 use ballast_expr::{Linker, Store};
 use ballast_model::Config;
 use ballast_syntax::{
-    Diagnostic, Document, Edit, Env, Parser, Section, SectionKind, Severity, SourceMap, Span,
+    Diagnostic, Document, Edit, Env, Parser, Section, SectionKind, SectionPlace, Severity,
+    SourceMap, Span,
 };
 
 use crate::build::{self, Drafts};
@@ -33,6 +34,8 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// The text, for printing diagnostics.
     pub sources: SourceMap,
+    /// Where the sections of proxies stand.
+    pub sections: Vec<SectionPlace>,
     /// What is checked but not carried out yet. Not empty: the configuration must not be started.
     pub unserved: Vec<Unserved>,
     /// What was replaced by stand-ins.
@@ -123,10 +126,12 @@ fn load_into(
     diagnostics.dedup();
     unserved.sort_by_key(|word| place(word.span));
     unserved.dedup();
+    let sections = document.places();
     Loaded {
         config,
         store,
         diagnostics,
+        sections,
         sources: document.sources,
         unserved,
         stubs,

@@ -1,6 +1,8 @@
 //! The tree of a whole configuration.
 
-use crate::{Diagnostic, Env, FileId, Line, Section, Severity, SourceMap};
+use crate::{
+    Diagnostic, Env, FileId, Line, Section, SectionKind, SectionPlace, Severity, SourceMap,
+};
 
 /// One or several files, read in sequence.
 #[derive(Clone, Debug)]
@@ -20,6 +22,27 @@ impl Document {
     /// All lines of all files in order.
     pub fn lines(&self) -> impl Iterator<Item = &Line> {
         self.sections.iter().flat_map(Section::all_lines)
+    }
+
+    /// Where the sections of proxies stand, in order.
+    #[must_use]
+    pub fn places(&self) -> Vec<SectionPlace> {
+        let proxies = [
+            SectionKind::Backend,
+            SectionKind::Frontend,
+            SectionKind::Listen,
+        ];
+        let sections = self.sections.iter();
+        let proxies = sections.filter(|section| proxies.contains(&section.kind));
+        let places = proxies.filter_map(|section| {
+            Some(SectionPlace {
+                title: section.title()?,
+                file: section.file.index(),
+                bytes: section.extent()?,
+                mark: section.mark(&self.sources),
+            })
+        });
+        places.collect()
     }
 
     /// Whether an alert was raised: the configuration is to be refused.

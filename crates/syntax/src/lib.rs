@@ -41,7 +41,7 @@ pub use limits::{
 };
 pub use line::{Directive, Line, LineKind, Piece, PieceKind};
 pub use parser::{Parser, parse, parse_str};
-pub use section::{Naming, SECTIONS, Section, SectionKind, SectionRow};
+pub use section::{Naming, SECTIONS, Section, SectionKind, SectionPlace, SectionRow};
 pub use source::{FileId, Location, SourceMap, Span};
 pub use value::{TimeUnit, ValueError, ValueErrorKind, parse_duration, parse_size, parse_time};
 pub use version::{SslVersion, Version};

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::{Directive, FileId, Line, LineKind, Word};
+use xxhash_rust::xxh64::Xxh64;
+
+use crate::{Directive, FileId, Line, LineKind, PieceKind, SourceMap, Word};
 
 /// A kind of section.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -328,10 +330,46 @@ impl Section {
         Some(extent)
     }
 
+    /// Its first two words: what it is, and its name. `None` where it has no name.
+    #[must_use]
+    pub fn title(&self) -> Option<String> {
+        Some(format!("{} {}", self.kind.word(), self.name()?.text()))
+    }
+
+    /// A number that tells texts of a section apart, as they are written; comments and blanks are
+    /// nothing to it.
+    #[must_use]
+    pub fn mark(&self, sources: &SourceMap) -> u64 {
+        let mut said = Xxh64::new(0);
+        for line in self.all_lines().filter(|line| !line.words.is_empty()) {
+            for piece in line.pieces() {
+                if piece.kind == PieceKind::Word {
+                    said.update(sources.slice(piece.span));
+                    said.update(b"\0");
+                }
+            }
+            said.update(b"\n");
+        }
+        said.digest()
+    }
+
     /// The header and all lines.
     pub fn all_lines(&self) -> impl Iterator<Item = &Line> {
         self.header.iter().chain(&self.lines)
     }
+}
+
+/// Where a proxy's section stands in the files, and what tells it from another text.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SectionPlace {
+    /// Its first two words.
+    pub title: String,
+    /// The place of its file among the others.
+    pub file: usize,
+    /// Its bytes there: see [`Section::extent`].
+    pub bytes: Range<usize>,
+    /// See [`Section::mark`].
+    pub mark: u64,
 }
 
 #[cfg(test)]

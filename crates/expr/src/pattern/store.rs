@@ -238,6 +238,42 @@ impl Store {
         all
     }
 
+    /// Takes over what the store before has and this one does not name: of the configuration only
+    /// a part was read.
+    pub fn keep_others(&self) {
+        let mut inner = self.lock();
+        let Some(previous) = inner.previous.clone() else {
+            return;
+        };
+        let previous = previous.numbered();
+        for (identity, &at) in &previous.by_identity {
+            let before = &previous.lists[at];
+            if let Some(&at) = inner.by_identity.get(identity) {
+                let known = &mut inner.lists[at].listed;
+                known.is_acl |= before.listed.is_acl;
+                known.is_map |= before.listed.is_map;
+                let uses = before.listed.uses.iter();
+                let others: Vec<_> = uses
+                    .filter(|one| !known.uses.contains(one))
+                    .cloned()
+                    .collect();
+                known.uses.splice(0..0, others);
+                continue;
+            }
+            let at = inner.lists.len();
+            inner.lists.push(Known {
+                listed: before.listed.clone(),
+                handles: before.handles.clone(),
+                fixed: before.fixed,
+                inherited: Some(before.listed.id),
+                coming: None,
+                rank: before.rank,
+            });
+            inner.by_identity.insert(identity.clone(), at);
+        }
+        inner.numbered = false;
+    }
+
     /// What [`Store::commit`] would change.
     pub fn changes(&self) -> Vec<ListChange> {
         let inner = self.lock();
