@@ -376,3 +376,96 @@ fn a_server_at_rest_gets_another_name_and_stays_what_it_was() {
     );
     assert_eq!(desk.ask("show plan"), "Plan: nothing");
 }
+
+/// What is written back is no news to what runs: a server goes on as it was.
+#[test]
+fn writing_back_changes_nothing_of_what_runs() {
+    let origins = [Origin::saying("one"), Origin::saying("two")];
+    let ports = [origins[0].port(), origins[1].port()];
+    let back = format!(" server s1 127.0.0.1:{}\n", ports[0]);
+    let house = House::start(&site("", &back));
+    let desk = &house.desk;
+    for (name, hand) in [
+        (
+            "c1",
+            "set server app/c1 weight 5; set maxconn server app/c1 33".to_owned(),
+        ),
+        ("c2", "set server app/c2 state drain".to_owned()),
+        (
+            "c3",
+            format!("set server app/c3 addr 127.0.0.1 port {}", ports[1]),
+        ),
+    ] {
+        let added = desk.ask(&format!("add server app/{name} 127.0.0.1:{}", ports[0]));
+        assert_eq!(added, "New server registered.");
+        let _ = desk.ask(&format!("enable server app/{name}; {hand}"));
+    }
+    let looks = || {
+        let shown = desk.ask("show servers state app");
+        let rows = shown.lines().skip(2).map(|row| {
+            let words: Vec<&str> = row.split(' ').collect();
+            // That a line is `disabled` (4) is another matter than that a server rests.
+            let rests = words[6].parse::<u8>().expect("a number") & !4;
+            // Name, state, weight, port.
+            format!(
+                "{} {} {} {} {}",
+                words[3], words[5], rests, words[7], words[18]
+            )
+        });
+        rows.collect::<Vec<_>>()
+    };
+    let before = looks();
+    let said = desk.ask("persist now");
+    assert!(said.contains("Not written: server app/c2 state"), "{said}");
+    assert_eq!(looks(), before, "{said}");
+    assert_eq!(desk.stat_of("app/c1", "slim"), "33");
+    let file = fs::read_to_string(house.proxy.directory().join("haproxy.cfg")).unwrap();
+    for line in [
+        format!(
+            "server c1 127.0.0.1:{} id 2 maxconn 33 weight 5\n",
+            ports[0]
+        ),
+        format!("server c3 127.0.0.1:{} id 4\n", ports[1]),
+    ] {
+        assert!(file.contains(&line), "{file}");
+    }
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+}
+
+#[test]
+fn what_is_said_while_hands_are_written_back_is_not_undone() {
+    let origin = Origin::saying("one");
+    let house = House::start(&site(
+        "",
+        &format!(" server s1 127.0.0.1:{}\n", origin.port()),
+    ));
+    let desk = &house.desk;
+    assert_eq!(desk.ask("persist on"), "Nothing to write.");
+    for n in 0..12 {
+        let server = format!("app/d{n}");
+        let added = desk.ask(&format!("add server {server} 127.0.0.1:{}", origin.port()));
+        assert_eq!(added, "New server registered.");
+        assert_eq!(desk.ask(&format!("enable server {server}")), "");
+    }
+    for n in 0..40 {
+        let _ = desk.ask(&format!("set server app/s1 weight {}", n + 100));
+        std::thread::sleep(std::time::Duration::from_millis(n % 4));
+        let _ = desk.ask(&format!("set server app/s1 weight {}", n + 10));
+        let _ = desk.ask("set server app/d1 state maint");
+        std::thread::sleep(std::time::Duration::from_millis(n % 3));
+        let _ = desk.ask("set server app/d1 state ready");
+        // What came last holds once all is written.
+        let _ = desk.ask("persist now");
+        assert_eq!(desk.stat_of("app/s1", "weight"), (n + 10).to_string());
+        assert_eq!(desk.stat_of("app/d1", "status"), "no check", "{n}");
+    }
+    for n in 0..12 {
+        assert_eq!(
+            desk.stat_of(&format!("app/d{n}"), "status"),
+            "no check",
+            "d{n}"
+        );
+    }
+    let file = fs::read_to_string(house.proxy.directory().join("haproxy.cfg")).unwrap();
+    assert!(!file.contains("disabled"), "{file}");
+}

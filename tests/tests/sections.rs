@@ -340,3 +340,166 @@ frontend new
     let checked = Program::ballast().check(&file());
     assert!(checked.status.success(), "{}", checked.stderr);
 }
+
+#[test]
+fn what_was_before_is_before_again_patterns_and_all() {
+    let origin = Origin::saying("one");
+    let front = " acl bad path_beg /bad\n http-request deny if bad\n";
+    let house = House::start(&site(front, &server(&origin)));
+    let desk = &house.desk;
+    let status = |path: &str| Client::get_once(house.port, path).status;
+    done(
+        desk,
+        "set rule frontend www 3 acl bad path_beg /new",
+        "Rule changed.",
+    );
+    assert_eq!([status("/bad"), status("/new")], [200, 403]);
+    let said = desk.ask("rollback 1");
+    assert!(said.contains("is in force."), "{said}");
+    assert_eq!([status("/bad"), status("/new")], [403, 200]);
+    // Each time a rule with other patterns at the same place.
+    for path in ["/one", "/two"] {
+        let rule = format!("add rule frontend www http-request deny if {{ path {path} }}");
+        done(desk, &rule, "Rule added.");
+        let last = house.generation();
+        assert_eq!(status(path), 403);
+        if path == "/one" {
+            let said = desk.ask("rollback 3");
+            assert!(said.contains("is in force."), "{said}");
+        } else {
+            let said = desk.ask("rollback 4");
+            assert!(said.contains("is in force."), "{last}: {said}");
+        }
+    }
+    assert_eq!([status("/one"), status("/two")], [403, 200]);
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+}
+
+/// A rule that comes before others must not lend them its patterns, not for one request.
+#[test]
+fn what_is_denied_is_denied_while_rules_come_and_go() {
+    let origin = Origin::saying("one");
+    let front = " http-request deny if { path /admin }\n http-request deny deny_status 429 if { path /slow }\n";
+    let house = House::start(&site(front, &server(&origin)));
+    let desk = &house.desk;
+    done(desk, "add acl #0 /hand", "");
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut client = house.client();
+                    let mut answers = std::collections::BTreeSet::new();
+                    while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                        answers.insert(client.get("/admin").status);
+                    }
+                    answers
+                })
+            })
+            .collect();
+        for _ in 0..60 {
+            done(
+                desk,
+                "add rule frontend www before 3 http-request deny deny_status 503 if { path /new }",
+                "Rule added.",
+            );
+            done(desk, "del rule frontend www 3", "Rule deleted.");
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        for asked in asking {
+            let answers = asked.join().expect("it asks to the end");
+            assert_eq!(Vec::from_iter(answers), [403]);
+        }
+    });
+    // What a hand put into a list stays in that list.
+    assert_eq!(Client::get_once(house.port, "/hand").status, 403);
+}
+
+#[test]
+fn an_edit_stays_within_its_section() {
+    let origin = Origin::saying("one");
+    let (second, third) = (free_port(), free_port());
+    let text = format!(
+        "{}.if 1\nfrontend second\n bind 127.0.0.1:{second}\n.endif\n http-request deny\n \
+         default_backend app\nfrontend third\n # caf\u{e9}\n bind 127.0.0.1:{third}\n default_backend app\n",
+        site("", &server(&origin))
+    );
+    let house = House::start(&text);
+    let desk = &house.desk;
+    for command in [
+        "set backend app backend other",
+        "set backend app userlist u",
+        "set backend app <<\n.if 0\nbackend other\n.endif\n",
+        "add frontend x <<\n.if defined(HOME)\nbackend hidden\n.endif\n",
+    ] {
+        let said = desk.ask(command);
+        assert!(said.contains("begins another"), "{command}: {said}");
+    }
+    let said = desk.ask("del frontend second");
+    assert!(
+        said.contains("in a conditional block and after it"),
+        "{said}"
+    );
+    assert_eq!(Client::get_once(house.port, "/").text(), "one");
+    assert_eq!(Client::get_once(second, "/").status, 403);
+    assert_eq!(desk.ask("show hands").lines().count(), 1);
+    let shown = desk.ask("show section listen app");
+    assert!(shown.contains("No such listen."), "{shown}");
+}
+
+#[test]
+fn bytes_that_are_no_text_stay_as_they_are() {
+    let origin = Origin::saying("one");
+    let house = House::start(&site("", &server(&origin)));
+    let file = house.proxy.directory().join("haproxy.cfg");
+    let mut bytes = vec![b'#', b' '];
+    bytes.extend([0xe9; 60]);
+    bytes.push(b'\n');
+    bytes.extend(fs::read(&file).unwrap());
+    bytes.extend(b"frontend latin # \xe9\n mode tcp\n");
+    fs::write(&file, &bytes).unwrap();
+    let desk = &house.desk;
+    let said = desk.ask("reload");
+    assert!(said.starts_with("Success=1"), "{said}");
+    done(desk, "set server app/s1 weight 7", "");
+    let said = desk.ask("set frontend latin maxconn 5");
+    assert!(said.contains("not valid UTF-8"), "{said}");
+    done(desk, "persist now", "Written: haproxy.cfg");
+    let written = fs::read(&file).unwrap();
+    assert_eq!(written.len(), bytes.len() + " weight 7".len());
+    assert!(written.starts_with(&bytes[..60]));
+    assert!(written.ends_with(b"frontend latin # \xe9\n mode tcp\n"));
+}
+
+#[test]
+fn a_rollback_is_written_back_too() {
+    let origin = Origin::saying("one");
+    let house = House::start(&site("", &server(&origin)));
+    let desk = &house.desk;
+    let file = || fs::read_to_string(house.proxy.directory().join("haproxy.cfg")).unwrap();
+    let before = file();
+    done(desk, "persist on", "Nothing to write.");
+    done(
+        desk,
+        "add rule frontend www http-request deny if { path /one }",
+        "Rule added.",
+    );
+    let _ = desk.ask("persist now");
+    assert!(file().contains("path /one"));
+    let said = desk.ask("rollback 1");
+    assert!(said.contains("is in force."), "{said}");
+    let _ = desk.ask("persist now");
+    assert_eq!(file(), before);
+    done(
+        desk,
+        "add rule frontend www http-request deny if { path /two }",
+        "Rule added.",
+    );
+    let _ = desk.ask("persist now");
+    assert!(file().contains("path /two"), "{}", file());
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    // What stands in for the files is told from files that were changed.
+    house.apply_well(&site(" maxconn 9\n", &server(&origin)));
+    let said = desk.ask("persist now");
+    assert!(said.contains("applied in place of the files"), "{said}");
+}

@@ -6,7 +6,6 @@
 //! text of the section it made, an [`Amendment`]: the next reading of the files puts it where
 //! theirs was, unless they have another there by now.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use std::sync::Arc;
 use ballast_cli::{Edit, Refused, SectionAt, SectionOf};
 use ballast_config::Surroundings;
 use ballast_engine::affairs::{AMENDMENT_COUNT_MAX, Amendment};
-use ballast_syntax::{Line, Section, SectionPlace, parse_str};
+use ballast_syntax::{Line, LineKind, Section, SectionPlace, parse_str};
 
 use crate::fragment;
 
@@ -194,13 +193,28 @@ impl Texts {
     }
 
     /// The text of a section that is in force.
-    fn text<'t>(&'t self, amendments: &'t [Amendment], title: &str) -> Option<Cow<'t, str>> {
+    ///
+    /// # Errors
+    /// It is no text that could be edited.
+    fn text<'t>(
+        &'t self,
+        amendments: &'t [Amendment],
+        title: &str,
+    ) -> Result<Option<&'t str>, Refused> {
         if let Some(one) = amendments.iter().find(|one| one.title == title) {
-            return one.text.as_deref().map(Cow::Borrowed);
+            return Ok(one.text.as_deref());
         }
-        let place = self.places.get(title)?;
-        let bytes = self.files.get(place.file)?.1.get(place.bytes.clone())?;
-        Some(String::from_utf8_lossy(bytes))
+        let place = self.places.get(title);
+        let bytes = place.and_then(|place| {
+            let (_, bytes) = self.files.get(place.file)?;
+            bytes.get(place.bytes.clone())
+        });
+        let text = bytes.map(std::str::from_utf8).transpose();
+        text.map_err(|_| {
+            Refused(format!(
+                "{title} is not valid UTF-8 in its file, and cannot be edited by command."
+            ))
+        })
     }
 
     fn find(
@@ -214,15 +228,20 @@ impl Texts {
             SectionOf::Backend => &["backend", "listen"],
             SectionOf::Listen => &["listen"],
         };
-        let found = words.iter().find_map(|word| {
+        for word in words {
             let title = format!("{word} {}", at.name);
-            let text = self.text(amendments, &title)?;
-            Found::read(title, &text, surroundings)
-        });
-        found.ok_or_else(|| {
-            let word = at.kind.word();
-            Refused(format!("No text of {word} '{}' is known.", at.name))
-        })
+            if let Some(text) = self.text(amendments, &title)?
+                && let Some(found) = Found::read(title, text, surroundings)
+            {
+                return Ok(found);
+            }
+        }
+        Err(Refused(format!(
+            "The lines of {} '{}' stand in a conditional block and after it: they cannot be edited \
+             by command.",
+            at.kind.word(),
+            at.name
+        )))
     }
 
     /// The lines of a section that are in force, its opening line first.
@@ -257,12 +276,15 @@ impl Texts {
             let title = format!("{} {}", at.kind.word(), at.name);
             let name = fragment::line(std::slice::from_ref(&at.name));
             let head = format!("{} {name} {}", at.kind.word(), fragment::line(&head));
-            (title, Some(whole(head.trim_end(), &lines)?))
+            (title, Some(with_lines(head.trim_end(), &lines)))
         } else {
             let mut found = self.find(amendments, at, surroundings)?;
             let text = found.edit(edit)?;
             (found.title, text)
         };
+        if let Some(text) = &text {
+            is_one_section(text, surroundings)?;
+        }
         let base = self.places.get(&title).map(|place| place.mark);
         let mut amendments = amendments.to_vec();
         let place = amendments.iter().position(|one| one.title == title);
@@ -387,21 +409,30 @@ impl Found {
     }
 }
 
-/// A section of these lines; they may not begin another.
-fn whole(head: &str, lines: &str) -> Result<String, Refused> {
-    let mut text = format!("{head}\n{lines}");
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
-    let document = parse_str(NO_FILE, &text);
-    let own = |section: &&Section| section.header.is_some();
-    if let Some(other) = document.sections.iter().filter(own).nth(1) {
+/// A section of these lines.
+fn with_lines(head: &str, lines: &str) -> String {
+    let end = if lines.is_empty() || lines.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{head}\n{lines}{end}")
+}
+
+/// Refuses lines that would begin another section, in whatever branch of a condition.
+fn is_one_section(text: &str, surroundings: &dyn Surroundings) -> Result<(), Refused> {
+    let files = vec![(NO_FILE.to_owned(), text.as_bytes().to_vec())];
+    let document = ballast_config::document(files, surroundings);
+    let mut headers = document
+        .lines()
+        .filter(|line| line.kind == LineKind::Header);
+    if let Some(other) = headers.nth(1) {
         return Err(Refused(format!(
             "The lines are those of one section: '{}' begins another.",
-            other.kind.word()
+            other.text(0)
         )));
     }
-    Ok(text)
+    Ok(())
 }
 
 impl Found {
@@ -409,7 +440,9 @@ impl Found {
     fn edit(&mut self, edit: Edit) -> Result<Option<String>, Refused> {
         match edit {
             Edit::Add(..) | Edit::Remove => return Ok(None),
-            Edit::Write(lines) => return whole(self.lines[0].trim_end(), &lines).map(Some),
+            Edit::Write(lines) => {
+                return Ok(Some(with_lines(self.lines[0].trim_end(), &lines)));
+            }
             Edit::Set(words) => self.set(&words)?,
             Edit::AddBind(words) => {
                 let after = self.last(|line| line.text(0) == "bind").unwrap_or(0);

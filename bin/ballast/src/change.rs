@@ -27,7 +27,7 @@ use ballast_model::plan::Line;
 use ballast_stats::Surroundings;
 use ballast_worker::sync::oneshot;
 
-use crate::amend::Texts;
+use crate::amend::{Files, Texts};
 use crate::args::Options;
 use crate::desk::House;
 use crate::machine::Book;
@@ -50,6 +50,8 @@ pub(crate) struct Chief {
     patterns: Mutex<Arc<Store>>,
     /// The files that were last read, and where their sections stand.
     texts: Mutex<Texts>,
+    /// What the files of the start held when they were last read or written.
+    disk: Mutex<Arc<Files>>,
     /// What the machine answered then.
     book: Mutex<Arc<Book>>,
     pub(crate) options: Options,
@@ -73,6 +75,7 @@ impl Chief {
             jobs,
             affairs: Mutex::new(affairs),
             patterns: Mutex::new(patterns),
+            disk: Mutex::new(Arc::clone(&texts.files)),
             texts: Mutex::new(texts),
             book: Mutex::new(book),
             options,
@@ -130,6 +133,15 @@ impl Chief {
             *texts = Texts::read(Arc::clone(&written.files), &self.machine(&written.files));
         }
         texts.clone()
+    }
+
+    /// What the files of the start held when they were last read or written.
+    pub(crate) fn disk(&self) -> Arc<Files> {
+        Arc::clone(&self.disk.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn disk_is(&self, files: Arc<Files>) {
+        *self.disk.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 
     fn texts_are(&self, read: Option<Texts>) {
@@ -240,6 +252,7 @@ impl House {
                 | Demand::Change { .. }
                 | Demand::Edit { .. }
                 | Demand::RenameServer { .. }
+                | Demand::Rollback(_)
         );
         let is_read = matches!(demand, Demand::Reload { .. } | Demand::Apply(_));
         let wanted = self.wanted(chief, demand);
@@ -280,13 +293,18 @@ impl House {
         Ok(Applied::default())
     }
 
-    /// Writes what hands did to the files, and goes on with what the files say then.
+    /// Writes what hands did to the files, and goes on with what the files say then. That is no
+    /// news to anybody: what hands did meanwhile, and what no file can say, stays as it is.
     fn write_back(&self, chief: &Chief) -> Result<Applied, Refused> {
         let (written, files) = self.persist(chief)?;
         if !written.lines.is_empty() {
             // What was written, not what the files say by now: somebody may have changed them.
-            let wanted = self.understood(chief, files, false, "persist")?;
+            chief.disk_is(Arc::new(files.clone()));
+            let mut wanted = self.understood(chief, files, false, "persist")?;
+            wanted.overruled.clear();
+            let left = self.keep_by_hand(chief, &mut wanted);
             self.put_in_force(chief, wanted)?;
+            self.say_again(chief, &left);
         }
         Ok(Applied {
             generation: self.generation().number,
@@ -399,10 +417,13 @@ impl House {
         let now = self.generation();
         let changes = diff(&now.config, &wanted.config);
         let mut applied = self.plan(&wanted);
+        let disk = wanted.written.as_ref().filter(|_| wanted.is_of_start);
+        let disk = disk.map(|written| Arc::clone(&written.files));
         if changes.is_empty() {
             self.commit_patterns(chief, wanted.patterns.as_ref());
             chief.book_is(wanted.book);
             chief.texts_are(wanted.texts);
+            disk.into_iter().for_each(|disk| chief.disk_is(disk));
             if let Some(written) = wanted.written {
                 chief.affairs().written_is(written);
             }
@@ -425,6 +446,7 @@ impl House {
         self.commit_patterns(chief, wanted.patterns.as_ref());
         chief.book_is(wanted.book.take());
         chief.texts_are(wanted.texts.take());
+        disk.into_iter().for_each(|disk| chief.disk_is(disk));
         self.commit(&generation, &taken, prepared);
         self.begin_by_hand(chief, &wanted);
         self.give_back(chief, &wanted.overruled, &generation);

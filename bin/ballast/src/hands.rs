@@ -20,6 +20,7 @@ use ballast_stats::Surroundings;
 
 use crate::change::Chief;
 use crate::desk::House;
+use crate::reading::Wanted;
 use crate::{fragment, say};
 
 /// What hands made of lists when that was last looked at, by name: comparing a large one with its
@@ -150,6 +151,83 @@ impl House {
         known.0 = next;
         let lists = known.0.values();
         lists.filter_map(|seen| seen.by_hand.clone()).collect()
+    }
+
+    /// Servers that hands still have a say about go on as they are: their lines said less. Answers
+    /// what was set of them.
+    pub(crate) fn keep_by_hand(&self, chief: &Chief, wanted: &mut Wanted) -> Vec<(String, Hand)> {
+        let now = self.generation();
+        let affairs = chief.affairs();
+        let hands = affairs.hands();
+        let left: Vec<(String, Hand)> = hands
+            .filter(|(key, _)| key.starts_with("server "))
+            .map(|(key, hand)| (key.to_owned(), hand.clone()))
+            .collect();
+        drop(affairs);
+        for (key, _) in &left {
+            let at = key.split(' ').nth(1).and_then(|at| at.split_once('/'));
+            let Some((backend, server)) = at else {
+                continue;
+            };
+            let runs = now.config.backend(backend).and_then(|known| {
+                let mut servers = known.servers.iter();
+                servers.find(|one| one.name == server)
+            });
+            let mut backends = wanted.config.backends.iter_mut();
+            let known = backends.find(|one| one.common.name == backend);
+            if let (Some(runs), Some(known)) = (runs, known) {
+                let mut servers = Arc::make_mut(known).servers.iter_mut();
+                if let Some(own) = servers.find(|one| one.name == server) {
+                    *own = Arc::clone(runs);
+                }
+            }
+        }
+        left
+    }
+
+    /// Says again what hands said of servers while lines of theirs were put in force; `before` is
+    /// what they had said when that began.
+    pub(crate) fn say_again(&self, chief: &Chief, before: &[(String, Hand)]) {
+        let new: Vec<(String, Hand)> = {
+            let affairs = chief.affairs();
+            let hands = affairs.hands();
+            let new = hands.filter(|(key, hand)| {
+                !before
+                    .iter()
+                    .any(|(known, then)| known == key && then == *hand)
+            });
+            new.map(|(key, hand)| (key.to_owned(), hand.clone()))
+                .collect()
+        };
+        let Some(keeper) = self.keeper() else {
+            return;
+        };
+        for (key, hand) in new {
+            let mut words = key.splitn(3, ' ').skip(1);
+            let at = words.next().and_then(|at| at.split_once('/'));
+            let Some((backend, server)) = at else {
+                continue;
+            };
+            match (words.next(), hand.value.as_str()) {
+                (Some("state"), "ready") => {
+                    keeper.tell(backend, server, |health, now_ms| health.set_ready(now_ms));
+                }
+                (Some("state"), "maint") => {
+                    keeper.tell(backend, server, |health, now_ms| health.set_maint(now_ms));
+                }
+                (Some("state"), "drain") => {
+                    keeper.tell(backend, server, |health, now_ms| health.set_drain(now_ms));
+                }
+                (Some("weight"), value) => {
+                    if let Ok(weight) = value.parse() {
+                        keeper.tell(backend, server, |health, now_ms| {
+                            health.set_weight(now_ms, weight)
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Has a server go on under another name: what was counted and believed of it, and what hands

@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 use ballast_cli::{Applied, Refused};
 use ballast_engine::affairs::Hand;
-use ballast_engine::numbers;
 use ballast_model::change::diff;
 use ballast_model::{Address, Config, Origin, Server};
 use ballast_net::replace_file;
 use ballast_stats::Surroundings;
-use ballast_syntax::{Line, LineKind, parse_str};
+use ballast_syntax::{Env, FixedFacts, Line, LineKind, parse};
 
 use crate::amend::{Files, Place, Texts};
 use crate::change::Chief;
 use crate::check::About;
 use crate::desk::House;
+use crate::fragment;
 use crate::reading::{files_of, read};
 
 /// A file as it is, and what is to become of its lines.
@@ -36,7 +36,8 @@ struct Text {
 
 impl Text {
     fn of(name: &str, bytes: &[u8]) -> Self {
-        let document = parse_str(name, &String::from_utf8_lossy(bytes));
+        let files = [(name, bytes.to_vec())];
+        let document = parse(files, Env::new(), &FixedFacts::default());
         let lines = document.lines().map(|line| (line.number, line.clone()));
         Self {
             lines: lines.collect(),
@@ -163,6 +164,8 @@ struct Pen {
     wanted: Config,
     /// Keys of hands that the files have then.
     written: Vec<String>,
+    /// Keys of hands on servers that come into the files: they are settled with these.
+    settled: Vec<String>,
     notes: String,
 }
 
@@ -353,35 +356,74 @@ impl Pen {
         let Some(origin) = places.next().cloned() else {
             return self.note(&key, "its backend is in none of the files");
         };
-        let state = hands
-            .iter()
-            .find(|(known, _)| *known == format!("server {backend}/{} state", server.name));
-        let disabled = match state {
-            Some((_, hand)) => hand.value == "maint",
-            None => server.disabled,
-        };
-        let mut line = format!("server {} {}", server.name, words.value);
-        // In a file it is `enabled` unless it says otherwise.
-        if disabled && !line.ends_with(" disabled") {
-            line.push_str(" disabled");
+        let mut words = fragment::words(&words.value);
+        let mut model = Server::clone(server);
+        let prefix = format!("server {backend}/{} ", server.name);
+        let own = hands.iter().filter(|(key, _)| key.starts_with(&prefix));
+        for (key, hand) in own {
+            self.settled.push(key.clone());
+            let word = key.strip_prefix(&prefix).unwrap_or_default();
+            if is_said(word, hand, &mut words, &mut model) {
+                self.written.push(key.clone());
+            } else {
+                self.note(key, "no word of a file says it");
+            }
         }
+        // In a file it is `enabled` unless it says otherwise.
+        words.retain(|word| word != "disabled" && word != "enabled");
+        if model.disabled {
+            words.push("disabled".to_owned());
+        }
+        let name = fragment::line(std::slice::from_ref(&server.name));
+        let line = format!("server {name} {}", fragment::line(&words));
         let done = self
             .text(&origin)
             .is_some_and(|text| text.add_after(origin.line, &line));
         if !done {
             return self.note(&key, "its backend was not found");
         }
-        let mut model = Server::clone(server);
-        model.disabled = disabled;
         let mut backends = self.wanted.backends.iter_mut();
         if let Some(known) = backends.find(|one| one.common.name == backend) {
             Arc::make_mut(known).servers.push(Arc::new(model));
         }
-        self.written.push(key);
-        if state.is_some() {
-            self.written
-                .push(format!("server {backend}/{} state", server.name));
+    }
+}
+
+/// Has the words of a server line, and what they amount to, say what a hand set; false where no
+/// word does.
+fn is_said(word: &str, hand: &Hand, words: &mut Vec<String>, model: &mut Server) -> bool {
+    let value = hand.value.as_str();
+    let mut set = |word: &str| {
+        match words.iter().skip(1).position(|one| one == word) {
+            Some(at) if at + 2 < words.len() => value.clone_into(&mut words[at + 2]),
+            _ => words.extend([word.to_owned(), value.to_owned()]),
         }
+        true
+    };
+    match word {
+        "added" => true,
+        "state" if value != "drain" => {
+            model.disabled = value == "maint";
+            true
+        }
+        "weight" if let Ok(weight) = value.parse() => {
+            model.weight = weight;
+            set("weight")
+        }
+        "maxconn" if let Ok(count_max) = value.parse() => {
+            model.connection_count_max = count_max;
+            set("maxconn")
+        }
+        "addr" if let (Ok(inet), Some(address)) = (value.parse(), words.first_mut()) => {
+            model.address = Address::Inet(inet);
+            model.host_name = None;
+            value.clone_into(address);
+            true
+        }
+        // It begins so in a file.
+        "health" => value == "enable" && words.iter().any(|one| one == "check"),
+        "agent" => value == "enable" && words.iter().any(|one| one == "agent-check"),
+        _ => false,
     }
 }
 
@@ -397,13 +439,33 @@ impl House {
                 .map(|(key, hand)| (key.to_owned(), hand.clone()));
             (affairs.written().clone(), hands.collect::<Vec<_>>())
         };
-        if *before.files != files && !self.says(chief, &files, &before.file)? {
+        let disk = chief.disk();
+        if *disk != files && !self.says(chief, &files, &disk)? {
             return Err(Refused(
                 "The files have changed since they were read: reload first.".into(),
             ));
         }
+        let names = |files: &Files| {
+            files
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect::<Vec<_>>()
+        };
+        if names(&before.files) != names(&files) {
+            return Err(Refused(
+                "What is in force was applied in place of the files of the start, which cannot say \
+                 it: write it to them, or reload."
+                    .into(),
+            ));
+        }
+        // Somebody may have written comments; after a rollback they say something else.
+        let text = if *before.files == *disk {
+            files.clone()
+        } else {
+            Files::clone(&before.files)
+        };
         let _open = chief.book().open();
-        let texts = Texts::read(Arc::new(files.clone()), &chief.machine(&files));
+        let texts = Texts::read(Arc::new(text), &chief.machine(&files));
         let amended = texts.amended(&before.amendments, Place::Last).files;
         let config = self.understood_again(chief, amended.clone())?;
         let texts = amended
@@ -413,21 +475,24 @@ impl House {
             texts: texts.collect(),
             wanted: config,
             written: Vec::new(),
+            settled: Vec::new(),
             notes: String::new(),
         };
         let now = self.generation();
         pen.members(&now.config, &hands);
         for (key, hand) in &hands {
-            if pen.written.contains(key) {
+            if pen.written.contains(key) || pen.settled.contains(key) {
                 continue;
             }
             let words: Vec<&str> = key.splitn(3, ' ').collect();
             match words[..] {
+                ["map" | "acl", name] if name.starts_with('#') => {
+                    pen.note(key, "the list has no file");
+                }
                 ["map" | "acl", ..] => {}
                 // That it is done.
                 ["global", "persist"] => {}
-                // What a file has is published.
-                ["backend", _, "published"] => {}
+                ["backend", _, "published"] if hand.value != "no" => {}
                 ["frontend", name, "maxconn"] => pen.frontend(key, name, hand),
                 ["server", at, word] => {
                     if let Some(at) = at.split_once('/') {
@@ -437,7 +502,7 @@ impl House {
                 _ => pen.note(key, "it stays with this process"),
             }
         }
-        self.write(chief, pen, &amended, &files)
+        self.write(chief, pen, &amended, (&files, &hands))
     }
 
     /// What files say.
@@ -448,11 +513,11 @@ impl House {
         Ok(config)
     }
 
-    /// Whether files say what was said before: comments may be others.
-    fn says(&self, chief: &Chief, files: &Files, before: &Config) -> Result<bool, Refused> {
-        let mut config = self.understood_again(chief, files.clone())?;
-        numbers::keep(&mut config, before);
-        Ok(diff(before, &config).is_empty())
+    /// Whether files say what they said before: comments may be others.
+    fn says(&self, chief: &Chief, files: &Files, before: &Files) -> Result<bool, Refused> {
+        let was = self.understood_again(chief, before.clone())?;
+        let is = self.understood_again(chief, files.clone())?;
+        Ok(diff(&was, &is).is_empty())
     }
 
     /// Reads again what is to be written, writes it, and forgets the hands that it holds.
@@ -461,7 +526,7 @@ impl House {
         chief: &Chief,
         mut pen: Pen,
         amended: &Files,
-        files: &Files,
+        (files, hands): (&Files, &[(String, Hand)]),
     ) -> Result<(Applied, Files), Refused> {
         let mut applied = Applied {
             generation: self.generation().number,
@@ -504,7 +569,12 @@ impl House {
             applied.lines.push(path);
         }
         let mut affairs = chief.affairs();
-        affairs.forget_hands(|key| written.iter().any(|one| one == key));
+        let seen: Vec<_> = hands
+            .iter()
+            .filter(|(key, _)| written.contains(key))
+            .cloned()
+            .collect();
+        affairs.forget_as_seen(&seen);
         Ok((applied, edited))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ballast_cli::{Demand, Edit, Refused, SectionAt, SectionOf, Source};
 use ballast_config::Loaded;
-use ballast_engine::affairs::{Amendment, Merged, Written};
+use ballast_engine::affairs::{AMENDMENT_BYTES_MAX, Amendment, Merged, Written};
 use ballast_engine::numbers;
 use ballast_expr::Store;
 use ballast_model::change::{apply, diff};
@@ -31,6 +31,8 @@ pub(crate) struct Wanted {
     pub(crate) written: Option<Written>,
     /// Files were read for it.
     pub(crate) is_read: bool,
+    /// These are the files of the start.
+    pub(crate) is_of_start: bool,
     pub(crate) patterns: Option<Arc<Store>>,
     /// Where the sections of the files stand.
     pub(crate) texts: Option<Texts>,
@@ -117,19 +119,7 @@ impl House {
                 };
                 self.read_again(chief, Some(source), false, &cause)
             }
-            Demand::Rollback(number) => {
-                let affairs = chief.affairs();
-                let past = affairs.history().find(|past| past.number == number);
-                let past = past.ok_or_else(|| Refused(format!("No generation {number}.")))?;
-                let changes = diff(&now.config, &past.config);
-                Ok(Wanted {
-                    config: changed(&now.config, &changes)?,
-                    written: Some(past.written.clone()),
-                    is_read: true,
-                    cause: format!("rollback {number}"),
-                    ..Wanted::default()
-                })
-            }
+            Demand::Rollback(number) => self.back_to(chief, number),
             Demand::Change { changes, command } => Ok(Wanted {
                 config: changed(&now.config, &changes)?,
                 cause: command,
@@ -166,6 +156,34 @@ impl House {
         }
     }
 
+    /// What was in force before. Its text is read again: lists and maps are no part of what is
+    /// kept, and hold what somebody else wrote by now.
+    fn back_to(&self, chief: &Chief, number: u64) -> Result<Wanted, Refused> {
+        let past = {
+            let affairs = chief.affairs();
+            let past = affairs.history().find(|past| past.number == number);
+            let past = past.ok_or_else(|| Refused(format!("No generation {number}.")))?;
+            past.clone()
+        };
+        let _open = chief.book().open();
+        let now = self.generation();
+        let written = past.written;
+        let texts = Texts::read(Arc::clone(&written.files), &chief.machine(&written.files));
+        let amended = texts.amended(&written.amendments, Place::Beside);
+        let said = chief.understand(self, amended.files, Some(&now.config), &About::All)?;
+        // What hands had done beside it at that time.
+        let by_hand = diff(&written.amended, &past.config);
+        Ok(Wanted {
+            config: changed(&said.config, &by_hand)?,
+            written: Some(written),
+            is_read: true,
+            patterns: Some(said.store),
+            texts: Some(texts),
+            cause: format!("rollback {number}"),
+            ..Wanted::default()
+        })
+    }
+
     /// Reads files, and puts together with what hands did what they say.
     fn read_again(
         &self,
@@ -174,8 +192,13 @@ impl House {
         reset: bool,
         cause: &str,
     ) -> Result<Wanted, Refused> {
+        let is_of_start = source.is_none();
         let files = files_of(&chief.options, source)?;
-        self.understood(chief, files, reset, cause)
+        let wanted = self.understood(chief, files, reset, cause)?;
+        Ok(Wanted {
+            is_of_start,
+            ..wanted
+        })
     }
 
     /// Puts together what files say with what hands did.
@@ -262,6 +285,13 @@ impl House {
         let texts = chief.texts(&before);
         let (amendments, title) =
             texts.edited(&before.amendments, section, edit, &command, &machine)?;
+        let bytes = amendments.iter().filter_map(|one| one.text.as_ref());
+        if bytes.map(String::len).sum::<usize>() > AMENDMENT_BYTES_MAX {
+            return Err(Refused(
+                "The sections by hand are too large: 'persist now' writes them to the files."
+                    .into(),
+            ));
+        }
         let said = self.edited(chief, &before, &amendments, &title, comes_or_goes)?;
         let (config, mut notes) = (Arc::new(said.config), said.notes);
         let mut overruled = String::new();

@@ -182,8 +182,8 @@ fn foreground_only(options: &Options) -> bool {
 }
 
 /// All that must be done with full rights, before any fork: limits, sockets, names of users.
-/// `book` is what the machine answered while it was read, `memory` what hands did in the process before, `from` the socket of a process to fetch
-/// listening sockets from.
+/// `book` is what the machine answered while it was read, `memory` what hands did in the process
+/// before, `from` the socket of a process to fetch listening sockets from.
 fn prepare(
     options: &Options,
     (read, book): (Read, Arc<Book>),

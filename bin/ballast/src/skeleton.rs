@@ -50,7 +50,8 @@ pub(crate) fn is_mentioned(texts: &Texts, amendments: &[Amendment], title: &str)
     let name = name_of(title);
     texts.sections(amendments).any(|(other, text)| {
         // Its own opening line is there to be a section of that name.
-        other != title && mentions(text.split_once('\n').map_or("", |(_, rest)| rest), name)
+        let own = text.split_once('\n').map_or("", |(_, rest)| rest);
+        other != title && (text.is_empty() || mentions(own, name))
     })
 }
 
@@ -62,6 +63,10 @@ pub(crate) fn around(
     now: &Config,
 ) -> Option<Files> {
     let sections: HashMap<&str, &str> = texts.sections(amendments).collect();
+    if sections.values().any(|text| text.is_empty()) {
+        // One is no text.
+        return None;
+    }
     let new = *sections.get(title)?;
     let mut titles: HashMap<&str, Vec<&str>> = HashMap::new();
     for &other in sections.keys() {

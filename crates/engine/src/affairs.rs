@@ -39,6 +39,9 @@ pub const HISTORY_TEXT_BYTES_MAX: usize = 64 << 20;
 /// How many sections commands may have written and taken away.
 pub const AMENDMENT_COUNT_MAX: usize = 10_000;
 
+/// Bytes of sections that commands may have written.
+pub const AMENDMENT_BYTES_MAX: usize = 16 << 20;
+
 /// A section that a command wrote, or took away, while the process ran.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Amendment {
@@ -78,8 +81,14 @@ impl Written {
         }
     }
 
-    fn byte_count(&self) -> usize {
+    fn file_byte_count(&self) -> usize {
         self.files.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// Bytes of the sections by hand.
+    pub fn amendment_byte_count(&self) -> usize {
+        let texts = self.amendments.iter().filter_map(|one| one.text.as_ref());
+        texts.map(String::len).sum()
     }
 }
 
@@ -199,9 +208,12 @@ impl Affairs {
         let mut bytes = 0;
         let mut before: Option<&Written> = None;
         for past in &self.history {
-            let is_same = before.is_some_and(|one| Arc::ptr_eq(&one.files, &past.written.files));
-            if !is_same {
-                bytes += past.written.byte_count();
+            let written = &past.written;
+            if !before.is_some_and(|one| Arc::ptr_eq(&one.files, &written.files)) {
+                bytes += written.file_byte_count();
+            }
+            if !before.is_some_and(|one| Arc::ptr_eq(&one.amendments, &written.amendments)) {
+                bytes += written.amendment_byte_count();
             }
             before = Some(&past.written);
         }
@@ -232,6 +244,15 @@ impl Affairs {
     /// Forgets the hands on what a file changed, or is no more.
     pub fn forget_hands(&mut self, is_overruled: impl Fn(&str) -> bool) {
         self.hands.retain(|key, _| !is_overruled(key));
+    }
+
+    /// Forgets hands that are as they were when they were looked at: what was set since stays.
+    pub fn forget_as_seen(&mut self, seen: &[(String, Hand)]) {
+        for (key, then) in seen {
+            if self.hands.get(key) == Some(then) {
+                self.hands.remove(key);
+            }
+        }
     }
 
     /// What was set by hand, by key.

@@ -298,13 +298,15 @@ impl Section {
     /// Which bytes of its file say it: from its opening line to the last line that says something.
     ///
     /// What stands after that belongs to nobody: comments, empty lines, and a conditional block in
-    /// which another section begins. `None` for the preamble.
+    /// which another section begins. `None` for the preamble, and for a section that begins in a
+    /// conditional block and goes on after it: no piece of text is that section alone.
     #[must_use]
     pub fn extent(&self) -> Option<Range<usize>> {
         let header = self.header.as_ref()?;
         let mut extent = header.span.range();
         let mut depth = 0_usize;
-        for line in &self.lines {
+        let mut lines = self.lines.iter();
+        for line in lines.by_ref() {
             let end = line.span.range().end;
             match line.kind {
                 // Of a branch that does not count.
@@ -327,7 +329,8 @@ impl Section {
                 _ => {}
             }
         }
-        Some(extent)
+        let goes_on = lines.any(Line::is_statement);
+        (!goes_on).then_some(extent)
     }
 
     /// Its first two words: what it is, and its name. `None` where it has no name.
@@ -415,6 +418,8 @@ mod tests {
         );
         let around = ".if 1\nfrontend a\n bind :1\n.else\nfrontend a\n bind :2\n.endif\n";
         assert_eq!(extents(around), ["frontend a\n bind :1\n"]);
+        let beyond = ".if 1\nfrontend a\n bind :1\n.endif\n mode tcp\nbackend b\n";
+        assert_eq!(extents(beyond), ["backend b\n"]);
         let after = "frontend a\n bind :1\n.if 0\nbackend b\n mode tcp\n.endif\n";
         assert_eq!(extents(after), ["frontend a\n bind :1\n"]);
     }

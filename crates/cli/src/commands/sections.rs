@@ -101,25 +101,25 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
     admin(
         &["add", "rule"],
-        "add rule {frontend|backend} <name> [before <number>] <rule>",
+        "add rule {frontend|backend|listen} <name> [before <number>] <rule>",
         "add a rule after the last of its kind, or before a line",
         |call| answer(add_rule(call)),
     ),
     admin(
         &["set", "rule"],
-        "set rule {frontend|backend} <name> <number> <rule>",
+        "set rule {frontend|backend|listen} <name> <number> <rule>",
         "write the rule on a line anew",
         |call| answer(set_rule(call)),
     ),
     admin(
         &["del", "rule"],
-        "del rule {frontend|backend} <name> <number>",
+        "del rule {frontend|backend|listen} <name> <number>",
         "remove the rule on a line",
         |call| answer(del_rule(call)),
     ),
     admin(
         &["show", "section"],
-        "show section {frontend|backend} <name>",
+        "show section {frontend|backend|listen} <name>",
         "show the lines of a section, numbered",
         |call| answer(show_section(call)),
     ),
@@ -367,10 +367,12 @@ fn del_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
 
 /// The section that the first two words name.
 fn section_at(call: &Call<'_>) -> Result<SectionAt, Answer> {
-    let kinds = [SectionOf::Frontend, SectionOf::Backend];
+    let kinds = [SectionOf::Frontend, SectionOf::Backend, SectionOf::Listen];
     let kind = kinds.into_iter().find(|kind| kind.word() == call.arg(0));
     let Some(kind) = kind else {
-        return Err(Answer::error("Require 'frontend' or 'backend' and a name."));
+        return Err(Answer::error(
+            "Require 'frontend', 'backend' or 'listen' and a name.",
+        ));
     };
     known(call, kind, call.arg(1))
 }

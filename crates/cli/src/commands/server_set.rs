@@ -89,8 +89,11 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
 /// As a server that is deleted, it must be at rest; what names it in the configuration would not
 /// find it any more.
 fn rename(at: &ServerAt, name: &str) -> Result<Answer, Answer> {
-    if name.is_empty() || name.contains(['/', ' ', '\t', ':']) {
-        return Err(Answer::error("set server <b>/<s> name requires a name."));
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_fit) {
+        return Err(Answer::error(
+            "set server <b>/<s> name requires a name of letters, digits, '_', '-', '.' and ':'.",
+        ));
     }
     if at.backend.server_named(name).is_some() {
         return Err(Answer::error(

@@ -121,7 +121,7 @@ struct Known {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 enum Identity {
     File(String),
-    /// Section, ACL, criterion and the how-manieth of these it is.
+    /// Section, ACL, criterion, patterns, and the how-manieth of these it is.
     Words(String, u32),
 }
 
@@ -352,7 +352,11 @@ impl Store {
                 0..0,
             ));
         }
-        let owner = format!("{}\0{}\0{}", inner.section, words.acl, words.criterion);
+        // Who reads the list of another generation goes on reading that: with other patterns it
+        // is another list, and a line that comes before it makes it no other.
+        let patterns = words.patterns.join("\u{1}");
+        let (section, acl) = (&inner.section, words.acl);
+        let owner = format!("{section}\0{acl}\0{}\0{patterns}", words.criterion);
         let turn = inner.turns.entry(owner.clone()).or_default();
         let identity = Identity::Words(owner, *turn);
         *turn += 1;
