@@ -150,6 +150,18 @@ impl Texts {
         amended
     }
 
+    /// The mark of the section of this title.
+    pub(crate) fn mark(&self, title: &str) -> Option<u64> {
+        Some(self.places.get(title)?.mark)
+    }
+
+    /// The marks of the sections that have servers, by title.
+    pub(crate) fn marks_of_backends(&self) -> Vec<(String, u64)> {
+        let places = self.places.values();
+        let own = places.filter(|place| !place.title.starts_with("frontend "));
+        own.map(|place| (place.title.clone(), place.mark)).collect()
+    }
+
     /// Whether the files have a section of this title.
     pub(crate) fn has(&self, title: &str) -> bool {
         self.places.contains_key(title)
@@ -285,7 +297,7 @@ impl Texts {
         if let Some(text) = &text {
             is_one_section(text, surroundings)?;
         }
-        let base = self.places.get(&title).map(|place| place.mark);
+        let base = self.mark(&title);
         let mut amendments = amendments.to_vec();
         let place = amendments.iter().position(|one| one.title == title);
         let is_as_written = match &text {

@@ -18,6 +18,7 @@ use ballast_model::change::diff;
 use ballast_model::{Address, Change, Config};
 use ballast_stats::Surroundings;
 
+use crate::amend::Texts;
 use crate::change::Chief;
 use crate::desk::House;
 use crate::reading::Wanted;
@@ -39,8 +40,28 @@ struct Seen {
 /// Goes on from what hands did in the process before: servers they added are in the
 /// configuration, those they took away are not, and lists hold what they put there. Answers what
 /// they set, as far as it still stands.
-pub(crate) fn go_on(config: &mut Config, store: &Store, memory: Memory) -> Vec<(String, Hand)> {
+/// Where the files have another text of a backend by now, they win over what was done beside it.
+pub(crate) fn go_on(
+    config: &mut Config,
+    store: &Store,
+    texts: &Texts,
+    memory: Memory,
+) -> Vec<(String, Hand)> {
+    let marks: HashMap<String, u64> = memory.marks.into_iter().collect();
+    let changed = |backend: &str| {
+        let titles = ["backend", "listen"].map(|word| format!("{word} {backend}"));
+        titles
+            .iter()
+            .any(|title| marks.get(title).copied() != texts.mark(title))
+    };
+    let overruled = |what: &str| {
+        say::warn(&format!("The file overrules what was set by hand: {what}"));
+    };
     for (backend, server) in &memory.removed {
+        if changed(backend) {
+            overruled(&format!("server {backend}/{server} removed"));
+            continue;
+        }
         let mut backends = config.backends.iter_mut();
         if let Some(known) = backends.find(|one| one.common.name == *backend)
             && known.servers.iter().any(|one| one.name == *server)
@@ -53,6 +74,22 @@ pub(crate) fn go_on(config: &mut Config, store: &Store, memory: Memory) -> Vec<(
     hands.retain(|(key, hand)| match added(key) {
         Some((backend, server)) => add_again(config, backend, server, &hand.value),
         None => true,
+    });
+    let of_server = |key: &str| {
+        let (backend, server) = key.strip_prefix("server ")?.split_once('/')?;
+        let server = server.split(' ').next()?;
+        let known = config.backend(backend)?;
+        let mut servers = known.servers.iter();
+        // One that a hand added has no other line.
+        let server = servers.find(|one| one.name == server)?;
+        (!server.origin.file.is_empty()).then(|| backend.to_owned())
+    };
+    hands.retain(|(key, _)| {
+        let is_overruled = of_server(key).is_some_and(|backend| changed(&backend));
+        if is_overruled {
+            overruled(key);
+        }
+        !is_overruled
     });
     for list in &memory.lists {
         let known = store.by_name(&list.name);
@@ -80,7 +117,15 @@ fn add_again(config: &mut Config, backend: &str, server: &str, words: &str) -> b
     if known.is_none() || is_there {
         return false;
     }
-    match fragment::server(config, backend, server, &fragment::words(words)) {
+    let mut words = fragment::words(words);
+    if let Some(at) = words.iter().position(|word| word == "id")
+        && let Some(id) = words.get(at + 1).and_then(|id| id.parse::<u32>().ok())
+        && known.is_some_and(|known| known.servers.iter().any(|one| one.id == id))
+    {
+        // Somebody of the file has its number by now.
+        words.drain(at..at + 2);
+    }
+    match fragment::server(config, backend, server, &words) {
         Ok((server, _)) => {
             let mut backends = config.backends.iter_mut();
             if let Some(known) = backends.find(|one| one.common.name == backend) {
@@ -115,10 +160,12 @@ impl House {
             Change::RemoveServer(backend, server) => Some((backend, server)),
             _ => None,
         });
+        let marks = chief.texts(&written).marks_of_backends();
         Memory {
             amendments: written.amendments,
             hands,
             removed: removed.collect(),
+            marks,
             lists: self.lists_by_hand(&chief.patterns()),
         }
     }

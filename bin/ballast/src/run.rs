@@ -221,7 +221,7 @@ fn prepare(
         amendments: Arc::new(read.amendments),
         amended,
     };
-    let hands = hands::go_on(&mut config, &store, memory);
+    let hands = hands::go_on(&mut config, &store, &read.texts, memory);
     // What is wrong with the files was said when the configuration was judged.
     let (states, _) = states::read(&config);
     states::configure(&mut config, &states);

@@ -18,6 +18,9 @@ pub struct Memory {
     pub hands: Vec<(String, Hand)>,
     /// Servers of the files that commands took away: backend and name.
     pub removed: Vec<(String, String)>,
+    /// Marks of the backends' sections in the files that all this was done beside, by title: where
+    /// the files have another text by now, they win.
+    pub marks: Vec<(String, u64)>,
     /// Lists and maps that are not what their files say.
     pub lists: Vec<Arc<ListByHand>>,
 }
@@ -122,6 +125,19 @@ pub(crate) fn take_removed(memory: &mut Memory, row: &Row<'_>) {
     memory.removed.push(server);
 }
 
+pub(crate) fn write_marks(running: Running<'_>, writer: &mut Writer, table: &'static str) {
+    writer.table(table, 1, &["mark"]);
+    for (title, mark) in &running.memory.marks {
+        writer.row(&[title], &[*mark]);
+    }
+}
+
+pub(crate) fn take_mark(memory: &mut Memory, row: &Row<'_>) {
+    if let Some(mark) = row.number("mark") {
+        memory.marks.push((row.key(0).to_owned(), mark));
+    }
+}
+
 pub(crate) fn write_lists(running: Running<'_>, writer: &mut Writer, table: &'static str) {
     writer.table(table, 3, &["is", "has_value"]);
     for list in &running.memory.lists {
@@ -192,6 +208,7 @@ mod tests {
             ]),
             hands: vec![("server app/x added".into(), hand)],
             removed: vec![("app".into(), "y".into())],
+            marks: vec![("backend app".into(), u64::MAX)],
             lists: vec![Arc::new(ListByHand {
                 name: "a.map".into(),
                 was: vec![("old".into(), Some("1".into()))],
@@ -211,6 +228,7 @@ mod tests {
         assert_eq!(told.amendments, memory.amendments);
         assert_eq!(told.hands, memory.hands);
         assert_eq!(told.removed, memory.removed);
+        assert_eq!(told.marks, memory.marks);
         assert_eq!(told.lists.len(), 1);
         assert_eq!(told.lists[0].was, memory.lists[0].was);
         assert_eq!(told.lists[0].is, memory.lists[0].is);

@@ -63,6 +63,12 @@ static KINDS: &[Kind] = &[
         is_count: false,
     },
     Kind {
+        table: "marks of sections",
+        write: memory::write_marks,
+        take: Take::Memory(memory::take_mark),
+        is_count: false,
+    },
+    Kind {
         table: "lists by hand",
         write: memory::write_lists,
         take: Take::Memory(memory::take_list_entry),
