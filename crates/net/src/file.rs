@@ -1,11 +1,11 @@
-//! A file's contents, replaced whole or not at all.
+//! A file's contents, replaced whole or not at all, and read without waiting.
 //!
 //! Whoever reads the path, before or after a crash, sees the old contents or the new ones: they
 //! are written beside it, brought to the disk, and given its name in one step.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,29 +25,86 @@ const NAMES_MAX: usize = 16;
 /// What the system said. The file is as it was, and nothing is left beside it; but when the
 /// directory alone could not be brought to the disk, the new contents may be there already.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let fault = |call, error: io::Error| Error::new(call, path.display(), error);
-    let target = match std::fs::canonicalize(path) {
-        Ok(target) => target,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
-        Err(error) => return Err(fault("realpath", error)),
-    };
-    let known = match std::fs::metadata(&target) {
-        Ok(known) if !known.is_file() => {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-            return Err(fault("rename", error));
+    replace_files(&[(path, bytes)])
+}
+
+/// Gives several files their new contents, each as [`replace_file`] does, in the order they are
+/// given: all contents are on the disk beside their files before the first of these is replaced.
+/// What refuses a file beforehand (no room, no permission, no directory) therefore refuses all.
+///
+/// All of them together are no one step: who reads, or a loss of power, between two of the renames
+/// finds the first files new and the others old. A path that is given twice has the later
+/// contents.
+///
+/// # Errors
+/// What the system said, of the first file it refused. Nothing is left beside any file. Before
+/// the first rename, all files are as they were. When a rename is refused, those before it stay
+/// replaced and those from it on are as they were; when only a directory could not be brought to
+/// the disk, all are replaced and may not survive a loss of power.
+pub fn replace_files<P: AsRef<Path>, B: AsRef<[u8]>>(files: &[(P, B)]) -> Result<(), Error> {
+    // Who is not renamed is removed when it is dropped.
+    let mut besides = Vec::with_capacity(files.len());
+    for (path, bytes) in files {
+        besides.push(Beside::write(path.as_ref(), bytes.as_ref())?);
+    }
+    let mut outcome = besides.iter_mut().try_for_each(Beside::rename);
+    // What was renamed is brought to the disk whatever came of the rest; the first error is told.
+    let mut synced: Vec<&Path> = Vec::new();
+    for beside in besides.iter().filter(|beside| beside.name.is_none()) {
+        let (directory, opened) = &beside.directory;
+        if synced.contains(&directory.as_path()) {
+            continue;
         }
-        Ok(known) => Some(known),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(fault("stat", error)),
-    };
-    let directory = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    // Before anything is written: who cannot open it cannot bring it to the disk.
-    let opened = File::open(directory).map_err(|error| fault("open", error))?;
-    let (beside, mut file) = open_beside(&target).map_err(|error| fault("open", error))?;
-    let written = (|| {
+        synced.push(directory);
+        let brought = opened.sync_all();
+        outcome = outcome.and(brought.map_err(|error| fault(&beside.path, "fsync", error)));
+    }
+    outcome
+}
+
+fn fault(path: &Path, call: &'static str, error: io::Error) -> Error {
+    Error::new(call, path.display(), error)
+}
+
+/// New contents that are on the disk, beside the file they are for.
+struct Beside {
+    /// The file they are for, as it was called.
+    path: PathBuf,
+    /// Where it is.
+    target: PathBuf,
+    /// What is to be brought to the disk after the rename.
+    directory: (PathBuf, File),
+    /// Where they are until then; `None` once they have their name.
+    name: Option<PathBuf>,
+}
+
+impl Beside {
+    fn write(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
+        let fault = |call, error| fault(path, call, error);
+        let target = match std::fs::canonicalize(path) {
+            Ok(target) => target,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
+            Err(error) => return Err(fault("realpath", error)),
+        };
+        let known = match std::fs::metadata(&target) {
+            Ok(known) if !known.is_file() => return Err(fault("rename", no_file())),
+            Ok(known) => Some(known),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(fault("stat", error)),
+        };
+        let directory = match target.parent() {
+            Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        // Before anything is written: who cannot open it cannot bring it to the disk.
+        let opened = File::open(&directory).map_err(|error| fault("open", error))?;
+        let (name, mut file) = open_beside(&target).map_err(|error| fault("open", error))?;
+        let beside = Self {
+            path: path.to_path_buf(),
+            target,
+            directory: (directory, opened),
+            name: Some(name),
+        };
         file.write_all(bytes)
             .map_err(|error| fault("write", error))?;
         if let Some(known) = &known {
@@ -57,14 +114,83 @@ pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
                 .map_err(|error| fault("fchmod", error))?;
         }
         file.sync_all().map_err(|error| fault("fsync", error))?;
-        std::fs::rename(&beside, &target).map_err(|error| fault("rename", error))
-    })();
-    if written.is_err() {
-        // The first error is the one to tell.
-        let _ = std::fs::remove_file(&beside);
-        return written;
+        Ok(beside)
     }
-    opened.sync_all().map_err(|error| fault("fsync", error))
+
+    /// Gives them the file's name.
+    fn rename(&mut self) -> Result<(), Error> {
+        if let Some(name) = &self.name {
+            std::fs::rename(name, &self.target)
+                .map_err(|error| fault(&self.path, "rename", error))?;
+            self.name = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // The first error is the one to tell.
+            let _ = std::fs::remove_file(name);
+        }
+    }
+}
+
+/// The contents of a regular file of at most `bytes_max` bytes, or of the null device, which has
+/// none. A symbolic link is followed. What may block or never end is not opened: a pipe, a device,
+/// a socket.
+///
+/// # Errors
+/// What the system said, "not a regular file", or how much is the most.
+pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
+    let too_long = || {
+        let text = format!("larger than {bytes_max} bytes");
+        io::Error::new(io::ErrorKind::FileTooLarge, text)
+    };
+    if is_null_device(&std::fs::metadata(path)?)? {
+        return Ok(Vec::new());
+    }
+    let mut options = OpenOptions::new();
+    // Another may stand there by now; that must not block either.
+    options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    let file = options.open(path)?;
+    let known = file.metadata()?;
+    if is_null_device(&known)? {
+        return Ok(Vec::new());
+    }
+    let room = bytes_max as u64;
+    if known.len() > room {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::new();
+    // It may grow while it is read, and some (of `/proc`) do not say how long they are.
+    file.take(room.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() > bytes_max {
+        return Err(too_long());
+    }
+    Ok(bytes)
+}
+
+/// Whether it is the null device, not a file.
+///
+/// # Errors
+/// It is neither.
+fn is_null_device(known: &Metadata) -> io::Result<bool> {
+    if known.is_file() {
+        return Ok(false);
+    }
+    let null = libc::makedev(1, 3);
+    if known.file_type().is_char_device() && known.rdev() == null {
+        return Ok(true);
+    }
+    Err(no_file())
+}
+
+fn no_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
 /// A new file in the same directory: only there a rename is one step.
@@ -159,6 +285,92 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         let usual = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(directory.path(), usual).unwrap();
+    }
+
+    #[test]
+    fn several_are_replaced_together() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("sub")).unwrap();
+        let names_of = ["a.map", "sub/b.map", "c.map"];
+        let files = names_of.map(|name| (directory.path().join(name), name.as_bytes()));
+        std::fs::write(&files[0].0, "old").unwrap();
+        replace_files(&files).unwrap();
+        for (path, bytes) in &files {
+            assert_eq!(std::fs::read(path).unwrap(), *bytes);
+        }
+        assert_eq!(names(directory.path()), ["a.map", "c.map", "sub"]);
+        assert_eq!(names(&directory.path().join("sub")), ["b.map"]);
+        replace_files::<&Path, &[u8]>(&[]).unwrap();
+        // The last word holds.
+        let twice = [(&files[0].0, "one"), (&files[0].0, "two")];
+        replace_files(&twice).unwrap();
+        assert_eq!(std::fs::read(&files[0].0).unwrap(), b"two");
+        assert_eq!(names(directory.path()), ["a.map", "c.map", "sub"]);
+    }
+
+    #[test]
+    fn one_that_cannot_be_written_leaves_all_as_they_were() {
+        let directory = tempfile::tempdir().unwrap();
+        let (first, third) = (directory.path().join("a"), directory.path().join("c"));
+        std::fs::write(&first, "old").unwrap();
+        let locked = directory.path().join("locked");
+        std::fs::create_dir(&locked).unwrap();
+        let mut refused = vec![
+            directory.path().join("none/b"),
+            PathBuf::from("/dev/full"),
+            locked.clone(),
+        ];
+        if !crate::is_root() {
+            let read_only = std::fs::Permissions::from_mode(0o500);
+            std::fs::set_permissions(&locked, read_only).unwrap();
+            refused.push(locked.join("b"));
+        }
+        for second in refused {
+            let files = [(&first, "1"), (&second, "2"), (&third, "3")];
+            let error = replace_files(&files).unwrap_err().to_string();
+            assert!(error.contains(&second.display().to_string()), "{error}");
+            assert_eq!(std::fs::read(&first).unwrap(), b"old");
+            assert_eq!(names(directory.path()), ["a", "locked"]);
+        }
+        let usual = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&locked, usual).unwrap();
+    }
+
+    /// A rename is refused when a directory took the place meanwhile; here it does so by the
+    /// steps being made one by one.
+    #[test]
+    fn nothing_is_left_beside_what_cannot_be_renamed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        let mut beside = Beside::write(&path, b"new").unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert_eq!(names(directory.path()).len(), 2);
+        assert!(beside.rename().is_err());
+        drop(beside);
+        assert_eq!(names(directory.path()), ["a"]);
+    }
+
+    #[test]
+    fn only_files_within_their_bound_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.cfg");
+        std::fs::write(&path, "12345").unwrap();
+        symlink("a.cfg", directory.path().join("link")).unwrap();
+        assert_eq!(read_file(&path, 5).unwrap(), b"12345");
+        let link = directory.path().join("link");
+        assert_eq!(read_file(&link, 5).unwrap(), b"12345");
+        let error = read_file(&path, 4).unwrap_err().to_string();
+        assert_eq!(error, "larger than 4 bytes");
+        // It does not say how long it is.
+        assert!(read_file(Path::new("/proc/self/status"), 9).is_err());
+        assert!(read_file(Path::new("/proc/self/status"), 1 << 20).is_ok());
+        assert!(read_file(Path::new("/dev/null"), 5).unwrap().is_empty());
+        for other in [Path::new("/dev/zero"), directory.path()] {
+            let error = read_file(other, 5).unwrap_err().to_string();
+            assert_eq!(error, "not a regular file");
+        }
+        let none = read_file(&directory.path().join("none"), 5).unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
     }
 
     /// A disk is full for a process when it may write no more: the limit on the size of files
