@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Program, WAIT_MAX, eventually, free_port, repository};
+use ballast_tests::{Client, Origin, Program, WAIT_MAX, eventually, free_port, repository};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -340,12 +340,14 @@ fn what_commands_added_is_there_after_a_crash() {
     let rule = "    http-request set-header x-a %[path,map(to.map,none)]\n";
     let text =
         configuration(port, at, "").replace("frontend www\n", &format!("frontend www\n{rule}"));
+    let text = format!("{text}    server rests 127.0.0.1:11 disabled\n");
     fs::write(at.join("to.map"), "/a x\n/b y\n").expect("the map is written");
     write(at, &text);
     let (_running, master) = master(Program::ballast().path(), at, port);
     let stats = at.join("stats.sock");
     let new = free_port();
     let spare = free_port();
+    let origin = Origin::saying("hello");
     for command in [
         "set frontend www maxconn 70".to_owned(),
         format!("add backend late <<\n server x 127.0.0.1:{spare}\n"),
@@ -353,9 +355,10 @@ fn what_commands_added_is_there_after_a_crash() {
             "add frontend new <<\n bind 127.0.0.1:{new}\n http-request return status 200 content-type text/plain string hello\n"
         ),
         "set maxconn frontend new 50".to_owned(),
-        format!("add server app/mine 127.0.0.1:{spare} weight 9"),
-        "set server app/mine weight 8".to_owned(),
-        "disable server app/two; del server app/two".to_owned(),
+        format!("add server app/mine 127.0.0.1:{} weight 9", origin.port()),
+        "set server app/mine weight 8; enable server app/mine".to_owned(),
+        "enable server app/rests; set server app/rests state drain".to_owned(),
+        "disable server app/one; disable server app/two; del server app/two".to_owned(),
         "del map to.map /a; add map to.map /c z".to_owned(),
     ] {
         let said = ask(&stats, &command);
@@ -385,6 +388,12 @@ fn what_commands_added_is_there_after_a_crash() {
     assert_eq!(counted(&stats, "www", "FRONTEND", "slim"), 70);
     assert_eq!(counted(&stats, "new", "FRONTEND", "slim"), 50);
     assert_eq!(counted(&stats, "app", "mine", "weight"), 8);
+    // Both begin in maintenance by their lines, and an operator ended that.
+    let states = ask(&stats, "show servers state app");
+    for state in [" mine 127.0.0.1 2 4 ", " rests 127.0.0.1 2 12 "] {
+        assert!(states.contains(state), "{states}");
+    }
+    assert_eq!(Client::get_once(port, "/app").text(), "hello");
     assert_eq!(ask(&stats, "show plan").trim_end(), "Plan: nothing");
     // A socket of a frontend that goes is closed in the master, too.
     let said = ask(&stats, "del frontend new");

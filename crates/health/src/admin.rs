@@ -10,7 +10,8 @@ impl Admin {
     pub const FORCED_MAINT: Self = Self(0x01);
     /// In maintenance because the tracked server is.
     pub const INHERITED_MAINT: Self = Self(0x02);
-    /// In maintenance because of the configuration (`disabled`); comes with `FORCED_MAINT`.
+    /// The configuration has it begin in maintenance (`disabled`), with `FORCED_MAINT`. It stays
+    /// when that is ended (no maintenance in itself): who goes on from here knows that it was.
     pub const CONFIGURED_MAINT: Self = Self(0x04);
     /// Forced to drain by an operator or an agent.
     pub const FORCED_DRAIN: Self = Self(0x08);

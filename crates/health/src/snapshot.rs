@@ -87,18 +87,24 @@ impl Health {
 
     /// Takes over what another process believed. Counters are held within this server's limits; a
     /// configured maintenance stays although the other did not know it, and one that the other
-    /// had from its configuration goes; unknown numbers are ignored. No effects: call before anything is balanced, then ask [`Health::balance`].
+    /// had from its configuration goes; one that both have and an operator ended there is ended
+    /// here; unknown numbers are ignored. No effects: call before anything is balanced, then ask
+    /// [`Health::balance`].
     pub fn restore(&mut self, snapshot: &Snapshot, now_ms: u64) {
         let own = self.admin();
+        let mut told = Admin::from_bits(snapshot.admin_state);
         let mut kept = Admin::default();
         if own.has(Admin::CONFIGURED_MAINT) {
-            kept = Admin::CONFIGURED_MAINT.with(Admin::FORCED_MAINT);
+            kept = Admin::CONFIGURED_MAINT;
+            if !told.has(Admin::CONFIGURED_MAINT) {
+                // The configuration says so since: nobody can have ended it.
+                kept = kept.with(Admin::FORCED_MAINT);
+            }
         }
         if own.has(Admin::RESOLUTION_MAINT) {
             kept = kept.with(Admin::RESOLUTION_MAINT);
         }
-        let mut told = Admin::from_bits(snapshot.admin_state);
-        if told.has(Admin::CONFIGURED_MAINT) {
+        if told.has(Admin::CONFIGURED_MAINT) && !own.has(Admin::CONFIGURED_MAINT) {
             // It came with the configuration, and goes with it.
             told = told.without(Admin::FORCED_MAINT);
         }

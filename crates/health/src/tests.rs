@@ -495,6 +495,31 @@ fn another_line_keeps_what_is_believed() {
 }
 
 #[test]
+fn what_ended_a_configured_maintenance_holds_for_the_heir() {
+    let admin_of_heir = |server: &Health, disabled| {
+        let mut heir = Health::new(*server.settings(), disabled, 9);
+        heir.restore(&server.snapshot(9), 9);
+        heir.check_invariants();
+        assert_eq!(heir.balance().usable, !heir.admin().is_maint());
+        heir.admin().bits()
+    };
+    let mut server = Health::new(Settings::default(), true, 0);
+    assert_eq!(admin_of_heir(&server, true), 0x05);
+    server.set_ready(1);
+    assert_eq!(admin_of_heir(&server, true), 0x04);
+    assert_eq!(admin_of_heir(&server, false), 0x00);
+    server.set_maint(2);
+    assert_eq!(admin_of_heir(&server, true), 0x05);
+    // A line that is another now, as a reload brings it.
+    server.set_configured_maint(3, false);
+    assert_eq!(server.admin().bits(), 0x00);
+    server.set_configured_maint(4, true);
+    assert_eq!(server.admin().bits(), 0x05);
+    server.set_ready(5);
+    assert_eq!(admin_of_heir(&server, true), 0x04);
+}
+
+#[test]
 fn an_heir_takes_what_was_decided_and_leaves_what_was_configured() {
     let settings = Settings {
         check: Some(CheckSettings::HEALTH),
@@ -520,4 +545,8 @@ fn an_heir_takes_what_was_decided_and_leaves_what_was_configured() {
     assert_eq!(taken(false, 0x7e), (0x08, 603), "told or decided anew");
     assert_eq!(taken(false, 0x05), (0x00, 603), "no longer configured");
     assert_eq!(taken(true, 0x00), (0x05, 603), "configured since");
+    assert_eq!(taken(true, 0x01), (0x05, 603), "configured since");
+    assert_eq!(taken(true, 0x05), (0x05, 603), "as configured");
+    assert_eq!(taken(true, 0x04), (0x04, 603), "configured, and ended");
+    assert_eq!(taken(true, 0x0c), (0x0c, 603), "ended, and drains");
 }

@@ -256,9 +256,6 @@ impl Health {
             return;
         }
         self.admin = self.admin.without(reason);
-        if reason == Admin::FORCED_MAINT {
-            self.admin = self.admin.without(Admin::CONFIGURED_MAINT);
-        }
         if self.admin.is_maint() {
             return;
         }

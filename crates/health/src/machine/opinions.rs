@@ -143,6 +143,19 @@ impl Health {
         })
     }
 
+    /// Its line says `disabled` now, or no longer does: goes into maintenance, or is ready.
+    pub fn set_configured_maint(&mut self, now_ms: u64, disabled: bool) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |health, effects| {
+            if disabled {
+                health.admin = health.admin.with(Admin::CONFIGURED_MAINT);
+                health.maint_by_force(now_ms, effects);
+            } else {
+                health.admin = health.admin.without(Admin::CONFIGURED_MAINT);
+                health.ready_by_force(now_ms, effects);
+            }
+        })
+    }
+
     /// `set server ... state drain`: leaves forced maintenance if need be.
     pub fn set_drain(&mut self, now_ms: u64) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {

@@ -150,11 +150,7 @@ impl Keeper {
         let (was, is) = (&former.model, &server.model);
         if was.disabled != is.disabled {
             self.say(scene, at, |health, now_ms| {
-                if is.disabled {
-                    health.set_maint(now_ms)
-                } else {
-                    health.set_ready(now_ms)
-                }
+                health.set_configured_maint(now_ms, is.disabled)
             });
         }
         let reached_alike = was.address == is.address
