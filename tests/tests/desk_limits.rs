@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use ballast_tests::{Client, Desk, Origin, Program, Proxy, WAIT_MAX, eventually, free_port};
@@ -195,6 +196,65 @@ fn levels_hold_whatever_is_tried() {
         assert_eq!(states(house), before, "{}", program.name());
         house.assert_well(program, "refused commands");
     });
+}
+
+#[test]
+fn who_may_not_read_files_is_not_told_of_them() {
+    let origin = Origin::saying("hello");
+    let mut house = House::open(&Program::ballast(), &origin, "nbthread 1", 1);
+    let secret = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(secret.path(), "root:hidden:1:0\n").expect("the file is written");
+    let name = secret.path().display();
+    for level in ["user", "operator"] {
+        for command in ["show plan", "show plan file", "apply file"] {
+            let said = house.tell(format!("{level}; {command} {name}\n").as_bytes());
+            let said = String::from_utf8_lossy(&said);
+            assert!(said.contains("Permission denied"), "{level}: {said}");
+            assert!(!said.contains("root:"), "{level}: {said}");
+        }
+    }
+    // Who may is shown where it is wrong.
+    let said = house.desk().ask(&format!("show plan file {name}"));
+    assert!(said.contains("root:hidden"), "{said}");
+    house.assert_well(&Program::ballast(), "plans that were refused");
+}
+
+#[test]
+fn what_is_no_file_is_not_read_as_one() {
+    let origin = Origin::saying("hello");
+    let mut house = House::open(&Program::ballast(), &origin, "nbthread 1", 1);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let at = |name: &str| directory.path().join(name);
+    let made = Command::new("mkfifo").arg(at("pipe")).status();
+    assert!(made.expect("mkfifo runs").success());
+    // Whoever writes into a pipe is held until somebody opens it to read.
+    let pipe = at("pipe");
+    let writer = std::thread::spawn(move || std::fs::OpenOptions::new().write(true).open(pipe));
+    let large = std::fs::File::create(at("large")).expect("a file");
+    large.set_len((64 << 20) + 1).expect("a hole takes no room");
+    for (name, why) in [
+        (at("pipe"), "not a regular file"),
+        (PathBuf::from("/dev/zero"), "not a regular file"),
+        (house.path.clone(), "not a regular file"),
+        (at("large"), "larger than 67108864 bytes"),
+        (PathBuf::from("-"), "does not read its input"),
+        (at("none"), "No such file or directory"),
+    ] {
+        for command in ["show plan file", "apply file"] {
+            let said = house.desk().ask(&format!("{command} {}", name.display()));
+            let named = format!("{} : ", name.display());
+            assert!(said.contains(&named) && said.contains(why), "{said}");
+        }
+        // The next change has its turn.
+        assert_eq!(house.desk().ask("show plan"), "Plan: nothing");
+    }
+    assert!(!writer.is_finished(), "nobody opened the pipe");
+    let reader = std::fs::File::open(at("pipe")).expect("a pipe");
+    let opened = writer.join().expect("the writer does not fail");
+    drop((opened, reader));
+    let held = house.proxy.resident_bytes();
+    assert!(held < 192 << 20, "{held} bytes are held");
+    house.assert_well(&Program::ballast(), "files that are none");
 }
 
 #[test]

@@ -19,7 +19,7 @@ const NO_LISTENER: u8 = 2;
 
 /// `check`: says everything there is to say of files.
 pub(crate) fn files(options: &CheckOptions) -> u8 {
-    let files = match read::files(&options.files) {
+    let files = match read::files_and_pipes(&options.files) {
         Ok(files) => files,
         Err(error) => {
             say::alert(&error);
@@ -65,7 +65,7 @@ pub(crate) fn for_start(options: &Options, by_hand: &[Amendment]) -> Result<Read
         say::alert(text);
         1
     };
-    let files = read::files(&options.files).map_err(|error| fail(&error))?;
+    let files = read::files_and_pipes(&options.files).map_err(|error| fail(&error))?;
     if files.is_empty() {
         return Err(fail("config : no configuration file was found"));
     }

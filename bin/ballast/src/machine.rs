@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_config::Surroundings;
 use ballast_handover::{Malformed, read_pairs, write_pairs};
-use ballast_syntax::{Env, FixedFacts};
+use ballast_syntax::{Env, FILE_BYTES_MAX, FixedFacts};
 
 use crate::states::StateFile;
 use crate::version;
@@ -128,7 +128,25 @@ fn is_yes(answer: &[u8]) -> bool {
 /// # Errors
 /// What the system said.
 pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
-    let answer = asked(CONTENT, path, || match std::fs::read(path) {
+    content_by(path, || std::fs::read(path))
+}
+
+/// The content of a file of the language, which neither blocks nor is without end: a regular one
+/// that is not larger than is understood.
+///
+/// # Errors
+/// What the system said, or what it is instead.
+pub(crate) fn regular_content(path: &str) -> Result<Vec<u8>, String> {
+    content_by(path, || {
+        ballast_net::read_file(Path::new(path), FILE_BYTES_MAX)
+    })
+}
+
+fn content_by(
+    path: &str,
+    read: impl FnOnce() -> std::io::Result<Vec<u8>>,
+) -> Result<Vec<u8>, String> {
+    let answer = asked(CONTENT, path, || match read() {
         Ok(content) => [&[1], &content[..]].concat(),
         Err(error) => [&[0], plain(&error).as_bytes()].concat(),
     });

@@ -32,7 +32,7 @@ pub(crate) fn run(options: &PlanOptions) -> u8 {
         say::alert(text);
         REFUSED
     };
-    let files = match read::files(&options.files) {
+    let files = match read::files_and_pipes(&options.files) {
         Ok(files) => files,
         Err(error) => return fail(&error),
     };

@@ -2,20 +2,47 @@
 
 use std::io::Read;
 
-use crate::machine::{content, files_in, is_directory, plain};
+use crate::machine::{content, files_in, is_directory, plain, regular_content};
 
-/// Reads files, the `*.cfg` of directories in the order of their names, and standard input (`-`).
+/// Reads files, and the `*.cfg` of directories in the order of their names, for a process that
+/// runs: whoever stands behind a name must not hold up its changes, nor fill its memory. Only
+/// regular files are read, of the size that is understood, and no standard input.
 ///
 /// # Errors
 /// What cannot be read, as HAProxy says it.
 pub(crate) fn files(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
+    each(names, regular_content, |name| {
+        Err(cannot(name, "a process that runs does not read its input"))
+    })
+}
+
+/// As [`files`], for a process that begins or does nothing else: also pipes (`-f <(...)`) and the
+/// standard input (`-`), for which it waits.
+///
+/// # Errors
+/// What cannot be read, as HAProxy says it.
+pub(crate) fn files_and_pipes(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> {
+    each(names, content, |name| {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        read.map_err(|error| cannot(name, &plain(&error)))?;
+        Ok(("/dev/stdin".to_owned(), bytes))
+    })
+}
+
+fn each(
+    names: &[String],
+    content: impl Fn(&str) -> Result<Vec<u8>, String>,
+    input: impl Fn(&str) -> Result<(String, Vec<u8>), String>,
+) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let one = |name: String| match content(&name) {
+        Ok(bytes) => Ok((name, bytes)),
+        Err(said) => Err(cannot(&name, &said)),
+    };
     let mut files = Vec::new();
     for name in names {
         if name == "-" {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|error| cannot(name, &plain(&error)))?;
-            files.push(("/dev/stdin".to_owned(), bytes));
+            files.push(input(name)?);
         } else if is_directory(name) {
             for inside in directory(name)? {
                 files.push(one(inside)?);
@@ -25,13 +52,6 @@ pub(crate) fn files(names: &[String]) -> Result<Vec<(String, Vec<u8>)>, String> 
         }
     }
     Ok(files)
-}
-
-fn one(name: String) -> Result<(String, Vec<u8>), String> {
-    match content(&name) {
-        Ok(bytes) => Ok((name, bytes)),
-        Err(said) => Err(cannot(&name, &said)),
-    }
 }
 
 /// Hidden files and those that do not end in `.cfg` are left out.

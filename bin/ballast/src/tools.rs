@@ -44,7 +44,7 @@ pub(crate) fn keywords(json: bool) -> u8 {
 /// `upgrade`: shows what would change, or changes it (`--write`). 1 when something was found
 /// that cannot be rewritten.
 pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
-    let files = match read::files(&options.files) {
+    let files = match read::files_and_pipes(&options.files) {
         Ok(files) => files,
         Err(error) => {
             say::alert(&error);

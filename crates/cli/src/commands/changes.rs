@@ -55,7 +55,8 @@ pub(crate) static COMMANDS: &[Command] = &[
         "put a former configuration in force again",
         |call| answer(rollback(call)),
     ),
-    Command::new(
+    // It changes nothing, and reads files of the machine, of which its answer tells.
+    admin(
         &["show", "plan"],
         "show plan [file <name>] [<<]",
         "show what a reload, or this configuration, would change",
