@@ -7,14 +7,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 
 use ballast_cli::{Applied, Refused};
 use ballast_engine::affairs::Hand;
 use ballast_model::change::diff;
 use ballast_model::{Address, Config, Origin, Server};
-use ballast_net::replace_file;
+use ballast_net::replace_files;
 use ballast_stats::Surroundings;
 use ballast_syntax::{Env, FixedFacts, Line, LineKind, parse};
 
@@ -544,14 +543,10 @@ impl House {
                 "The files cannot say it: {line}. Nothing was written."
             )));
         }
-        let fault = |error: ballast_net::Error| Refused(format!("{error}."));
-        for ((name, new), (_, old)) in edited.iter().zip(files) {
-            if new != old {
-                replace_file(Path::new(name), new).map_err(fault)?;
-                applied.lines.push(name.clone());
-            }
-        }
+        let new = edited.iter().zip(files).filter(|(new, old)| new != old);
+        let mut files: Files = new.map(|(new, _)| new.clone()).collect();
         let mut written = pen.written;
+        let mut lists = Vec::new();
         for listed in chief.patterns().all() {
             let Some(path) = listed.path.filter(|_| listed.list.is_changed()) else {
                 continue;
@@ -562,12 +557,16 @@ impl House {
                     "Not written: '{key}' of {path}: no line can hold it\n"
                 ));
             }
-            replace_file(Path::new(&path), text.text.as_bytes()).map_err(fault)?;
-            listed.list.was_written(&text.text);
-            let name = listed.list.name();
-            written.extend([format!("map {name}"), format!("acl {name}")]);
-            applied.lines.push(path);
+            files.push((path, text.text.clone().into_bytes()));
+            lists.push((listed.list, text.text));
         }
+        replace_files(&files).map_err(|error| Refused(format!("{error}.")))?;
+        for (list, text) in lists {
+            list.was_written(&text);
+            let name = list.name();
+            written.extend([format!("map {name}"), format!("acl {name}")]);
+        }
+        applied.lines = files.into_iter().map(|(name, _)| name).collect();
         let mut affairs = chief.affairs();
         let seen: Vec<_> = hands
             .iter()

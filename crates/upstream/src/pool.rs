@@ -114,7 +114,7 @@ pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<Link> {
         while at > 0 {
             at -= 1;
             if !shelf.resting[at].connection.is_reusable() {
-                shelf.resting.remove(at);
+                drop(shelf.resting.remove(at));
                 shelf.state.idle.leave();
                 continue;
             }
@@ -174,14 +174,16 @@ pub fn purge(now: Instant) {
         pool.retain(|_, shelf| {
             let (purge, state) = (shelf.purge, Arc::clone(&shelf.state));
             shelf.need.pass(now, purge);
-            shelf.resting.retain(|resting| {
-                let keeps = now.saturating_duration_since(resting.since) < purge
-                    && resting.connection.is_reusable();
-                if !keeps {
-                    state.idle.leave();
-                }
-                keeps
+            let gone = shelf.resting.extract_if(.., |resting| {
+                now.saturating_duration_since(resting.since) >= purge
+                    || !resting.connection.is_reusable()
             });
+            for resting in gone {
+                // Closed before it is counted out, here and elsewhere: who takes what rests from
+                // what is open must not find one in use that nobody uses.
+                drop(resting);
+                state.idle.leave();
+            }
             !shelf.resting.is_empty()
         });
     });
@@ -191,7 +193,8 @@ pub fn purge(now: Instant) {
 pub fn clear(server: &Server) {
     POOL.with_borrow_mut(|pool| {
         if let Some(shelf) = pool.remove(&key(server)) {
-            for _ in &shelf.resting {
+            for resting in shelf.resting {
+                drop(resting);
                 shelf.state.idle.leave();
             }
         }
