@@ -3,7 +3,7 @@
 use crate::{Env, FixedFacts, Parser, TimeUnit, evaluate_condition, parse_size, parse_time};
 
 /// Parses `data` as one file, then as two, and as a condition and a value, and checks what always
-/// holds: the tree gives the bytes back and each span lies within its line.
+/// holds: the tree gives the bytes back, each span lies within its line, sections within their file.
 ///
 /// # Panics
 ///
@@ -35,6 +35,14 @@ pub fn fuzz_one(data: &[u8]) {
                 assert!(span.start <= inside.start && inside.end <= span.end);
             }
         }
+    }
+    // Who edits a section touches no other.
+    let mut ends = [0; 3];
+    for place in document.places() {
+        let (file, bytes) = (place.file, place.bytes);
+        assert!(ends[file] <= bytes.start && bytes.start < bytes.end);
+        assert!(bytes.end <= parts[file].len());
+        ends[file] = bytes.end;
     }
     for diagnostic in &document.diagnostics {
         if let Some(span) = diagnostic.span {
