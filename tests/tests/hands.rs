@@ -342,6 +342,7 @@ fn a_server_at_rest_gets_another_name_and_stays_what_it_was() {
     let taken = desk.ask("set server app/s1 name s2");
     assert!(taken.contains("Already exists a server"), "{taken}");
     assert_eq!(desk.ask("set server app/s2 weight 7"), "");
+    assert_eq!(desk.ask("set maxconn server app/s2 33"), "");
     assert_eq!(
         desk.ask("disable server app/s2; enable server app/s1")
             .trim(),
@@ -356,6 +357,7 @@ fn a_server_at_rest_gets_another_name_and_stays_what_it_was() {
     }
     assert_eq!(desk.stat_of("app/two", "stot"), "1");
     assert_eq!(desk.stat_of("app/two", "weight"), "7");
+    assert_eq!(desk.stat_of("app/two", "slim"), "33");
     assert_eq!(desk.stat_of("app/two", "sid"), id);
     assert_eq!(
         desk.ask("enable server app/two; disable server app/s1")

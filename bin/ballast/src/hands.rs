@@ -38,9 +38,9 @@ struct Seen {
 }
 
 /// Goes on from what hands did in the process before: servers they added are in the
-/// configuration, those they took away are not, and lists hold what they put there. Answers what
-/// they set, as far as it still stands.
-/// Where the files have another text of a backend by now, they win over what was done beside it.
+/// configuration, those they took away are not, and lists hold what they put there. Where the
+/// files have another text of a backend by now, they win over what was done beside it. Answers
+/// what hands set, as far as it still stands.
 pub(crate) fn go_on(
     config: &mut Config,
     store: &Store,
@@ -50,9 +50,9 @@ pub(crate) fn go_on(
     let marks: HashMap<String, u64> = memory.marks.into_iter().collect();
     let changed = |backend: &str| {
         let titles = ["backend", "listen"].map(|word| format!("{word} {backend}"));
-        titles
-            .iter()
-            .any(|title| marks.get(title).copied() != texts.mark(title))
+        let mut titles = titles.iter();
+        // A program that tells none is an older one, and its word is taken.
+        !marks.is_empty() && titles.any(|title| marks.get(title).copied() != texts.mark(title))
     };
     let overruled = |what: &str| {
         say::warn(&format!("The file overrules what was set by hand: {what}"));
@@ -308,6 +308,12 @@ impl House {
         after.settle_health(new);
         let reach = old.state.reach();
         known.state.set_reach(reach.address.clone(), reach.port);
+        let limit = old.state.connection_count_max(&old.model);
+        if limit != old.model.connection_count_max {
+            known.state.limit_connections(Some(limit));
+        }
+        let checks = old.state.checks_by_hand();
+        known.state.change_checks(|own| *own = checks);
         let mut affairs = chief.affairs();
         let prefix = format!("server {backend}/{was} ");
         let own = affairs.hands().filter(|(key, _)| key.starts_with(&prefix));
