@@ -256,6 +256,16 @@ pub(crate) struct Tally {
     pub request_number: u32,
 }
 
+impl Tally {
+    /// Nothing yet.
+    fn fresh() -> Self {
+        Self {
+            status: -1,
+            ..Self::default()
+        }
+    }
+}
+
 /// What `capture` lines kept.
 #[derive(Debug, Default)]
 pub(crate) struct Captures {
@@ -315,53 +325,74 @@ impl Exchange {
             cookie_first_given: None,
             cookie_needs_refresh: false,
             times: Times::from(None),
-            tally: Tally {
-                status: -1,
-                ..Tally::default()
-            },
+            tally: Tally::fresh(),
             logged: false,
         }
     }
 
-    /// Makes it ready for the next exchange, in the memory it has.
+    /// Makes it ready for the next exchange, in the memory it has. That may be another client's:
+    /// every field is named, so that none that comes later can be left as it was.
     fn begin_next(&mut self) {
-        self.request.clear();
-        self.response.clear();
-        self.has_request = false;
-        self.has_response = false;
-        self.method = Method::Other;
-        self.request_body = BodyLength::None;
-        self.client_options = ConnectionOptions::default();
-        self.keep_client = false;
-        self.first = false;
-        self.line.clear();
-        self.unique_id.clear();
-        self.captures.clear();
-        self.backend = None;
-        self.backend_place = None;
-        self.server = None;
-        self.server_source = None;
-        self.server_destination = None;
-        self.reused = false;
-        self.ending = Ending::default();
-        self.client_cookie = ClientCookie::None;
-        self.server_cookie = ServerCookie::None;
-        self.peeked.clear();
-        self.inspecting = false;
-        self.observed = None;
-        self.given = None;
-        self.applet = None;
-        self.answer_body.clear();
-        self.variables.clear();
-        self.log_level = None;
-        self.cookie_first_given = None;
-        self.cookie_needs_refresh = false;
-        self.times = Times::from(self.times.ended);
-        self.tally = Tally {
-            status: -1,
-            ..Tally::default()
-        };
-        self.logged = false;
+        let fresh = (Times::from(self.times.ended), Tally::fresh());
+        let Self {
+            request,
+            has_request,
+            response,
+            has_response,
+            method,
+            request_body,
+            client_options,
+            keep_client,
+            first,
+            line,
+            unique_id,
+            captures,
+            backend,
+            backend_place,
+            server,
+            server_source,
+            server_destination,
+            reused,
+            ending,
+            client_cookie,
+            server_cookie,
+            cookie_first_given,
+            cookie_needs_refresh,
+            given,
+            applet,
+            peeked,
+            inspecting,
+            observed,
+            answer_body,
+            variables,
+            log_level,
+            times,
+            tally,
+            logged,
+        } = self;
+        request.clear();
+        response.clear();
+        (*has_request, *has_response) = (false, false);
+        *method = Method::Other;
+        *request_body = BodyLength::None;
+        *client_options = ConnectionOptions::default();
+        (*keep_client, *first, *reused) = (false, false, false);
+        line.clear();
+        unique_id.clear();
+        captures.clear();
+        (*backend, *backend_place, *server) = (None, None, None);
+        (*server_source, *server_destination) = (None, None);
+        *ending = Ending::default();
+        *client_cookie = ClientCookie::None;
+        *server_cookie = ServerCookie::None;
+        (*cookie_first_given, *cookie_needs_refresh) = (None, false);
+        (*given, *applet) = (None, None);
+        peeked.clear();
+        (*inspecting, *observed) = (false, None);
+        answer_body.clear();
+        variables.clear();
+        (*log_level, *logged) = (None, false);
+        (*times, *tally) = fresh;
     }
 
     /// Notes the backend that was chosen.
