@@ -78,8 +78,6 @@ pub(crate) struct Options {
     pub(crate) dump_configuration: bool,
     /// `-dR`: no `SO_REUSEPORT`.
     pub(crate) no_reuseport: bool,
-    /// `-dS`: no splice.
-    pub(crate) no_splice: bool,
     /// `-dV`: server certificates are not verified.
     pub(crate) no_server_verify: bool,
     /// `--format json`: messages as JSON lines.
@@ -295,7 +293,8 @@ fn debug_flag(options: &mut Options, flag: &str) -> bool {
         "dr" => options.ignore_resolution_failures = true,
         "dC" => options.dump_configuration = true,
         "dR" => options.no_reuseport = true,
-        "dS" => options.no_splice = true,
+        // Nothing is spliced.
+        "dS" => {}
         "dV" => options.no_server_verify = true,
         "de" | "dp" | "dk" | "dG" | "dL" | "dZ" | "dF" | "dI" | "dc" => {}
         _ => {

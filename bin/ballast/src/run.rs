@@ -261,7 +261,6 @@ pub(crate) fn apply_options(options: &Options, config: &mut Config) {
     }
     let global = Arc::make_mut(&mut config.global);
     global.no_reuseport |= options.no_reuseport;
-    global.no_splice |= options.no_splice;
     if let Some(name) = &options.local_peer {
         global.localpeer = Some(name.clone());
     }

@@ -73,8 +73,6 @@ pub struct Global {
     pub fork_allowed: bool,
     /// `noreuseport`.
     pub no_reuseport: bool,
-    /// `nosplice`.
-    pub no_splice: bool,
     /// `set-dumpable`.
     pub dumpable: bool,
     /// `h1-case-adjust`: from, to.
@@ -113,7 +111,6 @@ impl Global {
             external_check: _,
             fork_allowed: _,
             no_reuseport: _,
-            no_splice: _,
             case_adjust: _,
             variables: _,
             zero_warning: _,

@@ -99,10 +99,8 @@ pub(super) const ROWS: &[R] = &[
         global.no_reuseport = true;
         args.end()
     }),
-    R::new("nosplice", G, "", "copies instead of splicing", |global, args, _| {
-        global.no_splice = true;
-        args.end()
-    }),
+    R::new("nosplice", G, "", "copies instead of splicing", |_, args, _| args.end())
+        .noted("bytes are copied: splicing is not used yet"),
     R::new("server-state-base", G, "<directory>", "where state files are", |_, args, context| {
         context.names.state_base = Some(args.text("a directory")?.to_owned());
         args.end()
