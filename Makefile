@@ -2,7 +2,7 @@
 # neither needs anything but Rust and, for the checks, Debian's packages.
 
 .DEFAULT_GOAL := help
-.PHONY: help run test proof release fmt fuzz bench chaos audit clean
+.PHONY: help run build test exam proof release fmt fuzz bench chaos audit clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -10,10 +10,16 @@ help: ## this list
 run: ## build Ballast, start it before two demo servers, print what to open
 	@scripts/run
 
-test: ## every check there is (installs the Debian packages it needs, as root)
+build: ## build target/debug/ballast: what `make run` and the end-to-end checks run
+	cargo build --locked -p ballast -p ballast-load -p ballast-origin
+
+test: ## the checks, beside HAProxy 3.2 (installs the Debian packages it needs, as root)
 	@scripts/test
 
-proof: ## build target/proof/ballast: what the end-to-end checks run
+exam: build ## the long suites, beside `make test`: the scripts on HAProxy 2.6
+	@scripts/exam
+
+proof: ## build target/proof/ballast: what `make chaos` runs
 	cargo build --locked --profile proof -p ballast -p ballast-load -p ballast-origin
 
 release: ## build target/release/ballast: what is shipped, and what `make bench` measures
@@ -26,7 +32,7 @@ fmt: ## put every file into the one format
 fuzz: ## every fuzz target for 60 seconds
 	fuzz/run 60
 
-bench: release ## side by side with HAProxy and nginx: CPU per request
+bench: release ## side by side with HAProxy 3.2 and nginx: CPU per request
 	@scripts/packages haproxy=haproxy nginx=nginx-light wrk=wrk taskset=util-linux \
 	  python3=python3 /usr/lib/nginx/modules/ngx_stream_module.so=libnginx-mod-stream
 	bench/run

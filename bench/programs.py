@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -30,11 +31,18 @@ defaults web
 """
 
 
+@functools.cache
+def oracle():
+    """The HAProxy a user would run: 3.2 of Debian's archive, else the system's; reports name it."""
+    found = subprocess.run([ROOT / "scripts/oracle"], stdout=subprocess.PIPE, text=True)
+    return found.stdout.strip() if found.returncode == 0 else "/usr/sbin/haproxy"
+
+
 class Settings:
     """What the command line says."""
 
     ballast = str(ROOT / "target/proof/ballast")
-    haproxy = "/usr/sbin/haproxy"
+    haproxy = None
     load = str(ROOT / "target/proof/ballast-load")
     origin = str(ROOT / "target/proof/ballast-origin")
     short = False

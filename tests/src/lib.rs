@@ -4,7 +4,7 @@
 //! directory that goes away, a proxy that is ready when `start` returns and dead when the test
 //! ends, a client that says exactly the bytes it is told, a server that remembers what it got.
 //!
-//! Most tests run one body twice, through [`Program::both`]: on Debian's HAProxy, which says
+//! Most tests run one body twice, through [`Program::both`]: on HAProxy 3.2, which says
 //! whether the test is true, and on Ballast, which says whether we are.
 
 pub mod client;
@@ -45,6 +45,23 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "in time: {what}");
         std::thread::sleep(LOOK_AGAIN);
     }
+}
+
+/// A program of ours, or another's: what `variable` names, else `default` below the root.
+///
+/// # Panics
+///
+/// When there is no such file: the message says how to make it.
+#[must_use]
+pub fn program(variable: &str, default: &str) -> PathBuf {
+    let path = std::env::var_os(variable).map_or_else(|| repository().join(default), PathBuf::from);
+    assert!(
+        path.is_file(),
+        "no {}: `make build` builds ours, `scripts/oracle` brings HAProxy, {variable}=path names \
+         another",
+        path.display()
+    );
+    path
 }
 
 /// The root of the checkout.

@@ -1,11 +1,10 @@
 //! The load generator, run beside a test.
 
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::repository;
+use crate::program;
 
 /// A load generator at work. Dropping it kills it.
 #[derive(Debug)]
@@ -25,25 +24,21 @@ pub struct Counted {
 }
 
 impl Load {
-    /// Starts the program named by `LOAD`, else `target/proof/ballast-load`, with these words.
+    /// Starts the program named by `LOAD`, else the one of `make build`, with these words.
     ///
     /// # Panics
     ///
     /// When it cannot be started.
     #[must_use]
     pub fn start(words: &[&str]) -> Self {
-        let program = std::env::var_os("LOAD").map_or_else(
-            || repository().join("target/proof/ballast-load"),
-            PathBuf::from,
-        );
-        let child = Command::new(program)
+        let child = Command::new(program("LOAD", "target/debug/ballast-load"))
             .args(words)
             .arg("--json")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("`make proof` builds the load generator");
+            .expect("the load generator starts");
         Self(Some(child))
     }
 

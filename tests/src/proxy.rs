@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::ports::is_listening;
-use crate::{LOOK_AGAIN, WAIT_MAX, repository};
+use crate::{LOOK_AGAIN, WAIT_MAX, program};
 
 /// A program that reads `haproxy.cfg`.
 #[derive(Clone, Debug)]
@@ -21,45 +21,36 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program under test: the binary named by `BALLAST`, else `target/proof/ballast`.
+    /// The program under test: the binary named by `BALLAST`, else the one of `make build`.
     ///
     /// # Panics
     ///
-    /// When there is no such file: the message says how to make it.
+    /// As [`program`].
     #[must_use]
     pub fn ballast() -> Self {
-        Self::named(
-            "ballast",
-            "BALLAST",
-            &repository().join("target/proof/ballast"),
-        )
+        Self {
+            name: "ballast",
+            path: program("BALLAST", "target/debug/ballast"),
+        }
     }
 
-    /// The oracle: the binary named by `HAPROXY`, else Debian's.
+    /// The oracle: the binary named by `HAPROXY`, else the one that `scripts/oracle` unpacked.
     ///
     /// # Panics
     ///
-    /// When there is no such file: the message says how to get it.
+    /// As [`program`].
     #[must_use]
     pub fn haproxy() -> Self {
-        Self::named("haproxy", "HAPROXY", Path::new("/usr/sbin/haproxy"))
+        Self {
+            name: "haproxy",
+            path: program("HAPROXY", "target/oracle/root/usr/sbin/haproxy"),
+        }
     }
 
     /// Oracle first: a test that fails on HAProxy tests nothing.
     #[must_use]
     pub fn both() -> [Self; 2] {
         [Self::haproxy(), Self::ballast()]
-    }
-
-    fn named(name: &'static str, variable: &str, default: &Path) -> Self {
-        let path = std::env::var_os(variable).map_or_else(|| default.to_path_buf(), PathBuf::from);
-        assert!(
-            path.is_file(),
-            "no {name} at {}: `make proof` builds ballast, `apt-get install haproxy` brings the \
-             oracle, {variable}=path names another",
-            path.display()
-        );
-        Self { name, path }
     }
 
     /// `ballast` or `haproxy`, for the messages of assertions.

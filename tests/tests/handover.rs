@@ -10,7 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Origin, Program, WAIT_MAX, eventually, free_port, repository};
+use ballast_tests::{
+    Client, Origin, Program, WAIT_MAX, eventually, free_port, program, repository,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -105,11 +107,7 @@ struct Load(Child);
 
 impl Load {
     fn start(port: u16, seconds: u32) -> Self {
-        let program = std::env::var_os("LOAD").map_or_else(
-            || repository().join("target/proof/ballast-load"),
-            PathBuf::from,
-        );
-        let child = Command::new(program)
+        let child = Command::new(program("LOAD", "target/debug/ballast-load"))
             .args(["connect", "--rate", RATE, "--json", "--connections", "128"])
             .args([
                 "--duration",
@@ -120,7 +118,7 @@ impl Load {
             .arg(format!("127.0.0.1:{port}"))
             .stdout(Stdio::piped())
             .spawn()
-            .expect("`make proof` builds the load generator");
+            .expect("the load generator starts");
         Self(child)
     }
 

@@ -3,11 +3,10 @@
 //!
 //! How failures are counted is tested where they can be made, in the generator's own tests.
 
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use ballast_tests::{WAIT_MAX, free_port, repository};
+use ballast_tests::{WAIT_MAX, free_port, program, repository};
 
 /// A running origin. Dropping it kills it.
 struct Origin(Child, u16);
@@ -15,11 +14,11 @@ struct Origin(Child, u16);
 impl Origin {
     fn start() -> Self {
         let port = free_port();
-        let child = Command::new(program("ORIGIN", "ballast-origin"))
+        let child = Command::new(program("ORIGIN", "target/debug/ballast-origin"))
             .args(["--listen", &format!("127.0.0.1:{port}")])
             .stdin(Stdio::null())
             .spawn()
-            .expect("`make proof` builds the origin");
+            .expect("the origin starts");
         let began = Instant::now();
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(began.elapsed() < WAIT_MAX, "the origin listens");
@@ -30,11 +29,11 @@ impl Origin {
 
     /// The exit code and the table of a run against it.
     fn load(&self, words: &[&str], path: &str) -> (i32, String) {
-        let output = Command::new(program("LOAD", "ballast-load"))
+        let output = Command::new(program("LOAD", "target/debug/ballast-load"))
             .args(words)
             .arg(format!("127.0.0.1:{}{path}", self.1))
             .output()
-            .expect("`make proof` builds the load generator");
+            .expect("the load generator starts");
         let text = String::from_utf8(output.stdout).expect("the table is text");
         (output.status.code().expect("it ends by itself"), text)
     }
@@ -45,13 +44,6 @@ impl Drop for Origin {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn program(variable: &str, name: &str) -> PathBuf {
-    std::env::var_os(variable).map_or_else(
-        || repository().join("target/proof").join(name),
-        PathBuf::from,
-    )
 }
 
 #[test]

@@ -21,15 +21,7 @@ struct Run {
 impl Run {
     fn start(program: &Program) -> Self {
         let ports = [free_port(), free_port(), free_port()];
-        let origin = std::env::var_os("ORIGIN").map_or_else(
-            || repository().join("target/proof/ballast-origin"),
-            Into::into,
-        );
-        assert!(
-            origin.is_file(),
-            "no {}: `make proof` builds it",
-            origin.display()
-        );
+        let origin = ballast_tests::program("ORIGIN", "target/debug/ballast-origin");
         // A shell that started us in the background has made us deaf to Ctrl-C, and what is deaf
         // from the start cannot be taught to hear: `env` gives the signal back.
         let make = Command::new("env")
