@@ -10,9 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ballast_tests::ports::is_listening;
-use ballast_tests::{
-    Client, Origin, Program, WAIT_MAX, eventually, free_port, program, repository,
-};
+use ballast_tests::{Client, Origin, Program, WAIT_MAX, eventually, free_port, program};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 

@@ -6,7 +6,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-use ballast_tests::{WAIT_MAX, free_port, program, repository};
+use ballast_tests::{WAIT_MAX, free_port, program};
 
 /// A running origin. Dropping it kills it.
 struct Origin(Child, u16);
