@@ -15,6 +15,7 @@ mod commit;
 mod control;
 mod crew;
 mod desk;
+mod former;
 mod fragment;
 mod hands;
 mod identity;

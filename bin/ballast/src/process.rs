@@ -1,43 +1,17 @@
 //! Going to the background, and telling who waits that the start went well.
 
-use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::io::{PipeWriter, Write};
 use std::path::Path;
 
-use ballast_net::{self as net, Fork, Signal};
+use ballast_net::{self as net, Fork};
 
+use crate::former::{Former, wait_ready};
 use crate::say;
 
 /// Tells another process that this one is ready, or with which code its start ended.
 #[derive(Debug, Default)]
 pub(crate) struct Herald {
     waiting: Vec<PipeWriter>,
-    former: Former,
-}
-
-/// Processes that this one replaces.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Former {
-    /// `-sf`: asked to finish what they have.
-    pub(crate) finish: Vec<i32>,
-    /// `-st`: ended at once.
-    pub(crate) terminate: Vec<i32>,
-}
-
-impl Former {
-    /// Tells each of them a signal.
-    pub(crate) fn tell(&self, finish: Signal, terminate: Signal) {
-        for (pids, signal) in [(&self.finish, finish), (&self.terminate, terminate)] {
-            for &pid in pids {
-                // One that is gone already is what was wanted.
-                let _ = net::kill(pid, signal);
-            }
-        }
-    }
-
-    /// Whether there are any.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.finish.is_empty() && self.terminate.is_empty()
-    }
 }
 
 impl Herald {
@@ -46,42 +20,27 @@ impl Herald {
         self.waiting.push(writer);
     }
 
-    /// Who may go when this process is ready.
-    pub(crate) fn replace(&mut self, former: Former) {
-        self.former = former;
-    }
-
     /// All is well. Nobody is told twice.
     pub(crate) fn ready(&mut self) {
         for mut writer in self.waiting.drain(..) {
             // Who does not wait any more need not be told.
             let _ = writer.write_all(&[0]);
         }
-        std::mem::take(&mut self.former).tell(Signal::Usr1, Signal::Term);
-    }
-}
-
-/// Waits for a herald's word: 0 when all is well. `None` if it ended without one.
-pub(crate) fn wait_ready(mut reader: PipeReader) -> Option<u8> {
-    let mut word = [0];
-    match reader.read(&mut word) {
-        Ok(1) => Some(word[0]),
-        _ => None,
     }
 }
 
 /// Whether this is the process that goes on.
 #[derive(Debug)]
 pub(crate) enum Side {
-    /// It goes on, in the background.
-    Background,
+    /// It goes on.
+    GoesOn,
     /// It leaves with this code: the start is decided.
     Leaves(u8),
 }
 
 /// Leaves the terminal: the caller goes on in a new process, in its own session, while the old
-/// one waits until `herald` has spoken.
-pub(crate) fn to_background(herald: &mut Herald) -> Side {
+/// one waits until `herald` has spoken, and then has `former` go.
+pub(crate) fn to_background(herald: &mut Herald, former: &Former) -> Side {
     let pipe = match std::io::pipe() {
         Ok(pipe) => pipe,
         Err(error) => return cannot("pipe", &error),
@@ -94,11 +53,12 @@ pub(crate) fn to_background(herald: &mut Herald) -> Side {
             if let Err(error) = net::detach_session() {
                 return cannot("setsid", &error);
             }
-            Side::Background
+            Side::GoesOn
         }
         Ok(Fork::Parent(pid)) => {
             drop(writer);
             match wait_ready(reader) {
+                Some(0) => Side::Leaves(former.retire(pid)),
                 Some(code) => Side::Leaves(code),
                 None => Side::Leaves(end_of(pid)),
             }

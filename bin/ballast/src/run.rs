@@ -14,10 +14,11 @@ use ballast_net::{PassedSocket, Signal};
 use crate::args::Options;
 use crate::check::Read;
 use crate::desk::open_doors;
+use crate::former::Former;
 use crate::identity::Identity;
 use crate::limits::{Limits, Needs, system_descriptors};
 use crate::machine::Book;
-use crate::process::{Former, Herald, Side};
+use crate::process::{Herald, Side};
 use crate::renewal::Inheritance;
 use crate::serve::{self, Premises};
 use crate::worker::{self, Duty, Post};
@@ -70,31 +71,88 @@ fn start(options: &Options) -> Result<u8, u8> {
     let daemon = is_daemon(options, &global);
     let is_master = (options.master_worker || global.master_worker) && !foreground_only(options);
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
+    let former = Former::of(options);
+    former.look()?;
     let mut herald = Herald::default();
+    let leave = |herald: &mut Herald, former: Former| match daemon {
+        true => process::to_background(herald, &former),
+        false => former.tell_when_ready(herald),
+    };
     if is_master {
         // The worker opens what is listened on, and judges the rest.
         drop(read);
-        if daemon && let Side::Leaves(code) = process::to_background(&mut herald) {
+        if let Side::Leaves(code) = leave(&mut herald, former) {
             return Ok(code);
         }
-        herald.replace(former(options));
         return master::run(options, &global, herald, daemon);
     }
-    let from = options.listeners_from.as_deref();
-    let premises = prepare(options, (read, book), Memory::default(), from)?;
-    if daemon && let Side::Leaves(code) = process::to_background(&mut herald) {
+    let from = Sources::of(options);
+    let premises = prepare(options, (read, book), Memory::default(), &from)?;
+    if let Side::Leaves(code) = leave(&mut herald, former) {
         return Ok(code);
     }
     if let Some(path) = pidfile.filter(|_| daemon) {
         process::write_pid(&path)?;
     }
-    herald.replace(former(options));
     serve::run(premises, herald, daemon, None)
 }
 
-/// Whether the process goes to the background.
+/// Where listening sockets of another process are, for the first process of a start.
+#[derive(Debug, Default)]
+struct Sources {
+    /// `-x`: the socket of a process that gives them.
+    socket: Option<String>,
+    /// `-sf` and `-st`: processes that are to go.
+    former: Former,
+}
+
+impl Sources {
+    fn of(options: &Options) -> Self {
+        Self {
+            socket: options.listeners_from.clone(),
+            former: Former::of(options),
+        }
+    }
+
+    /// Has them be used instead of others like them.
+    fn offer(&self) -> Result<(), u8> {
+        let looked_through = || ballast_net::sockets_of(&self.former.trees());
+        let Some(path) = &self.socket else {
+            // Without the right to look through another process both bind the address, as long
+            // as both live.
+            if !self.former.is_empty()
+                && let Ok(sockets) = looked_through()
+            {
+                ballast_net::offer_sockets(sockets);
+            }
+            return Ok(());
+        };
+        let error = match ballast_handover::fetch(path.as_ref()) {
+            Ok(sockets) => {
+                ballast_net::offer_sockets(sockets);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        say::warn(&format!("-x {path}: {error}."));
+        match looked_through() {
+            Ok(sockets) if !sockets.is_empty() => {
+                say::notice("The listening sockets are taken from the process that is to go.");
+                ballast_net::offer_sockets(sockets);
+                Ok(())
+            }
+            _ => {
+                say::alert("Failed to get the sockets from the old process!");
+                Err(1)
+            }
+        }
+    }
+}
+
+/// Whether the process goes to the background. One that a service manager watches (`-Ws`) stays
+/// where it was started, whatever the file says.
 fn is_daemon(options: &Options, global: &Global) -> bool {
-    (options.daemon || global.daemon) && !options.foreground
+    (options.daemon || (global.daemon && !options.notify)) && !options.foreground
 }
 
 /// As a worker: started by a master, which has gone to the background, told the world who it is,
@@ -153,7 +211,14 @@ fn look(options: &Options, memory: &Memory) -> Result<(Vec<PassedSocket>, Arc<Bo
     apply_options(options, &mut config);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
-    let opened = open_listeners(options, &config, limits.connections, thread_count)?;
+    // Nobody is to go: what is in the way is named.
+    let nobody = Former::default();
+    let opened = open_listeners(
+        options,
+        &config,
+        (limits.connections, thread_count),
+        &nobody,
+    )?;
     let sockets = opened.sockets.iter().map(|socket| PassedSocket {
         fd: Arc::clone(&socket.fd),
         interface: socket.bind.interface.clone().unwrap_or_default(),
@@ -172,8 +237,13 @@ fn prepare_for_master(options: &Options, post: &Post) -> Result<Premises, u8> {
         check::for_start(options, &memory.amendments)
     };
     say::be_quiet(was_quiet);
-    let from = options.listeners_from.as_deref();
-    prepare(options, (read?, book), memory, from.filter(|_| post.first))
+    // A later one is given them by its master, and who was to go is gone.
+    let from = if post.first {
+        Sources::of(options)
+    } else {
+        Sources::default()
+    };
+    prepare(options, (read?, book), memory, &from)
 }
 
 /// `-d` and `-db` take the master away only where the file, not the command line, asks for one.
@@ -183,12 +253,12 @@ fn foreground_only(options: &Options) -> bool {
 
 /// All that must be done with full rights, before any fork: limits, sockets, names of users.
 /// `book` is what the machine answered while it was read, `memory` what hands did in the process
-/// before, `from` the socket of a process to fetch listening sockets from.
+/// before, `from` where listening sockets of another process are.
 fn prepare(
     options: &Options,
     (read, book): (Read, Arc<Book>),
     memory: Memory,
-    from: Option<&str>,
+    from: &Sources,
 ) -> Result<Premises, u8> {
     if check::tell_unserved(&read.loaded, say::Grade::Alert) {
         return Err(1);
@@ -227,8 +297,9 @@ fn prepare(
     states::configure(&mut config, &states);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
-    take_over(from)?;
-    let opened = open_listeners(options, &config, limits.connections, thread_count)?;
+    from.offer()?;
+    let room = (limits.connections, thread_count);
+    let opened = open_listeners(options, &config, room, &from.former)?;
     let doors = open_doors(&config.global.stats_sockets)?;
     // What the other process listened on and this configuration does not.
     let _ = ballast_net::withdraw_sockets();
@@ -303,15 +374,15 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Lim
 fn open_listeners(
     options: &Options,
     config: &Config,
-    connection_count_max: u32,
-    worker_count: usize,
+    (connection_count_max, worker_count): (u32, usize),
+    former: &Former,
 ) -> Result<Opened, u8> {
     let settings = OpenSettings {
         connection_count_max,
         no_reuseport: options.no_reuseport,
         worker_count,
     };
-    match open_patiently(config, settings, &former(options)) {
+    match open_patiently(config, settings, former) {
         Ok(opened) => {
             for refused in &opened.refused {
                 say::warn(&refused.to_string());
@@ -354,32 +425,6 @@ fn open_patiently(
         if Instant::now() >= until {
             former.tell(Signal::Ttin, Signal::Ttin);
             return again;
-        }
-    }
-}
-
-/// `-sf` and `-st`.
-fn former(options: &Options) -> Former {
-    Former {
-        finish: options.finish.clone(),
-        terminate: options.terminate.clone(),
-    }
-}
-
-/// `-x`: the sockets of a process that serves now are used instead of others like them.
-fn take_over(from: Option<&str>) -> Result<(), u8> {
-    let Some(path) = from else {
-        return Ok(());
-    };
-    match ballast_handover::fetch(path.as_ref()) {
-        Ok(sockets) => {
-            ballast_net::offer_sockets(sockets);
-            Ok(())
-        }
-        Err(error) => {
-            say::warn(&format!("-x {path}: {error}."));
-            say::alert("Failed to get the sockets from the old process!");
-            Err(1)
         }
     }
 }

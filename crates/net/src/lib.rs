@@ -16,6 +16,7 @@ mod cpu;
 mod datagram;
 mod error;
 mod file;
+mod foreign;
 mod identity;
 pub mod inherit;
 mod io;
@@ -39,6 +40,7 @@ pub use cpu::{CpuSet, cpu_count, pin_thread};
 pub use datagram::Datagram;
 pub use error::{Error, Kind};
 pub use file::{read_file, replace_file, replace_files};
+pub use foreign::{ForeignListener, listening_sockets_of, may_signal, process_tree, sockets_of};
 pub use identity::{Group, User, become_user, group_by_name, is_root, user_by_name};
 pub use io::{
     accept, peek, receive, receive_vectored, send, send_more, send_vectored, shutdown_both,

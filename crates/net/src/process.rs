@@ -181,7 +181,7 @@ pub fn child_end(pid: Option<i32>, wait: bool) -> Result<Option<ChildEnd>, Error
 }
 
 /// 0 and negative numbers mean groups to the kernel, never one process.
-fn one_process(pid: i32) -> Result<Pid, Error> {
+pub(crate) fn one_process(pid: i32) -> Result<Pid, Error> {
     if pid > 0
         && let Some(pid) = Pid::from_raw(pid)
     {

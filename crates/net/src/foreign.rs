@@ -1,0 +1,246 @@
+//! Other processes, as the kernel shows them to whoever may look: their children, and the sockets
+//! they listen on (`-sf`, `-st`).
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::net::sockopt;
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open, test_kill_process};
+
+use crate::process::one_process;
+use crate::{Address, Error, SocketPool};
+
+/// Whether this process may send signals to that one.
+///
+/// # Errors
+/// `ESRCH` if there is none, `EPERM` if this process has not the right.
+pub fn may_signal(pid: i32) -> Result<(), Error> {
+    test_kill_process(one_process(pid)?).map_err(|e| Error::new("kill", pid, e))
+}
+
+/// A process and all that came from it and lives, itself first. Empty if there is none: one that
+/// has ended and waits for its parent to notice counts as gone.
+pub fn process_tree(pid: i32) -> Vec<i32> {
+    let parents: Vec<(i32, i32)> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|one| Some((one, living_parent(one)?)))
+        .collect();
+    let mut tree: Vec<i32> = parents
+        .iter()
+        .filter(|&&(one, _)| one == pid)
+        .map(|&(one, _)| one)
+        .collect();
+    let mut next = 0;
+    while let Some(&parent) = tree.get(next) {
+        let children = parents
+            .iter()
+            .filter(|&&(one, of)| of == parent && one != pid);
+        tree.extend(children.map(|&(one, _)| one));
+        next += 1;
+    }
+    tree
+}
+
+/// The parent of a process that lives.
+fn living_parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name, which may hold anything: state and parent.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let mut words = rest.split(' ');
+    let state = words.next()?;
+    let parent = words.next()?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(parent)
+}
+
+/// A stream socket that another process listens on, and a copy of it.
+#[derive(Debug)]
+pub struct ForeignListener {
+    fd: OwnedFd,
+    /// Where the other process has it.
+    place: PathBuf,
+    /// What stands there: it names the socket.
+    link: PathBuf,
+}
+
+impl ForeignListener {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn address(&self) -> io::Result<Address> {
+        Address::local_of(&self.fd)
+    }
+
+    /// Whether the other process has it open still.
+    pub fn is_held(&self) -> bool {
+        fs::read_link(&self.place).is_ok_and(|link| link == self.link)
+    }
+
+    /// Whether both are one socket, that two processes share.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.link == other.link
+    }
+}
+
+/// What a process listens on.
+///
+/// # Errors
+/// `ESRCH` if there is none; `EPERM` or `EACCES` where this process may not look into that one,
+/// for which root with `CAP_SYS_PTRACE` is enough.
+pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
+    let process = pidfd_open(one_process(pid)?, PidfdFlags::empty())
+        .map_err(|e| Error::new("pidfd_open", pid, e))?;
+    let directory = format!("/proc/{pid}/fd");
+    let refused = |e: io::Error| Error::new("open", &directory, e);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&directory).map_err(refused)?.flatten() {
+        let place = entry.path();
+        let number = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let (Some(number), Ok(link)) = (number, fs::read_link(&place)) else {
+            continue;
+        };
+        if !is_socket(&link) {
+            continue;
+        }
+        let fd = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
+            Ok(fd) => fd,
+            // Closed since.
+            Err(Errno::BADF) => continue,
+            Err(e) => return Err(Error::new("pidfd_getfd", pid, e)),
+        };
+        if sockopt::socket_acceptconn(&fd).unwrap_or(false) && is_of_our_network(fd.as_fd()) {
+            found.push(ForeignListener { fd, place, link });
+        }
+    }
+    Ok(found)
+}
+
+/// What the processes listen on, as an offer to whoever is to listen there now
+/// ([`crate::offer_sockets`]). A socket that several of them have is there once.
+///
+/// # Errors
+/// See [`listening_sockets_of`].
+pub fn sockets_of(pids: &[i32]) -> Result<SocketPool, Error> {
+    let mut found: Vec<ForeignListener> = Vec::new();
+    for &pid in pids {
+        for listener in listening_sockets_of(pid)? {
+            if !found.iter().any(|known| known.is_same(&listener)) {
+                found.push(listener);
+            }
+        }
+    }
+    let mut pool = SocketPool::new();
+    for listener in found {
+        let interface = interface_of(listener.fd.as_fd());
+        pool.add(listener.fd, interface, String::new());
+    }
+    Ok(pool)
+}
+
+fn is_socket(link: &Path) -> bool {
+    link.to_str()
+        .is_some_and(|link| link.starts_with("socket:"))
+}
+
+/// A bind finds a socket by its address, which says nothing about the network that it is in.
+fn is_of_our_network(fd: BorrowedFd<'_>) -> bool {
+    let any = rustix::net::socket(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::STREAM,
+        None,
+    );
+    let own = any.ok().and_then(|own| network_of(own.as_fd()));
+    own == network_of(fd)
+}
+
+/// The number of the network namespace of a socket; `None` before Linux 5.14.
+fn network_of(fd: BorrowedFd<'_>) -> Option<u64> {
+    let mut number = [0; 8];
+    let length = option_of(fd, libc::SO_NETNS_COOKIE, &mut number)?;
+    (length == number.len()).then(|| u64::from_ne_bytes(number))
+}
+
+/// The interface that a socket is bound to; empty for none.
+fn interface_of(fd: BorrowedFd<'_>) -> String {
+    let mut name = [0; libc::IFNAMSIZ];
+    let length = option_of(fd, libc::SO_BINDTODEVICE, &mut name).unwrap_or(0);
+    let name = name[..length].split(|&byte| byte == 0).next();
+    String::from_utf8_lossy(name.unwrap_or_default()).into_owned()
+}
+
+#[expect(unsafe_code, reason = "getsockopt fills a buffer")]
+fn option_of(fd: BorrowedFd<'_>, name: i32, value: &mut [u8]) -> Option<usize> {
+    let mut length = libc::socklen_t::try_from(value.len()).expect("option values are short");
+    // SAFETY: the kernel writes at most `length` bytes into `value`, which is that long and ours;
+    // the descriptor is borrowed and so is open.
+    let answer = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            name,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    (answer == 0).then_some(length as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn own_pid() -> i32 {
+        crate::process_id()
+    }
+
+    #[test]
+    fn a_child_is_of_the_tree_until_it_ends() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let tree = process_tree(own_pid());
+        assert_eq!(tree[0], own_pid());
+        assert!(tree.contains(&pid));
+        assert_eq!(process_tree(pid), [pid]);
+        assert!(may_signal(pid).is_ok());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(process_tree(pid).is_empty());
+        assert_eq!(may_signal(pid).unwrap_err().os_code(), libc::ESRCH);
+        assert_eq!(may_signal(-1).unwrap_err().os_code(), libc::EINVAL);
+    }
+
+    #[test]
+    fn what_is_listened_on_is_found_once_and_seen_to_go() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::Ip(listener.local_addr().unwrap());
+        let connected = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let second = listener.try_clone().unwrap();
+        let found = listening_sockets_of(own_pid()).unwrap();
+        let mine = |one: &&ForeignListener| one.address().is_ok_and(|at| at == address);
+        let mine: Vec<_> = found.iter().filter(mine).collect();
+        assert_eq!(mine.len(), 2);
+        assert!(mine[0].is_same(mine[1]) && mine[0].is_held() && mine[1].is_held());
+        drop((listener, second));
+        assert!(!mine[0].is_held() && !mine[1].is_held());
+        drop(connected);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_has_none() {
+        for pid in [-1, 0, i32::MAX] {
+            assert!(listening_sockets_of(pid).is_err());
+        }
+    }
+}
