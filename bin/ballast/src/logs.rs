@@ -1,16 +1,22 @@
 //! Opening the log targets of a configuration.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use ballast_engine::Process;
 use ballast_log::{LogSet, Logs, SetSpec, TargetSpec};
 use ballast_model::{Common, Config, Global, LogEndpoint, LogTarget};
 use ballast_upstream::probe::{BackendSets, EventLog};
 
-use crate::machine::hostname;
+use crate::machine::{hostname, plain};
+use crate::say;
 
 /// The name log lines carry unless `log-tag` says otherwise: what collectors filter for.
 const TAG: &str = "haproxy";
+
+/// That lines are lost is said once in this time.
+const LOSS_PERIOD: Duration = Duration::from_secs(60);
 
 /// The log targets of all proxies, open.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +74,54 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
             .filter_map(|(backend, set)| Some((backend.common.name.clone(), set?)))
             .collect(),
     })
+}
+
+/// Sees to it that lines which are lost are lost aloud.
+#[derive(Debug)]
+pub(crate) struct LossWatch {
+    logs: Logs,
+    counted: u64,
+    said: u64,
+    said_at: Option<Instant>,
+}
+
+impl LossWatch {
+    /// A watch over what `logs` sends.
+    pub(crate) fn new(logs: Logs) -> Self {
+        Self {
+            logs,
+            counted: 0,
+            said: 0,
+            said_at: None,
+        }
+    }
+
+    /// Counts what was lost since it looked last, on the first worker, and says it where it was
+    /// said more than a minute ago.
+    pub(crate) fn look(&mut self, process: &Process) {
+        let lost = self.logs.dropped();
+        let counter = &process.counters.of(0).dropped_logs;
+        counter.add(lost.saturating_sub(self.counted));
+        self.counted = lost;
+        let is_quiet = |at: Instant| at.elapsed() < LOSS_PERIOD;
+        if lost == self.said || self.said_at.is_some_and(is_quiet) {
+            return;
+        }
+        let targets = self.logs.counters().into_iter();
+        let targets = targets.filter(|(_, counters)| counters.dropped > 0);
+        let targets: Vec<String> = targets
+            .map(|(endpoint, counters)| match counters.last_error {
+                0 => format!(", {endpoint} takes no more"),
+                number => {
+                    let error = std::io::Error::from_raw_os_error(number);
+                    format!(", {endpoint}: {}", plain(&error))
+                }
+            })
+            .collect();
+        let new = lost - self.said;
+        say::warn(&format!("{new} log lines were lost{}.", targets.concat()));
+        (self.said, self.said_at) = (lost, Some(Instant::now()));
+    }
 }
 
 /// The set of one proxy. Lines that come from the global section are the same in each set, so

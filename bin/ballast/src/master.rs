@@ -574,7 +574,11 @@ impl Watch<'_> {
             self.options,
             &format!("READY=1\nSTATUS=Ready.\nMAINPID={pid}"),
         );
-        if self.background && net::redirect_standard_to_null().is_err() {
+        if self.background
+            && net::null_device()
+                .and_then(net::redirect_standard_to)
+                .is_err()
+        {
             say::warn("[haproxy.main()] the terminal cannot be left.");
         }
         self.herald.ready();

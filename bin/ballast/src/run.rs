@@ -21,6 +21,7 @@ use crate::machine::Book;
 use crate::process::{Herald, Side};
 use crate::renewal::Inheritance;
 use crate::serve::{self, Premises};
+use crate::version::Name;
 use crate::worker::{self, Duty, Post};
 use crate::{check, hands, master, process, say, states};
 
@@ -39,7 +40,13 @@ pub(crate) fn run(options: &Options) -> u8 {
 
 fn start(options: &Options) -> Result<u8, u8> {
     say::be_quiet(options.quiet && !options.verbose);
-    match worker::line() {
+    let line = worker::line();
+    if line.is_some() {
+        // It was started from /proc/self/exe, which is no name to find it by.
+        let called = std::env::args().next().unwrap_or_default();
+        ballast_net::set_process_name(Name::called(&called).word());
+    }
+    match line {
         Some((line, Duty::Serve)) => return serve_for_master(options, line),
         Some((line, Duty::Scout)) => return scout(options, line),
         None => {}
@@ -430,7 +437,7 @@ fn open_patiently(
 }
 
 fn no_files() -> u8 {
-    let name = crate::version::Name::called(&std::env::args().next().unwrap_or_default());
+    let name = Name::called(&std::env::args().next().unwrap_or_default());
     say::line!(
         "{}\n\n{}",
         crate::version::line(name),

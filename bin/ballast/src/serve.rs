@@ -28,7 +28,7 @@ use crate::args::Options;
 use crate::change::{Chief, now_unix_s};
 use crate::identity::Identity;
 use crate::limits::Limits;
-use crate::logs::{self, LogDesk};
+use crate::logs::{self, LogDesk, LossWatch};
 use crate::machine::{Book, hostname};
 use crate::process::Herald;
 use crate::states::State;
@@ -79,12 +79,15 @@ pub(crate) fn run(
     let begun = Instant::now();
     // Before any thread, so that none of them is interrupted.
     let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
-    premises.identity.assume()?;
     let logs = Logs::start().map_err(|error| refuse(&error))?;
+    // While names can be seen that a chroot hides.
     let open_logs = logs::open(&logs, &premises.config, background).map_err(|why| {
         say::alert(&format!("[haproxy.main()] {why}"));
         1
     })?;
+    let null = background.then(ballast_net::null_device).transpose();
+    let null = null.map_err(|error| refuse(&error))?;
+    premises.identity.assume()?;
     let console = !background && !say::is_quiet();
     let journal = EventLog::new(&logs, open_logs.backends.clone(), console);
     let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
@@ -133,7 +136,9 @@ pub(crate) fn run(
         }
     }
     house.take_up_hands(&hands);
-    if background && ballast_net::redirect_standard_to_null().is_err() {
+    if let Some(null) = null
+        && ballast_net::redirect_standard_to(null).is_err()
+    {
         say::warn("[haproxy.main()] the terminal cannot be left.");
     }
     if let Some(reporter) = &reporter {
@@ -332,11 +337,15 @@ impl Room {
         // Kept for as long as the worker lives: dropped, it would end the checks.
         let probes: Probes = probe::start(&self.keeper, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
-        spawn_service(async {
+        let mut losses = (self.worker == 0).then(|| LossWatch::new(self.logs));
+        spawn_service(async move {
             let mut beat = Interval::every(Duration::from_secs(1));
             loop {
                 beat.tick().await;
                 pool::purge(now());
+                if let Some(losses) = &mut losses {
+                    losses.look(self.house.registry.process());
+                }
             }
         });
     }

@@ -35,7 +35,8 @@ impl Name {
         }
     }
 
-    fn word(self) -> &'static str {
+    /// The word it is.
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Ballast => "ballast",
             Self::Haproxy => "haproxy",

@@ -348,6 +348,27 @@ fn in_the_background_the_parent_leaves_when_it_listens() {
     assert!(text(&output.stderr).contains("Cannot create pidfile absent/pid"));
 }
 
+/// `out=$(ballast -D ...)`: the caller gets what was said, and goes on.
+#[test]
+fn a_daemon_in_a_chroot_lets_go_of_its_caller() {
+    let stage = Stage::new(&CONFIG.replace("nbthread 2", "nbthread 1\n    chroot DIR"));
+    for line in ["-D -p pid -f a.cfg", "-W -D -p pid -f a.cfg"] {
+        let output = stage.output(line);
+        assert_eq!(output.status.code(), Some(0), "{line}");
+        let said = text(&output.stderr);
+        assert!(!said.contains("cannot be left"), "{line}: {said}");
+        assert!(get(&stage.connect()).starts_with("HTTP/1.1 503 "));
+        let pid = stage.pid();
+        let null = Path::new("/dev/null");
+        for number in 0..3 {
+            let place = format!("/proc/{pid}/fd/{number}");
+            assert_eq!(fs::read_link(place).unwrap(), null, "{line}");
+        }
+        kill(pid, Signal::Term).unwrap();
+        until("the daemon ends", || !process_exists(pid));
+    }
+}
+
 #[test]
 fn a_failure_in_the_background_reaches_the_terminal() {
     let stage = Stage::new(&CONFIG.replace("nbthread 2", "chroot /nonexistent"));
@@ -419,6 +440,8 @@ fn a_master_watches_its_worker() {
     assert!(get(&stage.connect()).starts_with("HTTP/1.1 503 "));
     let pid = serving(&stage);
     assert_ne!(pid, i32::try_from(running.child.id()).unwrap());
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+    assert_eq!(name, "ballast\n", "as the program, not as /proc/self/exe");
     let info = ask(&stage.path("master"), "@1 show info");
     assert!(info.contains(&format!("Pid: {pid}")), "{info}");
     assert!(ask(&stage.path("cli"), "show info").contains(&format!("Pid: {pid}")));

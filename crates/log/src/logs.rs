@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
 use std::time::Duration;
@@ -32,6 +32,7 @@ struct Shared {
     sinks: Mutex<HashMap<Endpoint, Weak<Sink>>>,
     /// For lines from threads that are not workers.
     events: Mutex<WorkerLog>,
+    dropped: Arc<AtomicU64>,
 }
 
 /// A target that cannot be opened.
@@ -75,6 +76,7 @@ impl Logs {
             queues,
             sinks: Mutex::default(),
             events,
+            dropped: Arc::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -122,7 +124,7 @@ impl Logs {
         if let Some(sink) = sinks.get(&endpoint).and_then(Weak::upgrade) {
             return Ok(sink);
         }
-        match Sink::open(&endpoint) {
+        match Sink::open(&endpoint, &self.shared.dropped) {
             Ok(sink) => {
                 let sink = Arc::new(sink);
                 sinks.retain(|_, sink| sink.strong_count() > 0);
@@ -152,6 +154,11 @@ impl Logs {
             Some((endpoint.clone(), sink.upgrade()?.counters()))
         };
         sinks.iter().filter_map(open).collect()
+    }
+
+    /// How many lines were given up, for endpoints that are closed by now too.
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Ordering::Relaxed)
     }
 
     /// Waits until all lines written before this call are sent, for `patience`

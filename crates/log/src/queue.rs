@@ -134,7 +134,7 @@ mod tests {
     use crate::spec::Endpoint;
 
     fn sink(name: &str) -> Arc<Sink> {
-        Arc::new(Sink::open(&Endpoint::Ring(name.to_owned())).unwrap())
+        Arc::new(Sink::open(&Endpoint::Ring(name.to_owned()), &Arc::default()).unwrap())
     }
 
     #[test]

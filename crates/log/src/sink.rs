@@ -7,8 +7,8 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ballast_net::{Address, Datagram, inherit};
 
@@ -24,6 +24,9 @@ pub struct Counters {
     pub dropped: u64,
     /// Times the system refused.
     pub errors: u64,
+    /// The system's number for its last refusal; 0 when it never did, or lines were given up for
+    /// want of room.
+    pub last_error: i32,
 }
 
 /// One opened endpoint.
@@ -34,6 +37,9 @@ pub(crate) struct Sink {
     sent: AtomicU64,
     dropped: AtomicU64,
     errors: AtomicU64,
+    last_error: AtomicI32,
+    /// What all sinks of the service gave up, those that are closed by now too.
+    dropped_by_all: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -66,7 +72,7 @@ struct Pending {
 }
 
 impl Sink {
-    pub(crate) fn open(endpoint: &Endpoint) -> io::Result<Self> {
+    pub(crate) fn open(endpoint: &Endpoint, dropped_by_all: &Arc<AtomicU64>) -> io::Result<Self> {
         let exit = match endpoint {
             Endpoint::Udp(address) => datagram(Address::Ip(*address))?,
             Endpoint::Unix(path) => datagram(Address::Unix(path.clone()))?,
@@ -79,6 +85,8 @@ impl Sink {
             sent: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             errors: AtomicU64::new(0),
+            last_error: AtomicI32::new(0),
+            dropped_by_all: Arc::clone(dropped_by_all),
         })
     }
 
@@ -87,12 +95,15 @@ impl Sink {
             sent: self.sent.load(Ordering::Relaxed),
             dropped: self.dropped.load(Ordering::Relaxed),
             errors: self.errors.load(Ordering::Relaxed),
+            last_error: self.last_error.load(Ordering::Relaxed),
         }
     }
 
     /// Counts lines that were given up.
     pub(crate) fn drop_lines(&self, lines: usize) {
         self.dropped.fetch_add(lines as u64, Ordering::Relaxed);
+        self.dropped_by_all
+            .fetch_add(lines as u64, Ordering::Relaxed);
     }
 
     /// Takes a line on its way; with no room it is given up.
@@ -139,7 +150,9 @@ impl Sink {
                 Ok(()) => failures = 0,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => {
+                Err(e) => {
+                    let number = e.raw_os_error().unwrap_or(0);
+                    self.last_error.store(number, Ordering::Relaxed);
                     // This line is the reason (too long for a datagram) or not
                     // (nobody listens): a few tries tell, without a storm.
                     failures += 1;

@@ -269,6 +269,7 @@ fn failures_are_counted_and_end() {
             sent: 0,
             dropped: 1,
             errors: 1,
+            last_error: 28,
         };
         assert_eq!(counters, expected);
     }

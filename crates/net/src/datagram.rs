@@ -1,11 +1,14 @@
 //! Datagrams to log collectors and the like: never waits, never connects.
 //!
 //! Unconnected on purpose: a collector that restarts is found again at the
-//! next message, and an ICMP refusal of one message costs no other.
+//! next message, and an ICMP refusal of one message costs no other. The name of
+//! a unix socket may be out of sight later (`chroot`): one that is there at the
+//! start is connected to as well, and serves where the name does not.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::net::{
     MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, SocketFlags, SocketType,
@@ -22,6 +25,10 @@ pub struct Datagram {
     fd: OwnedFd,
     target: Address,
     os_target: SocketAddrAny,
+    /// Connected while the name could be seen.
+    lasting: Option<OwnedFd>,
+    /// That is the way that worked last.
+    is_lasting_better: AtomicBool,
 }
 
 impl Datagram {
@@ -35,10 +42,16 @@ impl Datagram {
         if let Some(source) = source {
             rustix::net::bind(&fd, &source).map_err(|e| Error::new("bind", source, e))?;
         }
+        let lasting = match target {
+            Address::Unix(_) => connected(&target, &os_target),
+            _ => None,
+        };
         Ok(Self {
             fd,
             target,
             os_target,
+            lasting,
+            is_lasting_better: AtomicBool::new(false),
         })
     }
 
@@ -79,7 +92,29 @@ impl Datagram {
         Ok(sent)
     }
 
+    /// By the way that worked last, else by the other.
     fn send_batch(&self, batch: &[&[u8]]) -> io::Result<usize> {
+        let Some(lasting) = &self.lasting else {
+            return self.send_batch_by_name(batch);
+        };
+        let is_lasting = self.is_lasting_better.load(Ordering::Relaxed);
+        let send = |is_lasting: bool| match is_lasting {
+            true => send_connected(lasting, batch),
+            false => self.send_batch_by_name(batch),
+        };
+        let first = send(is_lasting);
+        if !first.as_ref().is_err_and(is_no_way) {
+            return first;
+        }
+        let second = send(!is_lasting);
+        if second.as_ref().is_err_and(is_no_way) {
+            return first;
+        }
+        self.is_lasting_better.store(!is_lasting, Ordering::Relaxed);
+        second
+    }
+
+    fn send_batch_by_name(&self, batch: &[&[u8]]) -> io::Result<usize> {
         let parts: [[IoSlice<'_>; 1]; BATCH_MESSAGES_MAX] =
             std::array::from_fn(|i| [IoSlice::new(batch.get(i).copied().unwrap_or_default())]);
         let mut controls: [SendAncillaryBuffer<'_, '_, '_>; BATCH_MESSAGES_MAX] =
@@ -96,6 +131,44 @@ impl Datagram {
             flags,
         )?)
     }
+}
+
+/// A socket that is connected to a name, where somebody is there.
+fn connected(target: &Address, os_target: &SocketAddrAny) -> Option<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let fd = rustix::net::socket_with(target.family(), SocketType::DGRAM, flags, None).ok()?;
+    rustix::net::connect(&fd, os_target).ok()?;
+    Some(fd)
+}
+
+/// As many as the kernel takes; an error only if that is none.
+fn send_connected(fd: &OwnedFd, batch: &[&[u8]]) -> io::Result<usize> {
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    for (sent, message) in batch.iter().enumerate() {
+        match rustix::net::send(fd, message, flags) {
+            Ok(_) => {}
+            Err(error) if sent == 0 => return Err(error.into()),
+            Err(_) => return Ok(sent),
+        }
+    }
+    Ok(batch.len())
+}
+
+/// Whether nobody is there, or cannot be reached from here: nothing that is wrong with a message.
+fn is_no_way(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ENOENT
+                | libc::ENOTDIR
+                | libc::EACCES
+                | libc::ECONNREFUSED
+                | libc::ECONNRESET
+                | libc::ENOTCONN
+                | libc::EPIPE
+                | libc::EPROTOTYPE
+        )
+    )
 }
 
 impl AsFd for Datagram {
@@ -129,6 +202,26 @@ mod tests {
             let n = collector.recv(&mut bytes).unwrap();
             assert_eq!(&bytes[..n], text.as_bytes());
         }
+    }
+
+    #[test]
+    fn a_collector_whose_name_is_out_of_sight_is_reached_and_a_new_one_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, moved) = (dir.path().join("log"), dir.path().join("moved"));
+        let first = UnixDatagram::bind(&path).unwrap();
+        let datagram = Datagram::new(Address::Unix(path.clone()), None).unwrap();
+        let mut bytes = [0; 8];
+        std::fs::rename(&path, &moved).unwrap();
+        for text in [&b"one"[..], b"two"] {
+            assert_eq!(datagram.send_many(&[text]).unwrap(), 1);
+            assert_eq!(first.recv(&mut bytes).unwrap(), 3);
+        }
+        drop(first);
+        let error = datagram.send_many(&[b"lost"]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        let second = UnixDatagram::bind(&path).unwrap();
+        assert_eq!(datagram.send_many(&[b"three", b"four"]).unwrap(), 2);
+        assert_eq!(second.recv(&mut bytes).unwrap(), 5);
     }
 
     #[test]

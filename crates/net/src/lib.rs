@@ -62,8 +62,9 @@ pub use passing::{
 };
 pub use process::{
     ChildEnd, Fork, change_root, change_working_directory, child_end, detach_session, fork, kill,
-    kill_outright, parent_process_id, process_exists, process_id, redirect_standard_to_null,
-    remove_pid_file, set_dumpable, thread_count, write_pid_file,
+    kill_outright, null_device, parent_process_id, process_exists, process_id,
+    redirect_standard_to, remove_pid_file, set_dumpable, set_process_name, thread_count,
+    write_pid_file,
 };
 pub use signal::{Signal, SignalSource, end_by, ignore_broken_pipe, raise};
 pub use splice::{Pipe, PipePool};

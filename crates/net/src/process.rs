@@ -1,8 +1,9 @@
 //! The process itself: its children, session, root, pid file, end.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::process::{self, DumpableBehavior, Pid, WaitOptions};
@@ -57,6 +58,15 @@ pub fn thread_count() -> usize {
     fs::read_dir("/proc/self/task").map_or(1, |tasks| tasks.count().max(1))
 }
 
+/// Gives this process another name (`ps`, `/proc/PID/comm`), of which the system keeps 15 bytes.
+/// To be called before there are threads: they have names of their own.
+pub fn set_process_name(name: &str) {
+    if let Ok(name) = CString::new(name) {
+        // A name is for people: the process runs as well without.
+        let _ = rustix::thread::set_name(&name);
+    }
+}
+
 /// Leaves the terminal and the session that started us (`daemon`).
 pub fn detach_session() -> Result<(), Error> {
     process::setsid()
@@ -64,13 +74,26 @@ pub fn detach_session() -> Result<(), Error> {
         .map_err(|e| Error::new("setsid", "", e))
 }
 
-/// Points standard input, output and error at /dev/null (`daemon`, `quiet`).
-pub fn redirect_standard_to_null() -> Result<(), Error> {
-    let null = fs::OpenOptions::new()
+/// What standard input, output and error are pointed at in the background. To be opened while it
+/// can be seen: a `chroot` hides it.
+///
+/// # Errors
+/// The system's refusal.
+pub fn null_device() -> Result<OwnedFd, Error> {
+    let opened = fs::OpenOptions::new()
         .read(true)
         .write(true)
-        .open("/dev/null")
-        .map_err(|e| Error::new("open", "/dev/null", e))?;
+        .open("/dev/null");
+    let file = opened.map_err(|e| Error::new("open", "/dev/null", e))?;
+    Ok(file.into())
+}
+
+/// Points standard input, output and error at [`null_device`] (`daemon`), so that neither the
+/// terminal nor a pipe of the caller is held.
+///
+/// # Errors
+/// The system's refusal.
+pub fn redirect_standard_to(null: impl AsFd) -> Result<(), Error> {
     let fail = |e| Error::new("dup2", "/dev/null", e);
     rustix::stdio::dup2_stdin(null.as_fd()).map_err(fail)?;
     rustix::stdio::dup2_stdout(null.as_fd()).map_err(fail)?;
