@@ -37,11 +37,6 @@ const READ_BEFORE: [(&str, &str, &str); 7] = [
     ),
     (
         "frontend.rs",
-        "declared_captures",
-        "rules that name a slot are checked while the configuration is read",
-    ),
-    (
-        "frontend.rs",
         "tarpit",
         "bounds `http-request tarpit`, which is refused at the start",
     ),

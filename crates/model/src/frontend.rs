@@ -29,18 +29,17 @@ pub struct Frontend {
     pub monitor: Monitor,
     /// What is logged about exchanges.
     pub log: LogLines,
-    /// `capture request header`, in order.
-    pub request_captures: Vec<HeaderCapture>,
-    /// `capture response header`, in order.
-    pub response_captures: Vec<HeaderCapture>,
+    /// The slots of requests (`capture request header`, `declare capture request`,
+    /// `http-request capture ... len`), by their numbers.
+    pub request_captures: Vec<CaptureSlot>,
+    /// The slots of responses, by their numbers.
+    pub response_captures: Vec<CaptureSlot>,
     /// `capture cookie`.
     pub cookie_capture: Option<CookieCapture>,
     /// TCP keep-alive towards clients.
     pub keepalive: Keepalive,
     /// Boolean options that only frontends know.
     pub options: FrontendOptions,
-    /// `declare capture request|response len N`: slots without a header.
-    pub declared_captures: (Vec<u32>, Vec<u32>),
 }
 
 /// Boolean `option` words that only frontends know.
@@ -188,11 +187,11 @@ pub struct Monitor {
     pub fail: Vec<Condition>,
 }
 
-/// `capture request|response header <name> len <n>`.
+/// A place where something of a request or a response is kept for logs and rules.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct HeaderCapture {
-    /// Header name, compared without case.
-    pub name: String,
+pub struct CaptureSlot {
+    /// The header that is kept, compared without case. `None` where rules fill it.
+    pub header: Option<String>,
     /// Longer values are cut to this many bytes.
     pub value_bytes_max: u32,
 }

@@ -39,8 +39,8 @@ pub use common::{
     Mode, Origin, Written,
 };
 pub use frontend::{
-    Bind, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, HeaderCapture, Monitor,
-    Route, RouteTarget, UnixOwner,
+    Bind, CaptureSlot, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, Monitor, Route,
+    RouteTarget, UnixOwner,
 };
 pub use global::{
     CliLevel, CpuMap, Global, ProcessVariable, SeverityOutput, StatsSocket, Tune, VariableSource,

@@ -3,7 +3,7 @@
 //! Source: HAProxy configuration manual, section 4.2, "capture cookie", "capture request header",
 //! "capture response header", "declare capture".
 
-use ballast_model::{CookieCapture, HeaderCapture};
+use ballast_model::{CaptureSlot, CookieCapture};
 use ballast_syntax::Diagnostic;
 
 use super::ask;
@@ -88,13 +88,15 @@ pub(super) const ROWS: &[R] = &[
             let what = "a numeric value that represents the capture length after 'len'";
             let length = args.number(what, 1..=i64::from(u32::MAX))?;
             args.end()?;
-            let length = u32::try_from(length).expect("the range was checked");
-            let slots = &mut draft.front.declared_captures;
-            if is_request {
-                slots.0.push(length);
+            let slots = if is_request {
+                &mut draft.front.request_captures
             } else {
-                slots.1.push(length);
-            }
+                &mut draft.front.response_captures
+            };
+            slots.push(CaptureSlot {
+                header: None,
+                value_bytes_max: u32::try_from(length).expect("the range was checked"),
+            });
             Ok(())
         },
     )
@@ -120,10 +122,10 @@ pub(crate) fn bound(draft: &mut ProxyDraft, bytes_max: u32, context: &mut Contex
     }
 }
 
-fn header(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<HeaderCapture, Diagnostic> {
+fn header(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<CaptureSlot, Diagnostic> {
     let (name, value_bytes_max) = named_length(args, context)?;
-    Ok(HeaderCapture {
-        name: name.to_owned(),
+    Ok(CaptureSlot {
+        header: Some(name.to_owned()),
         value_bytes_max,
     })
 }

@@ -3,6 +3,7 @@
 //!
 //! Source: HAProxy configuration manual, section 4.3.
 
+use ballast_model::CaptureSlot;
 use ballast_rules::{Capability, ParseEnv, Reference, RuleSet, parse_rule};
 use ballast_syntax::{Diagnostic, SectionKind};
 
@@ -180,8 +181,7 @@ fn rule(
         },
     };
     let mut env = ParseEnv::new(&draft.acls, &mut files, capability, &title);
-    env.request_captures =
-        draft.front.request_captures.len() + draft.front.declared_captures.0.len();
+    env.request_captures = draft.front.request_captures.len();
     let parsed = parse_rule(place, &texts, &mut env);
     let (warnings, captures) = (env.warnings, env.new_captures);
     for text in stubs {
@@ -195,7 +195,11 @@ fn rule(
         said.severity = ballast_syntax::Severity::Warning;
         context.report(said);
     }
-    draft.front.declared_captures.0.extend(captures);
+    let slots = captures.into_iter().map(|length| CaptureSlot {
+        header: None,
+        value_bytes_max: length,
+    });
+    draft.front.request_captures.extend(slots);
     for word in rule.unserved(&draft.acls) {
         context.unserved(word, "the rule language", span);
     }

@@ -382,7 +382,13 @@ fn captures_and_numbers() {
     assert_eq!(front.request_captures[0].value_bytes_max, 32);
     let cookie = front.cookie_capture.unwrap();
     assert!(cookie.prefix && cookie.name == "SID");
-    assert_eq!(front.declared_captures.0, [9]);
+    assert_eq!(
+        (
+            &front.request_captures[1].header,
+            front.request_captures[1].value_bytes_max
+        ),
+        (&None, 9)
+    );
     assert_eq!(front.connection_count_max, Some(500));
     assert_eq!(front.session_rate_max, Some(10));
     assert_eq!(front.backlog, Some(7));

@@ -1,7 +1,7 @@
 //! `capture`: what the log keeps of headers and cookies.
 
 use ballast_message::Fields;
-use ballast_model::{CookieCapture, HeaderCapture};
+use ballast_model::{CaptureSlot, CookieCapture};
 
 use crate::exchange::Exchange;
 use crate::session::Session;
@@ -45,16 +45,19 @@ pub(crate) fn response(session: &Session, exchange: &mut Exchange) {
 }
 
 /// The last line of each header, as much of it as may be kept.
-fn headers(wanted: &[HeaderCapture], fields: &Fields, slots: &mut Vec<Vec<u8>>) {
+fn headers(wanted: &[CaptureSlot], fields: &Fields, slots: &mut Vec<Vec<u8>>) {
     if slots.len() < wanted.len() {
         slots.resize_with(wanted.len(), Vec::new);
     }
     for (capture, slot) in wanted.iter().zip(slots) {
+        let Some(name) = &capture.header else {
+            continue;
+        };
         // Names are kept in lower case; the configuration's may be in any.
         let value = fields
             .iter()
             .rev()
-            .find(|field| field.name.eq_ignore_ascii_case(capture.name.as_bytes()))
+            .find(|field| field.name.eq_ignore_ascii_case(name.as_bytes()))
             .map(|field| field.value);
         if let Some(value) = value {
             slot.clear();
