@@ -207,10 +207,13 @@ impl Control for House {
         })
     }
 
-    fn clear_listener_highest(&self) {
+    fn clear_listeners(&self, counters: bool) {
         let listeners = self.listeners();
         for (_, listening) in listeners.iter().flat_map(Listeners::binds) {
-            listening.connections.clear_highest();
+            listening.state.connections.clear_highest();
+            if let (true, Some(counted)) = (counters, listening.state.counters()) {
+                counted.clear();
+            }
         }
     }
 }

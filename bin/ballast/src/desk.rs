@@ -184,9 +184,10 @@ impl Surroundings for House {
             });
         match found {
             Some((_, listening)) => ListenerNumbers {
-                connections_now: listening.connections.now(),
-                connections_highest: listening.connections.highest(),
-                ..ListenerNumbers::default()
+                connections_now: listening.state.connections.now(),
+                connections_highest: listening.state.connections.highest(),
+                sums: listening.state.sums(),
+                address: None,
             },
             None => ListenerNumbers::default(),
         }

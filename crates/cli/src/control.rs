@@ -136,8 +136,10 @@ pub trait Control: Surroundings {
         Box::pin(std::future::ready(Vec::new()))
     }
 
-    /// Forgets the highest values of what only the program sees: listeners, workers.
-    fn clear_listener_highest(&self) {}
+    /// Forgets the highest values of listeners, with `counters` all that was counted on them.
+    fn clear_listeners(&self, counters: bool) {
+        let _ = counters;
+    }
 }
 
 /// A deed that could not be done; the log says why.

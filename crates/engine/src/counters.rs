@@ -249,7 +249,8 @@ counters! {
         panics,
         /// Log lines lost because a target was too slow (`DroppedLogs`).
         dropped_logs,
-        /// Times accepting was paused for want of descriptors or memory.
+        /// Times accepting was paused: the process had all connections it may have, or no descriptor
+        /// or memory for another (`MaxconnReached`).
         accept_pauses,
     }
 }

@@ -1,13 +1,13 @@
 //! A frontend that runs: its configuration compiled, and its state.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ballast_expr::{Condition, LogFormat};
 use ballast_message::NameCases;
 use ballast_model as model;
 
-use crate::counters::{FrontendCounters, PerWorker};
+use crate::counters::{FrontendCounters, FrontendSums, PerWorker};
 use crate::{ByHand, Gate, Gauge, LastInvalid, Rate};
 
 /// A frontend of one generation.
@@ -116,5 +116,33 @@ impl FrontendState {
     /// Sets another limit (`set maxconn frontend`); `None` is what the configuration says.
     pub fn limit_connections_by_hand(&self, count_max: Option<u32>) {
         self.connection_count_by_hand.set(count_max);
+    }
+}
+
+/// What a bind keeps over every change that keeps the bind.
+#[derive(Debug, Default)]
+pub struct ListenerState {
+    /// Connections open that came through it (`scur`, `smax`).
+    pub connections: Gauge,
+    counters: OnceLock<PerWorker<FrontendCounters>>,
+}
+
+impl ListenerState {
+    /// Has it be counted from now on what comes through it (`option socket-stats`).
+    pub fn begin_counting(&self, worker_count: usize) {
+        self.counters.get_or_init(|| PerWorker::new(worker_count));
+    }
+
+    /// What its workers count, if they do.
+    #[inline]
+    pub fn counters(&self) -> Option<&PerWorker<FrontendCounters>> {
+        self.counters.get()
+    }
+
+    /// What was counted; zeros when nothing is.
+    pub fn sums(&self) -> FrontendSums {
+        self.counters()
+            .map(PerWorker::<FrontendCounters>::sums)
+            .unwrap_or_default()
     }
 }

@@ -33,7 +33,7 @@ mod waiting;
 pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};
 pub use checks::ChecksByHand;
 pub use cookies::DynamicCookies;
-pub use frontend::{Frontend, FrontendState, Route, RouteTarget};
+pub use frontend::{Frontend, FrontendState, ListenerState, Route, RouteTarget};
 pub use gate::{Gate, Opening};
 pub use gauge::Gauge;
 pub use generation::{Generation, hash_type};

@@ -172,7 +172,7 @@ impl Post {
                 Err(shut) => self.door.wait(shut).await,
             }
         };
-        self.door.count(here);
+        self.door.count(here, admission.listening());
         let parcel = Parcel {
             fd: accepted.fd,
             peer: accepted.peer,

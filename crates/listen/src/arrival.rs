@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_engine::{Frontend, FrontendState, Gauge, Process};
+use ballast_engine::{Frontend, FrontendState, ListenerState, Process};
 use ballast_model as model;
 use ballast_worker::Stream;
 
@@ -15,8 +15,8 @@ use crate::door::{Door, Scene, Shut};
 pub struct Listening {
     /// What the configuration says.
     pub bind: model::Bind,
-    /// Connections open that came through it. The same over every change that keeps the bind.
-    pub connections: Arc<Gauge>,
+    /// What is counted on it. The same over every change that keeps the bind.
+    pub state: Arc<ListenerState>,
 }
 
 /// A connection that was let in.
@@ -169,7 +169,7 @@ impl Drop for Admission {
                 frontend,
                 listening,
             } => {
-                listening.connections.leave();
+                listening.state.connections.leave();
                 frontend.sessions.leave();
                 process.connections.leave();
             }

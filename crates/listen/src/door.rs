@@ -1,5 +1,6 @@
 //! One listening address as connections pass it: its limits, and who is counted.
 
+use std::iter;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -204,7 +205,7 @@ impl Door {
             Shut::Frontend,
         )?;
         if let Some(max) = scene.listening.bind.connection_count_max {
-            look(scene.listening.connections.now(), max, Shut::Bind)?;
+            look(scene.listening.state.connections.now(), max, Shut::Bind)?;
         }
         let numbers = &self.house.numbers;
         let rates = [
@@ -266,7 +267,7 @@ impl Door {
             return Err(Shut::Frontend);
         }
         let max = scene.listening.bind.connection_count_max;
-        if !scene.listening.connections.enter_below(max) {
+        if !scene.listening.state.connections.enter_below(max) {
             state.sessions.leave();
             process.connections.leave();
             self.valves.room.given_back();
@@ -278,7 +279,7 @@ impl Door {
 
     /// Undoes [`Door::enter`] at the end of the connection, and lets in who waits.
     pub(crate) fn leave(&self, scene: &Scene) {
-        scene.listening.connections.leave();
+        scene.listening.state.connections.leave();
         self.state.sessions.leave();
         self.house.process.connections.leave();
         self.let_in_who_waits();
@@ -293,16 +294,22 @@ impl Door {
 
     /// Counts what was accepted (management manual, section 9.1: `conn_tot`, `stot` and their
     /// rates) in the copies of the worker that accepted it.
-    pub(crate) fn count(&self, worker: usize) {
+    pub(crate) fn count(&self, worker: usize, listening: &Listening) {
         let process = &self.house.process;
         let now = process.now_ms();
         process.counters.of(worker).connections.increment();
+        if process.connections.now() >= process.connection_count_max() {
+            process.counters.of(worker).accept_pauses.increment();
+        }
         process.connection_rate.count(now, 1);
         process.session_rate.count(now, 1);
         let state = &self.state;
-        let counters = state.counters.of(worker);
-        counters.connections.increment();
-        counters.sessions.increment();
+        let own = listening.state.counters();
+        for counters in iter::once(&state.counters).chain(own) {
+            let counters = counters.of(worker);
+            counters.connections.increment();
+            counters.sessions.increment();
+        }
         state.connection_rate.count(now, 1);
         state.session_rate.count(now, 1);
     }

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ballast_engine::{Frontend, Gauge, Generation, Process};
+use ballast_engine::{Frontend, Generation, ListenerState, Process};
 use ballast_model::{Bind, Config};
 use ballast_net::{Address, Error, PassedSocket, Tuning};
 use ballast_worker::{Acceptor, local, spawn_local};
@@ -253,14 +253,17 @@ impl Scene {
         frontend: &Arc<Frontend>,
         bind: &Bind,
         address: &Address,
-        connections: Arc<Gauge>,
+        state: Arc<ListenerState>,
         worker_count: usize,
     ) -> Self {
+        if frontend.model.options.socket_stats {
+            state.begin_counting(worker_count);
+        }
         Self {
             frontend: Arc::clone(frontend),
             listening: Arc::new(Listening {
                 bind: bind.clone(),
-                connections,
+                state,
             }),
             workers: allowed(bind.threads.as_deref(), worker_count),
             destination: exact(address, bind),

@@ -354,24 +354,22 @@ impl<'l> Work<'l> {
     ) -> (Arc<Door>, Arc<Scene>) {
         let house = &self.listeners.house;
         let workers = house.spread.worker_count();
-        let scene = |connections| {
+        let scene = |state| {
             let frontend = &draft.frontend;
-            let scene = Scene::new(frontend, &wish.bind, address, connections, workers);
+            let scene = Scene::new(frontend, &wish.bind, address, state, workers);
             Arc::new(scene)
         };
         if let Some(kept) = self.kept(draft, wish) {
-            let scene = scene(Arc::clone(&kept.door.scene().listening.connections));
+            let scene = scene(Arc::clone(&kept.door.scene().listening.state));
             let shown = (Arc::clone(&kept.door), Arc::clone(&scene));
             self.out.shows.push(shown);
             return (Arc::clone(&kept.door), scene);
         }
-        let (connections, valve) = match self.replaced(draft, wish) {
-            Some((listening, door)) => {
-                (Arc::clone(&listening.connections), Arc::clone(&door.valve))
-            }
+        let (state, valve) = match self.replaced(draft, wish) {
+            Some((listening, door)) => (Arc::clone(&listening.state), Arc::clone(&door.valve)),
             None => Default::default(),
         };
-        let scene = scene(connections);
+        let scene = scene(state);
         let (house, valves) = (Arc::clone(house), Arc::clone(valves));
         let door = Door::new(house, valves, valve, Arc::clone(&scene));
         (Arc::new(door), scene)
@@ -542,7 +540,7 @@ impl<'l> Work<'l> {
                     self.out.effects.push(Effect::Closed {
                         frontend: standing.door.name.to_string(),
                         address: scene.listening.bind.address.to_string(),
-                        connections: scene.listening.connections.now(),
+                        connections: scene.listening.state.connections.now(),
                     });
                 }
             }

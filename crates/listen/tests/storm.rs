@@ -245,7 +245,7 @@ fn a_hundred_changes_refuse_and_reset_nobody() {
         assert_eq!(frontend.state.sessions.now(), 0, "{}", frontend.name());
     }
     let mut gauges = site.listeners.binds();
-    assert!(gauges.all(|(_, bind)| bind.connections.now() == 0));
+    assert!(gauges.all(|(_, bind)| bind.state.connections.now() == 0));
     let served = served.into_inner();
     assert_eq!(process.counters.sums().connections, served);
     wait_until("nothing leaks", || open_descriptors() == before);

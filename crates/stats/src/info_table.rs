@@ -338,22 +338,17 @@ static LINES: &[InfoMetric] = &[
         zero,
     ),
     line("CurrStreams", "Exchanges now", MGP, |view| {
-        Value::U32(view.connections)
+        Value::U64(view.connections.into())
     }),
-    line("CumStreams", "Exchanges in all", MCP, |view| {
+    line("CumStreams", "Exchanges in all", MGP, |view| {
         Value::U64(view.sums.requests)
     }),
     line(
         "BlockedTrafficWarnings",
         "Warnings about tasks that took too long",
-        MCP,
+        MGP,
         zero,
     ),
-    line("PatternsAdded", "Patterns added", MCP, zero),
-    line("PatternsFreed", "Patterns removed", MCP, zero),
-    line("NbThreadGroups", "Groups of workers, always 1", CGS, |_| {
-        Value::U32(1)
-    }),
 ];
 
 const fn line(

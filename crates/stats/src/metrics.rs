@@ -15,8 +15,8 @@ use std::sync::{Arc, LazyLock};
 
 use ballast_model::{Common, Mode};
 
-use crate::belief::Belief;
-use crate::columns::{columns, columns_fixed};
+use crate::belief::{Belief, Probe};
+use crate::columns::{columns, columns_fixed, counted};
 use crate::filter::Filter;
 use crate::info::{InfoView, Load};
 use crate::info_table::info_metrics;
@@ -25,14 +25,14 @@ use crate::metrics_table::{Exported, PROCESS, Told};
 use crate::row::Row;
 use crate::rows::Rows;
 use crate::surroundings::Surroundings;
-use crate::value::{Nature, Value};
+use crate::value::Value;
 use crate::web::WebAnswer;
 
 use asked::{Asked, Scope};
 use writer::{Amount, Kind, Label, Writer};
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Metric>> =
-    LazyLock::new(|| columns().map(|metric| (metric.name, metric)).collect());
+    LazyLock::new(|| counted().map(|metric| (metric.name, metric)).collect());
 
 /// Classes of responses, with their columns.
 const RESPONSES: [(&str, &str); 6] = [
@@ -170,8 +170,9 @@ impl Export {
                 wants(&name)?;
                 if turn == 0 {
                     let help = BY_NAME.get(metric.column).map_or("", |metric| metric.help);
+                    let help = in_the_unit_of(metric.told, help);
                     let kind = Kind::of(metric.counts);
-                    self.writer.family(&name, help, kind, into);
+                    self.writer.family(&name, &help, kind, into);
                 }
                 Some(bit)
             }
@@ -179,8 +180,8 @@ impl Export {
                 let (prefix, bit) = scope.prefix();
                 let name = format!("{prefix}{}", column.name);
                 wants(&name)?;
-                let kind = Kind::of(column.tags.nature == Nature::Counter);
-                self.writer.family(&name, column.help, kind, into);
+                // HAProxy 3.2 calls all of them counters, also those that fall.
+                self.writer.family(&name, column.help, Kind::Counter, into);
                 Some(bit)
             }
             Step::Durations => {
@@ -190,6 +191,17 @@ impl Export {
                 Some(2)
             }
         }
+    }
+}
+
+/// The help of a column, where metrics tell seconds and the column milliseconds.
+fn in_the_unit_of(told: Told, help: &str) -> Cow<'_, str> {
+    match told {
+        Told::Milliseconds | Told::KnownMilliseconds => help
+            .replace("milliseconds", "seconds")
+            .replace("Milliseconds", "Seconds")
+            .into(),
+        _ => help.into(),
     }
 }
 
@@ -312,10 +324,8 @@ fn one(
         Told::Http if common(row).mode != Mode::Http => {}
         Told::KnownMilliseconds if value == Value::Empty => {}
         Told::Number | Told::Http => writer.sample(&labels, amount(&value), into),
-        Told::Checked => {
-            if let Row::Server(row) = row
-                && row.belief.check.is_some()
-            {
+        Told::CheckCode | Told::AgentCode => {
+            if probe(metric.told, row).is_some() {
                 let amount = match amount(&value) {
                     Amount::Unknown => Amount::Unsigned(0),
                     known => known,
@@ -348,11 +358,9 @@ fn one(
             let is = status(row, &value);
             each(labels, states, |state| u32::from(state == is), writer, into);
         }
-        Told::CheckStatus => {
-            if let Row::Server(row) = row
-                && let Some(check) = &row.belief.check
-            {
-                let is = |word: &str| u32::from(word == check.word);
+        Told::CheckStatus | Told::AgentStatus => {
+            if let Some(probe) = probe(metric.told, row) {
+                let is = |word: &str| u32::from(word == probe.word);
                 each(labels, &OUTCOMES, is, writer, into);
             }
         }
@@ -370,6 +378,17 @@ fn one(
             let count = |word: &str| servers(row, |belief| is_so(belief, word));
             each(labels, &OUTCOMES, count, writer, into);
         }
+    }
+}
+
+/// The check of a server that a metric tells of, or its agent.
+fn probe(told: Told, row: &Row) -> Option<&Probe> {
+    let Row::Server(row) = row else {
+        return None;
+    };
+    match told {
+        Told::AgentStatus | Told::AgentCode => row.belief.agent.as_ref(),
+        _ => row.belief.check.as_ref(),
     }
 }
 

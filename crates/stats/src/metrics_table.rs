@@ -11,7 +11,9 @@ pub(crate) enum Told {
     /// As it is, of HTTP proxies alone.
     Http,
     /// As it is, or 0, of servers that are checked.
-    Checked,
+    CheckCode,
+    /// As it is, or 0, of servers that have an agent.
+    AgentCode,
     /// Milliseconds, as seconds.
     Milliseconds,
     /// The same, not at all where there is none.
@@ -22,6 +24,8 @@ pub(crate) enum Told {
     Status,
     /// One line per outcome of a check, 1 for the last.
     CheckStatus,
+    /// The same of the agent.
+    AgentStatus,
     /// Servers by their state.
     ServersByStatus,
     /// Servers by the outcome of their last check.
@@ -100,7 +104,6 @@ pub(crate) static FRONTEND: &[Exported] = &[
     counter("req_bytes_out_total", "reqbout"),
     counter("res_bytes_in_total", "resbin"),
     counter("res_bytes_out_total", "resbout"),
-    http("http_cache_hint_hits_total", "cache_hint_hits"),
 ];
 
 pub(crate) static LISTENER: &[Exported] = &[
@@ -114,6 +117,7 @@ pub(crate) static LISTENER: &[Exported] = &[
     counter("responses_denied_total", "dresp"),
     counter("request_errors_total", "ereq"),
     row("status", "status", false, Told::Status),
+    counter("connections_total", "conn_tot"),
     counter("denied_connections_total", "dcon"),
     counter("denied_sessions_total", "dses"),
     counter("failed_header_rewriting_total", "wrew"),
@@ -191,7 +195,6 @@ pub(crate) static BACKEND: &[Exported] = &[
     counter("req_bytes_out_total", "reqbout"),
     counter("res_bytes_in_total", "resbin"),
     counter("res_bytes_out_total", "resbout"),
-    http("http_cache_hint_hits_total", "cache_hint_hits"),
 ];
 
 pub(crate) static SERVER: &[Exported] = &[
@@ -222,7 +225,7 @@ pub(crate) static SERVER: &[Exported] = &[
     gauge("current_session_rate", "rate"),
     gauge("max_session_rate", "rate_max"),
     row("check_status", "check_status", false, Told::CheckStatus),
-    row("check_code", "check_code", false, Told::Checked),
+    row("check_code", "check_code", false, Told::CheckCode),
     row(
         "check_duration_seconds",
         "check_duration",
@@ -238,6 +241,8 @@ pub(crate) static SERVER: &[Exported] = &[
     seconds("connect_time_average_seconds", "ctime"),
     seconds("response_time_average_seconds", "rtime"),
     seconds("total_time_average_seconds", "ttime"),
+    row("agent_status", "agent_status", false, Told::AgentStatus),
+    row("agent_code", "agent_code", false, Told::AgentCode),
     counter("failed_header_rewriting_total", "wrew"),
     counter("connection_attempts_total", "connect"),
     counter("connection_reuses_total", "reuse"),
@@ -253,7 +258,6 @@ pub(crate) static SERVER: &[Exported] = &[
     gauge("used_connections_current", "used_conn_cur"),
     gauge("need_connections_current", "need_conn_est"),
     gauge("uweight", "uweight"),
-    gauge("private_idle_connections_current", "priv_idle_cur"),
     counter("req_bytes_in_total", "reqbin"),
     counter("req_bytes_out_total", "reqbout"),
     counter("res_bytes_in_total", "resbin"),
@@ -326,7 +330,4 @@ pub(crate) static PROCESS: &[(&str, &str, bool)] = &[
     ("pool_used_bytes", "PoolUsed_bytes", false),
     ("start_time_seconds", "Start_time_sec", false),
     ("total_warnings", "TotalWarnings", true),
-    ("patterns_added_total", "PatternsAdded", false),
-    ("patterns_freed_total", "PatternsFreed", false),
-    ("nb_thread_groups", "NbThreadGroups", false),
 ];

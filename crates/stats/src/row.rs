@@ -63,6 +63,8 @@ pub(crate) struct Moment {
     pub(crate) uptime_ms: u64,
     /// The process accepts nothing more.
     pub(crate) stopping: bool,
+    /// The process has as many connections as it may have.
+    pub(crate) full: bool,
 }
 
 impl Moment {
@@ -71,6 +73,7 @@ impl Moment {
             rate_ms: process.now_ms(),
             uptime_ms: process.age_ms(),
             stopping: process.stopping(),
+            full: process.connections.now() >= process.connection_count_max(),
         }
     }
 
@@ -104,16 +107,11 @@ impl FrontendRow {
 
     /// `status`.
     pub(crate) fn status(&self) -> &'static str {
-        let state = &self.frontend.state;
-        let opening = state.gate.opening();
-        if self.moment.stopping || opening == Opening::Shut {
-            "STOP"
-        } else if opening == Opening::Paused {
-            "PAUSED"
-        } else if state.sessions.now() >= state.connection_count_max() {
-            "FULL"
-        } else {
-            "OPEN"
+        match self.frontend.state.gate.opening() {
+            _ if self.moment.stopping => "STOP",
+            Opening::Shut => "STOP",
+            Opening::Paused => "PAUSED",
+            Opening::Open => "OPEN",
         }
     }
 }
@@ -127,7 +125,7 @@ pub struct ListenerRow {
     pub numbers: ListenerNumbers,
     pub(crate) place: usize,
     pub(crate) name: String,
-    pub(crate) stopping: bool,
+    pub(crate) moment: Moment,
 }
 
 impl ListenerRow {
@@ -136,7 +134,7 @@ impl ListenerRow {
         frontend: Arc<Frontend>,
         place: usize,
         numbers: ListenerNumbers,
-        stopping: bool,
+        moment: Moment,
     ) -> Self {
         let name = frontend.model.binds[place]
             .name
@@ -147,7 +145,7 @@ impl ListenerRow {
             numbers,
             place,
             name,
-            stopping,
+            moment,
         }
     }
 
@@ -158,14 +156,18 @@ impl ListenerRow {
 
     /// `status`.
     pub(crate) fn status(&self) -> &'static str {
+        let state = &self.frontend.state;
         let limit = self.bind().connection_count_max.unwrap_or(0);
-        let opening = self.frontend.state.gate.opening();
-        if self.stopping || opening == Opening::Shut {
+        let opening = state.gate.opening();
+        if self.moment.stopping || opening == Opening::Shut {
             "STOP"
-        } else if opening == Opening::Paused {
-            "WAITING"
         } else if limit > 0 && self.numbers.connections_now >= limit {
             "FULL"
+        } else if opening == Opening::Paused
+            || self.moment.full
+            || state.sessions.now() >= state.connection_count_max()
+        {
+            "WAITING"
         } else {
             "OPEN"
         }

@@ -88,12 +88,11 @@ impl Rows {
             return None;
         }
         let numbers = self.surroundings.listener(frontend, bind);
-        let stopping = self.moment.stopping;
         Some(Row::Listener(ListenerRow::new(
             Arc::clone(frontend),
             place,
             numbers,
-            stopping,
+            self.moment,
         )))
     }
 

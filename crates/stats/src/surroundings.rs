@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use ballast_engine::counters::FrontendSums;
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_model as model;
 
@@ -132,24 +133,6 @@ pub struct ListenerNumbers {
     pub connections_now: u32,
     /// The most there ever were.
     pub connections_highest: u32,
-    /// Sessions in all.
-    pub sessions: u64,
-    /// Bytes received from clients.
-    pub bytes_in: u64,
-    /// Bytes sent to clients.
-    pub bytes_out: u64,
-    /// Requests denied by rules.
-    pub denied_requests: u64,
-    /// Responses denied by rules.
-    pub denied_responses: u64,
-    /// Requests that were never whole or never valid.
-    pub failed_requests: u64,
-    /// Connections denied by rules.
-    pub denied_connections: u64,
-    /// Sessions denied by rules.
-    pub denied_sessions: u64,
-    /// Failed header rewrites.
-    pub failed_rewrites: u64,
-    /// Errors of our own.
-    pub internal_errors: u64,
+    /// What was counted.
+    pub sums: FrontendSums,
 }

@@ -34,6 +34,16 @@ pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
     write(session, exchange, false);
 }
 
+/// Counts the status that the client got: once, and the last one, where a rule put another response
+/// in the place of the server's. None at all counts as another (`hrsp_other`).
+pub(crate) fn count_status(session: &Session, exchange: &Exchange) {
+    let status = u16::try_from(exchange.tally.status).unwrap_or(0);
+    session.count(|counters| counters.count_status(status));
+    if let Some(counters) = exchange.backend_counters(session.local.worker) {
+        counters.count_status(status);
+    }
+}
+
 /// Has server and backend note how long an exchange took that a server answered.
 fn note_times(session: &Session, exchange: &Exchange) {
     let times = &exchange.times;
@@ -142,7 +152,7 @@ fn structured(
 /// page. Who listens to the frontend hears it, as it hears of the exchange.
 pub(crate) fn cacheable_cookie(session: &Session, exchange: &mut Exchange) -> Stop {
     let worker = session.local.worker;
-    session.counters().denied_responses.increment();
+    session.count(|counters| counters.denied_responses.increment());
     exchange.count(worker, |counters| counters.denied_responses.increment());
     exchange.times.answered = None;
     let name = |name: Option<&str>| name.unwrap_or_default().to_owned();

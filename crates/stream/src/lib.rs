@@ -128,11 +128,11 @@ fn is_let_in(session: &Session, exchange: &mut Exchange) -> bool {
         Stage::Request,
         &rules.tcp_connection,
     )) {
-        session.counters().denied_connections.increment();
+        session.count(|counters| counters.denied_connections.increment());
         return false;
     }
     if refuses(apply(session, exchange, Stage::Request, &rules.tcp_session)) {
-        session.counters().denied_sessions.increment();
+        session.count(|counters| counters.denied_sessions.increment());
         return false;
     }
     true

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use ballast_engine::counters::{BackendCounters, FrontendCounters};
+use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 
 use crate::exchange::Exchange;
@@ -15,10 +15,9 @@ use crate::session::Session;
 /// Whose bytes are counted piece by piece, and how many have been.
 #[derive(Debug)]
 pub(crate) struct Live<'s> {
-    frontend: &'s FrontendCounters,
+    session: &'s Session,
     backend: Option<Arc<Backend>>,
     server: Option<Arc<Server>>,
-    worker: usize,
     /// Bytes of the request's body that are counted.
     pub(crate) up: Cell<u64>,
     /// Bytes of the response's body that are counted.
@@ -30,10 +29,9 @@ impl<'s> Live<'s> {
     pub(crate) fn of(session: &'s Session, exchange: &Exchange) -> Option<Self> {
         let wanted = session.frontend.model.options.continuous_stats;
         wanted.then(|| Self {
-            frontend: session.counters(),
+            session,
             backend: exchange.backend.clone(),
             server: exchange.server.clone(),
-            worker: session.local.worker,
             up: Cell::new(0),
             down: Cell::new(0),
         })
@@ -42,23 +40,25 @@ impl<'s> Live<'s> {
     /// A piece went to the server.
     pub(crate) fn sent_up(&self, bytes: usize) {
         self.up.set(self.up.get() + bytes as u64);
-        self.frontend.bytes_in.add(bytes as u64);
+        self.session
+            .count(|counters| counters.bytes_in.add(bytes as u64));
         self.behind(|counters| counters.bytes_in.add(bytes as u64));
     }
 
     /// A piece went to the client.
     pub(crate) fn sent_down(&self, bytes: usize) {
         self.down.set(self.down.get() + bytes as u64);
-        self.frontend.bytes_out.add(bytes as u64);
+        self.session
+            .count(|counters| counters.bytes_out.add(bytes as u64));
         self.behind(|counters| counters.bytes_out.add(bytes as u64));
     }
 
     fn behind(&self, count: impl Fn(&BackendCounters)) {
         if let Some(backend) = &self.backend {
-            count(backend.state.counters.of(self.worker));
+            count(backend.state.counters.of(self.session.local.worker));
         }
         if let Some(server) = &self.server {
-            count(server.state.counters.of(self.worker));
+            count(server.state.counters.of(self.session.local.worker));
         }
     }
 }

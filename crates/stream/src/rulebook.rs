@@ -115,7 +115,8 @@ impl Transaction for Hand<'_> {
     }
 
     fn rewrite_failed(&mut self) {
-        self.session.counters().failed_rewrites.increment();
+        self.session
+            .count(|counters| counters.failed_rewrites.increment());
         let worker = self.session.local.worker;
         self.exchange
             .count(worker, |counters| counters.failed_rewrites.increment());

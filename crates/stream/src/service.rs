@@ -141,14 +141,14 @@ pub(crate) fn statistics(
     match access {
         Access::Seen => {}
         Access::Denied => {
-            session.counters().denied_requests.increment();
+            session.count(|counters| counters.denied_requests.increment());
             if let Some(counters) = exchange.backend_counters(session.local.worker) {
                 counters.denied_requests.increment();
             }
             return Err(Stop::page(403, Cause::Proxy, Phase::Request));
         }
         Access::Unknown(realm) => {
-            session.counters().intercepted.increment();
+            session.count(|counters| counters.intercepted.increment());
             exchange.applet = Some("<STATS>");
             challenge(exchange, &realm);
             return Err(Stop::page(401, Cause::Local, Phase::Request));
@@ -294,7 +294,7 @@ pub(crate) async fn serve(
     called: Called,
 ) -> Next {
     exchange.given = None;
-    session.counters().intercepted.increment();
+    session.count(|counters| counters.intercepted.increment());
     let form = match form(session, client, exchange, called).await {
         Ok(form) => form,
         Err(stop) => return Box::pin(answer::stopped(session, client, exchange, stop)).await,
@@ -309,17 +309,14 @@ pub(crate) async fn serve(
     let times = &mut exchange.times;
     (times.seated, times.connected, times.answered) = (now, now, now);
     exchange.tally.status = i32::from(reply.status);
-    session.counters().count_status(reply.status);
-    if let Some(counters) = exchange.backend_counters(session.local.worker) {
-        counters.count_status(reply.status);
-    }
     let before = client.outbound.total_bytes();
     let next = send(session, client, exchange, reply).await;
     let bytes = client.outbound.total_bytes() - before;
-    session.counters().bytes_out.add(bytes);
+    session.count(|counters| counters.bytes_out.add(bytes));
     if let Some(counters) = exchange.backend_counters(session.local.worker) {
         counters.bytes_out.add(bytes);
     }
+    journal::count_status(session, exchange);
     journal::exchange_ended(session, exchange);
     next
 }
@@ -368,7 +365,7 @@ async fn form(
 }
 
 fn broken(session: &Session, error: &ReadError) -> Stop {
-    session.counters().failed_requests.increment();
+    session.count(|counters| counters.failed_requests.increment());
     match error {
         ReadError::TimedOut => Stop::page(408, Cause::ClientTimeout, Phase::Data),
         ReadError::Closed | ReadError::Broken(_) => Stop::page(400, Cause::Client, Phase::Data),

@@ -133,8 +133,13 @@ impl Session {
         !self.local.is_current(&self.running) || self.admission.is_leaving()
     }
 
-    /// This worker's counters of the frontend.
-    pub(crate) fn counters(&self) -> &FrontendCounters {
-        self.frontend.state.counters.of(self.local.worker)
+    /// Has this worker's counters of the frontend count something, and those of the listener
+    /// where it has some (`option socket-stats`).
+    pub(crate) fn count(&self, count: impl Fn(&FrontendCounters)) {
+        let worker = self.local.worker;
+        count(self.frontend.state.counters.of(worker));
+        if let Some(own) = self.admission.listening().state.counters() {
+            count(own.of(worker));
+        }
     }
 }

@@ -42,7 +42,7 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
         }
     };
     exchange.ending.note(ending.cause, ending.phase);
-    session.counters().responses_other.increment();
+    session.count(|counters| counters.responses_other.increment());
     journal::exchange_ended(session, exchange);
     if session.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
@@ -55,7 +55,7 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
 pub(crate) fn cut_off(session: &Session, exchange: &mut Exchange) {
     if exchange.times.ended.is_none() {
         exchange.ending.note(Cause::Killed, Phase::Done);
-        session.counters().responses_other.increment();
+        session.count(|counters| counters.responses_other.increment());
         journal::exchange_ended(session, exchange);
     }
 }
@@ -131,16 +131,18 @@ async fn connect_and_carry(
     let counts = (
         |bytes: usize| {
             up.set(up.get() + bytes as u64);
-            let counters = session.counters();
-            counters.bytes_in.add(bytes as u64);
-            counters.bytes_to_servers.add(bytes as u64);
+            session.count(|counters| {
+                counters.bytes_in.add(bytes as u64);
+                counters.bytes_to_servers.add(bytes as u64);
+            });
             counted.count(worker, |counters| counters.bytes_in.add(bytes as u64));
         },
         |bytes: usize| {
             down.set(down.get() + bytes as u64);
-            let counters = session.counters();
-            counters.bytes_out.add(bytes as u64);
-            counters.bytes_from_servers.add(bytes as u64);
+            session.count(|counters| {
+                counters.bytes_out.add(bytes as u64);
+                counters.bytes_from_servers.add(bytes as u64);
+            });
             counted.count(worker, |counters| {
                 counters.bytes_out.add(bytes as u64);
                 counters.bytes_from_servers.add(bytes as u64);
@@ -180,7 +182,7 @@ async fn inspect(
     match verdict {
         Verdict::Continue | Verdict::Allow => Ok(()),
         Verdict::Close | Verdict::Answer(_) => {
-            session.counters().denied_requests.increment();
+            session.count(|counters| counters.denied_requests.increment());
             Err(Ending {
                 cause: Cause::Proxy,
                 phase: Phase::Request,

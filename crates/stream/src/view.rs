@@ -317,7 +317,9 @@ impl Facts for View<'_> {
     }
 
     fn listener_connections(&self) -> Option<i64> {
-        Some(number(self.session.admission.listening().connections.now()))
+        Some(number(
+            self.session.admission.listening().state.connections.now(),
+        ))
     }
 
     fn backend_count(&self, backend: &str, what: BackendCount) -> Option<i64> {

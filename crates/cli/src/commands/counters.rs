@@ -36,7 +36,7 @@ fn clear(call: &Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     let generation = control.generation();
     clear_process(control.registry().process(), extent);
-    control.clear_listener_highest();
+    control.clear_listeners(extent == Extent::All);
     for frontend in &generation.frontends {
         clear_frontend(frontend, extent);
     }

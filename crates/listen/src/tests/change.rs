@@ -48,7 +48,7 @@ impl House {
             .find(|front| front.name() == frontend)
             .unwrap();
         let listening = self.listeners().listening(frontend, &front.model.binds[0]);
-        listening.unwrap().connections.now()
+        listening.unwrap().state.connections.now()
     }
 
     /// Keeps a worker busy until the answer is dropped.

@@ -91,7 +91,7 @@ fn what_protocols_count_and_what_proxies_say_comes_when_asked_for() {
     assert!(!plain.contains("mod=") && !plain.contains("desc="));
     let text = export("/metrics?extra-counters&scope=frontend");
     assert!(text.contains(
-        "# TYPE haproxy_frontend_h1_open_connections gauge\n\
+        "# TYPE haproxy_frontend_h1_open_connections counter\n\
          haproxy_frontend_h1_open_connections{proxy=\"fe\",mod=\"h1\"} 0\n"
     ));
     assert!(text.contains("# TYPE haproxy_frontend_ssl_sess counter\n"));

@@ -35,15 +35,13 @@ pub(crate) async fn stopped(
     }
     exchange.ending.note(stop.ending.cause, stop.ending.phase);
     let Some(status) = stop.status else {
+        journal::count_status(session, exchange);
         journal::exchange_ended(session, exchange);
         return Next::Drop;
     };
     exchange.tally.status = i32::from(status);
-    session.counters().count_status(status);
-    if let Some(counters) = exchange.backend_counters(session.local.worker) {
-        counters.count_status(status);
-    }
     let next = page(session, client, exchange, status).await;
+    journal::count_status(session, exchange);
     journal::exchange_ended(session, exchange);
     next
 }
@@ -60,7 +58,7 @@ pub(crate) async fn monitor(
         cause: Cause::Local,
         phase: Phase::Request,
     };
-    session.counters().intercepted.increment();
+    session.count(|counters| counters.intercepted.increment());
     page(session, client, exchange, status).await
 }
 
@@ -110,7 +108,7 @@ async fn page(
     }
     .await;
     let bytes = client.outbound.total_bytes() - before;
-    session.counters().bytes_out.add(bytes);
+    session.count(|counters| counters.bytes_out.add(bytes));
     if exchange.has_request {
         // A request that never was one has its page sent uncounted, as HAProxy does it.
         exchange.tally.bytes_out = counted;

@@ -138,6 +138,7 @@ async fn one(
     count_request(session, exchange);
     match carry(session, client, exchange, kept).await {
         Ok(next) => {
+            journal::count_status(session, exchange);
             journal::exchange_ended(session, exchange);
             next
         }
@@ -183,7 +184,7 @@ async fn carry(
 
 /// Counts a request in its frontend and in the process.
 fn count_request(session: &Session, exchange: &Exchange) {
-    session.counters().requests.increment();
+    session.count(|counters| counters.requests.increment());
     let process = &session.local.process;
     process
         .counters

@@ -93,7 +93,7 @@ pub(crate) async fn request(
     let whole = client.inbound.total_bytes() == at_first;
     // What of the body came with the head is judged before anyone else hears of the request.
     if let Err(ReadError::Malformed(rule)) = client.inbound.check_ahead() {
-        session.counters().failed_requests.increment();
+        session.count(|counters| counters.failed_requests.increment());
         invalid::request(session, &client.inbound, &rule);
         let stop = Stop::page(rule.status(), Cause::Proxy, Phase::Request);
         exchange.request.clear();
@@ -101,7 +101,7 @@ pub(crate) async fn request(
     }
     exchange.times.received = Some(if whole { begun } else { turn_now() });
     let head = client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
-    session.counters().bytes_in.add(head);
+    session.count(|counters| counters.bytes_in.add(head));
     exchange.tally.bytes_in = volume::of_request(&exchange.request);
     exchange.has_request = true;
     exchange.method = exchange.request.method();
@@ -148,11 +148,11 @@ fn nothing(session: &Session, first: bool, error: &ReadError) -> Nothing {
     }
     Nothing::Stopped(match error {
         ReadError::TimedOut => {
-            session.counters().failed_requests.increment();
+            session.count(|counters| counters.failed_requests.increment());
             Stop::page(408, Cause::ClientTimeout, Phase::Request)
         }
         _ => {
-            session.counters().failed_requests.increment();
+            session.count(|counters| counters.failed_requests.increment());
             Stop::page(400, Cause::Client, Phase::Request)
         }
     })
@@ -160,7 +160,7 @@ fn nothing(session: &Session, first: bool, error: &ReadError) -> Nothing {
 
 /// A request began and did not become whole.
 fn broken(session: &Session, error: &ReadError) -> Stop {
-    session.counters().failed_requests.increment();
+    session.count(|counters| counters.failed_requests.increment());
     match error {
         ReadError::TimedOut => Stop::page(408, Cause::ClientTimeout, Phase::Request),
         ReadError::Closed | ReadError::Broken(_) => Stop::page(400, Cause::Client, Phase::Request),
@@ -211,13 +211,13 @@ pub(crate) async fn buffer_body(
     {
         match client.inbound.receive(&client.stream, &wait).await {
             Ok(0) | Err(ReadError::Closed | ReadError::Broken(_)) => {
-                session.counters().failed_requests.increment();
+                session.count(|counters| counters.failed_requests.increment());
                 exchange.times.received = None;
                 return Err(Stop::page(400, Cause::Client, Phase::Request));
             }
             Ok(_) => {}
             Err(ReadError::TimedOut) => {
-                session.counters().failed_requests.increment();
+                session.count(|counters| counters.failed_requests.increment());
                 exchange.times.received = None;
                 return Err(Stop::page(408, Cause::ClientTimeout, Phase::Request));
             }

@@ -167,7 +167,7 @@ fn account(
     (down, up, body): (u64, u64, u64),
 ) {
     count_bytes(session, exchange, down, up);
-    session.counters().bytes_in.add(body);
+    session.count(|counters| counters.bytes_in.add(body));
     if let Some(seen) = exchange.observed.take()
         && let Some(backend) = &exchange.backend
     {
@@ -217,16 +217,17 @@ pub(crate) fn cause_of(why: Eviction) -> Cause {
 
 /// Counts what went to a server and came from it: once, when it is over.
 fn count_servers_side(session: &Session, exchange: &Exchange, sent: u64, received: u64) {
-    let counters = session.counters();
-    counters.bytes_to_servers.add(sent);
-    counters.bytes_from_servers.add(received);
+    session.count(|counters| {
+        counters.bytes_to_servers.add(sent);
+        counters.bytes_from_servers.add(received);
+    });
     exchange.count(session.local.worker, |counters| {
         counters.bytes_from_servers.add(received);
     });
 }
 
 fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {
-    session.counters().bytes_out.add(down);
+    session.count(|counters| counters.bytes_out.add(down));
     exchange.count(session.local.worker, |counters| {
         counters.bytes_out.add(down);
         counters.bytes_in.add(up);
@@ -238,7 +239,7 @@ fn client_failed(session: &Session, exchange: &mut Exchange, error: &ReadError) 
     exchange.count(session.local.worker, |counters| {
         counters.client_aborts.increment()
     });
-    session.counters().failed_requests.increment();
+    session.count(|counters| counters.failed_requests.increment());
     let begun = exchange.has_response;
     let (status, cause) = match error {
         ReadError::TimedOut => (408, Cause::ClientTimeout),
@@ -396,11 +397,11 @@ async fn tunnel(
     let counts = (
         |bytes: usize| {
             up.set(up.get() + bytes as u64);
-            session.counters().bytes_in.add(bytes as u64);
+            session.count(|counters| counters.bytes_in.add(bytes as u64));
         },
         |bytes: usize| {
             down.set(down.get() + bytes as u64);
-            session.counters().bytes_out.add(bytes as u64);
+            session.count(|counters| counters.bytes_out.add(bytes as u64));
         },
     );
     let ending = carry(

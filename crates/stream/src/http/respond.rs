@@ -284,7 +284,7 @@ fn failed(
     Outcome::Stopped(stop)
 }
 
-/// Counts and captures a final response.
+/// Counts a final response at its server, and captures it.
 fn note(session: &Session, exchange: &mut Exchange) {
     exchange.times.answered = Some(ballast_worker::turn_now());
     exchange.has_response = true;
@@ -292,10 +292,9 @@ fn note(session: &Session, exchange: &mut Exchange) {
     let status = exchange.response.status();
     exchange.observed = Some(Observed::from_status(status));
     exchange.tally.status = i32::from(status);
-    session.counters().count_status(status);
-    exchange.count(session.local.worker, |counters| {
-        counters.count_status(status)
-    });
+    if let Some(counters) = exchange.server_counters(session.local.worker) {
+        counters.count_status(status);
+    }
     capture::response(session, exchange);
 }
 

@@ -91,11 +91,11 @@ fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: Stag
             Cause::Proxy
         }
         Why::Fault => {
-            session.counters().internal_errors.increment();
+            session.count(|counters| counters.internal_errors.increment());
             Cause::Internal
         }
         Why::Redirect | Why::Return => {
-            session.counters().intercepted.increment();
+            session.count(|counters| counters.intercepted.increment());
             Cause::Local
         }
     };
@@ -131,13 +131,13 @@ fn deny(session: &Session, exchange: &Exchange, stage: Stage) {
     let worker = session.local.worker;
     match stage {
         Stage::Request => {
-            session.counters().denied_requests.increment();
+            session.count(|counters| counters.denied_requests.increment());
             if let Some(counters) = exchange.backend_counters(worker) {
                 counters.denied_requests.increment();
             }
         }
         Stage::Response => {
-            session.counters().denied_responses.increment();
+            session.count(|counters| counters.denied_responses.increment());
             exchange.count(worker, |counters| counters.denied_responses.increment());
         }
     }
