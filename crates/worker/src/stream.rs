@@ -18,8 +18,7 @@ use crate::{Progress, Watched, burst, gather, yield_now};
 ///
 /// Wait, then read: `readable().await` holds no buffer; `try_read` after it is
 /// one system call that brings something. A read that does not fill its buffer
-/// ends readiness by itself. One task at a time may wait for reading, one for
-/// writing.
+/// ends readiness by itself. One task at a time may wait, for both directions.
 #[derive(Debug)]
 pub struct Stream {
     socket: Rc<Socket>,

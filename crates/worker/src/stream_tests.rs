@@ -1,10 +1,12 @@
 //! Streams and acceptors seen from loopback.
 
+use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use ballast_net::{self as net, Address, ConnectOptions, Kind, ListenOptions, PipePool};
 
@@ -639,6 +641,43 @@ fn who_waits_for_both_directions_hears_of_both() {
         });
         let both = async { join!(heard, written).0 };
         assert_eq!(timeout(HANG, both).await.unwrap(), 4);
+        drop(peer.join().unwrap());
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_wait_to_read_outlives_the_first_wait_for_room() {
+    block_on(async {
+        let (mut client, stream) = unwatched_pair().await;
+        let heap = vec![b'x'; 1 << 20];
+        // The task waits to read, then for room, and looks at neither wait again until it is
+        // woken.
+        poll_fn(|cx| {
+            stream.try_read(&mut [0]).unwrap_err();
+            assert!(stream.poll_readable(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        poll_fn(|cx| {
+            while stream.try_write(&heap).is_ok() {}
+            assert!(stream.poll_writable(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        let peer = std::thread::spawn(move || {
+            // The wake-ups of the waits themselves are over by then.
+            std::thread::sleep(Duration::from_millis(30));
+            client.write_all(b"ping").unwrap();
+            client
+        });
+        let begun = Instant::now();
+        let woken = poll_fn(|_| match stream.is_readable() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        });
+        timeout(HANG, woken).await.unwrap();
+        assert!(begun.elapsed() < HANG, "only the limit woke it");
         drop(peer.join().unwrap());
     })
     .unwrap();

@@ -159,18 +159,21 @@ impl<T: Watchable> Watched<T> {
     }
 
     /// What the executor knows of it, for both directions.
-    fn for_both(&self, cx: &Context<'_>) -> io::Result<Ref<'_, AsyncFd<Number>>> {
+    fn for_both(&self, cx: &mut Context<'_>) -> io::Result<Ref<'_, AsyncFd<Number>>> {
         let known = self.io.borrow().as_ref().map(|known| known.interest);
         match known {
             Some(interest) if interest.is_writable() => {}
             Some(_) => {
-                // It is registered anew, and whoever waits to read has to say so again.
+                // It is registered anew, and so is the wait to read that may be under way: it is
+                // this task's too, which need not look at every wait when it is woken for one.
                 let former = self.io.take();
                 if former.is_some_and(|former| former.is_readable()) {
                     self.read.set(true);
+                    cx.waker().wake_by_ref();
                 }
                 self.register(Interest::READABLE | Interest::WRITABLE)?;
-                cx.waker().wake_by_ref();
+                // Pending: a registration has nothing to tell before the executor's next look.
+                let _ = self.registered().poll_read_ready(cx);
             }
             None => self.register(Interest::READABLE | Interest::WRITABLE)?,
         }
