@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_stats::escape_json;
-use ballast_worker::{Stream, select, stopping, timeout, yield_now};
+use ballast_worker::{Stream, Work, select, stopping, take_turns, timeout, yield_now};
 
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Restriction, find};
@@ -201,6 +201,7 @@ impl Talk {
                 Performed::Answer(answer) => self.answer(answer, &text, false).await?,
                 Performed::Unknown(help) => self.answer(Answer::info(help), &text, true).await?,
             }
+            take_turns(Work::Exchange).await;
         }
         Ok(())
     }

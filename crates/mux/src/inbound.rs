@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use ballast_h1::{ChunkDecoder, ChunkEvent, H1Limits};
 use ballast_message::{BodyLength, Fields};
-use ballast_worker::{Buffer, Stream, yield_now};
+use ballast_worker::{Buffer, Stream, Work, take_turns};
 
 use crate::{ReadError, Wait};
 
@@ -36,15 +36,9 @@ pub enum Piece {
     More,
 }
 
-/// Bytes that were there already may be received this often in a row before other tasks of the
-/// worker get their turn: a peer faster than us would otherwise keep the worker for itself.
-const UNWAITED_COUNT_MAX: u8 = 8;
-
 /// The way in from one peer.
 #[derive(Debug, Default)]
 pub struct Inbound {
-    /// How often in a row there was something to receive at once.
-    unwaited: u8,
     buffer: Option<Buffer>,
     body: Body,
     trailers: Option<Box<Fields>>,
@@ -140,17 +134,10 @@ impl Inbound {
         if self.peer_closed {
             return Ok(0);
         }
-        if self.unwaited >= UNWAITED_COUNT_MAX {
-            self.unwaited = 0;
-            if stream.is_readable() {
-                yield_now().await;
-            }
-        }
         loop {
             if stream.is_readable() {
-                self.unwaited = self.unwaited.saturating_add(1);
+                take_turns(Work::Receive).await;
             } else {
-                self.unwaited = 0;
                 waits();
                 wait.until_readable(stream).await?;
             }

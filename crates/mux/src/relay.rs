@@ -1,6 +1,6 @@
 //! Carrying a body from one peer to the other.
 
-use ballast_worker::Stream;
+use ballast_worker::{Stream, Work, take_turns};
 
 use crate::{Inbound, Outbound, Piece, ReadError, Wait, WriteError};
 
@@ -47,6 +47,7 @@ pub async fn relay(
                 let sent = to.body_and_more(to_stream, to_wait, piece, more).await;
                 from.consume(consumed);
                 sent.map_err(RelayError::To)?;
+                take_turns(Work::Piece).await;
             }
             Piece::End => {
                 to.end_body(from.trailers());

@@ -1,14 +1,16 @@
 //! Two connections over socket pairs: what one side sends the other gets, in its own framing.
 
+use std::cell::Cell;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_message::{
     BodyLength, Fields, HeadLimits, Method, NameCases, Request, Response, Version,
 };
-use ballast_worker::{Deadline, Stream, block_on};
+use ballast_worker::{Deadline, Stream, block_on, spawn_local, yield_now};
 
 use crate::{
     Afterwards, ClientConnection, Limits, ReadError, RelayError, ServerConnection, Wait, relay,
@@ -210,6 +212,46 @@ fn a_peer_that_insists_is_told_names_in_its_case_and_trailers_can_be_left_out() 
             written(false, true).await,
             "HTTP/1.1 200 OK\r\nX-A: 1\r\nx-b: 2\r\n\r\n0\r\n\r\n"
         );
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_body_of_tiny_chunks_leaves_other_tasks_their_turn() {
+    block_on(async {
+        let (stream, mut client_end) = pair();
+        let mut client = ClientConnection::new(stream, Limits::default());
+        let (stream, mut server_end) = pair();
+        let mut server = ServerConnection::new(stream, Limits::default());
+        say(&mut client_end, &("1\r\na\r\n".repeat(2_500) + "0\r\n\r\n"));
+        client
+            .inbound
+            .begin_body(BodyLength::Chunked, &Limits::default(), true);
+        server.outbound.begin_body(BodyLength::Known(2_500));
+        let turns = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&turns);
+        let others = spawn_local(async move {
+            loop {
+                counted.set(counted.get() + 1);
+                yield_now().await;
+            }
+        });
+        let carried = spawn_local(async move {
+            let (up, down) = (Deadline::new(), Deadline::new());
+            let (from_wait, to_wait) = (Wait::each(&up, PATIENCE), Wait::each(&down, PATIENCE));
+            relay(
+                (&mut client.inbound, &client.stream, &from_wait),
+                (&mut server.outbound, &server.stream, &to_wait),
+                Afterwards::Goes,
+                |_| {},
+            )
+            .await
+            .unwrap();
+        });
+        carried.join().await.unwrap();
+        others.abort();
+        assert_eq!(heard(&mut server_end).len(), 2_500);
+        assert!(turns.get() > 10, "{} turns", turns.get());
     })
     .unwrap();
 }

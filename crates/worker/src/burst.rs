@@ -7,8 +7,8 @@
 //! its turn: it costs the same calls, of which each finds the kernel's code and the peer still
 //! warm. Measured at a twentieth of what a kept-alive request costs.
 //!
-//! Nothing waits long: the worker writes before it sleeps, and after [`POLLS_MAX`] polls of tasks
-//! if it does not come to sleep.
+//! Nothing waits long: the worker writes before it sleeps, when a task has used its turn up
+//! ([`crate::take_turns`]), and after [`POLLS_MAX`] polls of tasks if it does not come to sleep.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -23,6 +23,7 @@ mod signals;
 mod stream;
 mod task;
 mod timer;
+mod turn;
 mod watched;
 mod workers;
 
@@ -44,6 +45,7 @@ pub use task::{
 pub use timer::{
     Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at, turn_now,
 };
+pub use turn::{Work, take_turns};
 pub use watched::{Progress, Watchable, Watched};
 pub use workers::{Load, Options, PanicHook, StopOrder, WorkerEnd, Workers, block_on};
 

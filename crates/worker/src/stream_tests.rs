@@ -389,7 +389,7 @@ fn batches_pauses_and_resumptions() {
 /// Puts `text` down from a task; whether it was taken.
 async fn put_down(stream: &Stream, text: &[u8]) -> bool {
     let mut bytes = text.to_vec();
-    std::future::poll_fn(|cx| std::task::Poll::Ready(stream.put_down(&mut bytes, cx))).await
+    poll_fn(|cx| Poll::Ready(stream.put_down(&mut bytes, cx))).await
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use pin_project_lite::pin_project;
 use tokio::task::JoinHandle;
 
-use crate::{burst, context, timer};
+use crate::{burst, context, timer, turn};
 
 /// A task; dropping this lets it run on.
 #[derive(Debug)]
@@ -238,6 +238,7 @@ impl<F: Future> Future for Contained<F> {
         let future = self.project().future;
         timer::poll_begins();
         burst::poll_begins();
+        turn::poll_begins();
         // The future is not touched again after a panic, only dropped.
         let polled = catch_unwind(AssertUnwindSafe(|| future.poll(cx)));
         timer::poll_ended();

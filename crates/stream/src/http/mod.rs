@@ -27,7 +27,7 @@ pub(crate) mod route;
 pub(crate) mod rules;
 
 use ballast_mux::{ClientConnection, Wait};
-use ballast_worker::{Stopping, stopping};
+use ballast_worker::{Stopping, Work, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
 
@@ -85,7 +85,10 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
     loop {
         let next = one(session, client, lent, &mut kept, &mut stopping).await;
         match next {
-            Next::Keep => lent.rest(),
+            Next::Keep => {
+                lent.rest();
+                take_turns(Work::Exchange).await;
+            }
             Next::Close => {
                 drop(kept);
                 answer::close(session, client, lent.get()).await;
