@@ -92,7 +92,8 @@ impl ClientConnection {
                     });
                 }
                 Parse::Incomplete => {
-                    if self.inbound.receive(&self.stream, wait).await? == 0 {
+                    let received = self.inbound.receive_rest(&self.stream, wait, || {}).await?;
+                    if received == 0 {
                         return Err(ReadError::Closed);
                     }
                 }

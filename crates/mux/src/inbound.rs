@@ -41,6 +41,8 @@ pub enum Piece {
 pub struct Inbound {
     buffer: Option<Buffer>,
     body: Body,
+    /// What came of this message was acknowledged at once, so that its rest may come.
+    acknowledged: bool,
     trailers: Option<Box<Fields>>,
     peer_closed: bool,
     total_bytes: u64,
@@ -121,11 +123,7 @@ impl Inbound {
         self.receive_or(stream, wait, || {}).await
     }
 
-    /// As [`Self::receive`], and has `waits` called before it waits.
-    ///
-    /// # Errors
-    /// As [`Self::receive`].
-    pub async fn receive_or(
+    async fn receive_or(
         &mut self,
         stream: &Stream,
         wait: &Wait<'_>,
@@ -163,9 +161,32 @@ impl Inbound {
         }
     }
 
+    /// As [`Self::receive`], for the rest of a message that has begun: its sender may wait for
+    /// what it sent to be acknowledged, and `waits` is called before it waits.
+    ///
+    /// # Errors
+    /// As [`Self::receive`].
+    pub async fn receive_rest(
+        &mut self,
+        stream: &Stream,
+        wait: &Wait<'_>,
+        mut waits: impl FnMut(),
+    ) -> Result<usize, ReadError> {
+        let mut acknowledged = self.acknowledged;
+        let until_waiting = || {
+            waits();
+            if !std::mem::replace(&mut acknowledged, true) {
+                stream.acknowledge();
+            }
+        };
+        let received = self.receive_or(stream, wait, until_waiting).await;
+        self.acknowledged = acknowledged;
+        received
+    }
     /// Says what body follows.
     pub fn begin_body(&mut self, length: BodyLength, limits: &H1Limits, of_request: bool) {
         self.trailers = None;
+        self.acknowledged = false;
         self.body = match length {
             BodyLength::None | BodyLength::Known(0) => Body::Done,
             BodyLength::Known(count) => Body::Known(count),
@@ -235,14 +256,17 @@ impl Inbound {
     pub fn piece(&mut self) -> Result<Piece, ReadError> {
         let available = self.bytes().len();
         match &mut self.body {
-            Body::Done => Ok(Piece::End),
+            Body::Done => {
+                self.acknowledged = false;
+                Ok(Piece::End)
+            }
             Body::Known(_) | Body::UntilClose if available == 0 && !self.peer_closed => {
                 Ok(Piece::More)
             }
             Body::Known(_) if available == 0 => Err(ReadError::Closed),
             Body::UntilClose if available == 0 => {
                 self.body = Body::Done;
-                Ok(Piece::End)
+                self.piece()
             }
             Body::Known(left) => {
                 let count = usize::try_from(*left).unwrap_or(usize::MAX).min(available);
@@ -275,7 +299,7 @@ impl Inbound {
             ChunkEvent::Finished => {
                 self.consume(step.consumed);
                 self.body = Body::Done;
-                Ok(Piece::End)
+                self.piece()
             }
             ChunkEvent::Incomplete => {
                 self.consume(step.consumed);

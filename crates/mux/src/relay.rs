@@ -67,7 +67,7 @@ pub async fn relay(
             }
             Piece::More => {
                 to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
-                from.receive_or(from_stream, from_wait, || to.push(to_stream))
+                from.receive_rest(from_stream, from_wait, || to.push(to_stream))
                     .await
                     .map_err(RelayError::From)?;
             }

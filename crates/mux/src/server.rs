@@ -174,7 +174,7 @@ async fn receive_head(
                 });
             }
             Parse::Incomplete => {
-                if inbound.receive(stream, wait).await? == 0 {
+                if inbound.receive_rest(stream, wait, || {}).await? == 0 {
                     return Err(ReadError::Closed);
                 }
             }

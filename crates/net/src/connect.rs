@@ -49,9 +49,6 @@ pub struct ConnectOptions {
     pub send_buffer: Option<u32>,
     /// `option tcp-smart-connect`: the handshake's last ACK waits for data.
     pub smart_connect: bool,
-    /// Whoever connects speaks at once. Within the machine the handshake's last ACK then leaves
-    /// with what is said, as with `smart_connect`: there is no network to watch it on.
-    pub speaks_at_once: bool,
     /// `source`.
     pub source: Option<Source>,
     /// `set-bc-tos`.
@@ -206,7 +203,7 @@ fn prepare(
     if let Some(algorithm) = &options.congestion {
         let _ = option::set_congestion(fd, algorithm);
     }
-    if options.smart_connect || options.speaks_at_once && ip.ip().is_loopback() {
+    if options.smart_connect {
         let _ = option::set_quick_ack(fd, false);
     }
     if options.fast_open {
@@ -289,9 +286,9 @@ mod tests {
     fn within_the_machine_a_connection_stands_at_once() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let target = Address::Ip(listener.local_addr().unwrap());
-        for speaks_at_once in [false, true] {
+        for smart_connect in [false, true] {
             let options = ConnectOptions {
-                speaks_at_once,
+                smart_connect,
                 ..ConnectOptions::default()
             };
             let (fd, progress) = connect(&target, &options).unwrap();

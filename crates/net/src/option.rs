@@ -54,8 +54,9 @@ pub fn set_no_delay(fd: impl AsFd, on: bool) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(fd, on)?)
 }
 
-/// Sets TCP_QUICKACK (`option tcp-smart-accept`, `tcp-smart-connect` turn it
-/// off so that the first ACK travels with data).
+/// Sets TCP_QUICKACK (`option tcp-smart-accept`, `tcp-smart-connect` turn it off so that the first
+/// ACK travels with data). The kernel takes it for the moment, not for good: whatever is sent next
+/// may turn it off again.
 pub fn set_quick_ack(fd: impl AsFd, on: bool) -> io::Result<()> {
     Ok(sockopt::set_tcp_quickack(fd, on)?)
 }

@@ -155,8 +155,6 @@ pub(crate) fn options(
         receive_buffer: backend.socket_buffers.receive,
         send_buffer: backend.socket_buffers.send,
         smart_connect: backend.model.options.smart_connect,
-        // A request is ready before its connection is.
-        speaks_at_once: exchange.is_some() && backend.is_http(),
         source: source.map(|source| leaves_from(source, exchange)),
         user_timeout: model.user_timeout,
         ..ConnectOptions::default()
