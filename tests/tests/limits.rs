@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ballast_tests::origin::answer;
-use ballast_tests::{Client, Origin, Program, Proxy, eventually, free_port};
+use ballast_tests::{Client, LogSink, Origin, Program, Proxy, eventually, free_port};
 
 /// A body that fits no chain of socket buffers.
 const LARGE_BYTES: usize = 64 << 20;
@@ -218,5 +218,34 @@ fn idle_connections_hold_no_buffer() {
             "{}: {each} bytes for each idle connection",
             program.name()
         );
+    }
+}
+
+/// What is judged whole, a line of chunks or trailers, has to fit the buffer. That it does not is
+/// the client's fault, and no close of it.
+#[test]
+fn a_chunk_line_larger_than_the_buffer_is_refused() {
+    let long = "x".repeat(3_000);
+    for program in Program::both() {
+        let (origin, sink, port) = (Origin::saying("hello"), LogSink::start(), free_port());
+        let log = format!(
+            "tune.bufsize 2048\n    tune.maxrewrite 512\n    log 127.0.0.1:{} local0",
+            sink.port()
+        );
+        let logged = format!("{PATIENT}\n    log global\n    option httplog");
+        let configuration = configuration(port, &origin, &log, &logged);
+        let _proxy = Proxy::start(&program, &configuration, &[port]);
+        for body in [
+            format!("3;{long}\r\nabc\r\n0\r\n\r\n"),
+            format!("3\r\nabc\r\n0\r\nX: {long}\r\n\r\n"),
+        ] {
+            let mut client = Client::connect(port);
+            client.send(format!(
+                "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
+            ));
+            let line = sink.line_with("POST");
+            assert!(line.contains(" 400 "), "{}: {line}", program.name());
+            assert!(line.contains(" - - P"), "{}: {line}", program.name());
+        }
     }
 }

@@ -24,6 +24,15 @@ enum Body {
     UntilClose,
 }
 
+/// A look ahead into a chunked body.
+#[derive(Debug)]
+struct Ahead {
+    decoder: ChunkDecoder,
+    /// What it has judged, from the first byte that is not consumed.
+    bytes: usize,
+    is_whole: bool,
+}
+
 /// The next thing a body has to give.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Piece {
@@ -41,6 +50,8 @@ pub enum Piece {
 pub struct Inbound {
     buffer: Option<Buffer>,
     body: Body,
+    /// What was received of a chunked body and not consumed, judged so far.
+    ahead: Option<Ahead>,
     /// What came of this message was acknowledged at once, so that its rest may come.
     acknowledged: bool,
     trailers: Option<Box<Fields>>,
@@ -87,6 +98,7 @@ impl Inbound {
     /// Takes `count` bytes off the front. A buffer that is empty then is kept: more is
     /// likely to come at once. [`Self::rest`] gives it back.
     pub fn consume(&mut self, count: usize) {
+        self.ahead = None;
         if let Some(buffer) = &mut self.buffer {
             buffer.consume(count);
         }
@@ -142,6 +154,10 @@ impl Inbound {
             let buffer = self.buffer.get_or_insert_with(Buffer::take);
             if buffer.spare_len() == 0 {
                 buffer.compact();
+                if buffer.spare_len() == 0 {
+                    // Asked for no bytes the kernel gives none, which looks like the end.
+                    return Err(io::Error::from(io::ErrorKind::StorageFull).into());
+                }
             }
             match stream.try_read(buffer.spare_mut()) {
                 Ok(0) => {
@@ -186,6 +202,7 @@ impl Inbound {
     /// Says what body follows.
     pub fn begin_body(&mut self, length: BodyLength, limits: &H1Limits, of_request: bool) {
         self.trailers = None;
+        self.ahead = None;
         self.acknowledged = false;
         self.body = match length {
             BodyLength::None | BodyLength::Known(0) => Body::Done,
@@ -207,8 +224,8 @@ impl Inbound {
     }
 
     /// Whether the rest of the body, to its end, was received already. Looks at no more than
-    /// the buffer holds.
-    pub fn holds_whole_body(&self) -> bool {
+    /// the buffer holds, and at nothing twice.
+    pub fn holds_whole_body(&mut self) -> bool {
         match &self.body {
             Body::Done => true,
             Body::Known(left) => self.bytes().len() as u64 >= *left,
@@ -218,30 +235,37 @@ impl Inbound {
     }
 
     /// Judges what was received of the body, without consuming it; whether its end is there.
+    /// Called again when more was received, it goes on where it stopped.
     ///
     /// # Errors
     /// [`ReadError::Malformed`], which reading the body would meet too.
-    pub fn check_ahead(&self) -> Result<bool, ReadError> {
+    pub fn check_ahead(&mut self) -> Result<bool, ReadError> {
         let Body::Chunked(decoder) = &self.body else {
             return Ok(self.body_is_done());
         };
-        let mut ahead = decoder.clone();
+        let ahead = self.ahead.get_or_insert_with(|| Ahead {
+            decoder: decoder.clone(),
+            bytes: 0,
+            is_whole: false,
+        });
+        let received = self.buffer.as_ref().map_or(&[][..], Buffer::filled);
         let mut trailers = Fields::default();
-        let mut at = 0;
-        loop {
+        while !ahead.is_whole {
             let step = ahead
-                .decode(&self.bytes()[at..], &mut trailers)
+                .decoder
+                .decode(&received[ahead.bytes..], &mut trailers)
                 .map_err(|error| {
-                    self.note_fault(at);
+                    self.fault_at.set(ahead.bytes);
                     ReadError::Malformed(error)
                 })?;
-            at += step.consumed;
+            ahead.bytes += step.consumed;
             match step.event {
-                ChunkEvent::Finished => return Ok(true),
+                ChunkEvent::Finished => ahead.is_whole = true,
                 ChunkEvent::Incomplete => return Ok(false),
                 ChunkEvent::Data(_) => {}
             }
         }
+        Ok(true)
     }
 
     /// Trailers that came after the body.

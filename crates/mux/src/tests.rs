@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ballast_message::{
     BodyLength, Fields, HeadLimits, Method, NameCases, Request, Response, Version,
@@ -212,6 +212,51 @@ fn a_peer_that_insists_is_told_names_in_its_case_and_trailers_can_be_left_out() 
             written(false, true).await,
             "HTTP/1.1 200 OK\r\nX-A: 1\r\nx-b: 2\r\n\r\n0\r\n\r\n"
         );
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_look_ahead_goes_on_where_it_stopped() {
+    block_on(async {
+        let (stream, mut client_end) = pair();
+        let mut client = ClientConnection::new(stream, Limits::default());
+        let up = Deadline::new();
+        let wait = Wait::each(&up, PATIENCE);
+        let body = "1\r\na\r\n".repeat(2_500) + "0\r\n\r\n";
+        client
+            .inbound
+            .begin_body(BodyLength::Chunked, &Limits::default(), true);
+        let begun = Instant::now();
+        for (at, byte) in body.bytes().enumerate() {
+            assert!(!client.inbound.holds_whole_body(), "after {at} bytes");
+            std::io::Write::write_all(&mut client_end, &[byte]).unwrap();
+            client.inbound.receive(&client.stream, &wait).await.unwrap();
+        }
+        assert!(client.inbound.holds_whole_body());
+        // From the start at each byte it is some twenty million chunks.
+        assert!(begun.elapsed() < Duration::from_secs(1));
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_full_buffer_is_not_taken_for_the_peers_close() {
+    block_on(async {
+        let (stream, mut client_end) = pair();
+        let mut client = ClientConnection::new(stream, Limits::default());
+        let up = Deadline::new();
+        let wait = Wait::each(&up, PATIENCE);
+        say(&mut client_end, &"x".repeat(20_000));
+        let refused = loop {
+            match client.inbound.receive(&client.stream, &wait).await {
+                Ok(count) => assert!(count > 0, "the peer is there"),
+                Err(error) => break error,
+            }
+        };
+        assert!(client.inbound.is_full());
+        assert!(matches!(refused, ReadError::Broken(_)), "{refused:?}");
+        assert!(!client.inbound.peer_closed());
     })
     .unwrap();
 }

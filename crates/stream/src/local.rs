@@ -57,10 +57,7 @@ impl Running {
                 .collect(),
             default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
                 .map(|text| LogFormat::parse(text, Usage::Log).ok()),
-            codec_limits: Limits {
-                head_bytes_max: head_bytes,
-                ..Limits::default()
-            },
+            codec_limits: codec_limits(head_bytes, tune.buffer_bytes as usize),
             is_cut_off: generation.config.global.hard_stop_after.is_some(),
             generation,
             frontend_logs,
@@ -99,6 +96,18 @@ impl Running {
     /// `tune.*`.
     pub fn tune(&self) -> &model::Tune {
         &self.generation.config.global.tune
+    }
+}
+
+/// The bounds of messages that pass through a buffer of this size: what is judged whole, a line of
+/// chunks or of trailers, must fit it.
+fn codec_limits(head_bytes_max: usize, buffer_bytes: usize) -> Limits {
+    let limits = Limits::default();
+    Limits {
+        head_bytes_max,
+        chunk_line_bytes_max: limits.chunk_line_bytes_max.min(buffer_bytes),
+        trailer_bytes_max: limits.trailer_bytes_max.min(buffer_bytes),
+        ..limits
     }
 }
 
