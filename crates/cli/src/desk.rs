@@ -1,12 +1,15 @@
 //! Where callers come in, and whom they ask.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::{Arc, Weak};
+use std::time::{Instant, SystemTime};
 
+use ballast_engine::sessions::{Named, SessionInfo};
 use ballast_model::{CliLevel, SeverityOutput};
-use ballast_net::PassedSocket;
+use ballast_net::{Address, PassedSocket};
 
 use crate::catalogue::{Command, commands_of_master, commands_of_worker};
 use crate::control::Control;
@@ -45,6 +48,72 @@ pub(crate) struct Desk {
     pub(crate) limits: Limits,
     /// The key for sessions that name none (`set anon global-key`).
     pub(crate) anonymous_key: Cell<Option<u32>>,
+    /// Who is being served.
+    pub(crate) callers: RefCell<Vec<Rc<Caller>>>,
+}
+
+/// Ids of callers have this in them, which is no worker's.
+const ID_BASE: u64 = 0xff << 32;
+
+/// Somebody on a command socket, as `show sess` tells of them.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// Counts the callers of the process.
+    pub(crate) number: u64,
+    /// Where they come from; `None` over a unix socket.
+    pub(crate) source: Option<std::net::SocketAddr>,
+    /// The number of the socket they came through, from 1.
+    pub(crate) door: u32,
+    pub(crate) since: Instant,
+    pub(crate) since_wall: SystemTime,
+    /// Commands so far.
+    pub(crate) command_count: Cell<u64>,
+}
+
+impl Caller {
+    fn session(&self) -> SessionInfo {
+        let over_unix = format!("unix:{}", self.door);
+        SessionInfo {
+            id: ID_BASE | self.number,
+            worker: 0,
+            protocol: match self.source {
+                Some(source) if source.is_ipv6() => "tcpv6",
+                Some(_) => "tcpv4",
+                None => "unix_stream",
+            },
+            source: match self.source {
+                Some(source) => source.to_string(),
+                None => over_unix.clone(),
+            },
+            destination: over_unix,
+            frontend: Named {
+                name: "GLOBAL".into(),
+                id: 0,
+                mode: "tcp",
+            },
+            listener: (None, self.door),
+            backend: None,
+            server: None,
+            accepted_at: self.since_wall,
+            age: self.since.elapsed(),
+            exchange_count: self.command_count.get(),
+            uri: String::new(),
+            is_busy: true,
+        }
+    }
+}
+
+/// A caller who is listed until this is dropped.
+pub(crate) struct Listed {
+    desk: Rc<Desk>,
+    pub(crate) caller: Rc<Caller>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut callers = self.desk.callers.borrow_mut();
+        callers.retain(|known| !Rc::ptr_eq(known, &self.caller));
+    }
 }
 
 impl Desk {
@@ -66,6 +135,32 @@ impl Desk {
             interface: String::new(),
             namespace: String::new(),
         })
+    }
+
+    /// Lists a caller who comes from `peer` through a door.
+    pub(crate) fn list(self: &Rc<Self>, peer: Option<&Address>, door: u32) -> Listed {
+        let mut callers = self.callers.borrow_mut();
+        let last = callers.last().map_or(0, |last| last.number);
+        let caller = Rc::new(Caller {
+            number: last + 1,
+            source: peer.and_then(Address::ip),
+            door,
+            since: Instant::now(),
+            since_wall: SystemTime::now(),
+            command_count: Cell::new(0),
+        });
+        callers.push(Rc::clone(&caller));
+        drop(callers);
+        Listed {
+            desk: Rc::clone(self),
+            caller,
+        }
+    }
+
+    /// Who is being served, as sessions.
+    pub(crate) fn sessions(&self) -> Vec<SessionInfo> {
+        let callers = self.callers.borrow();
+        callers.iter().map(|caller| caller.session()).collect()
     }
 
     pub(crate) fn is_master(&self) -> bool {

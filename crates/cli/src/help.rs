@@ -10,6 +10,9 @@ const NEAR_COUNT_MAX: usize = 5;
 /// Wrong letters in a word at which it is no longer taken for another.
 const DISTANCE_MAX: usize = 2;
 
+/// So much of a word is compared.
+const WORD_BYTES_MAX: usize = 64;
+
 /// The answer to `help`, with the rows that fit the words.
 pub(crate) fn help(desk: &Desk, session: &Session, words: &[String]) -> String {
     let near = matching(desk, session, words);
@@ -31,14 +34,15 @@ pub(crate) fn unknown(desk: &Desk, session: &Session, words: &[String]) -> Strin
         let head = "Unknown command. Please enter one of the following commands only:";
         return list(head, desk, &all(desk, session));
     };
-    let near = matching(desk, session, words);
+    let mut near = matching(desk, session, words);
+    if near.is_empty() {
+        near = all(desk, session);
+    }
+    if !near.iter().any(|row| begins(row, words)) {
+        near = closest(near, words);
+    }
     // Words come back in an answer: shown so that they cannot be taken for more lines.
     let first = first.escape_debug();
-    if near.is_empty() {
-        let head =
-            format!("Unknown command: '{first}'. Please enter one of the following commands only:");
-        return list(&head, desk, &all(desk, session));
-    }
     let head = format!(
         "Unknown command: '{first}', but maybe one of the following ones is a better match:"
     );
@@ -105,6 +109,23 @@ fn nearest(rows: &[&'static Command], words: &[String]) -> Vec<&'static Command>
     near.into_iter().map(|(_, row)| row).collect()
 }
 
+/// Of many rows those whose words are spelled most like the given ones, however unlike.
+fn closest(mut rows: Vec<&'static Command>, words: &[String]) -> Vec<&'static Command> {
+    let apart = |row: &&'static Command| -> usize {
+        let given = |place| words.get(place).map_or("", String::as_str);
+        let pairs = row.words.iter().enumerate();
+        pairs
+            .map(|(place, of_row)| letters_apart(of_row, given(place)))
+            .sum()
+    };
+    if rows.len() > NEAR_COUNT_MAX {
+        rows.sort_by_cached_key(apart);
+        rows.truncate(NEAR_COUNT_MAX);
+        rows.sort_by_key(|row| row.usage);
+    }
+    rows
+}
+
 /// Wrong letters in all words of a row; none when one of them is another word altogether.
 fn distance(row: &Command, words: &[String]) -> Option<usize> {
     let mut sum = 0;
@@ -118,16 +139,22 @@ fn distance(row: &Command, words: &[String]) -> Option<usize> {
     Some(sum)
 }
 
-/// Letters to be added, taken away or replaced (Levenshtein); beyond a few it is not counted.
+/// Letters to be added, taken away or replaced; beyond a few it is not counted.
 fn wrong_letters(one: &str, other: &str) -> usize {
     if one.len().abs_diff(other.len()) > DISTANCE_MAX {
         return DISTANCE_MAX + 1;
     }
+    letters_apart(one, other)
+}
+
+/// Letters to be added, taken away or replaced (Levenshtein); of a long word the beginning counts.
+fn letters_apart(one: &str, other: &str) -> usize {
+    let other = &other.as_bytes()[..other.len().min(WORD_BYTES_MAX)];
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (i, a) in one.bytes().enumerate() {
         let mut diagonal = row[0];
         row[0] = i + 1;
-        for (j, b) in other.bytes().enumerate() {
+        for (j, &b) in other.iter().enumerate() {
             let replaced = diagonal + usize::from(a != b);
             diagonal = row[j + 1];
             row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);

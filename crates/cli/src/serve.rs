@@ -1,6 +1,6 @@
 //! Letting callers in.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -58,9 +58,11 @@ pub fn serve_stream(
         sockets: Vec::new(),
         limits,
         anonymous_key: Cell::new(None),
+        callers: RefCell::default(),
     });
     let session = Session::new(&desk, level, SeverityOutput::None);
-    spawn_local(session::run(stream, desk, session));
+    let listed = desk.list(None, 1);
+    spawn_local(session::run(stream, desk, session, listed));
     Ok(())
 }
 
@@ -73,14 +75,15 @@ fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
         sockets: sockets.collect(),
         limits,
         anonymous_key: Cell::new(None),
+        callers: RefCell::default(),
     });
     let places = Arc::new(Semaphore::new(limits.connection_count_max));
-    for door in doors {
+    for (number, door) in (1..).zip(doors) {
         let acceptor = Acceptor::new(Arc::clone(&door.socket))?;
         let (desk, places) = (Rc::clone(&desk), Arc::clone(&places));
         spawn_service(async move {
             select! {
-                () = let_in(&acceptor, &door, &desk, &places) => {}
+                () = let_in(&acceptor, (&door, number), &desk, &places) => {}
                 _ = stopping() => {}
             }
         });
@@ -89,7 +92,12 @@ fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
 }
 
 /// One caller at a time is accepted and waits here for a place; the others wait in the kernel.
-async fn let_in(acceptor: &Acceptor, door: &Door, desk: &Rc<Desk>, places: &Arc<Semaphore>) {
+async fn let_in(
+    acceptor: &Acceptor,
+    (door, number): (&Door, u32),
+    desk: &Rc<Desk>,
+    places: &Arc<Semaphore>,
+) {
     let mut accepted = Vec::with_capacity(1);
     while !is_stopping() {
         match acceptor.accept_batch(1, &mut accepted).await {
@@ -101,14 +109,15 @@ async fn let_in(acceptor: &Acceptor, door: &Door, desk: &Rc<Desk>, places: &Arc<
             let Ok(place) = Arc::clone(places).acquire_owned().await else {
                 return;
             };
-            let Ok((stream, _)) = caller.into_stream() else {
+            let Ok((stream, peer)) = caller.into_stream() else {
                 continue;
             };
             let desk = Rc::clone(desk);
             let mut session = Session::new(&desk, door.level, door.severity);
             session.exposes = door.expose_listeners;
+            let listed = desk.list(Some(&peer), number);
             spawn_local(async move {
-                session::run(stream, desk, session).await;
+                session::run(stream, desk, session, listed).await;
                 drop(place);
             });
         }

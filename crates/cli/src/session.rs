@@ -22,7 +22,7 @@ use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Restriction, find};
 use crate::commands::master::{self, Passed, forward};
 use crate::control::Control;
-use crate::desk::{Desk, House, Target};
+use crate::desk::{Desk, House, Listed, Target};
 use crate::help;
 use crate::json;
 use crate::line::{Given, Line, LineReader, Next};
@@ -112,13 +112,14 @@ impl Session {
 }
 
 /// Serves one caller until it leaves, falls silent or the process ends.
-pub(crate) async fn run(stream: Stream, desk: Rc<Desk>, session: Session) {
+pub(crate) async fn run(stream: Stream, desk: Rc<Desk>, session: Session, listed: Listed) {
     let limits = desk.limits;
     let mut talk = Talk {
         stream,
         desk,
         session,
         reader: LineReader::new(limits.line_bytes_max, limits.payload_bytes_max),
+        listed,
     };
     // The caller is told what can be told; that it left is no news to anybody.
     let _ = talk.run().await;
@@ -140,6 +141,7 @@ struct Talk {
     desk: Rc<Desk>,
     session: Session,
     reader: LineReader,
+    listed: Listed,
 }
 
 impl Talk {
@@ -218,6 +220,8 @@ impl Talk {
     }
 
     fn perform(&mut self, mut given: Given) -> Performed {
+        let count = &self.listed.caller.command_count;
+        count.set(count.get() + 1);
         if let House::Master(master) = &self.desk.house {
             given = match forward(&**master, &mut self.session, given) {
                 Passed::Own(given) => given,

@@ -227,7 +227,7 @@ fn severity_marks_messages_and_not_reports() {
          set timeout cli x; set timeout cli 3; foo\n",
     );
     let head = "\n[6]: 9.9\n\n[3]: No such server.\n\n10 (initial 10)\n\n\
-                [3]: Invalid timeout value.\n\n\n[6]: Unknown command: 'foo'. ";
+                [3]: Invalid timeout value.\n\n\n[6]: Unknown command: 'foo', but maybe";
     assert!(number.starts_with(head), "{number}");
     let string = place.ask("set severity-output string; get weight no/x\n");
     assert_eq!(string, "\n[err]: No such backend.\n\n");

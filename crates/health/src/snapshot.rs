@@ -34,7 +34,8 @@ pub struct Snapshot {
 impl Snapshot {
     const AGENT: u8 = 0x10;
     const CONFIGURED: u8 = 0x02;
-    const ENABLED: u8 = 0x04;
+    /// The bit of `srv_check_state` of one that is enabled.
+    pub const ENABLED: u8 = 0x04;
     const IN_PROGRESS: u8 = 0x01;
     /// The bit of `srv_check_state` of one that is paused, which it is in maintenance.
     pub const PAUSED: u8 = 0x08;

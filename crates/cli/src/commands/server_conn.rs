@@ -64,7 +64,8 @@ fn head(worker_count: usize) -> String {
     )
 }
 
-/// Connections are used again when they are proven to be safe: none rests that is not.
+/// Whether a connection that rests is safe to be used again is found out when it is: as in `show
+/// stat`, all count as those that are not known to be.
 fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], names: Names, into: &mut String) {
     let state = &server.state;
     let (address, port) = match &state.reach().address {
@@ -90,14 +91,15 @@ fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], names: Names, i
         .idle_count_max
         .map_or("-1".to_owned(), |limit| limit.to_string());
     into.push_str(&format!(
-        "{}/{} {}/{} {address} {port} - {} {} {} {needed} 0 {resting} {limit} {resting}",
+        "{}/{} {}/{} {address} {port} - {} {} {} {needed} {resting} 0 {limit} {resting}",
         names.name(backend.name()),
         names.name(server.name()),
         backend.model.common.id,
         server.model.id,
         server.model.idle_purge.as_millis(),
         open.saturating_sub(resting),
-        state.connections.highest(),
+        // Those that rested beside were in nobody's use.
+        state.connections.highest().min(state.sessions.highest()),
     ));
     for count in &mine {
         into.push_str(&format!(" {}", count.resting));

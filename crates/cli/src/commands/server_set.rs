@@ -308,11 +308,9 @@ impl Port {
         })
     }
 
-    /// Without a port of its own a server takes the client's.
     fn text(self) -> String {
         match self.spec {
             PortSpec::Offset(offset) => format!("{offset:+}"),
-            PortSpec::Fixed if self.number == 0 => "+0".to_owned(),
             PortSpec::Fixed => self.number.to_string(),
         }
     }
@@ -329,50 +327,47 @@ fn address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, An
             "set server <b>/<s> addr requires an address and optionally a port.",
         ));
     }
-    let by = |text: String| warning(format!("{text} by 'stats socket command'"));
     let Ok(ip) = text.parse::<IpAddr>() else {
-        return Err(by(format!("Invalid addr '{}'", text.escape_debug())));
+        return Err(warning(format!("Invalid addr '{}'", text.escape_debug())));
     };
     let now = match at.server.state.reach().address {
         Some(Address::Inet(now)) => now,
         _ => {
-            return Err(by(
+            return Err(warning(
                 "Update for the current server address family is only supported through \
-                 configuration file"
-                    .to_owned(),
+                 configuration file",
             ));
         }
-    };
-    let mut said = if ip == now.ip() {
-        "no need to change the addr".to_owned()
-    } else {
-        format!("IP changed from '{}' to '{ip}'", now.ip())
     };
     let own = Port {
         spec: at.server.port(),
         number: now.port(),
     };
-    let mut port = own;
-    if call.arg(3) == "port" {
-        let Some(wanted) = Port::parse(call.arg(4)) else {
+    let mut port = match call.arg(3) {
+        "port" => Port::parse(call.arg(4)).ok_or_else(|| {
             let text = call.arg(4).escape_debug();
-            return Err(by(format!(
-                "no need to change the addr, problem converting port '{text}' to an int"
-            )));
-        };
-        said.push_str(", ");
-        if wanted == own {
-            said.push_str("no need to change the port");
-        } else if wanted.is_mapped() && at.server.checks().port.is_none() {
-            said.push_str(
-                "can't change <port> to port map because it is incompatible with current health \
-                 check port configuration (use 'port' statement from the 'server' directive.",
-            );
-        } else {
-            port = wanted;
-            let (from, to) = (own.text(), wanted.text());
-            said.push_str(&format!("port changed from '{from}' to '{to}'"));
-        }
+            warning(format!("problem converting port '{text}' to an int"))
+        })?,
+        _ => own,
+    };
+    let mut said = Vec::new();
+    if ip != now.ip() {
+        said.push(format!("IP changed from '{}' to '{ip}'", now.ip()));
+    }
+    let is_checked = at.server.state.health().settings().check.is_some();
+    if port.is_mapped() && port != own && is_checked && at.server.checks().port.is_none() {
+        port = own;
+        said.push(
+            "can't change <port> to port map because it is incompatible with current health check \
+             port configuration (use 'port' statement from the 'server' directive)."
+                .to_owned(),
+        );
+    } else if port != own {
+        let (from, to) = (own.text(), port.text());
+        said.push(format!("port changed from '{from}' to '{to}'"));
+    }
+    if said.is_empty() {
+        return Ok(warning("nothing changed"));
     }
     if ip != now.ip() || port != own {
         let to = Address::Inet(SocketAddr::new(ip, port.number));
@@ -381,5 +376,8 @@ fn address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, An
         let value = format!("{ip}:{}", port.text());
         at.note("addr", &value, command);
     }
-    Ok(by(said))
+    Ok(warning(format!(
+        "{} by 'stats socket command'",
+        said.join(", ")
+    )))
 }

@@ -124,12 +124,18 @@ fn state_line(
         u8::from(server.model.id_is_given.0),
     );
     // What came with the configuration is told for as long as the configuration says so.
-    let configured = bit(server.model.disabled, Admin::CONFIGURED_MAINT.bits());
+    // One that was added by a command begins in maintenance, and no configuration says so.
+    let is_written = server.model.disabled && !server.model.origin.file.is_empty();
+    let configured = bit(is_written, Admin::CONFIGURED_MAINT.bits());
+    let admin = belief.admin & !Admin::CONFIGURED_MAINT.bits() | configured;
     // Without checks there is nothing to pause, and HAProxy says that it is paused since the start.
-    let paused = bit(
-        server.model.disabled && !server.model.checks.enabled,
-        Snapshot::PAUSED,
-    );
+    let paused = bit(is_written && !server.model.checks.enabled, Snapshot::PAUSED);
+    // Nor is a check paused that nobody has enabled yet.
+    let is_enabled = belief.check_state & Snapshot::ENABLED != 0;
+    let check_state = match server.model.origin.file.is_empty() && !is_enabled {
+        true => belief.check_state & !Snapshot::PAUSED,
+        false => belief.check_state,
+    };
     let ip = |address: &Option<Address>| match address {
         Some(Address::Inet(known)) => hidden(known.ip()),
         _ => "-".to_owned(),
@@ -141,14 +147,14 @@ fn state_line(
         server.model.id,
         names.name(server.name()),
         belief.operational,
-        belief.admin | configured,
+        admin,
         belief.weight_user,
         belief.weight_initial,
         belief.since_change_s,
         belief.check_status,
         belief.check_result,
         belief.check_health,
-        belief.check_state | paused,
+        check_state | paused,
         belief.agent_state,
         checks.port.unwrap_or(0),
         ip(&checks.address),

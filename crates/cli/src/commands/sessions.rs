@@ -142,6 +142,8 @@ fn show(call: &mut Call<'_>) -> Answer {
         Err(answer) => return answer,
     };
     let control = Arc::clone(control);
+    let mut callers = call.desk.sessions();
+    callers.retain(|caller| wanted.fits(caller));
     if let Some(id) = wanted.id {
         // The id says whose it is.
         let worker = usize::try_from(id >> 40).unwrap_or(0);
@@ -149,7 +151,7 @@ fn show(call: &mut Call<'_>) -> Answer {
         return Answer::later(async move {
             let found = match worker.checked_sub(1) {
                 Some(worker) => find(&*control, worker, id).await,
-                None => None,
+                None => callers.pop(),
             };
             let Some(session) = found.filter(|session| wanted.fits(session)) else {
                 return Answer::Report("Session not found.\n".into());
@@ -163,6 +165,7 @@ fn show(call: &mut Call<'_>) -> Answer {
         control,
         names: Names::of(call.session),
         wanted,
+        callers,
         next: Some((0, 0)),
     }))
 }
@@ -186,6 +189,8 @@ struct List {
     control: Arc<dyn Control>,
     names: Names,
     wanted: Wanted,
+    /// Who is on the command sockets, until they are told of.
+    callers: Vec<SessionInfo>,
     /// Worker and place where it goes on.
     next: Option<(usize, usize)>,
 }
@@ -201,7 +206,9 @@ impl Batches for List {
             };
             let mut text = String::new();
             let wanted = &self.wanted;
-            for session in page.sessions.iter().filter(|session| wanted.fits(session)) {
+            let callers = std::mem::take(&mut self.callers);
+            let sessions = callers.iter().chain(&page.sessions);
+            for session in sessions.filter(|session| wanted.fits(session)) {
                 if self.wanted.in_full {
                     in_full(session, self.names, &mut text);
                 } else {

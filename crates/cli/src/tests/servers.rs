@@ -30,14 +30,11 @@ fn weights_states_and_addresses_are_set_and_shown() {
         ),
         (
             "set server be/s1 addr 127.0.0.2 port 70000",
-            "no need to change the addr, problem converting port '70000' to an int by 'stats \
-             socket command'\n\n",
+            "problem converting port '70000' to an int\n\n",
         ),
         (
-            "set server be/s1 addr 127.0.0.3 port +4",
-            "IP changed from '127.0.0.2' to '127.0.0.3', can't change <port> to port map because \
-             it is incompatible with current health check port configuration (use 'port' \
-             statement from the 'server' directive. by 'stats socket command'\n\n",
+            "set server be/s1 addr 127.0.0.3",
+            "IP changed from '127.0.0.2' to '127.0.0.3' by 'stats socket command'\n\n",
         ),
         ("set maxconn server be/s1 -4", done),
         (
