@@ -240,7 +240,7 @@ fn options(words: &[String]) -> Result<Command, UsageError> {
                 .cloned()
                 .ok_or_else(|| UsageError(format!("'-{flag}' needs a value")))
         };
-        match flag {
+        match alone(flag) {
             "-" => {
                 options.files.extend(words.by_ref().cloned());
             }
@@ -282,6 +282,15 @@ fn options(words: &[String]) -> Result<Command, UsageError> {
         }
     }
     Ok(Command::Run(Box::new(options)))
+}
+
+/// An option without the letters that HAProxy looks over: of `-cq` it reads the first alone, of
+/// `-vvx` two.
+fn alone(flag: &str) -> &str {
+    const READ: [&str; 8] = ["cc", "c", "vv", "v", "D", "V", "q", "h"];
+    READ.into_iter()
+        .find(|read| flag.starts_with(read))
+        .unwrap_or(flag)
 }
 
 /// The `-d*` words. Those that choose among pollers, allocators or kernels that Ballast does

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use ballast_syntax::{FixedFacts, SslVersion, Version};
+use ballast_syntax::{FixedFacts, Version};
 
 /// The HAProxy language spoken.
 pub(crate) const LANGUAGE: (u64, u64, u64) = (3, 2, 0);
@@ -50,15 +50,12 @@ const FEATURES: &[&str] = &[
     "CPU_AFFINITY",
     "EPOLL",
     "GETADDRINFO",
-    "LINUX_SPLICE",
     "LINUX_TPROXY",
     "NETFILTER",
     "NS",
-    "OPENSSL",
     "PRCTL",
+    "PROMEX",
     "RT",
-    "SHM_OPEN",
-    "SSL",
     "SYSTEMD",
     "TFO",
     "THREAD",
@@ -77,10 +74,14 @@ const OTHERS: &[&str] = &[
     "EVPORTS",
     "KQUEUE",
     "LIBCRYPT",
+    "LIBATOMIC",
+    "LINUX_CAP",
+    "LINUX_SPLICE",
     "LUA",
     "MATH",
     "MEMORY_PROFILING",
     "OBSOLETE_LINKER",
+    "OPENSSL",
     "OPENSSL_AWSLC",
     "OPENSSL_WOLFSSL",
     "OT",
@@ -90,11 +91,11 @@ const OTHERS: &[&str] = &[
     "PCRE_JIT",
     "POLL",
     "PROCCTL",
-    "PROMEX",
     "PTHREAD_EMULATION",
     "QUIC",
     "QUIC_OPENSSL_COMPAT",
     "SLZ",
+    "SSL",
     "STATIC_PCRE",
     "STATIC_PCRE2",
     "THREAD_DUMP",
@@ -108,11 +109,11 @@ pub(crate) fn facts() -> FixedFacts {
     FixedFacts {
         version: Version::release(major, minor, patch),
         features: FEATURES.iter().map(|&name| name.to_owned()).collect(),
-        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT", "SPLICE"]
+        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT"]
             .map(str::to_owned)
             .to_vec(),
-        openssl_version: Some(SslVersion::release(3, 0, 0)),
-        ssl_library: Some("rustls".to_owned()),
+        openssl_version: None,
+        ssl_library: None,
         awslc_api: None,
     }
 }
@@ -162,8 +163,10 @@ pub(crate) fn long(name: Name) -> String {
          Feature list : {}\n\n\
          Default settings :\n  bufsize = 16384, maxrewrite = 1024, maxpollevents = 1024\n\n\
          Built with multi-threading support (default={}).\n\
+         Built with the Prometheus exporter as a service\n\
          Built with network namespace support.\n\
-         Built with transparent proxy support using: IP_TRANSPARENT IPV6_TRANSPARENT\n\n\
+         Built with transparent proxy support using: IP_TRANSPARENT IPV6_TRANSPARENT\n\
+         Encrypted password support via crypt(3): no\n\n\
          Available polling systems :\n      epoll : pref=300,  test result OK\n\
          Total: 1 (1 usable), will use epoll.\n\n\
          Available multiplexer protocols :\n\
@@ -171,7 +174,9 @@ pub(crate) fn long(name: Name) -> String {
          \u{20} <default> : mode=HTTP  side=FE|BE  mux=H1    flags=HTX\n\
          \u{20}        h1 : mode=HTTP  side=FE|BE  mux=H1    flags=HTX|NO_UPG\n\
          \u{20} <default> : mode=TCP   side=FE|BE  mux=PASS  flags=\n\
-         \u{20}      none : mode=TCP   side=FE|BE  mux=PASS  flags=NO_UPG",
+         \u{20}      none : mode=TCP   side=FE|BE  mux=PASS  flags=NO_UPG\n\n\
+         Available services : prometheus-exporter\n\
+         Available filters : none",
         std::env::consts::OS,
         std::env::consts::ARCH,
         features.join(" "),
@@ -242,7 +247,15 @@ mod tests {
     fn conditions_know_what_is_there() {
         let env = ballast_syntax::Env::new();
         let ask = |text| ballast_syntax::evaluate_condition(text, &env, &facts()).unwrap();
-        assert!(ask("version_atleast(2.6)") && ask("feature(OPENSSL)"));
+        assert!(ask("version_atleast(2.6)") && ask("feature(PROMEX)"));
         assert!(!ask("version_atleast(3.3)") && !ask("feature(LUA)"));
+        for of_tls in [
+            "feature(OPENSSL)",
+            "feature(SSL)",
+            "openssl_version_atleast(1.1.0)",
+            "ssllib_name_startswith(Open)",
+        ] {
+            assert!(!ask(of_tls), "{of_tls}");
+        }
     }
 }

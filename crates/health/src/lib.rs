@@ -19,9 +19,7 @@ mod status;
 pub use admin::Admin;
 pub use agent::{AgentAdmin, AgentAnswer, AgentState, parse_agent};
 pub use machine::{Balance, Check, Counters, Effect, Forced, Health, Operational};
-pub use report::{
-    Cause, Change, CheckReport, Counts, Level, NO_SERVER, Transition, no_server_line,
-};
+pub use report::{Cause, Change, CheckReport, Counts, Level, Transition, no_server_line};
 pub use settings::{
     CheckSettings, InitState, Observe, Observed, OnError, Settings, first_check_delay_ms,
     spread_interval_ms,

@@ -262,17 +262,14 @@ impl CheckReport {
     }
 }
 
-/// What a backend without usable servers is said to have, after its name.
-pub const NO_SERVER: &str = "has no server available!";
-
-/// The line for a backend whose last usable server went (severity emergency). On the console the
-/// name stands in quotes.
+/// The line for a backend whose last usable server went (severity emergency): `kind` is what it is
+/// called, `proxy` for a `listen` section. On the console the name stands in quotes.
 #[must_use]
-pub fn no_server_line(backend: &str, console: bool) -> String {
+pub fn no_server_line(kind: &str, name: &str, console: bool) -> String {
     if console {
-        format!("backend '{backend}' {NO_SERVER}")
+        format!("{kind} '{name}' has no server available!")
     } else {
-        format!("backend {backend} {NO_SERVER}")
+        format!("{kind} {name} has no server available!")
     }
 }
 

@@ -325,12 +325,12 @@ fn levels_and_console_forms() {
     };
     assert_eq!(down.level(), Level::Alert);
     assert_eq!(
-        no_server_line("b1", false),
+        no_server_line("backend", "b1", false),
         "backend b1 has no server available!"
     );
     assert_eq!(
-        no_server_line("b1", true),
-        "backend 'b1' has no server available!"
+        no_server_line("proxy", "b1", true),
+        "proxy 'b1' has no server available!"
     );
 }
 

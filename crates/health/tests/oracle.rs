@@ -89,16 +89,20 @@ impl Player {
                     self.lines.push(format!("<{level}>{line}"));
                     changed = true;
                     if std::mem::take(&mut outage) {
-                        self.lines
-                            .push(format!("<128>{}", no_server_line(self.backend, false)));
+                        self.lines.push(format!(
+                            "<128>{}",
+                            no_server_line("backend", self.backend, false)
+                        ));
                     }
                 }
                 _ => {}
             }
         }
         if outage {
-            self.lines
-                .push(format!("<128>{}", no_server_line(self.backend, false)));
+            self.lines.push(format!(
+                "<128>{}",
+                no_server_line("backend", self.backend, false)
+            ));
         }
         changed
     }

@@ -396,9 +396,9 @@ impl LineSource<'_> {
         };
         if end == self.bytes.len() && !self.bytes.ends_with(b"\n") {
             let message =
-                "no newline at the end of the file, which may be cut off; HAProxy refuses it";
+                "missing line feed at the end of the last line: the file may have been cut off";
             let span = self.span(end..end);
-            let diagnostic = Diagnostic::warning("missing-final-newline", message).at(span);
+            let diagnostic = Diagnostic::alert("missing-final-newline", message).at(span);
             diagnostics.push(diagnostic.replace(span, "\n"));
         }
 

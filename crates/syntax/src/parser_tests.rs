@@ -141,7 +141,7 @@ fn spans_map_back_into_the_source() {
 #[test]
 fn sections_hold_their_lines() {
     let text = "# head\n\nglobal # c\n daemon\ndefaults from x\ndefaults\ndefaults d from x\nfrontend f\n\
-                listen \"l\" from d\n mode tcp";
+                listen \"l\" from d\n mode tcp\n";
     let document = parsed(text);
     let seen: Vec<_> = document
         .sections
@@ -165,7 +165,10 @@ fn sections_hold_their_lines() {
             (Listen, "l", "d", 1),
         ]
     );
-    assert_eq!(codes(&document), ["missing-final-newline"]);
+    assert!(codes(&document).is_empty());
+    let cut_off = parsed("listen l\n mode tcp");
+    assert_eq!(codes(&cut_off), ["missing-final-newline"]);
+    assert!(cut_off.has_alerts());
     let last = document
         .sections
         .last()

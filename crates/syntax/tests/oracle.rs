@@ -269,7 +269,6 @@ fn lines_mean_the_same() {
 fn what_we_do_on_purpose() {
     let many = format!("global\nunsetenv {}\n", "w ".repeat(70));
     for (text, code) in [
-        ("global", "missing-final-newline"),
         ("\u{feff}global\n", "byte-order-mark"),
         (many.as_str(), "many-words"),
     ] {

@@ -284,9 +284,13 @@ impl Keeper {
             .state
             .stand(counts.active + counts.backup > 0, now_ms)
         {
+            let kind = match backend.model.common.listen {
+                true => "proxy",
+                false => "backend",
+            };
             let (line, console) = (
-                no_server_line(backend.name(), false),
-                no_server_line(backend.name(), true),
+                no_server_line(kind, backend.name(), false),
+                no_server_line(kind, backend.name(), true),
             );
             self.write(backend, Level::Emerg, &line, &console);
         }
