@@ -3,7 +3,8 @@
 //! Source: management manual, section 9.3 "Unix Socket commands". A line holds commands
 //! separated by `;`, each of words separated by spaces or tabs. A backslash takes the next
 //! character as it is. A last word that begins with `<<` announces a payload: the lines that
-//! follow, up to an empty one, or to one that equals what stands behind `<<`.
+//! follow, up to an empty one, or to one that equals what stands behind `<<`. A carriage return
+//! before the line end is read as HAProxy 3.2 reads it: an empty command follows.
 
 /// A command as it was given.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -69,9 +70,12 @@ impl LineReader {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether nothing waits to be read, not even the beginning of a line.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.open.is_none()
+    /// Whether a whole line waits to be read.
+    pub fn has_line(&mut self) -> bool {
+        let searched = self.searched;
+        let found = self.line_length().is_some();
+        self.searched = searched;
+        found
     }
 
     /// Takes the next line out. After [`Next::LineTooLong`] and [`Next::PayloadTooLong`] there
@@ -92,11 +96,12 @@ impl LineReader {
         };
         let raw: Vec<u8> = self.bytes.drain(..=length).collect();
         self.searched = 0;
-        let text = raw.strip_suffix(b"\n").unwrap_or(&raw);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        let line = raw.strip_suffix(b"\n").unwrap_or(&raw);
+        let text = line.strip_suffix(b"\r").unwrap_or(line);
         if self.open.is_some() {
             return self.payload_line(&raw, text);
         }
+        let has_return = text.len() < line.len();
         // As long as it was on its way, so that cuts of the network do not matter.
         if length > self.line_bytes_max {
             return Next::LineTooLong;
@@ -104,9 +109,14 @@ impl LineReader {
         let Ok(text) = std::str::from_utf8(text) else {
             return Next::NotText;
         };
-        let (line, end) = parse(text);
+        let (mut line, end) = parse(text);
         match end {
-            None => Next::Line(line),
+            None => {
+                if has_return {
+                    line.commands.push(Given::default());
+                }
+                Next::Line(line)
+            }
             Some(end) => {
                 self.open = Some((line, Vec::new(), end.into_bytes()));
                 Next::Payload
@@ -227,7 +237,7 @@ mod tests {
         assert_eq!(words(r"a\;b \\ c\ d \"), [[r"a;b", r"\", "c d", ""]]);
         assert_eq!(words(""), [Vec::<String>::new()]);
         assert_eq!(words("a;;b")[1], Vec::<String>::new());
-        assert_eq!(words("show info\r"), [["show", "info"]]);
+        assert_eq!(words("show info\r"), words("show info;"));
     }
 
     #[test]
@@ -254,7 +264,7 @@ mod tests {
         };
         assert_eq!(line.commands[0].payload.as_deref(), Some(&b"\n"[..]));
         assert_eq!(reader.next_line(), Next::Nothing);
-        assert!(!reader.is_empty());
+        assert!(!reader.has_line());
     }
 
     #[test]

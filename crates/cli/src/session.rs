@@ -3,9 +3,9 @@
 //! ```text
 //!                     +--------------------------- more lines, or interactive --+
 //!                     v                                                         |
-//!   accepted --> reading --- line ---> doing --- answer ---> writing -----------+
+//!   accepted --> reading --- line ---> doing --- answers --> writing -----------+
 //!                     |                                          |
-//!                     +-- end, idle, stop, too long --+          +-- one-shot and nothing left
+//!                     +-- end, idle, stop, too long --+          +-- one-shot: one line, no more
 //!                                                     v          v
 //!                                                       closing
 //! ```
@@ -41,12 +41,12 @@ const DRAIN_BYTES_MAX: usize = 65_536;
 /// What happens after an answer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
-    /// The connection closes when all that came was answered.
+    /// The connection closes when one line was answered, whatever follows it.
     #[default]
     OneShot,
     /// It stays open.
     Interactive,
-    /// It stays open, and each answer is followed by a prompt.
+    /// It stays open, and the answers to each line are followed by a prompt.
     Prompt,
 }
 
@@ -151,7 +151,8 @@ impl Talk {
             match self.reader.next_line() {
                 Next::Line(line) => self.line(line).await?,
                 Next::Payload => {
-                    if self.session.mode == Mode::Prompt {
+                    // Asked for, as long as it has not come.
+                    if self.session.mode == Mode::Prompt && !self.reader.has_line() {
                         self.write("+ ").await?;
                     }
                     continue;
@@ -159,7 +160,7 @@ impl Talk {
                 Next::NotText => {
                     self.refuse("The command line is not valid UTF-8.").await?;
                 }
-                Next::LineTooLong => return self.refuse(LINE_TOO_LONG).await,
+                Next::LineTooLong => return self.write(LINE_TOO_LONG).await,
                 Next::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
                 Next::Nothing => {
                     let count = self.read(&mut bytes).await?;
@@ -170,10 +171,10 @@ impl Talk {
                     continue;
                 }
             }
-            let done = self.session.mode == Mode::OneShot && self.reader.is_empty();
-            if self.session.quits || done {
+            if self.session.quits || self.session.mode == Mode::OneShot {
                 return Ok(());
             }
+            self.prompt().await?;
         }
     }
 
@@ -198,7 +199,7 @@ impl Talk {
             let text = given.text.clone();
             match self.perform(given) {
                 // Changing whom one talks to is no command of its own: only the prompt answers.
-                Performed::Nothing => self.prompt().await?,
+                Performed::Nothing => {}
                 _ if self.session.quits => return Ok(()),
                 Performed::Answer(answer) => self.answer(answer, &text, false).await?,
                 Performed::Unknown(help) => self.answer(Answer::info(help), &text, true).await?,
@@ -228,6 +229,9 @@ impl Talk {
                 Passed::Chosen => return Performed::Nothing,
                 Passed::Answered(answer) => return Performed::Answer(answer),
             };
+        }
+        if given.words.is_empty() {
+            return Performed::Answer(Answer::Done);
         }
         let Some(row) = find(&self.desk, &given.words) else {
             let help = help::unknown(&self.desk, &self.session, &given.words);
@@ -260,7 +264,7 @@ impl Talk {
         }
     }
 
-    /// Writes the answer to a command, the empty line that ends it, and the prompt.
+    /// Writes the answer to a command and the empty line that ends it.
     async fn answer(
         &mut self,
         mut answer: Answer,
@@ -272,11 +276,10 @@ impl Talk {
             answer = future.await;
         }
         if self.session.is_json {
-            self.answer_json(answer, command, is_unknown).await?;
+            self.answer_json(answer, command, is_unknown).await
         } else {
-            self.answer_text(answer).await?;
+            self.answer_text(answer).await
         }
-        self.prompt().await
     }
 
     async fn answer_text(&self, answer: Answer) -> io::Result<()> {
@@ -406,5 +409,5 @@ fn ended(mut text: String) -> String {
 }
 
 const LINE_TOO_LONG: &str = "The command line is too big for the buffer size. Please change \
-                             'tune.bufsize' in the configuration to use a bigger command.";
+                             tune.bufsize in the configuration to use a bigger command.\n";
 const PAYLOAD_TOO_LONG: &str = "The payload is too big.";

@@ -27,7 +27,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "startup-logs"],
         "show startup-logs",
         "repeat what was said at the start",
-        |call| Answer::info(call.desk.startup_log()),
+        |call| Answer::Report(call.desk.startup_log().to_owned()),
     ),
     Command::new(
         &["show", "version"],

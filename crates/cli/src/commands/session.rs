@@ -178,7 +178,7 @@ fn prompt(call: &mut Call<'_>) -> Answer {
             "n" => mode = off,
             "i" => mode = Mode::Interactive,
             "p" => mode = Mode::Prompt,
-            "timed" => timed = !timed,
+            "timed" => (mode, timed) = (Mode::Prompt, !timed),
             "help" => return Answer::Report(PROMPT_HELP.into()),
             _ => return Answer::error(PROMPT_HELP),
         }
@@ -188,7 +188,7 @@ fn prompt(call: &mut Call<'_>) -> Answer {
 }
 
 const PROMPT_HELP: &str = "Usage: prompt [help | n | i | p | timed]*\n\
-     n      one-shot: answer what came, then close\n\
+     n      one line: answer it, then close\n\
      i      interactive: stay open\n\
      p      interactive, with a prompt\n\
      timed  show the age of the process in the prompt, or no longer\n";

@@ -111,8 +111,10 @@ fn a_prepared_version_is_matched_once_committed() {
          [6]: New version created: 1\n\n"
     );
     assert_eq!(
-        place.ask("add map @1 m.map <<\nn 1\n  o   2 \n\nget map m.map n; show map @1 m.map\n"),
-        "\ntype=str, case=sensitive, found=no\n\n0x4 n 1\n0x5 o 2\n\n"
+        place.ask(
+            "prompt i\nadd map @1 m.map <<\nn 1\n  o   2 \n\nget map m.map n; show map @1 m.map\n"
+        ),
+        "\n\ntype=str, case=sensitive, found=no\n\n0x4 n 1\n0x5 o 2\n\n"
     );
     assert_eq!(
         place.ask("commit map m.map; commit map @2 m.map; commit map @1 m.map; get map m.map o\n"),
@@ -125,12 +127,14 @@ fn a_prepared_version_is_matched_once_committed() {
 fn a_payload_is_added_whole_or_not_at_all() {
     let place = worker("maps-payload", limits(), 1);
     assert_eq!(
-        place.ask("add map m.map <<\nx 1\ny\n\nadd map m.map <<\nx 1\ny z\n\nshow map m.map\n"),
-        "Missing value for key 'y'.\n\nunable to parse 'z'.\n\n0x1 a 1\n0x2 b 2\n0x3 b 3\n\n"
+        place.ask(
+            "prompt i\nadd map m.map <<\nx 1\ny\n\nadd map m.map <<\nx 1\ny z\n\nshow map m.map\n"
+        ),
+        "\nMissing value for key 'y'.\n\nunable to parse 'z'.\n\n0x1 a 1\n0x2 b 2\n0x3 b 3\n\n"
     );
     assert_eq!(
-        place.ask("add acl l.lst <<END\n  /a b\n#c\nEND\nshow acl l.lst\n"),
-        "\n0x1 foo\n0x2 bar baz\n0x3 /a b\n0x4 #c\n\n"
+        place.ask("prompt i\nadd acl l.lst <<END\n  /a b\n#c\nEND\nshow acl l.lst\n"),
+        "\n\n0x1 foo\n0x2 bar baz\n0x3 /a b\n0x4 #c\n\n"
     );
 }
 
