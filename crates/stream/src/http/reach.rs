@@ -8,7 +8,7 @@ use ballast_balance::Ask;
 use ballast_engine::{Backend, Server};
 use ballast_expr::Value;
 use ballast_message::{BodyLength, Method, NoRoom, Version};
-use ballast_model::{Balance, PersistenceDeed, RetryOn, TransparentSource};
+use ballast_model::{PersistenceDeed, RetryOn, TransparentSource};
 use ballast_mux::{ClientConnection, ReadError, ServerConnection};
 use ballast_net::{self as net, Kind};
 use ballast_upstream::probe::{self, Observed};
@@ -69,9 +69,9 @@ pub(crate) struct Plan {
     persistence: Option<PersistenceDeed>,
     hash: Option<u32>,
     avoid: Option<u32>,
+    /// The server of the last try, where the one for the next is chosen anew.
+    left: Option<Arc<Server>>,
     tries_left: u32,
-    /// The last failure was a connection that did not come to be.
-    connect_failed: bool,
     /// A new connection is to be taken.
     fresh: bool,
     /// A connection that had rested was closed under the request.
@@ -100,8 +100,8 @@ impl Plan {
             persistence: None,
             hash: None,
             avoid: None,
+            left: None,
             tries_left: 0,
-            connect_failed: false,
             fresh: false,
             stale: false,
             replay: None,
@@ -183,7 +183,7 @@ impl Plan {
         self.fresh = true;
         self.stale |= reason == Again::Stale;
         if reason == Again::Response {
-            self.failed(session, exchange, seat, false);
+            self.failed(session, exchange, seat);
         }
         exchange.response.clear();
         exchange.has_response = false;
@@ -231,37 +231,49 @@ impl Plan {
         named && self.may_try_again()
     }
 
-    /// Spends a try, and chooses whether another server gets the next.
-    fn failed(
-        &mut self,
-        session: &Session,
-        exchange: &mut Exchange,
-        seat: &Seat,
-        connecting: bool,
-    ) {
+    /// Spends a try; whether the server for the next is chosen anew.
+    fn failed(&mut self, session: &Session, exchange: &mut Exchange, seat: &Seat) -> bool {
         let Some(backend) = session.backend_of(exchange) else {
-            return;
+            return false;
         };
         self.tries_left = self.tries_left.saturating_sub(1);
-        self.connect_failed = connecting;
         exchange.tally.retries += 1;
-        exchange.count(session.local.worker, |counters| {
-            counters.retries.increment()
-        });
-        if self.redispatches(backend, exchange.tally.retries) {
+        let anew = self.redispatches(backend, exchange.tally.retries);
+        if anew {
             self.wanted = None;
             self.direct = false;
-            self.connect_failed = false;
             self.avoid = u32::try_from(seat.place()).ok();
-            exchange.tally.redispatched = true;
+            self.left = Some(Arc::clone(seat.server()));
+        } else {
+            self.wanted = Some(seat.place());
             exchange.count(session.local.worker, |counters| {
-                counters.redispatches.increment()
+                counters.retries.increment()
             });
+        }
+        anew
+    }
+
+    /// Counts the server that was chosen: for its backend, and as the one that a failed request
+    /// was given to instead of its former one, or once more.
+    fn chose(&mut self, session: &Session, exchange: &mut Exchange, seat: &Seat) {
+        let worker = session.local.worker;
+        self.avoid = None;
+        if let Some(left) = self.left.take() {
+            if Arc::ptr_eq(&left.state, &seat.server().state) {
+                exchange.count(worker, |counters| counters.retries.increment());
+                return;
+            }
+            let of_backend = seat.backend().state.counters.of(worker);
+            for counters in [of_backend, left.state.counters.of(worker)] {
+                counters.redispatches.increment();
+            }
+            exchange.tally.redispatched = true;
             if exchange.client_cookie == ClientCookie::Valid {
                 exchange.client_cookie = ClientCookie::Down;
             }
-        } else {
-            self.wanted = Some(seat.place());
+        }
+        if self.wanted.is_none() {
+            exchange.count(worker, |counters| counters.chosen.increment());
         }
     }
 
@@ -283,11 +295,7 @@ impl Plan {
                 period > 0 && retry % period == 0
             }
         };
-        let takes_turns = matches!(
-            backend.model.balance,
-            Balance::RoundRobin | Balance::StaticRoundRobin
-        );
-        by_interval || (!self.direct && takes_turns && backend.usable_servers().0 > 1)
+        by_interval || (!self.direct && !backend.is_keyed() && has_others(backend))
     }
 }
 
@@ -318,58 +326,102 @@ pub(crate) async fn server(
         if let Some(name) = &backend.model.name_header {
             tell_name(session, exchange, name, seat.server().name())?;
         }
-        count_session(session, exchange, backend, &seat, plan);
-        if let Some(stop) = redirect(exchange, &seat) {
+        plan.chose(session, exchange, &seat);
+        let reached = connection(session, client, exchange, backend, &seat, kept, plan);
+        match reached.await? {
+            Some(reached) => return Ok((seat, reached)),
+            None => exchange.server = None,
+        }
+    }
+}
+
+/// A connection to the server of a seat, tried as often as the plan lets it; `None` when the
+/// server is to be chosen anew. Until then the seat is held: a server that refuses would else
+/// look the least loaded, and attract the traffic.
+async fn connection(
+    session: &Session,
+    client: &ClientConnection,
+    exchange: &mut Exchange,
+    backend: &Arc<Backend>,
+    seat: &Seat,
+    kept: &mut Kept,
+    plan: &mut Plan,
+) -> Result<Option<Reached>, Stop> {
+    loop {
+        count_session(session, exchange, backend, seat);
+        if let Some(stop) = redirect(exchange, seat) {
             return Err(stop);
         }
-        if let Some(reached) = rested(session, exchange, backend, &seat, kept, plan) {
+        if let Some(reached) = rested(session, exchange, backend, seat, kept, plan) {
             note_addresses(session, exchange, &reached.connection);
             // It stood already: no time has passed.
             exchange.times.connected = exchange.times.seated;
             exchange.reused = true;
-            return Ok((seat, reached));
+            return Ok(Some(reached));
         }
-        match open(session, client, exchange, backend, &seat).await {
+        exchange.count(session.local.worker, |counters| {
+            counters.connects.increment()
+        });
+        let failure = match open(session, client, exchange, backend, seat).await {
             Ok(connection) => {
                 probe::observe(backend, seat.place(), Observed::Connected);
-                let counters = seat.server().state.counters.of(session.local.worker);
-                counters.connects.increment();
-                let counters = backend.state.counters.of(session.local.worker);
-                counters.connects.increment();
                 note_addresses(session, exchange, &connection);
-                let reached = Reached {
-                    connection,
-                    reused: false,
-                };
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
-                return Ok((seat, reached));
+                return Ok(Some(Reached {
+                    connection,
+                    reused: false,
+                }));
             }
-            Err(_) if plan.stale && !exchange.first => {
-                // The server is gone, and the client may try again by itself: it reused a
-                // connection, and gets no answer (RFC 9112, section 9.3.1).
-                exchange.logged = true;
-                return Err(Stop::silent(Cause::Server, Phase::Connect));
-            }
-            Err(failure) => {
-                probe::observe(backend, seat.place(), Observed::ConnectError);
-                exchange.times.connected = None;
-                if !plan.may_try_again() || !failure.may_retry {
-                    exchange.count(session.local.worker, |counters| {
-                        counters.failed_connections.increment()
-                    });
-                    return Err(failure.stop);
-                }
-                plan.failed(session, exchange, &seat, true);
-                exchange.server = None;
-                drop(seat);
-                if plan.connect_failed {
-                    let connect = backend.model.timeouts.connect.unwrap_or(TURN_AROUND);
-                    ballast_worker::sleep(connect.min(TURN_AROUND)).await;
-                }
-            }
+            Err(failure) => failure,
+        };
+        if plan.stale && !exchange.first {
+            // The server is gone, and the client may try again by itself: it reused a
+            // connection, and gets no answer (RFC 9112, section 9.3.1).
+            exchange.logged = true;
+            return Err(Stop::silent(Cause::Server, Phase::Connect));
+        }
+        probe::observe(backend, seat.place(), Observed::ConnectError);
+        exchange.times.connected = None;
+        if !plan.may_try_again() || !failure.may_retry {
+            exchange.count(session.local.worker, |counters| {
+                counters.failed_connections.increment()
+            });
+            return Err(failure.stop);
+        }
+        let anew = plan.failed(session, exchange, seat);
+        let elsewhere = anew && has_others(backend);
+        // Who was silent for as long as a connect may take was waited for enough.
+        if !elsewhere && failure.stop.ending.cause != Cause::ServerTimeout {
+            turn_around(session, client, exchange, backend).await?;
+        }
+        if anew {
+            return Ok(None);
         }
     }
+}
+
+/// Whether there is more than one server to choose from.
+fn has_others(backend: &Backend) -> bool {
+    backend.usable_servers().0 > 1
+}
+
+/// Waits before the same server is tried again.
+async fn turn_around(
+    session: &Session,
+    client: &ClientConnection,
+    exchange: &Exchange,
+    backend: &Backend,
+) -> Result<(), Stop> {
+    let connect = backend.model.timeouts.connect.unwrap_or(TURN_AROUND);
+    let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
+    let stayed = unless_gone(client, gives_up(session, backend), pause).await;
+    stayed.ok_or_else(|| {
+        exchange.count(session.local.worker, |counters| {
+            counters.client_aborts.increment()
+        });
+        Stop::silent(Cause::Client, Phase::Connect)
+    })
 }
 
 /// `http-send-name-header`: the server hears the name it has here; another try, the other's.
@@ -490,15 +542,13 @@ pub(crate) async fn unless_gone<T>(
     .await
 }
 
-fn count_session(
-    session: &Session,
-    exchange: &Exchange,
-    backend: &Backend,
-    seat: &Seat,
-    plan: &Plan,
-) {
+fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, seat: &Seat) {
     let state = &seat.server().state;
-    let now = session.local.ms_at(exchange.times.seated);
+    let now = match exchange.tally.retries {
+        0 => exchange.times.seated,
+        _ => Some(ballast_worker::now()),
+    };
+    let now = session.local.ms_at(now);
     state.session_rate.count(now, 1);
     state
         .last_session_ms
@@ -507,15 +557,6 @@ fn count_session(
     counters.sessions.increment();
     if backend.is_http() {
         counters.requests.increment();
-    }
-    if !plan.direct {
-        counters.chosen.increment();
-        backend
-            .state
-            .counters
-            .of(session.local.worker)
-            .chosen
-            .increment();
     }
 }
 
