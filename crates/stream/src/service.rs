@@ -433,7 +433,7 @@ async fn send(
         composed = framing::of_response(&mut exchange.response, exchange.method, version, length);
     }
     let closes = !exchange.keep_client
-        || !client.inbound.body_is_done()
+        || !(client.inbound.body_is_done() || answer::may_drain(exchange))
         || composed == Ok(BodyLength::UntilClose)
         || session.frontend.model.common.connection_mode == ConnectionMode::Close;
     let said = answer::connection_field(&mut exchange.response, version, closes);

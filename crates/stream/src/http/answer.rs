@@ -5,7 +5,8 @@ use std::time::Duration;
 use ballast_message::{BodyLength, ConnectionOptions, Method, NoRoom, Version};
 use ballast_message::{Response, remove_connection_options};
 use ballast_model::{ConnectionMode, ErrorPage};
-use ballast_mux::{ClientConnection, Wait, read_page};
+use ballast_mux::{ClientConnection, Piece, Wait, read_page};
+use ballast_worker::{Work, take_turns};
 
 use super::{Next, Stop, framing, rules};
 use crate::ending::{Cause, Ending, Phase};
@@ -72,7 +73,7 @@ async fn page(
     let common = &session.frontend.model.common;
     let closes = default_page(status).closes
         || !exchange.keep_client
-        || !client.inbound.body_is_done()
+        || !(client.inbound.body_is_done() || may_drain(exchange))
         || common.connection_mode == ConnectionMode::Close;
     let mut body = std::mem::take(&mut exchange.answer_body);
     let composed = compose(session, exchange, status, &mut body);
@@ -120,6 +121,37 @@ async fn page(
         Err(_) => Next::Drop,
         Ok(()) if closes => Next::Close,
         Ok(()) => Next::Keep,
+    }
+}
+
+/// Whether what is still to come of a request's body can be read past: it was answered before
+/// anything of it went anywhere, and is well-formed so far.
+pub(crate) fn may_drain(exchange: &Exchange) -> bool {
+    exchange.has_request && exchange.ending.phase == Phase::Request
+}
+
+/// Reads past the rest of a body that nobody wants, so that the next request is found; false when
+/// it does not come to its end.
+pub(crate) async fn drain(session: &Session, client: &mut ClientConnection) -> bool {
+    let patience = session.frontend.model.timeouts.client;
+    let wait = Wait::each(&session.upward, patience);
+    let ClientConnection {
+        inbound, stream, ..
+    } = client;
+    loop {
+        match inbound.piece() {
+            Ok(Piece::End) => {
+                inbound.rest();
+                return true;
+            }
+            Ok(Piece::Data(_, consumed)) => {
+                inbound.consume(consumed);
+                take_turns(Work::Piece).await;
+            }
+            // Their end is told by the next look.
+            Ok(Piece::More) if inbound.receive_rest(stream, &wait, || {}).await.is_ok() => {}
+            Ok(Piece::More) | Err(_) => return false,
+        }
     }
 }
 

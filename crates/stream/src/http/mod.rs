@@ -86,6 +86,9 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
         let next = one(session, client, lent, &mut kept, &mut stopping).await;
         match next {
             Next::Keep => {
+                if !client.inbound.body_is_done() && !answer::drain(session, client).await {
+                    return;
+                }
                 lent.rest();
                 take_turns(Work::Exchange).await;
             }
