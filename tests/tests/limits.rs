@@ -177,7 +177,7 @@ fn a_head_that_does_not_fit_is_refused() {
         let response = client
             .try_response(false)
             .expect("an answer comes before the head ends");
-        assert_eq!(response.status, 400, "{}", program.name());
+        assert_eq!(response.status, 431, "{}", program.name());
 
         let many: String = (0..300).map(|n| format!("X-{n}: y\r\n")).collect();
         let mut client = Client::connect(port);

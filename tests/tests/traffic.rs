@@ -225,8 +225,11 @@ fn ambiguous_requests_are_refused() {
             client.send(bytes);
             // Refused at once: what comes behind may meet a closed connection.
             let _ = client.try_send("GET /smuggled HTTP/1.1\r\nHost: t\r\n\r\n");
-            let response = client.try_response(false).expect(what);
-            assert_eq!(response.status, 400, "{}: {what}", program.name());
+            // HAProxy 3.2 closes some of them before the 400 it logs has left.
+            match client.try_response(false) {
+                Ok(response) => assert_eq!(response.status, 400, "{}: {what}", program.name()),
+                Err(error) => assert!(!program.is_ballast(), "{what}: {error}"),
+            }
             let _ = client.rest();
             assert_eq!(
                 whole_requests(origin),

@@ -34,7 +34,7 @@ pub enum H1Error {
     FieldNameEmpty,
     /// A line folded onto the one before (RFC 9112 section 5.2).
     FoldedLine,
-    /// The head passes its bound.
+    /// The head passes its bound, and its first line was whole.
     HeadTooLong,
     /// Whom the request is for is not clear.
     Host(HostError),
@@ -54,6 +54,8 @@ pub enum H1Error {
     StatusInvalid,
     /// The target has a forbidden byte, or a form that its method does not take.
     TargetInvalid,
+    /// The request line passes the bound of the head.
+    TargetTooLong,
     /// More fields than allowed.
     TooManyFields,
     /// The trailer section passes its bound.
@@ -62,17 +64,21 @@ pub enum H1Error {
     VersionInvalid,
     /// The version is well-formed, but its first digit is not 1.
     VersionUnsupported,
+    /// A WebSocket handshake with a body: its bytes could be read as the tunnel's.
+    WebSocketWithBody,
     /// A WebSocket handshake without `Sec-WebSocket-Key`.
     WebSocketKeyMissing,
 }
 
 impl H1Error {
-    /// The status a client gets for it, as HAProxy gives it: 400 also for what is too long;
-    /// 413, 422 and 505 where they say more.
+    /// The status a client gets for it, as HAProxy gives it: 400, or what says more. Too many
+    /// fields are 400 as well.
     pub fn status(self) -> u16 {
         match self {
             H1Error::Length(error) => error.status(),
             H1Error::PayloadUnexpected => 413,
+            H1Error::TargetTooLong => 414,
+            H1Error::HeadTooLong => 431,
             H1Error::VersionUnsupported => 505,
             _ => 400,
         }
@@ -103,10 +109,12 @@ impl fmt::Display for H1Error {
             H1Error::SpaceBeforeColon => "space before the colon of a field",
             H1Error::StatusInvalid => "invalid status",
             H1Error::TargetInvalid => "invalid request target",
+            H1Error::TargetTooLong => "request line too long",
             H1Error::TooManyFields => "too many fields",
             H1Error::TrailersTooLong => "trailers too long",
             H1Error::VersionInvalid => "invalid version",
             H1Error::VersionUnsupported => "version not supported",
+            H1Error::WebSocketWithBody => "WebSocket handshake with a body",
             H1Error::WebSocketKeyMissing => "WebSocket handshake without Sec-WebSocket-Key",
         })
     }

@@ -2,8 +2,8 @@
 //! next reader cannot pick another meaning than ours. These are rare paths.
 
 use ballast_message::{
-    Fields, HostError, Method, Request, TargetForm, comma_values, default_port, parse_authority,
-    validate_host,
+    ConnectionOptions, Fields, HostError, Method, Request, TargetForm, comma_values, default_port,
+    is_host, parse_authority, remove_connection_options, validate_host,
 };
 
 use crate::error::H1Error;
@@ -11,6 +11,13 @@ use crate::head::Seen;
 
 /// Checks the `Host` fields and leaves one.
 pub(crate) fn host(request: &mut Request, repeated: bool, lenient: bool) -> Result<(), H1Error> {
+    if request
+        .fields()
+        .first(b"host")
+        .is_some_and(|host| !is_host(host))
+    {
+        return Err(HostError::HostInvalid.into());
+    }
     if repeated || request.form() != TargetForm::Origin {
         match validate_host(request) {
             Ok(()) => {}
@@ -24,42 +31,104 @@ pub(crate) fn host(request: &mut Request, repeated: bool, lenient: bool) -> Resu
     Ok(())
 }
 
-/// Takes a default port out of an absolute target and of `Host` with it; with CONNECT, out of
-/// `Host` alone. HAProxy does so (RFC 3986 section 6.2.3), and rules match on it.
+/// Gives an absolute target the path `/` where it has none (not for OPTIONS, which asks for the
+/// server itself then), and takes a port out that is empty or the default; `Host` follows when the
+/// target changed. With CONNECT, a default port goes out of `Host` alone. HAProxy does so (RFC 3986
+/// sections 6.2.3 and 3.3), and rules match on it.
 pub(crate) fn authority(request: &mut Request) {
-    let Some(authority) = request.target_authority() else {
-        return;
-    };
-    let Some((_, Some(port))) = parse_authority(authority) else {
-        return;
-    };
-    if !default_port(request).contains(&port) {
-        return;
-    }
-    let connect = request.method() == Method::Connect;
-    let bare = authority[..authority.len() - port.len() - 1].to_vec();
-    let host_start = memchr::memrchr(b'@', &bare).map_or(0, |at| at + 1);
-    let has_host = request.fields().contains(b"host");
-    // Both only shrink, so they fit; a refusal would leave an equivalent head.
-    if !connect {
-        let mut target = request.scheme().unwrap_or_default().to_vec();
-        target.extend_from_slice(b"://");
-        target.extend_from_slice(&bare);
-        target.extend_from_slice(request.path_and_query());
-        let _ = request.set_target(&target);
-    }
-    if has_host {
-        let at = request.fields().positions(b"host").next();
-        if let Some(at) = at {
-            let _ = request.fields_mut().replace_value(at, &bare[host_start..]);
-        }
+    match request.form() {
+        TargetForm::Absolute => absolute(request),
+        TargetForm::Authority if request.method() == Method::Connect => host_of_connect(request),
+        _ => {}
     }
 }
 
-/// Leaves one `Content-Length` with one number, and `chunked` alone in one
+fn absolute(request: &mut Request) {
+    let Some(authority) = request.target_authority() else {
+        return;
+    };
+    let port = parse_authority(authority).and_then(|(_, port)| port);
+    let idle = port.filter(|port| port.is_empty() || default_port(request).contains(port));
+    let path = match request.path_and_query() {
+        [] if request.method() != Method::Options => &b"/"[..],
+        path => path,
+    };
+    if idle.is_none() && path == request.path_and_query() {
+        return;
+    }
+    let bare = authority[..authority.len() - idle.map_or(0, |port| port.len() + 1)].to_vec();
+    let mut target = request.scheme().unwrap_or_default().to_vec();
+    target.extend_from_slice(b"://");
+    target.extend_from_slice(&bare);
+    target.extend_from_slice(path);
+    // A slash more fits wherever a head did; a refusal would leave an equivalent head.
+    let _ = request.set_target(&target);
+    let host_start = memchr::memrchr(b'@', &bare).map_or(0, |at| at + 1);
+    set_host(request, &bare[host_start..]);
+}
+
+fn host_of_connect(request: &mut Request) {
+    let host = request.fields().first(b"host").unwrap_or_default();
+    let Some((_, Some(port))) = parse_authority(host) else {
+        return;
+    };
+    if default_port(request).contains(&port) {
+        let bare = host[..host.len() - port.len() - 1].to_vec();
+        set_host(request, &bare);
+    }
+}
+
+/// Has `Host` say this, where there is one.
+fn set_host(request: &mut Request, host: &[u8]) {
+    let at = request.fields().positions(b"host").next();
+    if let Some(at) = at {
+        let _ = request.fields_mut().replace_value(at, host);
+    }
+}
+
+/// Leaves `Upgrade` only beside the option of `Connection` that makes it hold for this hop, and
+/// the option only beside the field; HTTP/2 is no protocol to upgrade to (RFC 9113 section 3.1), so
+/// `h2c` and `h2` go. Whether another protocol is still asked for.
+pub(crate) fn upgrade(fields: &mut Fields, asked: bool) -> bool {
+    let is_http2 = |protocol: &[u8]| {
+        protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
+    };
+    if asked && fields.values(b"upgrade").any(is_http2) {
+        fields.remove_matching(|field| {
+            field.name == b"upgrade" && comma_values(field.value).all(is_http2)
+        });
+        for at in 0..fields.len() {
+            let Some(field) = fields.field(at) else { break };
+            if field.name != b"upgrade" || !comma_values(field.value).any(is_http2) {
+                continue;
+            }
+            let kept: Vec<&[u8]> = comma_values(field.value)
+                .filter(|protocol| !is_http2(protocol))
+                .collect();
+            let value = kept.join(&b", "[..]);
+            // It is shorter than what it replaces.
+            let _ = fields.replace_value(at, &value);
+        }
+    }
+    let stays = asked && fields.contains(b"upgrade");
+    if !stays {
+        fields.remove(b"upgrade");
+        let gone = ConnectionOptions {
+            upgrade: true,
+            ..ConnectionOptions::default()
+        };
+        // Values only shrink: there is room.
+        let _ = remove_connection_options(fields, gone);
+    }
+    stays
+}
+
+/// Leaves one `Content-Length` with one number as it is written without leading zeros, and `chunked` alone in one
 /// `Transfer-Encoding`. Only for heads whose length was judged before.
 pub(crate) fn length_fields(fields: &mut Fields, seen: Seen) {
-    let is_number = |value: &[u8]| value.iter().all(u8::is_ascii_digit);
+    let is_number = |value: &[u8]| {
+        value.iter().all(u8::is_ascii_digit) && (value.len() < 2 || value[0] != b'0')
+    };
     if !seen.has(Seen::LENGTH_AGAIN | Seen::TRANSFER_ENCODING)
         && fields.first(b"content-length").is_none_or(is_number)
     {
@@ -67,17 +136,20 @@ pub(crate) fn length_fields(fields: &mut Fields, seen: Seen) {
     }
     keep_first(fields, b"content-length");
     keep_first(fields, b"transfer-encoding");
-    let listed = fields
+    let written_oddly = fields
         .first(b"content-length")
-        .is_some_and(|value| value.contains(&b','));
-    if listed {
+        .is_some_and(|value| !is_number(value));
+    if written_oddly {
         let value = fields.first(b"content-length").unwrap_or_default();
-        let number = comma_values(value).next().unwrap_or_default().to_vec();
+        let number = comma_values(value).next().unwrap_or_default();
+        let zeros = number.iter().take_while(|digit| **digit == b'0').count();
+        // Of nothing but zeros, one is kept.
+        let number = number[zeros.min(number.len().saturating_sub(1))..].to_vec();
         replace_first(fields, b"content-length", &number);
     }
     let odd = fields
         .first(b"transfer-encoding")
-        .is_some_and(|value| !value.eq_ignore_ascii_case(b"chunked"));
+        .is_some_and(|value| value != b"chunked");
     if odd {
         replace_first(fields, b"transfer-encoding", b"chunked");
     }

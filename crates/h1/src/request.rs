@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use ballast_message::{
-    BodyLength, ConnectionOptions, Method, Request, TargetForm, Version, is_persistent, is_target,
-    is_target_lenient, is_token_byte, parse_authority,
+    BodyLength, ConnectionOptions, LengthError, Method, Request, TargetForm, Version, is_authority,
+    is_persistent, is_target, is_target_lenient, is_token_byte, parse_authority,
 };
 
 use crate::error::{H1Error, H1Fault};
@@ -39,8 +39,8 @@ pub struct RequestHead {
 /// filled when the head is whole.
 ///
 /// Made the same for the next hop, as HAProxy does: names are in lower case, equal `Host` and
-/// `Content-Length` fields become one, a default port in an absolute target goes away,
-/// `Upgrade` beside a body goes away.
+/// `Content-Length` fields become one, an absolute target has a path and no port that says
+/// nothing, `Upgrade` and the option of `Connection` stand together or not at all.
 pub fn parse_request(
     buf: &[u8],
     scan: &mut HeadScan,
@@ -72,9 +72,9 @@ fn parse(
     // Bytes past the bound belong to no acceptable head: do not look at them.
     let head = &buf[..buf.len().min(limits.head_bytes_max)];
     let too_long = buf.len() >= limits.head_bytes_max;
-    let incomplete = || {
+    let incomplete = |error| {
         if too_long {
-            Err(fault(H1Error::HeadTooLong, limits.head_bytes_max))
+            Err(fault(error, limits.head_bytes_max))
         } else {
             Ok(Parse::Incomplete)
         }
@@ -98,10 +98,16 @@ fn parse(
     }
     if !started {
         check_beginning(head, scan.line_start())?;
-        return incomplete();
+        // A line that ends past the bound was not what is too long.
+        let whole = too_long && memchr::memchr(b'\n', &buf[scan.line_start()..]).is_some();
+        return incomplete(if whole {
+            H1Error::HeadTooLong
+        } else {
+            H1Error::TargetTooLong
+        });
     }
     let Some(head_bytes) = scan.field_lines(head, request.fields_mut(), policy)? else {
-        return incomplete();
+        return incomplete(H1Error::HeadTooLong);
     };
     let (method, target) = (scan.first(), scan.second());
     request.finish_received(
@@ -220,9 +226,7 @@ fn judge(
     head_bytes: usize,
 ) -> Result<RequestHead, H1Error> {
     let seen = scan.seen;
-    if !limits.lenient {
-        check_target_form(request)?;
-    }
+    check_target_form(request, limits.lenient)?;
     if seen.has(Seen::HOST) {
         normalise::host(request, seen.has(Seen::HOST_AGAIN), limits.lenient)?;
     }
@@ -231,9 +235,9 @@ fn judge(
     }
     let mut body = BodyLength::None;
     if seen.has(Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING) {
-        body = ballast_message::request_body_length(request)?;
+        let length = ballast_message::request_body_length(request);
+        body = check_body_allowed(request, length, limits)?;
         normalise::length_fields(request.fields_mut(), seen);
-        body = check_body_allowed(request, body, limits)?;
     }
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
     let options = if seen.has(Seen::CONNECTION) {
@@ -241,15 +245,10 @@ fn judge(
     } else {
         ConnectionOptions::default()
     };
-    let mut upgrade = options.upgrade && seen.has(Seen::UPGRADE);
+    let upgrade = (options.upgrade || seen.has(Seen::UPGRADE))
+        && normalise::upgrade(request.fields_mut(), options.upgrade);
     if upgrade {
-        check_websocket(request)?;
-        if has_body {
-            // HAProxy forwards the body and forgets the upgrade: a body and a tunnel on one
-            // connection are too easy to take for each other.
-            request.fields_mut().remove(b"upgrade");
-            upgrade = false;
-        }
+        check_websocket(request, has_body)?;
     }
     let expect_continue = seen.has(Seen::EXPECT)
         && has_body
@@ -268,20 +267,21 @@ fn judge(
     })
 }
 
-/// RFC 9112 section 3.2: the form `host:port` is CONNECT's alone, and CONNECT takes no other.
-/// HAProxy lets other methods have it while no `Host` contradicts.
-fn check_target_form(request: &Request) -> Result<(), H1Error> {
+/// RFC 9112 section 3.2: the form `host:port` is CONNECT's alone, and CONNECT takes no other; `*` is
+/// OPTIONS' alone.
+fn check_target_form(request: &Request, lenient: bool) -> Result<(), H1Error> {
     let connect = request.method() == Method::Connect;
     let valid = match request.form() {
-        TargetForm::Origin | TargetForm::Asterisk => !connect,
-        TargetForm::Absolute => {
-            let authority = request.target_authority().and_then(parse_authority);
-            !connect && authority.is_some_and(|(host, _)| !host.is_empty())
-        }
+        TargetForm::Asterisk => request.method() == Method::Options,
+        _ if lenient => true,
+        TargetForm::Origin => !connect,
+        TargetForm::Absolute => !connect && request.target_authority().is_some_and(is_authority),
         TargetForm::Authority => {
             let authority = request.target_authority().and_then(parse_authority);
             let full = authority.is_some_and(|(host, port)| {
-                !host.is_empty() && port.is_some_and(|port| !port.is_empty())
+                let is_number =
+                    |port: &[u8]| !port.is_empty() && port.iter().all(u8::is_ascii_digit);
+                !host.is_empty() && port.is_some_and(is_number)
             });
             connect && full
         }
@@ -295,9 +295,24 @@ fn check_target_form(request: &Request) -> Result<(), H1Error> {
 
 fn check_body_allowed(
     request: &mut Request,
-    body: BodyLength,
+    length: Result<BodyLength, LengthError>,
     limits: &H1Limits,
 ) -> Result<BodyLength, H1Error> {
+    let bare = request.version() < Version::Http11
+        && !limits.payload_with_any_method
+        && matches!(
+            request.method(),
+            Method::Get | Method::Head | Method::Delete
+        );
+    let body = match length {
+        // Whatever else is wrong with these chunks, there must be none.
+        Err(
+            LengthError::TransferEncodingBeforeHttp11
+            | LengthError::CodingBeforeChunked
+            | LengthError::ContentLengthAndTransferEncoding,
+        ) if bare => return Err(H1Error::PayloadUnexpected),
+        length => length?,
+    };
     if request.method() == Method::Connect {
         if body != BodyLength::Known(0) {
             return Err(H1Error::ConnectWithBody);
@@ -305,25 +320,20 @@ fn check_body_allowed(
         request.fields_mut().remove(b"content-length");
         return Ok(BodyLength::None);
     }
-    let bare = matches!(
-        request.method(),
-        Method::Get | Method::Head | Method::Delete
-    );
-    if bare
-        && body != BodyLength::Known(0)
-        && request.version() < Version::Http11
-        && !limits.payload_with_any_method
-    {
+    if bare && body != BodyLength::Known(0) {
         return Err(H1Error::PayloadUnexpected);
     }
     Ok(body)
 }
 
-fn check_websocket(request: &Request) -> Result<(), H1Error> {
+fn check_websocket(request: &Request, has_body: bool) -> Result<(), H1Error> {
     let fields = request.fields();
     let websocket = fields
         .values(b"upgrade")
         .any(|p| p.eq_ignore_ascii_case(b"websocket"));
+    if websocket && has_body {
+        return Err(H1Error::WebSocketWithBody);
+    }
     if websocket
         && fields
             .first(b"sec-websocket-key")

@@ -86,6 +86,36 @@ pub fn is_target_lenient(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, |byte| (byte > 0x20) & (byte != 0x7f))
 }
 
+/// Which bytes HAProxy takes in a host: visible ASCII without the marks that begin or end another
+/// part of a URI, and without the comma that would make two of one.
+fn is_host_byte(byte: u8) -> bool {
+    (byte > 0x20)
+        & (byte < 0x7f)
+        & !matches!(byte, b'#' | b',' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']')
+}
+
+/// Whether these bytes may be the value of `Host`: `host[:port]`, an address of IPv6 in brackets.
+/// It may be empty (RFC 9112 section 3.2); whether the port is a number is not asked.
+pub fn is_host(bytes: &[u8]) -> bool {
+    let (inner, after) = match bytes {
+        [b'[', rest @ ..] => match memchr::memchr(b']', rest) {
+            Some(end) => (&rest[..end], &rest[end + 1..]),
+            None => return false,
+        },
+        _ => (bytes, &b""[..]),
+    };
+    all(inner, is_host_byte)
+        && all(after, is_host_byte)
+        && matches!(after.first(), None | Some(b':'))
+}
+
+/// Whether these bytes may be the authority of a target: a host as in [`is_host`], after the
+/// user information there may be, at which nobody looks.
+pub fn is_authority(bytes: &[u8]) -> bool {
+    let start = memchr::memrchr(b'@', bytes).map_or(0, |at| at + 1);
+    is_host(&bytes[start..])
+}
+
 /// Why the request does not say clearly whom it is for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum HostError {
@@ -95,6 +125,8 @@ pub enum HostError {
     HostNotAuthority,
     /// The target's authority cannot be taken apart, or has user information in CONNECT.
     AuthorityInvalid,
+    /// `Host` has a byte that no host has, or a bracket too few.
+    HostInvalid,
 }
 
 impl fmt::Display for HostError {
@@ -103,26 +135,28 @@ impl fmt::Display for HostError {
             HostError::HostsDiffer => "several Host fields differ",
             HostError::HostNotAuthority => "Host differs from the target's authority",
             HostError::AuthorityInvalid => "the target's authority is invalid",
+            HostError::HostInvalid => "Host is no host",
         })
     }
 }
 
 impl std::error::Error for HostError {}
 
-/// Splits `[user@]host[:port]` into host and port (without the colon); the user is dropped.
-/// None when a bracket is not closed, or the port is no number.
+/// Splits `[user@]host[:port]` into host and port (without the colon); the user is dropped. The
+/// port is what follows the last colon, a number or not.
+/// None when a bracket is not closed, or followed by something else than a port.
 pub fn parse_authority(authority: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let start = memchr::memrchr(b'@', authority).map_or(0, |at| at + 1);
     let rest = &authority[start..];
     let host_len = if rest.first() == Some(&b'[') {
         memchr::memchr(b']', rest)? + 1
     } else {
-        memchr::memchr(b':', rest).unwrap_or(rest.len())
+        memchr::memrchr(b':', rest).unwrap_or(rest.len())
     };
     let (host, after) = rest.split_at(host_len);
     match after {
         [] => Some((host, None)),
-        [b':', port @ ..] if port.iter().all(u8::is_ascii_digit) => Some((host, Some(port))),
+        [b':', port @ ..] => Some((host, Some(port))),
         _ => None,
     }
 }

@@ -97,14 +97,13 @@ pub enum TransferCoding {
 ///
 /// # Errors
 /// [`LengthError::ChunkedNotLast`] when `chunked` is repeated or followed by anything;
-/// [`LengthError::ChunkedMissing`] for an empty list.
+/// [`LengthError::ChunkedMissing`] where a member is empty, as HAProxy has it: two readers may take
+/// an empty one differently.
 pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
     let mut found = TransferCoding::Absent;
-    let mut any = false;
     for coding in fields.values(b"transfer-encoding") {
-        any = true;
         if coding.is_empty() {
-            continue;
+            return Err(LengthError::ChunkedMissing);
         }
         found = match (found, coding.eq_ignore_ascii_case(b"chunked")) {
             (TransferCoding::Chunked | TransferCoding::CodedThenChunked, _) => {
@@ -114,9 +113,6 @@ pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
             (TransferCoding::Unknown, true) => TransferCoding::CodedThenChunked,
             (TransferCoding::Absent | TransferCoding::Unknown, false) => TransferCoding::Unknown,
         };
-    }
-    if any && found == TransferCoding::Absent {
-        return Err(LengthError::ChunkedMissing);
     }
     Ok(found)
 }
@@ -185,15 +181,17 @@ pub fn request_body_length(request: &Request) -> Result<BodyLength, LengthError>
     let length = content_length(fields)?;
     match transfer_coding(fields)? {
         TransferCoding::Absent => {}
-        _ if request.version() < Version::Http11 => {
-            return Err(LengthError::TransferEncodingBeforeHttp11);
-        }
-        _ if length.is_some() => return Err(LengthError::ContentLengthAndTransferEncoding),
-        TransferCoding::Chunked => return Ok(BodyLength::Chunked),
         // Forwarding a coding we cannot undo is allowed, but no server does well with it,
         // and it is the classic way to make two readers disagree.
         TransferCoding::CodedThenChunked => return Err(LengthError::CodingBeforeChunked),
         TransferCoding::Unknown => return Err(LengthError::ChunkedMissing),
+        TransferCoding::Chunked if request.version() < Version::Http11 => {
+            return Err(LengthError::TransferEncodingBeforeHttp11);
+        }
+        TransferCoding::Chunked if length.is_some() => {
+            return Err(LengthError::ContentLengthAndTransferEncoding);
+        }
+        TransferCoding::Chunked => return Ok(BodyLength::Chunked),
     }
     Ok(length.map_or(BodyLength::None, BodyLength::Known))
 }

@@ -25,8 +25,8 @@ mod version;
 
 pub use cases::NameCases;
 pub use check::{
-    HostError, default_port, is_field_name, is_field_value, is_field_value_lenient, is_target,
-    is_target_lenient, is_token, is_token_byte, parse_authority, validate_host,
+    HostError, default_port, is_authority, is_field_name, is_field_value, is_field_value_lenient,
+    is_host, is_target, is_target_lenient, is_token, is_token_byte, parse_authority, validate_host,
 };
 pub use connection::{
     ConnectionOptions, connection_options, is_persistent, remove_connection_options,
