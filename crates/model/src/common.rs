@@ -125,7 +125,8 @@ pub enum ConnectionMode {
     KeepAlive,
     /// `option http-server-close`: the server's side closes after each exchange.
     ServerClose,
-    /// `option httpclose`: both sides close after each exchange.
+    /// `option httpclose`: the side of the section that says it closes after each exchange, both
+    /// sides for a `listen`.
     Close,
 }
 

@@ -194,7 +194,7 @@ pub(super) const ROWS: &[R] = &[
         draft => draft.back.options.transparent),
     noted!("option use-small-buffers", BACK, "keep small requests in small buffers",
         "a buffer is held only while it is filled, whatever its size"),
-    ending!("option httpclose", "close both connections after each exchange", Close),
+    ending!("option httpclose", "close the client's (frontend) or the server's (backend) connection after each exchange", Close),
     ending!("option http-keep-alive", "keep both connections after each exchange", KeepAlive),
     ending!("option http-server-close", "close the server's connection after each exchange",
         ServerClose),

@@ -82,16 +82,14 @@ fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
     exchange.request_body = framing::of_request(&mut exchange.request, exchange.request_body)?;
     // Last, so that it stands last: what becomes of the server's connection.
     let stays = super::respond::server_stays(session, exchange);
-    if !stays && !backend.model.options.pretend_keepalive {
-        return exchange.request.fields_mut().add(b"connection", b"close");
-    }
-    if exchange.request.version() < Version::Http11 && exchange.client_options.keep_alive {
-        return exchange
-            .request
-            .fields_mut()
-            .add(b"connection", b"keep-alive");
-    }
-    Ok(())
+    let closes = !stays && !backend.model.options.pretend_keepalive;
+    // Each version has one of the two by default: only the other is said.
+    let option: &[u8] = match (exchange.request.version() < Version::Http11, closes) {
+        (false, true) => b"close",
+        (true, false) if !exchange.client_options.upgrade => b"keep-alive",
+        _ => return Ok(()),
+    };
+    exchange.request.fields_mut().add(b"connection", option)
 }
 
 fn add_address(

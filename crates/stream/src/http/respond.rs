@@ -175,7 +175,7 @@ async fn head(
                 }
                 since = Some(ballast_worker::now());
             }
-            Some(Ok(answer)) if is_unasked_upgrade(exchange, &answer) => {
+            Some(Ok(answer)) if is_unfit_upgrade(exchange, down, &answer) => {
                 let error = ReadError::Malformed(Malformed::StatusInvalid);
                 return Err(failed(session, exchange, chances, &error, false));
             }
@@ -205,12 +205,15 @@ async fn head(
 }
 
 /// A 101 to a request that asked for no other protocol: were it believed, the client's next
-/// requests would pass unseen.
-fn is_unasked_upgrade(exchange: &Exchange, answer: &Answer) -> bool {
+/// requests would pass unseen. Or one before the body is through: its rest would be the tunnel's.
+fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &Answer) -> bool {
+    let asked = || {
+        connection_options(exchange.request.fields()).upgrade
+            && exchange.request.fields().contains(b"upgrade")
+    };
     answer.body == BodyLength::Tunnel
         && exchange.response.status() == 101
-        && !(connection_options(exchange.request.fields()).upgrade
-            && exchange.request.fields().contains(b"upgrade"))
+        && (down.upload.under_way.get() || !asked())
 }
 
 /// One head from the server; `None` when the client closed meanwhile and that matters.
@@ -425,7 +428,8 @@ async fn body(
     }
 }
 
-/// Whether the mode of the two proxies lets the server's connection live.
+/// Whether the mode of the two proxies lets the server's connection live: `option httpclose` of a
+/// frontend is about its clients alone.
 pub(crate) fn server_stays(session: &Session, exchange: &Exchange) -> bool {
     let front = session.frontend.model.common.connection_mode;
     let back = exchange
@@ -434,7 +438,7 @@ pub(crate) fn server_stays(session: &Session, exchange: &Exchange) -> bool {
         .map_or(ConnectionMode::KeepAlive, |backend| {
             backend.model.common.connection_mode
         });
-    front.max(back) == ConnectionMode::KeepAlive
+    back == ConnectionMode::KeepAlive && front != ConnectionMode::ServerClose
 }
 
 /// The server failed in the middle of a body.
