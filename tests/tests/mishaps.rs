@@ -107,8 +107,8 @@ fn what_is_removed_ends_when_its_time_is_over() {
     let plan = house.desk.ask("show plan");
     assert!(plan.contains("Plan: nothing"), "{plan}");
     house.apply_well(&format!("{global}{}", site("", &back(""))));
-    // It may finish for a second; the origin takes longer.
-    assert_eq!(slow.response().status, 502);
+    // It may finish for a second; the origin takes longer. It is closed without a word then.
+    assert!(slow.rest().is_empty());
 }
 
 #[test]

@@ -73,6 +73,14 @@ impl Cause {
     }
 }
 
+impl Cause {
+    /// Whether neither peer ended it, but an operator or the health of a server. Such an exchange is
+    /// logged with the status 500 and the phase `C`, however far it came, as HAProxy does.
+    pub fn is_cut(self) -> bool {
+        matches!(self, Self::Down | Self::Up | Self::Killed)
+    }
+}
+
 impl Phase {
     /// The letter in the log.
     pub fn letter(self) -> u8 {

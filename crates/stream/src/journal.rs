@@ -11,10 +11,16 @@ use crate::http::Stop;
 use crate::session::Session;
 use crate::view::View;
 
+/// The status of what was cut ([`crate::ending::Cause::is_cut`]), whatever the client got.
+const CUT_STATUS: u16 = 500;
+
 /// Writes the line of an exchange that has ended, unless it was written already or is not
 /// wanted.
 pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
     exchange.times.ended = Some(ballast_worker::turn_now());
+    if exchange.ending.cause.is_cut() {
+        exchange.tally.status = i32::from(CUT_STATUS);
+    }
     note_times(session, exchange);
     if let Some(seen) = &session.seen {
         seen.ends();
@@ -37,7 +43,10 @@ pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
 /// Counts the status that the client got: once, and the last one, where a rule put another response
 /// in the place of the server's. None at all counts as another (`hrsp_other`).
 pub(crate) fn count_status(session: &Session, exchange: &Exchange) {
-    let status = u16::try_from(exchange.tally.status).unwrap_or(0);
+    let status = match exchange.ending.cause.is_cut() {
+        true => CUT_STATUS,
+        false => u16::try_from(exchange.tally.status).unwrap_or(0),
+    };
     session.count(|counters| counters.count_status(status));
     if let Some(counters) = exchange.backend_counters(session.local.worker) {
         counters.count_status(status);

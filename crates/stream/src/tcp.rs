@@ -54,7 +54,7 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
 /// server.
 pub(crate) fn cut_off(session: &Session, exchange: &mut Exchange) {
     if exchange.times.ended.is_none() {
-        exchange.ending.note(Cause::Killed, Phase::Done);
+        exchange.ending.note(Cause::Killed, Phase::Connect);
         session.count(|counters| counters.responses_other.increment());
         journal::exchange_ended(session, exchange);
     }
@@ -150,11 +150,7 @@ async fn connect_and_carry(
         },
     );
     let with = (&**seat.server(), session.running.is_cut_off);
-    let mut ending = carry((&sides.0, &sides.1), ways, counts, with).await;
-    if ending.cause == Cause::Killed {
-        // HAProxy names no phase of a TCP session that is killed.
-        ending.phase = Phase::Done;
-    }
+    let ending = carry((&sides.0, &sides.1), ways, counts, with).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     match ending.cause {
         Cause::Client | Cause::ClientTimeout => {

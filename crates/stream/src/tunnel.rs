@@ -141,7 +141,7 @@ pub(crate) async fn carry(
         }
         let cut = |why| Ending {
             cause: cause_of(why),
-            phase: Phase::Data,
+            phase: Phase::Connect,
         };
         if is_killed() || cut_off.as_mut().poll(cx).is_ready() {
             return Poll::Ready(cut(Eviction::ByOperator));

@@ -54,6 +54,12 @@ impl Stop {
         }
     }
 
+    /// Answers nothing, for it was not the peers that ended it ([`Cause::is_cut`]): HAProxy closes
+    /// without a word, however far the exchange came.
+    pub(crate) fn cut(cause: Cause) -> Self {
+        Self::silent(cause, Phase::Connect)
+    }
+
     /// Answers nothing: nobody is there, or a response has begun already.
     pub(crate) fn silent(cause: Cause, phase: Phase) -> Self {
         Self {

@@ -141,7 +141,7 @@ pub(crate) async fn exchange(
             next: Next::Drop,
             connection: None,
         },
-        Both::Evicted(why) => End::Stopped(cut_short(exchange, why)),
+        Both::Evicted(why) => End::Stopped(Stop::cut(cause_of(why))),
         Both::ClientFailed(error) => End::Stopped(client_failed(session, exchange, &error)),
     }
 }
@@ -194,16 +194,6 @@ async fn evicted(server: &Server) -> Eviction {
         false => Poll::Pending,
     })
     .await
-}
-
-/// The server's exchanges were ended in the middle of this one.
-fn cut_short(exchange: &Exchange, why: Eviction) -> Stop {
-    let cause = cause_of(why);
-    if exchange.has_response {
-        Stop::silent(cause, Phase::Data)
-    } else {
-        Stop::page(502, cause, Phase::Headers)
-    }
 }
 
 /// Whose doing an eviction was.
