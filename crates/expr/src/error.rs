@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::pattern::Place;
+
 /// A refusal of a word of an expression. The fault is the operator's; nothing was built.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Error {
@@ -14,6 +16,8 @@ pub struct Error {
     pub range: Range<usize>,
     /// The nearest right word ("did you mean").
     pub hint: Option<String>,
+    /// The line it stands on, where the words are not at hand any more (when linking).
+    pub place: Option<Place>,
 }
 
 impl Error {
@@ -24,6 +28,7 @@ impl Error {
             word: 0,
             range,
             hint: None,
+            place: None,
         }
     }
 

@@ -72,7 +72,8 @@ impl Operator {
 
     /// The pattern `text` under the operator, as a range.
     fn apply(self, text: &str) -> Result<String, Error> {
-        if self == Operator::Eq {
+        // An operator says nothing of a range.
+        if self == Operator::Eq || pattern::is_range(text) {
             return Ok(text.to_owned());
         }
         let number = match text.split_once('.') {
@@ -177,13 +178,17 @@ impl Criterion {
         })
     }
 
-    /// Why the criterion can never match, when its own words make it so: nothing to compare with.
-    pub fn never_matches(&self) -> Option<&'static str> {
-        let explicit = self.words.iter().any(|word| word == "--");
-        (self.method.takes_patterns() && self.sources.is_empty() && !explicit).then_some(
-            "no pattern to match against was given, so this ACL never matches (use '-m found' to \
-             match existence, '-m bool' to match an integer as a boolean, or '--' if it is meant)",
-        )
+    /// Why the criterion can never match, where it stands alone: nothing to compare with. Any flag
+    /// or pattern behind it says that somebody thought of it.
+    pub fn never_matches(&self) -> Option<String> {
+        (self.method.takes_patterns() && self.words.len() == 1).then(|| {
+            format!(
+                "parsing acl keyword '{}' : no pattern to match against was given, so this ACL \
+                 will never match (add '--' if this is meant, '-m found' to match existence, '-m \
+                 bool' to match an integer as a boolean)",
+                self.first_word()
+            )
+        })
     }
 
     /// What the criterion names elsewhere.
@@ -224,7 +229,8 @@ impl Criterion {
         for source in &self.sources {
             match source {
                 Source::File { name, fold } if self.method.takes_patterns() => {
-                    matchers.push(store.list(name, self.as_map, self.method, *fold, files)?);
+                    let list = store.list(name, self.as_map, self.method, *fold, files);
+                    matchers.push(list.map_err(|error| store.placed(error))?);
                 }
                 Source::File { .. } => {}
                 Source::Words { patterns, fold } => {
@@ -257,6 +263,8 @@ impl Criterion {
 
 /// The sample of a criterion; an ACL word without converters brings its own method.
 fn parse_sample(text: &str) -> Result<(Expr, Option<Method>), Error> {
+    // HAProxy drops a comma that nothing follows: the next word is a flag or a pattern.
+    let text = text.trim_end_matches(',');
     let end = fetch_name_end(text, 0);
     let word = &text[..end];
     let acl_word = ACL_WORDS.iter().find(|row| row.word == word);

@@ -19,7 +19,7 @@ pub use few::Pair;
 pub(crate) use index::MapValue;
 pub use list::{Discarded, Entry, Handle, Hit, PatternError, PatternRef, Probe, Which};
 pub use merge::merge;
-pub(crate) use parse::check;
+pub(crate) use parse::{check, is_range};
 pub(crate) use store::Words;
 pub use store::{ListChange, Listed, NamedList, Place, Store};
 pub use text::{Written, parse_payload};

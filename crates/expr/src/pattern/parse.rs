@@ -29,10 +29,14 @@ pub(super) struct Range {
 pub(super) fn parse(text: &Arc<str>, method: Method, fold: bool) -> Result<Pattern, Error> {
     let whole = 0..text.len();
     Ok(match method {
-        Method::Int | Method::Len => Pattern::Range(
-            parse_range(text)
-                .ok_or_else(|| Error::new(format!("'{text}' is not a number"), whole))?,
-        ),
+        Method::Int | Method::Len => Pattern::Range(parse_range(text).ok_or_else(|| {
+            let what = if is_range(text) {
+                "valid number range"
+            } else {
+                "number"
+            };
+            Error::new(format!("'{text}' is not a {what}"), whole)
+        })?),
         Method::Ip => parse_net(text).ok_or_else(|| {
             Error::new(
                 format!("'{text}' is not a valid IPv4 or IPv6 address"),
@@ -76,9 +80,11 @@ fn trimmed(text: &str, is_delimiter: fn(u8) -> bool) -> Vec<u8> {
     bytes[start..end].to_vec()
 }
 
-/// `5`, `5:`, `:5`, `5:7`; dotted pairs (`3.1`) count as 16 bits each.
+/// `5`, `5:`, `:5`, `5:7`; dotted pairs (`3.1`) count as 16 bits each. HAProxy takes the first `:`
+/// or `-` of a pattern as what parts a range: `5-7` is `5:7`, `-5` is `:5`, `--` is `:0`. Only what
+/// follows it may be negative: `:-5`.
 fn parse_range(text: &str) -> Option<Range> {
-    match text.split_once(':') {
+    match text.split_once(SEPARATORS) {
         None => {
             let number = parse_number(text)?;
             Some(Range {
@@ -96,10 +102,11 @@ fn parse_range(text: &str) -> Option<Range> {
                 } else {
                     parse_number(low)?
                 },
-                high: if high.is_empty() {
-                    i64::MAX
-                } else {
-                    parse_number(high)?
+                high: match high.strip_prefix('-') {
+                    _ if high.is_empty() => i64::MAX,
+                    Some("") => 0,
+                    Some(digits) => -parse_number(digits)?,
+                    None => parse_number(high)?,
                 },
             };
             (range.low <= range.high).then_some(range)
@@ -107,7 +114,19 @@ fn parse_range(text: &str) -> Option<Range> {
     }
 }
 
+/// What parts the ends of a range.
+const SEPARATORS: [char; 2] = [':', '-'];
+
+/// Whether a pattern is a range, which no operator applies to.
+pub(crate) fn is_range(text: &str) -> bool {
+    text.contains(SEPARATORS)
+}
+
+/// A number without a sign.
 fn parse_number(text: &str) -> Option<i64> {
+    if !text.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
     match text.split_once('.') {
         None => text.parse().ok(),
         Some((major, minor)) => Some(

@@ -191,6 +191,15 @@ impl Store {
         inner.place = place.clone();
     }
 
+    /// An error of what is linked, on the line that was said last.
+    pub(crate) fn placed(&self, error: Error) -> Error {
+        let place = self.lock().place.clone();
+        Error {
+            place: (place.line > 0).then_some(place),
+            ..error
+        }
+    }
+
     /// The list or map of the file of that name.
     pub fn by_name(&self, name: &str) -> Option<Arc<PatternRef>> {
         let inner = self.lock();
