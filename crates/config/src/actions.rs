@@ -33,6 +33,7 @@ fn all() -> Vec<Keyword> {
                 bad: "",
                 prefixes: Prefixes::None,
                 http: place.is_http(),
+                experimental: false,
             });
         }
     }

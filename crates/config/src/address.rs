@@ -17,8 +17,6 @@ pub(crate) struct Wants {
     pub(crate) range: bool,
     /// `+1000` and `-1000` may be given.
     pub(crate) offset: bool,
-    /// No port may be given.
-    pub(crate) no_port: bool,
 }
 
 /// The port of an address.
@@ -66,7 +64,13 @@ pub(crate) struct Parsed {
 /// # Errors
 /// A sentence why it is none.
 pub(crate) fn parse(text: &str, wants: Wants, env: &Env) -> Result<Parsed, String> {
+    let written = text;
     let text = &expand(text, env);
+    if text.is_empty() && !written.is_empty() {
+        return Err(format!(
+            "'{written}' resolves to an empty address (environment variable missing?)"
+        ));
+    }
     let (transport, family, rest) = prefix(text);
     let done = |address| {
         Ok(Parsed {
@@ -86,16 +90,13 @@ pub(crate) fn parse(text: &str, wants: Wants, env: &Env) -> Result<Parsed, Strin
         Family::Reverse => return done(Address::Abstract(format!("rhttp@{rest}"))),
         Family::Ip | Family::V4 | Family::V6 => {}
     }
-    let (host, port) = split_port(rest, wants);
+    let (host, port) = split_port(rest);
     let port = match port {
         None if wants.port => {
-            return Err(format!("missing port number: '{text}'"));
+            return Err(missing_port(text));
         }
         None => Port::Absent,
-        Some(port) if wants.no_port && !port.is_empty() => {
-            return Err(format!("port '{port}' is not allowed in '{text}'"));
-        }
-        Some("") if wants.port => return Err(format!("missing port number: '{text}'")),
+        Some("") if wants.port => return Err(missing_port(text)),
         Some("") => Port::Absent,
         Some(port) => parse_port(port, wants, text)?,
     };
@@ -109,6 +110,10 @@ pub(crate) fn parse(text: &str, wants: Wants, env: &Env) -> Result<Parsed, Strin
         port,
         transport,
     })
+}
+
+fn missing_port(text: &str) -> String {
+    format!("missing port specification in '{text}'")
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -203,26 +208,11 @@ fn descriptor(rest: &str, text: &str) -> Result<i32, String> {
 }
 
 /// The host and what follows the colon, `None` without colon.
-fn split_port(rest: &str, wants: Wants) -> (&str, Option<&str>) {
-    let is_whole = |host: &str| host.parse::<Ipv6Addr>().is_ok();
-    if wants.no_port && is_whole(rest) {
-        return (rest, None);
-    }
+fn split_port(rest: &str) -> (&str, Option<&str>) {
     match rest.rfind([':', ']']) {
-        Some(at) if rest.as_bytes()[at] == b':' => {
-            let host = &rest[..at];
-            // `2001:db8::1` as a server: its last group could be a port, but the rest is none.
-            if !wants.port && is_whole(rest) && !host.is_empty() && !is_host_of_port(host) {
-                return (rest, None);
-            }
-            (host, Some(&rest[at + 1..]))
-        }
+        Some(at) if rest.as_bytes()[at] == b':' => (&rest[..at], Some(&rest[at + 1..])),
         _ => (rest, None),
     }
-}
-
-fn is_host_of_port(host: &str) -> bool {
-    host.starts_with('[') || host.parse::<IpAddr>().is_ok() || !host.contains(':')
 }
 
 fn parse_port(port: &str, wants: Wants, text: &str) -> Result<Port, String> {
@@ -292,7 +282,13 @@ fn host_address(host: &str, port: u16, family: Family, text: &str) -> Result<Add
     }
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if !bare.chars().all(is_name) || bare.len() > 255 {
-        return Err(format!("invalid address: '{bare}' in '{text}'"));
+        let hint = match text.rsplit('@').next().unwrap_or_default() {
+            whole if whole.parse::<Ipv6Addr>().is_ok() => {
+                format!(" (without brackets the last group is the port: [{whole}])")
+            }
+            _ => String::new(),
+        };
+        return Err(format!("invalid address: '{bare}' in '{text}'{hint}"));
     }
     let family = match family {
         Family::V4 => Host::V4,
@@ -356,7 +352,7 @@ mod tests {
             ("[::1]:80", "[::1]:80", fixed(80)),
             ("ipv6@*:80", "[::]:80", fixed(80)),
             ("10.0.0.1", "10.0.0.1:0", Port::Absent),
-            ("2001:db8::1", "[2001:db8::1]:0", Port::Absent),
+            ("2001:db8::1:80", "[2001:db8::1]:80", fixed(80)),
             ("[2001:db8::1]", "[2001:db8::1]:0", Port::Absent),
             ("host.example:8080", "host.example:8080", fixed(8080)),
             ("10.0.0.1:80-90", "10.0.0.1:80", Port::Fixed(80, 90)),
@@ -386,6 +382,8 @@ mod tests {
             "fd@x",
             "a b:80",
             "ipv4@::1:80",
+            "::1",
+            "2001:db8::1",
             "10.0.0.1:80-90",
             "10.0.0.1:+1",
         ] {

@@ -215,6 +215,24 @@ impl<'a> Args<'a> {
         self.time_in(what, TimeUnit::Millisecond)
     }
 
+    /// Warns of the time last taken where it is less than 100 and has no unit: seconds may be meant,
+    /// and milliseconds are counted. `of` is whose time it is.
+    pub(crate) fn doubt_time(&self, of: &str, context: &mut crate::context::Context<'_>) {
+        let Some(word) = self.line.words.get(self.at.max(1) - 1) else {
+            return;
+        };
+        let text = word.text();
+        if !matches!(text.parse::<u32>(), Ok(1..100)) {
+            return;
+        }
+        let message = format!(
+            "'{} {text}' in {of} is suspiciously small for a value in milliseconds. Please use an \
+             explicit unit ('{text}ms') if that was the intent.",
+            self.keyword
+        );
+        context.warn("small-time", message, word.span());
+    }
+
     /// Takes a time, counted in `unit` when it has no suffix.
     ///
     /// # Errors

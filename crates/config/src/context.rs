@@ -1,7 +1,7 @@
 //! What lowering shares from the first section to the last: the machine's answers, what was said,
 //! what is not served yet, and the names that sections declare for each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -85,6 +85,10 @@ pub(crate) struct Names {
     pub(crate) ca_base: Option<String>,
     /// `crt-base` of the global section.
     pub(crate) crt_base: Option<String>,
+    /// `expose-experimental-directives` was read.
+    pub(crate) experimental: bool,
+    /// Words of the global section that may stand there once, and did.
+    pub(crate) said_once: BTreeSet<&'static str>,
 }
 
 /// `unix-bind` of the global section: what unix binds get unless they say otherwise.
@@ -127,6 +131,7 @@ impl Context<'_> {
 
     /// Remembers that a word is not served yet.
     pub(crate) fn unserved(&mut self, word: &str, area: &str, span: Span) {
+        let area = if word == LUA { "Lua" } else { area };
         self.unserved.push(Unserved {
             word: word.to_owned(),
             span: Some(span),
@@ -216,7 +221,7 @@ impl Context<'_> {
         })
     }
 
-    /// The first address of a name; a stand-in is 192.0.2.1.
+    /// The addresses of a name; the stand-ins are 192.0.2.1 and 2001:db8::1.
     ///
     /// # Errors
     /// With why there is none.
@@ -226,7 +231,10 @@ impl Context<'_> {
             found => match self.surroundings.stand_in(&format!("host '{host}'")) {
                 Some(text) => {
                     self.stubbed(text);
-                    Ok(vec![IpAddr::from([192, 0, 2, 1])])
+                    Ok(vec![
+                        IpAddr::from([192, 0, 2, 1]),
+                        IpAddr::from([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1]),
+                    ])
                 }
                 None => Err(found.err().unwrap_or_else(|| "no address".to_owned())),
             },
@@ -292,6 +300,14 @@ impl Context<'_> {
         }
     }
 
+    /// The line of a place that pattern lists keep.
+    #[must_use]
+    pub(crate) fn line_of(&self, place: &ballast_expr::Place) -> Option<Span> {
+        let mut files = self.sources.files();
+        let file = files.find(|file| self.sources.name(*file) == &*place.file)?;
+        self.sources.line_span(file, place.line)
+    }
+
     /// The place as the model keeps it.
     #[must_use]
     pub(crate) fn origin(&self, span: Span) -> ballast_model::Origin {
@@ -302,6 +318,9 @@ impl Context<'_> {
         }
     }
 }
+
+/// What scripts bring: fetches, converters, actions and services.
+pub(crate) const LUA: &str = "lua.";
 
 /// Adds "did you mean" and the edit to a diagnostic that stands at a wrong word.
 #[must_use]

@@ -195,6 +195,8 @@ pub struct Keyword {
     pub prefixes: Prefixes,
     /// Whether it only makes sense in `mode http`; used elsewhere it is warned about.
     pub http: bool,
+    /// Whether `expose-experimental-directives` must stand before it.
+    pub experimental: bool,
 }
 
 /// What a keyword does to what is being built.
@@ -232,6 +234,7 @@ impl<C: 'static> Row<C> {
                 bad: "",
                 prefixes: Prefixes::None,
                 http: false,
+                experimental: false,
             },
             deed,
         }
@@ -277,6 +280,13 @@ impl<C: 'static> Row<C> {
     #[must_use]
     pub(crate) const fn with_no_default(mut self) -> Self {
         self.keyword.prefixes = Prefixes::NoDefault;
+        self
+    }
+
+    /// Only after `expose-experimental-directives`.
+    #[must_use]
+    pub(crate) const fn experimental(mut self) -> Self {
+        self.keyword.experimental = true;
         self
     }
 

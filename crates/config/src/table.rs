@@ -219,6 +219,10 @@ pub(crate) fn perform<C: 'static>(
         }
         return Err(diagnostic);
     }
+    if row.keyword.experimental && !context.names.experimental {
+        let word = row.keyword.word;
+        return Err(unexposed(&format!("'{word}' directive")).at(span));
+    }
     (row.deed)(target, args, context)?;
     match row.keyword.state {
         State::Later(area) if args.prefix == Prefix::None => {
@@ -237,6 +241,15 @@ pub(crate) fn perform<C: 'static>(
 /// is warned of instead of refused, and only the start is.
 fn is_dialect(reason: &str) -> bool {
     reason.contains("since HAProxy 3.") || reason.contains("since HAProxy 2.7")
+}
+
+/// The alert about something experimental that was not asked for.
+#[must_use]
+pub(crate) fn unexposed(what: &str) -> Diagnostic {
+    let message = format!(
+        "{what} is experimental, must be allowed via a global 'expose-experimental-directives'"
+    );
+    Diagnostic::alert("experimental", message)
 }
 
 /// The alert about a keyword that is refused.

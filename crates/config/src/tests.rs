@@ -84,6 +84,10 @@ fn around(keyword: &Keyword, line: &str) -> (String, u32) {
         (format!("defaults\n{mode}{timeouts} {line}\n"), 6)
     } else {
         let section = keyword.sections.words().next().unwrap_or("global");
+        if keyword.experimental {
+            let text = format!("global\n expose-experimental-directives\n {line}\n");
+            return (text, 3);
+        }
         let name = match section {
             "global" | "traces" | "namespace_list" => "",
             _ => " x",

@@ -145,6 +145,17 @@ pub(crate) struct RawArg {
     pub(crate) end: usize,
 }
 
+impl RawArg {
+    /// One of no characters, at `at`.
+    pub(crate) fn empty(at: usize) -> RawArg {
+        RawArg {
+            text: String::new(),
+            start: at,
+            end: at,
+        }
+    }
+}
+
 /// Cuts `text`, which starts right after the opening parenthesis, into arguments; gives them
 /// and the offset of the closing parenthesis.
 pub(crate) fn cut(text: &str, at: usize) -> Result<(Vec<RawArg>, usize), Error> {
@@ -230,11 +241,7 @@ pub(crate) fn resolve(
     }
     if raw.is_empty() && spec.required > 0 && spec.kinds[0] == ArgKind::Text {
         // No text at all is an empty text.
-        raw.push(RawArg {
-            text: String::new(),
-            start: whole.end,
-            end: whole.end,
-        });
+        raw.push(RawArg::empty(whole.end));
     }
     if raw.len() < spec.required && !(raw.is_empty() && by_default(spec)) {
         let message = format!(
@@ -259,7 +266,8 @@ pub(crate) fn resolve(
             Some(one) => {
                 let range = one.start..one.end;
                 let optional = position >= spec.required || (*kind == ArgKind::Var && position > 0);
-                if one.text.is_empty() && optional && *kind != ArgKind::Text {
+                let may_be_empty = matches!(kind, ArgKind::Table | ArgKind::Text);
+                if one.text.is_empty() && optional && !may_be_empty {
                     all.push(Arg::absent());
                     continue;
                 }

@@ -295,7 +295,8 @@ impl Expr {
             else {
                 continue;
             };
-            slot.fill(store.map(text, method, kind, files)?);
+            let map = store.map(text, method, kind, files);
+            slot.fill(map.map_err(|error| store.placed(error))?);
         }
         Ok(())
     }
@@ -348,7 +349,11 @@ fn parse_args(
 ) -> Result<(Vec<Arg>, usize), Error> {
     let (raw, end) = match text.as_bytes().get(end) {
         Some(b'(') => {
-            let (raw, close) = args::cut(text, end + 1)?;
+            let (mut raw, close) = args::cut(text, end + 1)?;
+            // Without parentheses no table is meant, with empty ones that of the proxy.
+            if raw.is_empty() && spec.kinds.first() == Some(&args::ArgKind::Table) {
+                raw.push(args::RawArg::empty(close));
+            }
             (raw, close + 1)
         }
         _ => (Vec::new(), end),

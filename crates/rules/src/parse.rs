@@ -91,6 +91,9 @@ fn parse_with(
                 word: error.word + at,
                 ..error
             })?;
+            let never = condition.never_matches();
+            env.warnings
+                .extend(never.map(|text| Error::new(text, 0..rest[0].len()).in_word(at)));
             warn_misplaced(&condition, place, at, rest, env);
             Some(condition)
         }

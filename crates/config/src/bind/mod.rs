@@ -127,7 +127,12 @@ fn addresses(
         let parsed = address::parse(text, wants, &context.environment).map_err(|error| {
             let diagnostic = args.wrong_at(range.clone(), format!("'{keyword}' : {error}"));
             if error.starts_with("missing port") {
-                diagnostic.help(format!("a port follows the address: {text}:80"))
+                diagnostic.help(match text.trim_end_matches(':') {
+                    port if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                        format!("a port stands behind a colon: :{port}")
+                    }
+                    host => format!("a port follows the address: {host}:80"),
+                })
             } else {
                 diagnostic
             }

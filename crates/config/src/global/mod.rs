@@ -8,7 +8,7 @@ mod tune;
 use std::sync::LazyLock;
 
 use ballast_model::Global;
-use ballast_syntax::{Diagnostic, Line};
+use ballast_syntax::{Diagnostic, Line, Severity};
 
 use crate::context::Context;
 use crate::keyword::{Keyword, Row, Sections};
@@ -53,8 +53,48 @@ pub(crate) fn line(
     line: &Line,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
+    let found = TABLE.find(line, Sections::GLOBAL)?;
+    let word = found.row.keyword.word;
+    if let Some((_, key, refused)) = ONCE.iter().find(|(once, ..)| *once == word)
+        && !context.names.said_once.insert(key)
+    {
+        let message = format!("'{word}' already specified. The first one holds.");
+        let severity = if *refused {
+            Severity::Alert
+        } else {
+            Severity::Warning
+        };
+        let span = line.words[found.first].span();
+        return Err(Diagnostic::new(severity, "said-twice", message).at(span));
+    }
     TABLE.line(global, line, Sections::GLOBAL, context)
 }
+
+/// Words that may stand once: the word, what it sets, and whether a second one is refused instead
+/// of ignored.
+const ONCE: &[(&str, &str, bool)] = &[
+    ("ca-base", "ca-base", true),
+    ("chroot", "chroot", false),
+    ("cluster-secret", "cluster-secret", false),
+    ("crt-base", "crt-base", true),
+    ("gid", "group", false),
+    ("group", "group", false),
+    ("key-base", "key-base", true),
+    ("log-send-hostname", "log-send-hostname", false),
+    ("maxconn", "maxconn", false),
+    ("maxconnrate", "maxconnrate", false),
+    ("maxpipes", "maxpipes", false),
+    ("maxsessrate", "maxsessrate", false),
+    ("pidfile", "pidfile", false),
+    ("server-state-base", "server-state-base", false),
+    ("server-state-file", "server-state-file", false),
+    ("spread-checks", "spread-checks", false),
+    ("stats-file", "stats-file", false),
+    ("tune.maxpollevents", "tune.maxpollevents", false),
+    ("uid", "user", false),
+    ("ulimit-n", "ulimit-n", false),
+    ("user", "user", false),
+];
 
 /// What holds before the first line.
 pub(crate) fn prepare(global: &mut Global) {

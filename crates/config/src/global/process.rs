@@ -140,9 +140,11 @@ pub(super) const ROWS: &[R] = &[
         G,
         "",
         "allows experimental keywords",
-        check::none,
-    )
-    .noted("what is accepted needs no leave"),
+        |_, args, context| {
+            context.names.experimental = true;
+            args.end()
+        },
+    ),
     R::new(
         "external-check",
         G,
@@ -163,6 +165,7 @@ pub(super) const ROWS: &[R] = &[
         check::time,
     )
     .examples("force-cfg-parser-pause 1s", "force-cfg-parser-pause x")
+    .experimental()
     .noted("it makes sense for HAProxy's developers"),
     R::new(
         "gid",

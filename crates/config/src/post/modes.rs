@@ -2,7 +2,7 @@
 
 use ballast_expr::{LogFormat, TCP_LOG_FORMAT, Usage};
 use ballast_model::{Balance, Mode};
-use ballast_syntax::{Diagnostic, Severity};
+use ballast_syntax::{Diagnostic, Severity, Span};
 
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -10,8 +10,11 @@ use crate::draft::ProxyDraft;
 /// Checks a proxy and takes away what its mode cannot give.
 pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     match draft.common.mode {
-        Mode::Http => return,
-        Mode::Tcp => {}
+        Mode::Http => {
+            raw_bytes(draft, context);
+            return;
+        }
+        Mode::Tcp => forget_unserved(draft, context),
         Mode::Log | Mode::Spop => {
             if let Some(span) = draft.span {
                 let word = format!("mode {}", draft.common.mode.word());
@@ -42,6 +45,31 @@ pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             .help("set 'mode http' in the section or in its defaults");
         context.report(diagnostic);
     }
+}
+
+/// What an HTTP proxy has parsed is not there as bytes any more.
+fn raw_bytes(draft: &ProxyDraft, context: &mut Context<'_>) {
+    for span in &draft.words.raw_bytes {
+        let message = format!(
+            "Proxy '{}': L6 sample fetches ignored on HTTP proxies (declared at {}).",
+            draft.name,
+            context.place(*span)
+        );
+        context.warn("needs-tcp", message, *span);
+    }
+}
+
+/// What is ignored for want of HTTP need not be carried out.
+fn forget_unserved(draft: &ProxyDraft, context: &mut Context<'_>) {
+    let ignored = |span: Option<Span>| {
+        let mut words = draft.http_words.iter();
+        span.is_some_and(|span| {
+            words.any(|(_, word)| {
+                word.file == span.file && span.start <= word.start && word.start < span.end
+            })
+        })
+    };
+    context.unserved.retain(|word| !ignored(word.span));
 }
 
 fn log_format(draft: &mut ProxyDraft, context: &mut Context<'_>) {

@@ -124,6 +124,12 @@ fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
     for (reference, span) in &draft.words.references {
         let span = Some(*span);
         match reference {
+            Reference::Backend(name) if name.is_empty() && !draft.is_back() => {
+                lacks(context, draft, "backend", span);
+            }
+            Reference::Frontend(name) if name.is_empty() && !draft.is_front() => {
+                lacks(context, draft, "frontend", span);
+            }
             Reference::Backend(name) if !name.is_empty() && back(drafts, name).is_none() => {
                 let message = format!(
                     "unable to find backend '{name}' referenced in an expression of {title}."
@@ -196,6 +202,16 @@ fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
             _ => {}
         }
     }
+}
+
+/// An expression asks for the proxy it stands in, which is of the other kind.
+fn lacks(context: &mut Context<'_>, draft: &ProxyDraft, what: &str, span: Option<Span>) {
+    let message = format!(
+        "proxy '{}', referenced in an expression of {}, has not {what} capability: name a {what}",
+        draft.name,
+        draft.title()
+    );
+    super::say(context, Severity::Alert, "wrong-proxy", message, span);
 }
 
 /// Sections that keywords name.

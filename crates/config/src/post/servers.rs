@@ -166,7 +166,7 @@ fn ports(one: &ServerDraft, title: &str, check_port: bool, context: &mut Context
     let is_inet = match &one.server.address {
         // No address of its own: the client's destination, port included.
         Address::Inet(address) => !address.ip().is_unspecified(),
-        Address::Name { .. } => true,
+        // An address that is not known yet, or will not be, may bring a port.
         _ => false,
     };
     if !checks.enabled || !is_inet || one.has_port || checks.port.is_some() || check_port {

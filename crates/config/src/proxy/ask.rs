@@ -48,6 +48,10 @@ pub(super) fn condition(
         condition.stand_at(&context.standing(span));
         placed(draft, condition, phases, span, context);
         context.check_condition(condition, &draft.acls, span);
+        for text in condition.never_matches() {
+            context.warn("never-matches", text, span);
+        }
+        raw_bytes(draft, condition, span);
         let named = condition.references();
         keep(draft, named, span);
     }
@@ -181,6 +185,13 @@ pub(super) fn format(
     let named = format.references();
     keep(draft, named, span);
     Ok(format)
+}
+
+/// Keeps where a condition asks for the bytes as they came, which an HTTP proxy does not keep.
+pub(super) fn raw_bytes(draft: &mut ProxyDraft, condition: &Condition, span: Span) {
+    if condition.reads_raw_bytes(&draft.acls) {
+        draft.words.raw_bytes.push(span);
+    }
 }
 
 /// Keeps what was named, to be looked for when all sections are read.

@@ -352,10 +352,46 @@ fn filter(
                 .names(kind, name.text(), "filter fcgi-app", name.span());
         }
         "compression" | "comp-req" | "comp-res" => return args.end(),
+        "spoe" => return spoe(args, context),
+        "bwlim-in" | "bwlim-out" => {
+            args.text("a name as first argument")?;
+        }
         _ => {}
     }
     args.rest();
     Ok(())
+}
+
+/// `filter spoe [engine <name>] config <file>`, in any order. The file is not read yet.
+fn spoe(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<(), Diagnostic> {
+    let keyword_span = args.span();
+    let mut file = None;
+    while let Some(word) = args.next() {
+        let value = |args: &mut Args<'_>| {
+            let text = args.next().map(str::to_owned);
+            text.ok_or_else(|| {
+                args.wrong(format!("'filter' : 'spoe' : '{word}' option without value"))
+            })
+        };
+        match word {
+            "engine" => {
+                value(args)?;
+            }
+            "config" => file = Some(value(args)?),
+            _ => {
+                let message = format!("'filter' : 'spoe' : unknown keyword '{word}'");
+                return Err(suggestion(args.wrong(message), word, ["engine", "config"]));
+            }
+        }
+    }
+    match file {
+        Some(file) => context.exists(&file, "filter spoe", keyword_span),
+        None => Err(Diagnostic::alert(
+            "missing-argument",
+            "'filter' : 'spoe' : missing config file",
+        )
+        .at(keyword_span)),
+    }
 }
 
 fn stick_rule(

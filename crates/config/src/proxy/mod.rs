@@ -26,12 +26,12 @@ use ballast_expr::{Condition, Expr, Linker, LogFormat};
 use ballast_model::{
     Balance, ForwardedNode, RouteTarget, SourceAddress, TransparentSource, UseServerTarget,
 };
-use ballast_syntax::{Diagnostic, Line};
+use ballast_syntax::{Diagnostic, Line, SectionKind, Severity};
 
 use crate::context::Context;
 use crate::draft::ProxyDraft;
-use crate::keyword::{Keyword, Row, Sections};
-use crate::table::Table;
+use crate::keyword::{Keyword, Row, Sections, State};
+use crate::table::{Found, Table};
 
 pub(crate) use capture::bound as bound_captures;
 pub(crate) use general::GUID_UNUSED;
@@ -80,13 +80,40 @@ pub(crate) fn line(
     let found = TABLE.find(line, place)?;
     let keyword = &found.row.keyword;
     if !keyword.sections.has(place) {
-        return Err(misplaced(draft, keyword, line, found.first));
+        let said = misplaced(draft, keyword, line, found.first);
+        if said.severity == Severity::Alert || matches!(keyword.state, State::Refused { .. }) {
+            return Err(said);
+        }
+        context.report(said);
+        if UNREAD_ELSEWHERE.contains(&keyword.word) {
+            return Ok(());
+        }
+        return elsewhere(draft, &found, line, context);
     }
     let span = line.words[found.first].span();
     if keyword.http && place != Sections::DEFAULTS {
         draft.http_words.push((keyword.word, span));
     }
     found.perform(draft, line, context)
+}
+
+/// A line that is ignored must be right all the same: it is carried out on a proxy of the other
+/// kind, which is thrown away.
+fn elsewhere(
+    draft: &ProxyDraft,
+    found: &Found<ProxyDraft>,
+    line: &Line,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let mut other = draft.clone();
+    other.kind = match draft.kind {
+        SectionKind::Frontend => SectionKind::Backend,
+        _ => SectionKind::Frontend,
+    };
+    let unserved = context.unserved.len();
+    let result = found.perform(&mut other, line, context);
+    context.unserved.truncate(unserved);
+    result
 }
 
 /// What HAProxy says of a keyword of another kind of proxy: it ignores the line with a warning,
@@ -131,7 +158,6 @@ fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &Line, first: usize) -
 /// What would change where requests go if it were ignored.
 const REFUSED_ELSEWHERE: &[&str] = &[
     "declare capture",
-    "default_backend",
     "retry-on",
     "tcp-request connection",
     "tcp-request session",
@@ -139,7 +165,14 @@ const REFUSED_ELSEWHERE: &[&str] = &[
     "tcp-response inspect-delay",
     "use-fcgi-app",
     "use-server",
-    "use_backend",
+];
+
+/// What is not even read where it is ignored.
+const UNREAD_ELSEWHERE: &[&str] = &[
+    "log-format",
+    "log-format-sd",
+    "log-steps",
+    "option forwarded",
 ];
 
 /// What only the whole section can tell; called when all its lines are read.

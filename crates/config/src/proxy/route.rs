@@ -95,6 +95,7 @@ fn acl(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
+    super::rules::named_defaults(draft, args)?;
     let base = args.position();
     let texts = args.texts();
     let Some(name) = texts.first().copied() else {
@@ -112,10 +113,12 @@ fn acl(
     })?;
     let span = args.span();
     draft.acls.stand_at(name, &context.standing(span));
-    let named = draft
-        .acls
-        .get(name)
-        .and_then(|acl| acl.criteria.last())
+    let last = draft.acls.get(name).and_then(|acl| acl.criteria.last());
+    let never = last.and_then(|criterion| criterion.never_matches());
+    if let Some(text) = never {
+        context.warn("never-matches", text, span);
+    }
+    let named = last
         .map(|criterion| criterion.expr.references())
         .unwrap_or_default();
     ask::keep(draft, named, span);

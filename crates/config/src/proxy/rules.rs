@@ -138,7 +138,7 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 /// Whether defaults may hold rules: only those with a name.
-fn named_defaults(draft: &ProxyDraft, args: &Args<'_>) -> Result<(), Diagnostic> {
+pub(super) fn named_defaults(draft: &ProxyDraft, args: &Args<'_>) -> Result<(), Diagnostic> {
     if draft.place() != Sections::DEFAULTS || !draft.name.is_empty() {
         return Ok(());
     }
@@ -181,6 +181,7 @@ fn rule(
         },
     };
     let mut env = ParseEnv::new(&draft.acls, &mut files, capability, &title);
+    env.experimental = context.names.experimental;
     env.request_captures = draft.front.request_captures.len();
     let parsed = parse_rule(place, &texts, &mut env);
     let (warnings, captures) = (env.warnings, env.new_captures);
@@ -207,6 +208,9 @@ fn rule(
         context.unserved(place.words(), "the rule language", span);
     }
     refer(draft, context, rule.references(), span);
+    if let Some(condition) = &rule.condition {
+        ask::raw_bytes(draft, condition, span);
+    }
     warn_unreachable(draft, args, context, place, &rule);
     ask::ordered(draft, args, context, place.words());
     draft.common.rules.of_mut(place).push(rule);
@@ -258,10 +262,9 @@ fn refer(
                 let reference = ballast_expr::Reference::Server { backend, server };
                 ask::keep(draft, vec![reference], span);
             }
-            Reference::BandwidthLimit(_)
-            | Reference::RequestCapture(_)
-            | Reference::ResponseCapture(_)
-            | Reference::SpoeGroup { .. } => {}
+            Reference::RequestCapture(slot) => draft.words.captures.push((true, slot, span)),
+            Reference::ResponseCapture(slot) => draft.words.captures.push((false, slot, span)),
+            Reference::BandwidthLimit(_) | Reference::SpoeGroup { .. } => {}
         }
     }
 }
@@ -310,6 +313,7 @@ fn warn_unreachable(
 /// What only the whole section can tell about its rules.
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     heirs(draft, context);
+    captures(draft, context);
     let rules = &draft.common.rules;
     if rules.request_inspect_delay.is_none() {
         return;
@@ -319,6 +323,32 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             && let Some(span) = draft.span
         {
             context.unserved(word, "the rule language", span);
+        }
+    }
+}
+
+/// Captures that rules write to must be declared in their frontend.
+fn captures(draft: &ProxyDraft, context: &mut Context<'_>) {
+    if !draft.is_front() {
+        return;
+    }
+    let front = &draft.front;
+    for (is_request, slot, span) in &draft.words.captures {
+        let (slots, word) = if *is_request {
+            (&front.request_captures, "http-request")
+        } else {
+            (&front.response_captures, "http-response")
+        };
+        if *slot >= slots.len() {
+            let message = format!(
+                "Proxy '{}': unable to find capture id '{slot}' referenced by {word} capture rule.",
+                draft.name
+            );
+            context.report(
+                Diagnostic::alert("unknown-capture", message)
+                    .at(*span)
+                    .help("declare it: declare capture request len <length>"),
+            );
         }
     }
 }

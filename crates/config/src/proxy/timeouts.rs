@@ -22,7 +22,8 @@ macro_rules! timeout {
             "<time>",
             $help,
             |$draft, args, context| {
-                let time = limit(args, context)?;
+                let of = $draft.title();
+                let time = limit(args, &of, context)?;
                 $($place = time;)+
                 Ok(())
             },
@@ -138,8 +139,13 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 /// A time; zero is none.
-fn limit(args: &mut Args<'_>, _: &mut Context<'_>) -> Result<Option<Duration>, Diagnostic> {
+fn limit(
+    args: &mut Args<'_>,
+    of: &str,
+    context: &mut Context<'_>,
+) -> Result<Option<Duration>, Diagnostic> {
     let time = args.time("an integer value (in milliseconds)")?;
+    args.doubt_time(of, context);
     args.end()?;
     Ok((!time.is_zero()).then_some(time))
 }

@@ -16,6 +16,10 @@ pub(crate) struct Words {
     pub references: Vec<(Reference, Span)>,
     /// Rulesets of this section that a rule always ends, and whether it was said.
     pub final_rules: Vec<(&'static str, bool)>,
+    /// Captures that rules write to: whether of requests, the number, where.
+    pub captures: Vec<(bool, usize, Span)>,
+    /// Where conditions ask for the bytes as they came.
+    pub raw_bytes: Vec<Span>,
     /// `server-state-file-name`, as written; the name of the backend when `None`.
     pub state_file: Option<String>,
     /// Where the `stick-table` of the section stands.
@@ -34,6 +38,8 @@ impl Words {
     /// The same as another section begins with it.
     pub(crate) fn begin(&mut self) {
         self.references.clear();
+        self.captures.clear();
+        self.raw_bytes.clear();
         self.final_rules.clear();
         self.ordered.clear();
         self.table = None;

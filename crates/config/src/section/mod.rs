@@ -23,7 +23,7 @@ use ballast_syntax::{Diagnostic, Naming, Section, SectionKind};
 use crate::context::Context;
 use crate::keyword::{Keyword, Row, Sections};
 use crate::load::said;
-use crate::table::Table;
+use crate::table::{Table, unexposed};
 
 pub(crate) use draft::OtherDraft;
 
@@ -82,6 +82,9 @@ pub(crate) fn lower(
         context.report(program::refusal(span));
         context.unserved(kind, "nothing: it was removed", span);
         return;
+    }
+    if section.kind == SectionKind::Acme && !context.names.experimental {
+        context.report(unexposed("section 'acme'").at(header.words[0].span()));
     }
     let name = section.name();
     let naming = section.kind.row().map(|row| row.naming);

@@ -41,7 +41,7 @@ pub(super) const RESOLVERS: &[R] = &[
         D,
         "<status> <period>",
         "how long an answer holds",
-        |_, args, _| {
+        |_, args, context| {
             args.choice(&[
                 ("nx", ()),
                 ("refused", ()),
@@ -51,6 +51,7 @@ pub(super) const RESOLVERS: &[R] = &[
                 ("other", ()),
             ])?;
             args.time("a period")?;
+            args.doubt_time("resolvers", context);
             args.end()
         },
     )
@@ -67,7 +68,7 @@ pub(super) const RESOLVERS: &[R] = &[
                 return Err(args.wrong(format!("nameserver '{name}' is declared twice")));
             }
             draft.members.push(name.to_owned());
-            nameserver(args, context)?;
+            address(args, context)?;
             args.rest();
             Ok(())
         },
@@ -102,9 +103,10 @@ pub(super) const RESOLVERS: &[R] = &[
         D,
         "resolve | retry <time>",
         "time between questions",
-        |_, args, _| {
+        |_, args, context| {
             args.choice(&[("resolve", ()), ("retry", ())])?;
             args.time("a time")?;
+            args.doubt_time("resolvers", context);
             args.end()
         },
     )
@@ -259,17 +261,6 @@ pub(super) const NAMESPACE_LIST: &[R] = &[R::new(
 .noted("namespaces are opened where binds and servers name them")];
 
 /// An address whose port, if none is given, is that of DNS.
-fn nameserver(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<(), Diagnostic> {
-    let word = args.word("an address")?;
-    let parsed = address::parse(word.text(), Wants::default(), &context.environment)
-        .map_err(|error| args.wrong(format!("'nameserver' : {error}")))?;
-    if parsed.address.port() == Some(0) {
-        let message = "'nameserver' : missing port specification; HAProxy refuses it, 53 is meant";
-        context.warn("missing-port", message, word.span());
-    }
-    Ok(())
-}
-
 /// An address with a port.
 fn address(args: &mut Args<'_>, context: &Context<'_>) -> Result<(), Diagnostic> {
     let text = args.text("an address")?;

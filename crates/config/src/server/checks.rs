@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use ballast_model::{Address, Observe, OnError};
 use ballast_syntax::Diagnostic;
 
-use super::words::positive;
+use super::words::delay;
 use crate::address::{self, Port, Wants};
 use crate::args::Args;
 use crate::check;
@@ -66,8 +66,8 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<delay>",
         "time between questions to the agent",
-        |one, args, _| {
-            one.server.checks.agent_interval = Some(positive(args)?);
+        |one, args, context| {
+            one.server.checks.agent_interval = Some(delay(&one.server.name, args, context)?);
             Ok(())
         },
     )
@@ -161,8 +161,8 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<delay>",
         "time between probes while the server is down",
-        |one, args, _| {
-            one.server.checks.down_interval = Some(positive(args)?);
+        |one, args, context| {
+            one.server.checks.down_interval = Some(delay(&one.server.name, args, context)?);
             Ok(())
         },
     )
@@ -194,8 +194,8 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<delay>",
         "time between probes while the state is changing",
-        |one, args, _| {
-            one.server.checks.fast_interval = Some(positive(args)?);
+        |one, args, context| {
+            one.server.checks.fast_interval = Some(delay(&one.server.name, args, context)?);
             Ok(())
         },
     )
@@ -205,8 +205,8 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<delay>",
         "time between probes",
-        |one, args, _| {
-            one.server.checks.interval = positive(args)?;
+        |one, args, context| {
+            one.server.checks.interval = delay(&one.server.name, args, context)?;
             Ok(())
         },
     )
@@ -354,8 +354,10 @@ fn probe_address(
 ) -> Result<(Address, Option<u16>), Diagnostic> {
     let text = args.text("an address")?;
     let wrong = |error: String| args.wrong(format!("'{}' : {error}", args.keyword()));
-    // A bare address of either family comes without brackets here.
-    if let Ok(ip) = text.parse::<IpAddr>() {
+    // The agent's may be a bare address of either family, without brackets.
+    if args.keyword() == "agent-addr"
+        && let Ok(ip) = text.parse::<IpAddr>()
+    {
         return Ok((Address::Inet((ip, 0).into()), None));
     }
     let parsed = address::parse(text, Wants::default(), &context.environment).map_err(wrong)?;

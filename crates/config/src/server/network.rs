@@ -56,7 +56,7 @@ pub(super) const ROWS: &[R] = &[
         |_, args, _| args.choice(&[("legacy", ()), ("octet-count", ())]),
     )
     .examples("log-proto octet-count", "log-proto x")
-    .later("rings"),
+    .noted("acts on servers of rings and of log backends only"),
     R::new(
         "namespace",
         S,

@@ -226,3 +226,22 @@ pub(super) fn positive(args: &mut Args<'_>) -> Result<Duration, Diagnostic> {
     }
     Ok(time)
 }
+
+/// The same between probes, where a number without a unit may be meant in seconds.
+///
+/// # Errors
+/// When it is zero.
+pub(super) fn delay(
+    server: &str,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<Duration, Diagnostic> {
+    let time = positive(args)?;
+    let server = if server.is_empty() {
+        "default-server"
+    } else {
+        server
+    };
+    args.doubt_time(&format!("server '{server}'"), context);
+    Ok(time)
+}

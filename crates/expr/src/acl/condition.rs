@@ -126,6 +126,25 @@ impl Condition {
         self.rows.iter().flatten()
     }
 
+    /// Whether an ACL of the condition asks for the bytes as they came.
+    pub fn reads_raw_bytes(&self, acls: &AclSet) -> bool {
+        self.terms().any(|term| match &term.target {
+            Target::Inline(criterion) => criterion.expr.fetch.reads_raw_bytes(),
+            Target::Named(name, _) => named(name, acls).is_some_and(|acl| {
+                let mut criteria = acl.criteria.iter();
+                criteria.any(|criterion| criterion.expr.fetch.reads_raw_bytes())
+            }),
+        })
+    }
+
+    /// What there is to say of anonymous ACLs that can never match.
+    pub fn never_matches(&self) -> impl Iterator<Item = String> {
+        self.terms().filter_map(|term| match &term.target {
+            Target::Inline(criterion) => criterion.never_matches(),
+            Target::Named(..) => None,
+        })
+    }
+
     /// What the condition names elsewhere: ACLs by name, and what anonymous ones name.
     pub fn references(&self) -> Vec<Reference> {
         let mut all = Vec::new();

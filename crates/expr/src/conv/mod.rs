@@ -13,7 +13,7 @@ mod time;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::args::ArgSpec;
+use crate::args::{ArgKind, ArgSpec};
 pub(crate) use crate::args::{NONE, args};
 use crate::deeds::ConvDeed;
 use crate::value::Kind;
@@ -78,8 +78,23 @@ pub fn convs() -> impl Iterator<Item = &'static Conv> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
+/// What scripts register: `lua.` and a name, with any arguments.
+static LUA: Conv = row(
+    "lua.",
+    args(0, &[ArgKind::Text; 12]),
+    Kind::Str,
+    Kind::Str,
+    None,
+);
+
 /// The converter of this name.
 pub fn conv(word: &str) -> Option<&'static Conv> {
+    if word
+        .strip_prefix("lua.")
+        .is_some_and(|name| !name.is_empty())
+    {
+        return Some(&LUA);
+    }
     static BY_WORD: OnceLock<HashMap<&'static str, &'static Conv>> = OnceLock::new();
     BY_WORD
         .get_or_init(|| convs().map(|row| (row.word, row)).collect())

@@ -17,8 +17,8 @@ mod tls_front;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::args::ArgSpec;
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
+use crate::args::{ArgKind, ArgSpec};
 use crate::deeds::FetchDeed;
 use crate::phase::Phases;
 use crate::value::Kind;
@@ -41,6 +41,13 @@ impl Fetch {
     /// Whether the sample is evaluated, not only parsed.
     pub const fn is_served(&self) -> bool {
         self.deed.is_some()
+    }
+
+    /// Whether the sample is read from the bytes as they came, which an HTTP proxy does not keep
+    /// (manual 7.3.5).
+    pub fn reads_raw_bytes(&self) -> bool {
+        let parses_http = matches!(self.word, "req.proto_http" | "req_proto_http" | "wait_end");
+        !parses_http && layer6::ROWS.contains(self)
     }
 }
 
@@ -87,8 +94,24 @@ pub fn fetches() -> impl Iterator<Item = &'static Fetch> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
+/// What scripts register: `lua.` and a name, with any arguments. No name is known before the
+/// scripts ran, so all are one row.
+static LUA: Fetch = row(
+    "lua.",
+    args(0, &[ArgKind::Text; 12]),
+    Kind::Str,
+    Phases::ALWAYS,
+    None,
+);
+
 /// The fetch of this name.
 pub fn fetch(word: &str) -> Option<&'static Fetch> {
+    if word
+        .strip_prefix("lua.")
+        .is_some_and(|name| !name.is_empty())
+    {
+        return Some(&LUA);
+    }
     static BY_WORD: OnceLock<HashMap<&'static str, &'static Fetch>> = OnceLock::new();
     BY_WORD
         .get_or_init(|| fetches().map(|row| (row.word, row)).collect())
