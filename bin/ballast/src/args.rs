@@ -15,8 +15,10 @@ pub(crate) enum Command {
     Condition(String),
     /// `-v` or `-vv`: say which version this is; true adds how it was built.
     Version(bool),
-    /// `-h`, or nothing at all: say how to call the program.
+    /// `-h`, or nothing at all: say how to call the program, as HAProxy does for a mistake.
     Usage,
+    /// `--help`, `help`, or behind a command of our own: say how to call it.
+    Help(Option<&'static Own>),
     /// `check`: judge files.
     Check(CheckOptions),
     /// `keywords`: print the table of words; true prints JSON.
@@ -113,6 +115,53 @@ pub(crate) struct PlanOptions {
     pub(crate) files: Vec<String>,
 }
 
+/// A command of our own.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Own {
+    /// Its word.
+    pub(crate) word: &'static str,
+    /// What follows it.
+    pub(crate) args: &'static str,
+    /// What it does.
+    pub(crate) help: &'static str,
+    /// Exit codes besides 2, which says that the command line was not understood.
+    pub(crate) codes: &'static str,
+}
+
+/// The commands of our own.
+pub(crate) const OWN: &[Own] = &[
+    Own {
+        word: "check",
+        args: "[--stub] [--format json] FILE...",
+        help: "judge files, also away from their machine",
+        codes: "0 they would start, 1 they would not",
+    },
+    Own {
+        word: "keywords",
+        args: "[--json]",
+        help: "every word of the language, and what becomes of it",
+        codes: "0",
+    },
+    Own {
+        word: "plan",
+        args: "[-f FILE]... -s SOCKET",
+        help: "what files would change of a process that runs",
+        codes: "0 nothing, 1 changes, 3 changes with drains, 2 refused or nobody answers",
+    },
+    Own {
+        word: "upgrade",
+        args: "[--write] FILE...",
+        help: "rewrite what HAProxy has removed",
+        codes: "0 all is rewritten, 1 something is left",
+    },
+];
+
+/// The command of our own that a line calls.
+pub(crate) fn own(words: &[String]) -> Option<&'static Own> {
+    let first = words.first()?;
+    OWN.iter().find(|own| own.word == first)
+}
+
 /// A command line that cannot be understood; the text says what to write instead.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct UsageError(pub(crate) String);
@@ -130,13 +179,20 @@ impl std::error::Error for UsageError {}
 /// # Errors
 /// [`UsageError`] when a word is unknown or lacks its value.
 pub(crate) fn parse(words: &[String]) -> Result<Command, UsageError> {
+    let rest = words.get(1..).unwrap_or_default();
+    let asks = |word: &String| matches!(word.as_str(), "--help" | "-h");
+    if let Some(own) = own(words)
+        && rest.iter().any(asks)
+    {
+        return Ok(Command::Help(Some(own)));
+    }
     match words.first().map(String::as_str) {
-        None => Ok(Command::Usage),
+        None | Some("-h") => Ok(Command::Usage),
         Some("check") => check(&words[1..]),
         Some("keywords") => Ok(Command::Keywords(json_only("keywords", &words[1..])?)),
         Some("upgrade") => upgrade(&words[1..]),
         Some("plan") => plan(&words[1..]),
-        Some("help" | "--help" | "-h") => Ok(Command::Usage),
+        Some("help" | "--help") => Ok(Command::Help(own(rest))),
         Some("--version") => Ok(Command::Version(false)),
         Some(_) => options(words),
     }
@@ -384,6 +440,13 @@ mod tests {
         assert!(parse(&words("plan a.cfg")).is_err());
         assert!(parse(&words("check")).is_err());
         assert!(parse(&words("chekc x")).is_err());
+        for own in OWN {
+            let help = Ok(Command::Help(Some(own)));
+            for line in ["help ", ""].map(|before| format!("{before}{} --help", own.word)) {
+                assert_eq!(parse(&words(&line)), help, "{line}");
+            }
+        }
+        assert_eq!(parse(&words("--help")), Ok(Command::Help(None)));
     }
 
     #[test]

@@ -33,17 +33,15 @@ pub(crate) fn files(options: &CheckOptions) -> u8 {
         load(files, &machine)
     };
     tell(&loaded, options.json, Severity::Notice);
-    if loaded.has_alerts() {
-        return 1;
-    }
-    if !options.json {
+    if !options.json && !loaded.has_alerts() {
         for stub in &loaded.stubs {
             say::notice(&format!("config : {stub}"));
         }
-        tell_unserved(&loaded, say::Grade::Notice);
-        say::line!("{}", verdict(&loaded));
+        if !tell_unserved(&loaded) {
+            say::line!("{}", verdict(&loaded));
+        }
     }
-    0
+    u8::from(loaded.has_alerts() || !loaded.unserved.is_empty())
 }
 
 /// A configuration that was read for a start.
@@ -181,9 +179,12 @@ pub(crate) fn again(
 
 /// `-c`: what is printed about a configuration without alerts, and the exit code.
 pub(crate) fn conclude(loaded: &Loaded, quiet: bool) -> u8 {
+    // A file that would not start is not right.
+    if tell_unserved(loaded) {
+        return 1;
+    }
     let listens = has_listener(&loaded.config);
     if !quiet {
-        tell_unserved(loaded, say::Grade::Notice);
         if listens {
             say::line!("{}", verdict(loaded));
         } else {
@@ -208,9 +209,9 @@ pub(crate) fn has_listener(config: &Config) -> bool {
 }
 
 /// Says which words are checked and not carried out yet; true when there are some.
-pub(crate) fn tell_unserved(loaded: &Loaded, grade: say::Grade) -> bool {
+pub(crate) fn tell_unserved(loaded: &Loaded) -> bool {
     for text in unserved(loaded) {
-        say::say(grade, &text);
+        say::alert(&text);
     }
     !loaded.unserved.is_empty()
 }

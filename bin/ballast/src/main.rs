@@ -44,6 +44,9 @@ use std::process::ExitCode;
 
 use args::Command;
 
+/// The exit code of a command line that was not understood.
+const USAGE: u8 = 2;
+
 fn main() -> ExitCode {
     // Before anything is opened: what is open now was inherited (`fd@`).
     ballast_net::inherit::collect();
@@ -66,7 +69,12 @@ fn main() -> ExitCode {
                 version::line(identity),
                 version::usage(identity)
             );
-            1
+            // HAProxy ends with 1; of a command of our own that could be an answer.
+            if args::own(&words).is_some() || identity == version::Name::Ballast {
+                USAGE
+            } else {
+                1
+            }
         }
     };
     ExitCode::from(code)
@@ -90,6 +98,11 @@ fn dispatch(command: Command, name: version::Name) -> u8 {
         Command::Usage => {
             say::line!("{}\n\n{}", version::line(name), version::usage(name));
             1
+        }
+        Command::Help(own) => {
+            let text = own.map_or_else(|| version::usage(name), |own| version::usage_of(name, own));
+            say::line!("{}\n\n{text}", version::line(name));
+            0
         }
         Command::Check(options) => check::files(&options),
         Command::Keywords(json) => tools::keywords(json),

@@ -19,9 +19,10 @@ const NOTHING: u8 = 0;
 /// Something would change, and nothing of what would go has connections.
 const CHANGES: u8 = 1;
 /// Something that has connections would go; they may finish.
-const DRAINS: u8 = 2;
-/// The files are refused, or nobody answered.
-const REFUSED: u8 = 3;
+const DRAINS: u8 = 3;
+/// The files are refused, or nobody answered; also a command line that is not understood, which
+/// must not look like an answer.
+const REFUSED: u8 = crate::USAGE;
 
 /// What ends the payload: a line that no configuration has.
 const END: &str = "%ballast-plan-ends-here%";

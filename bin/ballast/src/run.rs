@@ -211,7 +211,7 @@ fn look(options: &Options, memory: &Memory) -> Result<(Vec<PassedSocket>, Arc<Bo
     let _open = book.open();
     // The worker reads the files with these sections, and asks what they ask.
     let loaded = check::for_start(options, &memory.amendments)?.loaded;
-    if check::tell_unserved(&loaded, say::Grade::Alert) {
+    if check::tell_unserved(&loaded) {
         return Err(1);
     }
     let mut config = loaded.config;
@@ -267,7 +267,7 @@ fn prepare(
     memory: Memory,
     from: &Sources,
 ) -> Result<Premises, u8> {
-    if check::tell_unserved(&read.loaded, say::Grade::Alert) {
+    if check::tell_unserved(&read.loaded) {
         return Err(1);
     }
     let store = read.loaded.store;

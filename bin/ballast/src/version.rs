@@ -8,6 +8,8 @@ use std::fmt::Write;
 
 use ballast_syntax::{FixedFacts, Version};
 
+use crate::args::{OWN, Own};
+
 /// The HAProxy language spoken.
 pub(crate) const LANGUAGE: (u64, u64, u64) = (3, 2, 0);
 
@@ -188,6 +190,7 @@ pub(crate) fn long(name: Name) -> String {
 /// `-h`.
 pub(crate) fn usage(name: Name) -> String {
     let word = name.word();
+    let own: Vec<String> = OWN.iter().map(|own| own_line(word, own)).collect();
     format!(
         "Usage : {word} [-f <file|directory>]* [options] [-- <file>*]\n\
          \u{20}       -f <file>       configuration, in order; a directory gives its *.cfg; - is standard input\n\
@@ -210,11 +213,27 @@ pub(crate) fn usage(name: Name) -> String {
          \u{20}       -dW             warnings are errors\n\
          \u{20}       -sf, -st <pid>* processes to be asked to finish, to be ended\n\
          \n\
-         Commands of its own:\n\
-         \u{20}       {word} check [--stub] [--format json] FILE...   judge files, also away from their machine\n\
-         \u{20}       {word} keywords [--json]                        every word of the language, and what becomes of it\n\
-         \u{20}       {word} upgrade [--write] FILE...                rewrite what HAProxy has removed"
+         Commands of its own:\n{}",
+        own.join("\n")
     )
+}
+
+/// How a command of our own is called, beside what it does.
+fn own_line(word: &str, own: &Own) -> String {
+    let call = format!("{word} {} {}", own.word, own.args);
+    format!("        {call:<48} {}", own.help)
+}
+
+/// `--help` behind a command of our own.
+pub(crate) fn usage_of(name: Name, own: &Own) -> String {
+    let Own {
+        word,
+        args,
+        help,
+        codes,
+    } = own;
+    let program = name.word();
+    format!("Usage : {program} {word} {args}\n        {help}\n        exit codes: {codes}")
 }
 
 fn running_on() -> String {

@@ -191,6 +191,8 @@ fn checking_says_what_is_wrong_and_starts_nothing() {
         "frontend fe\n    mode http\n    bind 127.0.0.1:1\n",
     );
     stage.file("none.cfg", "global\n    maxconn 10\n");
+    let later = "frontend fe\n    mode http\n    bind 127.0.0.1:1\n    http-request auth\n";
+    stage.file("later.cfg", later);
     let cases = [
         ("-c -f a.cfg", 0, "Configuration file is valid"),
         ("-c -V -f a.cfg", 0, "Configuration file is valid"),
@@ -216,7 +218,26 @@ fn checking_says_what_is_wrong_and_starts_nothing() {
         ("-cc version_atleast(3.2)", 0, ""),
         ("-cc version_before(3.2)", 1, ""),
         ("-cc nonsense(", 2, "Failed to evaluate condition"),
-        ("-zz", 1, "unknown option '-zz'"),
+        ("-zz", 2, "unknown option '-zz'"),
+        ("-h", 1, "Usage : ballast"),
+        ("--help", 0, "ballast plan"),
+        ("check --help", 0, "exit codes"),
+        ("help keywords", 0, "ballast keywords [--json]"),
+        ("plan --help", 0, "1 changes"),
+        ("upgrade -h", 0, "rewrite"),
+        ("check", 2, "'check' needs a file"),
+        ("check --nosuch a.cfg", 2, "'--nosuch'"),
+        ("plan -f a.cfg", 2, "command socket"),
+        ("keywords --nosuch", 2, "'--nosuch'"),
+        ("upgrade", 2, "'upgrade' needs a file"),
+        ("plan -s absent.sock", 2, "cannot ask absent.sock"),
+        ("-c -f later.cfg", 1, "[later.cfg:4] : 'auth' is understood"),
+        ("check later.cfg", 1, "[later.cfg:4] : 'auth' is understood"),
+        (
+            "check --stub later.cfg",
+            1,
+            "[later.cfg:4] : 'auth' is understood",
+        ),
         ("-v", 0, "Ballast version"),
         ("keywords", 0, "timeout client"),
     ];
@@ -229,6 +250,60 @@ fn checking_says_what_is_wrong_and_starts_nothing() {
     let quiet = stage.output("-q -c -f a.cfg");
     assert!(quiet.status.success() && quiet.stdout.is_empty() && quiet.stderr.is_empty());
     assert!(TcpStream::connect(stage.address()).is_err());
+}
+
+/// Nothing is asked of this machine or its name servers, and what stands in for a variable fits.
+#[test]
+fn a_file_is_judged_away_from_its_machine() {
+    let stage = Stage::new(
+        r#"global
+    log "${LOG_HOST}" "${FACILITY}"
+    maxconn "$CONNECTIONS"
+    user "$USER_OF_IT"
+defaults
+    mode "$MODE"
+    timeout client "$T_CLIENT"
+    timeout server "${T_SERVER}"
+    timeout connect 1s
+    balance "$BALANCE"
+frontend fe
+    bind $LISTEN
+    bind "${BIND_IP}:${BIND_NUMBER}"
+    default_backend be
+backend be
+    errorfile 503 "$PAGES/503.http"
+    server a ${A_HOST}:${A_NUMBER} check inter "$PAUSE" weight "$WEIGHT"
+    server b "$B"
+    server c name.invalid:80
+    server d ipv6@name.invalid:80
+"#,
+    );
+    let mut command = stage.command("check --stub a.cfg");
+    // A name server that is asked would be waited for.
+    command.env("LOCALDOMAIN", "invalid").env_remove("MODE");
+    let output = command.output().unwrap();
+    let said = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(!said.contains("WARNING"), "{said}");
+    for (name, value) in [
+        ("FACILITY", "local0"),
+        ("CONNECTIONS", "1"),
+        ("MODE", "http"),
+        ("T_CLIENT", "10s"),
+        ("BALANCE", "roundrobin"),
+        ("LISTEN", "127.0.0.1:1"),
+        ("BIND_IP", "127.0.0.1"),
+        ("BIND_NUMBER", "1"),
+        ("A_HOST", "127.0.0.1"),
+        ("PAUSE", "10s"),
+        ("PAGES", "/stand-in"),
+        ("USER_OF_IT", "stand-in"),
+        ("WEIGHT", "1"),
+    ] {
+        let line = format!("environment variable '{name}' ('{value}')");
+        assert!(said.contains(&line), "{line}: {said}");
+    }
+    assert!(said.contains("host 'name.invalid'"), "{said}");
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod proxy;
 mod render;
 mod section;
 mod server;
+mod stand_ins;
 mod surroundings;
 mod table;
 mod tls_words;

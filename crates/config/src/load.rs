@@ -10,10 +10,10 @@ use ballast_syntax::{
 };
 
 use crate::build::{self, Drafts};
-use crate::context::{Context, Names, Unserved};
+use crate::context::{Context, LUA, Names, Unserved};
 use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
-use crate::{global, post, proxy, section, upgrade};
+use crate::{global, post, proxy, section, stand_ins, upgrade};
 
 /// How a configuration is read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,7 +100,33 @@ fn load_into(
     surroundings: &dyn Surroundings,
     _options: Options,
 ) -> Loaded {
-    let (mut document, mut stubs) = parsed(files, surroundings);
+    let (environment, stubs) = stand_ins::environment(&files, surroundings);
+    load_with(store, files, surroundings, environment, stubs)
+}
+
+/// As [`load`], in an environment of its own.
+pub(crate) fn load_in(
+    files: Vec<(String, Vec<u8>)>,
+    surroundings: &dyn Surroundings,
+    environment: Env,
+) -> Loaded {
+    load_with(
+        Arc::new(Store::new()),
+        files,
+        surroundings,
+        environment,
+        Vec::new(),
+    )
+}
+
+fn load_with(
+    store: Arc<Store>,
+    files: Vec<(String, Vec<u8>)>,
+    surroundings: &dyn Surroundings,
+    environment: Env,
+    mut stubs: Vec<String>,
+) -> Loaded {
+    let mut document = parsed(files, surroundings, environment);
     let said = std::mem::take(&mut document.diagnostics);
     let mut context = Context {
         surroundings,
@@ -119,6 +145,7 @@ fn load_into(
         stubs,
         ..
     } = context;
+    check_lua(&mut unserved, &mut diagnostics);
     suggest_upgrades(&document, &mut diagnostics);
     let place = |span: Option<Span>| span.map(|span| (span.file, span.start));
     // What concerns the whole has no place, and comes last.
@@ -142,55 +169,21 @@ fn load_into(
 /// The text alone, as sections and lines: what [`load`] begins with.
 #[must_use]
 pub fn document(files: Vec<(String, Vec<u8>)>, surroundings: &dyn Surroundings) -> Document {
-    parsed(files, surroundings).0
+    let (environment, _) = stand_ins::environment(&files, surroundings);
+    parsed(files, surroundings, environment)
 }
 
 fn parsed(
     files: Vec<(String, Vec<u8>)>,
     surroundings: &dyn Surroundings,
-) -> (Document, Vec<String>) {
+    environment: Env,
+) -> Document {
     let facts = surroundings.facts();
-    let (environment, stubs) = environment(&files, surroundings);
     let mut parser = Parser::new(environment, &facts);
     for (name, bytes) in files {
         parser.add_file(name, bytes);
     }
-    (parser.finish(), stubs)
-}
-
-/// The machine's environment; where there are stand-ins, also for the variables that the text uses
-/// and nobody set. A stand-in is `1`, which may be a port, a time, a number or a name.
-fn environment(files: &[(String, Vec<u8>)], surroundings: &dyn Surroundings) -> (Env, Vec<String>) {
-    let mut env = surroundings.environment();
-    let mut stubs = Vec::new();
-    if surroundings.stand_in("environment").is_none() {
-        return (env, stubs);
-    }
-    for (_, bytes) in files {
-        let text = String::from_utf8_lossy(bytes);
-        let is_set = |name: &str| {
-            ["setenv", "presetenv"]
-                .iter()
-                .any(|word| text.contains(&format!("{word} {name} ")))
-        };
-        for piece in text.split('$').skip(1) {
-            let rest = piece.strip_prefix('{').unwrap_or(piece);
-            let end = rest
-                .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-                .unwrap_or(rest.len());
-            let (name, after) = rest.split_at(end);
-            let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-            // `${NAME-default}` has its own stand-in.
-            if !is_name || after.starts_with('-') || env.is_defined(name) || is_set(name) {
-                continue;
-            }
-            if env.set(name, "1").is_ok() {
-                let what = format!("environment variable '{name}'");
-                stubs.extend(surroundings.stand_in(&what));
-            }
-        }
-    }
-    (env, stubs)
+    parser.finish()
 }
 
 fn lower(document: &Document, context: &mut Context<'_>) -> Config {
@@ -288,11 +281,33 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     for error in errors {
         let message = format!("{} : {}", draft.title(), error.message);
         let diagnostic = Diagnostic::alert("unlinked-expression", message);
-        context.report(match span {
+        let line = error.place.and_then(|place| context.line_of(&place));
+        context.report(match line.or(span) {
             Some(span) => diagnostic.at(span),
             None => diagnostic,
         });
     }
+}
+
+/// What scripts bring is known where a script is loaded, and nowhere else.
+fn check_lua(unserved: &mut Vec<Unserved>, diagnostics: &mut Vec<Diagnostic>) {
+    if unserved
+        .iter()
+        .any(|word| word.word.starts_with("lua-load"))
+    {
+        return;
+    }
+    unserved.retain(|word| {
+        if word.word != LUA {
+            return true;
+        }
+        let message = "unknown: what begins with 'lua.' comes from a script, and none is loaded";
+        let mut alert = Diagnostic::alert("unknown-lua", message)
+            .help("load one in the global section: lua-load <file>");
+        alert.span = word.span;
+        diagnostics.push(alert);
+        false
+    });
 }
 
 /// Gives diagnostics about removed directives the very lines that replace them.
