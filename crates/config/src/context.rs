@@ -60,6 +60,8 @@ pub(crate) struct Context<'s> {
     pub environment: ballast_syntax::Env,
     /// Names declared by sections.
     pub names: Names,
+    /// `tune.stick-counters`, as far as it was read.
+    pub stick_counters: u32,
 }
 
 /// What sections declare for others to name. Uses are checked when all sections are read.
@@ -127,6 +129,18 @@ impl Context<'_> {
     /// Says that something is wrong but usable.
     pub(crate) fn warn(&mut self, code: &'static str, message: impl Into<String>, span: Span) {
         self.report(Diagnostic::warning(code, message).at(span));
+    }
+
+    /// The name of this process among peers: `localpeer`, `-L`, or the machine's.
+    pub(crate) fn local_peer(&self) -> String {
+        let named = self.environment.value("HAPROXY_LOCALPEER");
+        named.map_or_else(|| self.surroundings.hostname(), str::to_owned)
+    }
+
+    /// Whether anything was an error so far.
+    pub(crate) fn has_alerts(&self) -> bool {
+        let mut said = self.diagnostics.iter();
+        said.any(|said| said.severity == Severity::Alert)
     }
 
     /// Remembers that a word is not served yet.

@@ -15,6 +15,9 @@ use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
 use crate::{global, post, proxy, section, stand_ins, upgrade};
 
+/// Counters of a connection that rules may track, unless `tune.stick-counters` says otherwise.
+const STICK_COUNTERS: u32 = 3;
+
 /// How a configuration is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -137,6 +140,7 @@ fn load_with(
         stubs: std::mem::take(&mut stubs),
         environment: document.env.clone(),
         names: Names::default(),
+        stick_counters: STICK_COUNTERS,
     };
     let config = lower(&document, &mut context);
     let Context {

@@ -162,3 +162,34 @@ fn rows_are_unique() {
         }
     }
 }
+
+#[test]
+fn the_counters_that_rules_may_track_are_those_the_text_has_by_then() {
+    let section = "frontend f\n mode http\n timeout client 1s\n bind :80\n \
+                   http-request track-sc5 src table t\n\
+                   backend t\n stick-table type ip size 1k\n";
+    let counters = "global\n tune.stick-counters 6\n";
+    let alerts = |text: String| messages(&stubbed(&text), Severity::Alert);
+    assert_eq!(alerts(format!("{counters}{section}")), [""; 0]);
+    for text in [section.to_owned(), format!("{section}{counters}")] {
+        let said = alerts(text);
+        assert!(
+            said[0].contains("5 track-sc number exceeding 2"),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn peers_are_refused_where_there_is_another() {
+    let text = |members: &str| format!("global\n localpeer a\npeers p\n{members}");
+    let unserved = |members: &str| stubbed(&text(members)).unserved.len();
+    assert_eq!(unserved(" peer a 192.0.2.1:1\n"), 0);
+    assert_eq!(unserved(" bind 192.0.2.1:1\n server a\n"), 0);
+    assert_eq!(unserved(""), 0);
+    let table = " table t type ip size 1k\n";
+    assert!(unserved(&format!(" peer a 192.0.2.1:1\n{table}")) > 0);
+    assert!(unserved(" peer a 192.0.2.1:1\n peer b 192.0.2.2:1\n") > 0);
+    let said = messages(&stubbed(&text(" peer b 192.0.2.2:1\n")), Severity::Warning);
+    assert!(said[0].contains("no peer named 'a'"), "{said:?}");
+}

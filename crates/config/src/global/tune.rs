@@ -13,6 +13,10 @@ use crate::keyword::{Row, Sections};
 type R = Row<Global>;
 
 const G: Sections = Sections::GLOBAL;
+
+/// Counters of a connection, at most.
+const STICK_COUNTERS_MAX: u16 = u16::MAX;
+
 const H2: &str = "acts on HTTP/2 only";
 const QUIC: &str = "acts on QUIC only";
 const LUA: &str = "acts on Lua only";
@@ -50,6 +54,20 @@ pub(super) const ROWS: &[R] = &[
         },
     )
     .examples("tune.bufsize 32768", "tune.bufsize 10"),
+    R::new(
+        "tune.stick-counters",
+        G,
+        "<number>",
+        "tracked counters of a connection",
+        |_, args, context| {
+            let count = args.number("a number of counters", 0..=i64::from(STICK_COUNTERS_MAX))?;
+            args.end()?;
+            context.stick_counters = u32::try_from(count).expect("the range was checked");
+            Ok(())
+        },
+    )
+    .examples("tune.stick-counters 3", "tune.stick-counters a b c")
+    .noted("the rules after it may track as many; nothing is remembered of them yet"),
     R::new(
         "tune.comp.maxlevel",
         G,
@@ -353,7 +371,6 @@ pub(super) const MEMORY_ROWS: &[R] = noted! { MEMORY;
     "tune.pool-high-fd-ratio", "<number>", "share of descriptors above which connections close", amount, "25";
     "tune.pool-low-fd-ratio", "<number>", "share of descriptors below which connections are kept", amount, "20";
     "tune.ring.queues", "<number>", "queues of a ring", amount, "1";
-    "tune.stick-counters", "<number>", "tracked counters of a connection", amount, "3";
 };
 
 pub(super) const DATAGRAM_ROWS: &[R] = noted! { DATAGRAMS;

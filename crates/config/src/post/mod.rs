@@ -91,7 +91,8 @@ fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
             missing.push("'timeout server'");
         }
     }
-    if !missing.is_empty() {
+    // Beside an error it may be the line in error that would have set them.
+    if !missing.is_empty() && !context.has_alerts() {
         let message = format!("missing timeouts for {title}.");
         let mut diagnostic = Diagnostic::warning("missing-timeouts", message)
             .note("without them a silent peer holds its connection for ever")

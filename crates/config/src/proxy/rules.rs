@@ -183,6 +183,7 @@ fn rule(
     let mut env = ParseEnv::new(&draft.acls, &mut files, capability, &title);
     env.experimental = context.names.experimental;
     env.request_captures = draft.front.request_captures.len();
+    env.stick_counters = context.stick_counters;
     let parsed = parse_rule(place, &texts, &mut env);
     let (warnings, captures) = (env.warnings, env.new_captures);
     for text in stubs {

@@ -111,6 +111,7 @@ pub(crate) fn lower(
         context.report(diagnostic.at(extra.span()));
     }
     declare(section, context);
+    let unserved_before = context.unserved.len();
     if let Some((_, area)) = UNSERVED.iter().find(|(known, _)| *known == section.kind) {
         context.unserved(kind, area, header.words[0].span());
     }
@@ -119,6 +120,9 @@ pub(crate) fn lower(
     for line in section.statements() {
         let result = table.line(&mut draft, line, place, context);
         said(result, context);
+    }
+    if section.kind == SectionKind::Peers && peers::is_alone(&draft, span, context) {
+        context.unserved.truncate(unserved_before);
     }
     draft.finish(span, context, config);
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: HAProxy configuration manual, section 3.5.
 
-use ballast_syntax::Diagnostic;
+use ballast_syntax::{Diagnostic, Span};
 
 use super::OtherDraft;
 use crate::address::{self, Wants};
@@ -119,7 +119,30 @@ fn peer(
     Ok(())
 }
 
-fn table(_: &mut OtherDraft, args: &mut Args<'_>, _: &mut Context<'_>) -> Result<(), Diagnostic> {
+/// Whether nobody is in the section that tables would be shared with: there is nothing to do for it
+/// then. HAProxy drops one that does not name the local peer.
+pub(super) fn is_alone(draft: &OtherDraft, span: Span, context: &mut Context<'_>) -> bool {
+    if draft.given.contains(&"table") {
+        return false;
+    }
+    let local = context.local_peer();
+    if !draft.members.contains(&local) {
+        let message = format!(
+            "Removing incomplete section 'peers {}' (no peer named '{local}').",
+            draft.name
+        );
+        context.warn("no-local-peer", message, span);
+        return true;
+    }
+    draft.members.len() == 1
+}
+
+fn table(
+    draft: &mut OtherDraft,
+    args: &mut Args<'_>,
+    _: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    draft.given.push("table");
     args.text("a name")?;
     for (word, what) in [
         ("type", "table: missing type."),

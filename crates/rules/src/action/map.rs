@@ -43,7 +43,7 @@ pub(crate) const ROWS: &[Row] = &[
     .examples(&["add-acl(a.lst) %[src]"], &["add-acl(a.lst)"]),
     Row::new(
         "del-acl",
-        ".....XX.",
+        ".....XXX",
         "(<file-name>) <key fmt>",
         "remove a pattern from a list",
         |args| keyed(args, "del-acl", Deed::Del),

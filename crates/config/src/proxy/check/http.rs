@@ -68,7 +68,8 @@ pub(super) const ROWS: &[R] = &[
         "what the next rule is reported as",
         |draft, args, _| {
             let text = args.text("a string")?.to_owned();
-            args.end()?;
+            // Without quotes the first word is the comment; HAProxy looks at no other.
+            args.rest();
             push(draft, args, CheckRule::Comment(text));
             Ok(())
         },
