@@ -127,19 +127,23 @@ pub(crate) async fn respond(
 }
 
 /// NTLM and Negotiate authenticate not a request but the connection it came on, which then must
-/// serve nobody else (configuration manual, "http-reuse").
+/// serve nobody else (configuration manual, "http-reuse"). A line may hold several challenges.
+/// Commas within quotes are taken for ends of challenges, too: at worst a connection is not shared.
+/// As in HAProxy the first four letters tell, for there are schemes such as `Nego2`.
 fn authenticates_connection(response: &Response) -> bool {
     let name: &[u8] = match response.status() {
         401 => b"www-authenticate",
         407 => b"proxy-authenticate",
         _ => return false,
     };
-    response.fields().find(name).any(|challenge| {
-        let scheme = challenge.split(|byte| *byte == b' ').next();
+    let begins = |challenge: &[u8]| {
+        let scheme = challenge.trim_ascii_start().get(..4);
         scheme.is_some_and(|scheme| {
-            scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate")
+            scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"nego")
         })
-    })
+    };
+    let mut lines = response.fields().find(name);
+    lines.any(|line| line.split(|byte| *byte == b',').any(begins))
 }
 
 fn client_wait(session: &Session) -> Wait<'_> {
