@@ -504,3 +504,45 @@ fn a_rollback_puts_the_former_configuration_in_force() {
     );
     assert_eq!(shown.lines().count(), 6, "{shown}");
 }
+
+#[test]
+fn a_connection_that_left_from_elsewhere_is_used_no_more() {
+    let inner = free_port();
+    let lines = |server: &str| {
+        format!(
+            "frontend in\n bind 127.0.0.1:{inner}\n \
+             http-request return status 200 content-type text/plain lf-string %[src]\n{}",
+            site(
+                "",
+                &format!(" http-reuse always\n server s 127.0.0.1:{inner} {server}")
+            )
+        )
+    };
+    let house = House::start(&lines("source 127.0.0.70"));
+    let asked = || Client::get_once(house.port, "/").text();
+    let connects = || {
+        let rows = house.desk.ask("show stat");
+        let row = rows.lines().find(|row| row.starts_with("app,s,"));
+        let cells: Vec<&str> = row.expect("its row").split(',').collect();
+        let titles = rows.lines().next().expect("the titles").split(',');
+        let place = titles.into_iter().position(|title| title == "connect");
+        cells[place.expect("a column")].to_owned()
+    };
+    assert_eq!(
+        (asked(), asked()),
+        ("127.0.0.70".into(), "127.0.0.70".into())
+    );
+    assert_eq!(connects(), "1");
+    // What is no property of a connection leaves it in use.
+    house.apply_well(&lines("source 127.0.0.70 weight 7 maxconn 5"));
+    assert_eq!(asked(), "127.0.0.70");
+    assert_eq!(connects(), "1");
+    house.apply_well(&lines("source 127.0.0.71"));
+    assert_eq!(asked(), "127.0.0.71");
+    house.apply_well(&lines("source 0.0.0.0 interface lo"));
+    assert_eq!(asked(), "127.0.0.1");
+    assert_eq!(connects(), "3");
+    house.apply_well(&lines("tcp-ut 5s"));
+    assert_eq!(asked(), "127.0.0.1");
+    assert_eq!(connects(), "4");
+}

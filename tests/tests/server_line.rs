@@ -18,12 +18,14 @@ fn values(mut header: &[u8]) -> Vec<(u8, Vec<u8>)> {
 
 /// HAProxy knows `set-proxy-v2-tlv-fmt` from 3.0 on: the oracle of these tests does not.
 #[test]
-fn values_of_the_line_are_told_to_the_server_for_each_connection() {
+fn values_of_the_line_are_told_to_the_server_for_each_request() {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     let server_port = server.local_addr().expect("its address").port();
     let serving = std::thread::spawn(move || {
         let mut told = Vec::new();
-        for _ in 0..2 {
+        // Kept open: a connection that is taken for the wrong request gets no answer.
+        let mut open = Vec::new();
+        for _ in 0..3 {
             let (mut stream, _) = server.accept().expect("a connection");
             stream.set_read_timeout(Some(WAIT_MAX)).expect("a limit");
             let mut fixed = [0; 16];
@@ -40,6 +42,7 @@ fn values_of_the_line_are_told_to_the_server_for_each_connection() {
             stream
                 .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
                 .expect("the answer is taken");
+            open.push(stream);
         }
         told
     });
@@ -53,20 +56,26 @@ defaults
     timeout server 20s
 listen www
     bind 127.0.0.1:{port}
-    server one 127.0.0.1:{server_port} send-proxy-v2 set-proxy-v2-tlv-fmt(0xE1) %[path] \
+    http-reuse always
+    unique-id-format id-of-%[path]
+    server one 127.0.0.1:{server_port} send-proxy-v2 proxy-v2-options unique-id set-proxy-v2-tlv-fmt(0xE1) %[path] \
 set-proxy-v2-tlv-fmt(226) %[req.hdr(x-none)] set-proxy-v2-tlv-fmt(0xE3) from\\ %ci
 "
     );
     let _proxy = Proxy::start(&Program::ballast(), &configuration, &[port]);
     assert_eq!(Client::get_once(port, "/first").text(), "ok");
-    assert_eq!(Client::get_once(port, "/second").text(), "ok");
+    // What they tell differs, so one connection cannot do for both.
+    let mut client = Client::connect(port);
+    assert_eq!(client.get("/second").text(), "ok");
+    assert_eq!(client.get("/third").text(), "ok");
     let expected = |path: &str| {
         vec![
+            (0x05, format!("id-of-{path}").into_bytes()),
             (0xE1, path.as_bytes().to_vec()),
             (0xE2, Vec::new()),
             (0xE3, b"from 127.0.0.1".to_vec()),
         ]
     };
     let told = serving.join().expect("the server ends well");
-    assert_eq!(told, [expected("/first"), expected("/second")]);
+    assert_eq!(told, ["/first", "/second", "/third"].map(expected));
 }

@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use arc_swap::ArcSwap;
 use ballast_balance::{Ask, Balancer, Choice, Load};
 use ballast_expr::{Condition, LogFormat};
-use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{BackendCounters, PerWorker};
 use crate::succession::{AVOIDED_COUNT_MAX, Slots};
 use crate::timings::{Histogram, Timings};
-use crate::{Belief, DynamicCookies, Gauge, LastInvalid, Rate, Server, Waiting, limits};
+use crate::{
+    Belief, Connecting, DynamicCookies, Gauge, LastInvalid, Rate, Server, Waiting, limits,
+};
 
 /// A backend of one generation.
 #[derive(Debug)]
@@ -28,10 +29,8 @@ pub struct Backend {
     pub use_servers: Vec<UseServer>,
     /// `fullconn`, written or computed.
     pub full_connections: u32,
-    /// The case in which servers want field names (`option h1-case-adjust-bogus-server`).
-    pub name_cases: Option<Arc<NameCases>>,
-    /// The kernel's buffers of connections to the servers.
-    pub socket_buffers: SocketBuffers,
+    /// What goes into connections to its servers.
+    pub connecting: Arc<Connecting>,
     /// One of the servers takes its state from another (`track`).
     pub tracks: bool,
     pub(crate) balancer: RwLock<Balancer>,

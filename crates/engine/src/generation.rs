@@ -18,8 +18,8 @@ use crate::backend::Sharing;
 use crate::cookies::hash_key;
 use crate::succession::Slots;
 use crate::{
-    Backend, Belief, Frontend, Registry, Route, RouteTarget, Server, SocketBuffers, UseServer,
-    UseServerTarget, health_settings, limits,
+    Backend, Belief, Connecting, Frontend, Registry, Route, RouteTarget, Server, SocketBuffers,
+    UseServer, UseServerTarget, health_settings, limits,
 };
 
 /// Everything that runs, of one configuration.
@@ -275,11 +275,15 @@ fn compile_backend(
         })
         .collect();
     let setup = setup(backend);
+    let cases = common.cases_for(backend.options.case_adjust);
+    let connecting = Connecting::of(backend, cases, common.socket_buffers);
     Backend {
         state: registry.backend(&backend.common.name),
         full_connections,
-        name_cases: common.cases_for(backend.options.case_adjust).cloned(),
-        socket_buffers: common.socket_buffers,
+        connecting: match former {
+            Some(former) if *former.connecting == connecting => Arc::clone(&former.connecting),
+            _ => Arc::new(connecting),
+        },
         slots: Slots::of(backend, former),
         // Founded when it comes into force, on what is counted then.
         balancer: RwLock::new(Balancer::new(setup, &[])),

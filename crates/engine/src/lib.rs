@@ -9,6 +9,7 @@ pub mod counters;
 pub mod affairs;
 mod backend;
 mod checks;
+mod connecting;
 mod cookies;
 mod frontend;
 mod gate;
@@ -32,6 +33,7 @@ mod waiting;
 
 pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};
 pub use checks::ChecksByHand;
+pub use connecting::Connecting;
 pub use cookies::DynamicCookies;
 pub use frontend::{Frontend, FrontendState, ListenerState, Route, RouteTarget};
 pub use gate::{Gate, Opening};

@@ -33,8 +33,6 @@ pub struct ServerConnection {
     pub private: bool,
     /// Exchanges begun on it so far.
     pub exchange_count: u32,
-    /// Which address of the server it was opened to, as whoever opened it counts them.
-    pub epoch: u32,
     limits: H1Limits,
     scan: HeadScan,
 }
@@ -48,7 +46,6 @@ impl ServerConnection {
             outbound: Outbound::default(),
             private: false,
             exchange_count: 0,
-            epoch: 0,
             limits,
             scan: HeadScan::default(),
         }

@@ -1,17 +1,17 @@
 //! Opening a connection to a server.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
-use ballast_engine::{Backend, Server};
-
-use ballast_model::{self as model, TransparentSource};
-use ballast_mux::{Limits, ServerConnection};
-use ballast_net::{self as net, ConnectOptions, KeepAlive, Source};
+use ballast_engine::{Connecting, Server};
+use ballast_model as model;
+use ballast_mux::ServerConnection;
+use ballast_net::{self as net, ConnectOptions, KeepAlive};
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::Stream;
 
-use crate::{Link, Path};
+use crate::Link;
+use crate::key::{self, Announced, Key, Particulars, Source, Target};
 
 /// A connection that did not come to be.
 #[derive(Debug)]
@@ -43,132 +43,127 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// What a new connection takes with it of the exchange it is opened for.
-#[derive(Clone, Debug, Default)]
-pub struct Told<'a> {
-    /// The identifier of `unique-id-format`.
-    pub unique_id: Option<&'a [u8]>,
-    /// The address that `usesrc hdr_ip` found in the request.
-    pub source: Option<IpAddr>,
-    /// The values of `set-proxy-v2-tlv-fmt`, in the order of the server's line.
-    pub tlvs: Vec<Vec<u8>>,
-}
-
-/// Connects to a server. The PROXY header, when the server wants one, is gathered and leaves
-/// with the first bytes. How long to wait is the caller's affair.
+/// Opens the connection that `key` says. The PROXY header, when the server wants one, is gathered
+/// and leaves with the first bytes. How long to wait is the caller's affair.
 ///
 /// # Errors
 /// [`ConnectError`].
-pub async fn connect(
-    backend: &Backend,
-    server: &Server,
-    path: &Path,
-    told: &Told<'_>,
-    limits: Limits,
-) -> Result<Link, ConnectError> {
-    let epoch = server.state.address_epoch();
-    let reach = server.state.reach();
-    let address = reach.address.as_ref().ok_or(ConnectError::NoAddress)?;
-    let target = path
-        .target(reach.port.unwrap_or(server.model.port), address)
-        .ok_or(ConnectError::NoAddress)?;
-    drop(reach);
-    let options = options(backend, server, Some((path, told)));
+pub async fn connect(server: &Server, key: Key) -> Result<Link, ConnectError> {
+    let Particulars {
+        limits,
+        epoch: _,
+        target,
+        source,
+        announced,
+    } = &key.particulars;
+    let target = match target {
+        Target::Of(address) => net::Address::Ip(*address),
+        Target::Own => {
+            let reach = server.state.reach();
+            let address = reach.address.as_ref().ok_or(ConnectError::NoAddress)?;
+            net_address(address, address.port()).ok_or(ConnectError::NoAddress)?
+        }
+        Target::Nowhere => return Err(ConnectError::NoAddress),
+    };
+    let options = options(&key.section, &key.line, *source);
     let stream = Stream::connect(&target, &options)
         .await
         .map_err(ConnectError::Refused)?;
-    let mut connection = ServerConnection::new(stream, limits);
-    connection.epoch = epoch;
-    if let Some(proxy) = &server.model.send_proxy {
-        proxy_header(proxy, path, told, connection.outbound.head())?;
+    let mut connection = ServerConnection::new(stream, *limits);
+    if let (Some(proxy), Some(announced)) = (&key.line.send_proxy, announced) {
+        proxy_header(proxy, announced, connection.outbound.head())?;
     }
-    Ok(Link::new(server, connection))
-}
-
-/// Whether connections to the server carry something of the client in them and can therefore
-/// not serve another client.
-pub(crate) fn is_private(backend: &Backend, server: &Server) -> bool {
-    server.model.send_proxy.is_some()
-        || source(backend, server).is_some_and(|source| match source.transparent {
-            None | Some(TransparentSource::Address(_)) => false,
-            Some(
-                TransparentSource::Client
-                | TransparentSource::ClientIp
-                | TransparentSource::Header(_),
-            ) => true,
-        })
-}
-
-fn source<'a>(backend: &'a Backend, server: &'a Server) -> Option<&'a model::SourceAddress> {
-    server
-        .model
-        .source
-        .as_ref()
-        .or(backend.model.source.as_ref())
-}
-
-/// Where a connection leaves from: `exchange` is what it is opened for, `None` for a probe, which
-/// leaves from our own address (configuration manual, "source").
-fn leaves_from(source: &model::SourceAddress, exchange: Option<(&Path, &Told<'_>)>) -> Source {
-    let foreign = exchange.and_then(|(path, told)| match source.transparent.as_ref()? {
-        TransparentSource::Address(address) => Some(*address),
-        TransparentSource::Client => path.source,
-        TransparentSource::ClientIp => Some((path.source?.ip(), 0).into()),
-        TransparentSource::Header(_) => Some((told.source?, 0).into()),
-    });
-    match foreign {
-        Some(address) => Source {
-            address,
-            port_last: None,
-            transparent: true,
-        },
-        None => Source {
-            address: source.address,
-            port_last: source.port_last,
-            transparent: false,
-        },
+    if let Some(cases) = &key.section.name_cases {
+        connection.outbound.adjust_names(cases);
     }
+    if key.section.drop_request_trailers {
+        connection.outbound.drop_trailers();
+    }
+    Ok(Link::new(server, connection, key))
 }
 
-/// The options of a connection to the server; `exchange` as for [`leaves_from`].
+/// An address to connect to; `None` where one has no port, or is none to connect to.
+pub(crate) fn net_address(address: &model::Address, port: Option<u16>) -> Option<net::Address> {
+    Some(match address {
+        model::Address::Inet(known) => net::Address::Ip(SocketAddr::new(known.ip(), port?)),
+        model::Address::Unix(path) => net::Address::Unix(path.into()),
+        model::Address::Abstract(name) => net::Address::Abstract {
+            name: name.as_bytes().into(),
+            padded: true,
+        },
+        model::Address::AbstractUnpadded(name) => net::Address::Abstract {
+            name: name.as_bytes().into(),
+            padded: false,
+        },
+        model::Address::Name { .. } | model::Address::Fd(_) | model::Address::SocketPair(_) => {
+            return None;
+        }
+    })
+}
+
+/// The options of a connection to the server; a probe leaves from our own address (configuration
+/// manual, "source").
 pub(crate) fn options(
-    backend: &Backend,
-    server: &Server,
-    exchange: Option<(&Path, &Told<'_>)>,
+    section: &Connecting,
+    line: &model::Server,
+    source: Source,
 ) -> ConnectOptions {
-    let model = &server.model;
-    let keepalive = backend.model.keepalive;
-    let source = source(backend, server);
+    let Connecting {
+        keepalive,
+        source: _,
+        smart_connect,
+        // What is written on a connection, not how it is opened.
+        drop_request_trailers: _,
+        name_cases: _,
+        socket_buffers,
+    } = section;
+    let written = key::source(section, line);
+    let own = written.map(|written| net::Source {
+        address: written.address,
+        port_last: written.port_last,
+        transparent: false,
+    });
     let boxed = |word: &String| word.as_str().into();
+    // No field is left to its default: whoever adds one says whether it makes connections
+    // particular.
     ConnectOptions {
-        congestion: model.congestion.as_ref().map(boxed),
-        fast_open: model.fast_open,
-        interface: source
-            .and_then(|source| source.interface.as_ref())
-            .or(model.interface.as_ref())
+        congestion: line.congestion.as_ref().map(boxed),
+        fast_open: line.fast_open,
+        interface: written
+            .and_then(|written| written.interface.as_ref())
+            .or(line.interface.as_ref())
             .map(boxed),
         keepalive: keepalive.enabled.then_some(KeepAlive {
             idle: keepalive.idle,
             interval: keepalive.interval,
             count: keepalive.probe_count,
         }),
-        receive_buffer: backend.socket_buffers.receive,
-        send_buffer: backend.socket_buffers.send,
-        smart_connect: backend.model.options.smart_connect,
-        source: source.map(|source| leaves_from(source, exchange)),
-        user_timeout: model.user_timeout,
-        ..ConnectOptions::default()
+        mark: None,
+        mss: None,
+        namespace: None,
+        receive_buffer: socket_buffers.receive,
+        send_buffer: socket_buffers.send,
+        smart_connect: *smart_connect,
+        source: match source {
+            Source::Own => own,
+            Source::Foreign(address) | Source::Client(address) => Some(net::Source {
+                address,
+                port_last: None,
+                transparent: true,
+            }),
+        },
+        tos: None,
+        user_timeout: line.user_timeout,
     }
 }
 
 fn proxy_header(
     proxy: &model::ProxyProtocol,
-    path: &Path,
-    told: &Told<'_>,
+    announced: &Announced,
     out: &mut Vec<u8>,
 ) -> Result<(), ConnectError> {
     if proxy.version == 1 {
-        encode_v1(out, path.both());
+        encode_v1(out, announced.ends);
         return Ok(());
     }
     let options = V2Options {
@@ -179,16 +174,14 @@ fn proxy_header(
         ..V2Options::default()
     };
     let kinds = proxy.tlvs.iter().map(|(kind, _)| *kind);
-    let values = told.tlvs.iter().map(Vec::as_slice);
+    let values = announced.tlvs.iter().map(Vec::as_slice);
     let custom: Vec<(u8, &[u8])> = kinds.zip(values).collect();
     let facts = V2Facts {
         custom: &custom,
-        unique_id: proxy
-            .unique_id
-            .then_some(told.unique_id.unwrap_or_default()),
+        unique_id: announced.unique_id.as_deref(),
         ..V2Facts::default()
     };
-    encode_v2(out, path.both(), options, &facts).map_err(|_| ConnectError::ProxyHeader)
+    encode_v2(out, announced.ends, options, &facts).map_err(|_| ConnectError::ProxyHeader)
 }
 
 #[cfg(test)]
@@ -197,8 +190,11 @@ mod tests {
 
     use ballast_engine::{Generation, Process, Registry};
     use ballast_expr::Expr;
+    use ballast_model::TransparentSource;
+    use ballast_mux::Limits;
 
     use super::*;
+    use crate::{Path, Told};
 
     fn house(transparent: Option<TransparentSource>) -> Generation {
         let mut config = model::Config::default();
@@ -233,35 +229,38 @@ mod tests {
         };
         let header = TransparentSource::Header(Expr::parse("req.hdr_ip(x)").unwrap());
         let fixed = TransparentSource::Address("203.0.113.9:77".parse().unwrap());
-        for (transparent, address, private) in [
+        for (transparent, address, of_one_client) in [
             (None, "192.0.2.1:1000", false),
             (Some(TransparentSource::Client), "198.51.100.7:4444", true),
-            (Some(TransparentSource::ClientIp), "198.51.100.7:0", true),
-            (Some(header), "203.0.113.5:0", true),
+            (Some(TransparentSource::ClientIp), "198.51.100.7:0", false),
+            (Some(header), "203.0.113.5:0", false),
             (Some(fixed), "203.0.113.9:77", false),
         ] {
             let is_foreign = transparent.is_some();
             let house = house(transparent);
             let (backend, server) = (&house.backends[0], &house.backends[0].servers[0]);
-            assert_eq!(is_private(backend, server), private);
-            let own = Source {
+            let own = net::Source {
                 address: "192.0.2.1:1000".parse().unwrap(),
                 port_last: Some(2000),
                 transparent: false,
             };
-            let probe = options(backend, server, None);
+            let options = |source| options(&backend.connecting, &server.model, source);
+            let probe = options(Source::Own);
             assert_eq!(probe.source, Some(own));
             assert_eq!(probe.receive_buffer, Some(20_000));
             assert_eq!(probe.send_buffer, Some(30_000));
-            let found = options(backend, server, Some((&path, &told)))
-                .source
-                .unwrap();
+            let wanted = |path: &Path, told: &Told<'_>| {
+                Particulars::of(backend, server, path, told.clone(), Limits::default())
+            };
+            let told_of = wanted(&path, &told);
+            assert_eq!(told_of.is_of_one_client(), of_one_client);
+            let found = options(told_of.source).source.unwrap();
             assert_eq!(found.address, address.parse().unwrap());
             assert_eq!(found.transparent, is_foreign);
             assert_eq!(found.port_last, (!is_foreign).then_some(2000));
             // A client without an address, a request without the header: our own.
-            let nobody = (&Path::default(), &Told::default());
-            let found = options(backend, server, Some(nobody)).source.unwrap();
+            let nobody = wanted(&Path::default(), &Told::default());
+            let found = options(nobody.source).source.unwrap();
             assert!(found == own || address == "203.0.113.9:77");
         }
     }
@@ -279,12 +278,12 @@ mod tests {
             ssl: false,
             tlvs: vec![(0xE1, format("a")), (0x20, format("b"))],
         };
-        let told = Told {
+        let announced = Announced {
             tlvs: vec![b"one".to_vec(), Vec::new()],
-            ..Told::default()
+            ..Announced::default()
         };
         let mut out = Vec::new();
-        proxy_header(&proxy, &Path::default(), &told, &mut out).unwrap();
+        proxy_header(&proxy, &announced, &mut out).unwrap();
         assert_eq!(&out[16..], b"\xE1\0\x03one\x20\0\0");
     }
 }

@@ -8,16 +8,19 @@
 //! ```
 //!
 //! A [`Seat`] is a place at a server: it is counted while it lives, and its end calls the next
-//! one who waits. A [`Link`] is a connection: it is counted while it lives. Those that may serve again rest in the [`pool`] of their worker.
+//! one who waits. A [`Link`] is a connection: it is counted while it lives. Those that may serve again rest in the
+//! [`pool`] of their worker, for whoever asks with an equal [`Key`].
 
 mod connect;
+mod key;
 mod link;
 mod path;
 pub mod pool;
 pub mod probe;
 mod seat;
 
-pub use connect::{ConnectError, Told, connect};
+pub use connect::{ConnectError, connect};
+pub use key::{Key, Particulars, Told};
 pub use link::Link;
 pub use path::Path;
 pub use seat::{Line, Order, Refusal, Seat, call_waiting};

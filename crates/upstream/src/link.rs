@@ -3,26 +3,34 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use ballast_engine::{Server, ServerState};
+use ballast_engine::{Backend, Server, ServerState};
 use ballast_mux::ServerConnection;
+
+use crate::{Key, Particulars};
 
 /// A connection to a server, which the server counts for as long as it lives: in use, at rest,
 /// kept for its client, or on its way out of a task that was cut off.
 #[derive(Debug)]
 pub struct Link {
     // In a box: it goes from hand to hand for as long as it lives.
-    connection: Box<ServerConnection>,
+    opened: Box<Opened>,
     state: Arc<ServerState>,
     /// Nothing is under way: what was asked on it was answered, and both went whole.
     is_over: bool,
 }
 
+#[derive(Debug)]
+struct Opened {
+    connection: ServerConnection,
+    key: Key,
+}
+
 impl Link {
     /// Has the server count a connection that was just opened.
-    pub fn new(server: &Server, connection: ServerConnection) -> Self {
+    pub(crate) fn new(server: &Server, connection: ServerConnection, key: Key) -> Self {
         server.state.connections.enter();
         Self {
-            connection: Box::new(connection),
+            opened: Box::new(Opened { connection, key }),
             state: Arc::clone(&server.state),
             is_over: false,
         }
@@ -38,9 +46,20 @@ impl Link {
         self.is_over = true;
     }
 
-    /// Whether it is one of this server, in whatever generation.
-    pub fn is_to(&self, server: &Server) -> bool {
-        Arc::ptr_eq(&self.state, &server.state)
+    /// Whether it may carry an exchange that asks for `wanted` of this server: it is one of the
+    /// server's, in whatever generation, and the exchange would have had it opened as it was.
+    pub fn fits(&self, backend: &Backend, server: &Server, wanted: &Particulars) -> bool {
+        Arc::ptr_eq(&self.state, &server.state) && self.opened.key.fits(backend, server, wanted)
+    }
+
+    /// Whether it bears something of one client, an address or an identity, and serves no other.
+    pub fn is_of_one_client(&self) -> bool {
+        self.opened.connection.private || self.opened.key.particulars.is_of_one_client()
+    }
+
+    /// Which address of the server it was opened to.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.opened.key.particulars.epoch
     }
 }
 
@@ -48,13 +67,13 @@ impl Deref for Link {
     type Target = ServerConnection;
 
     fn deref(&self) -> &ServerConnection {
-        &self.connection
+        &self.opened.connection
     }
 }
 
 impl DerefMut for Link {
     fn deref_mut(&mut self) -> &mut ServerConnection {
-        &mut self.connection
+        &mut self.opened.connection
     }
 }
 
@@ -63,9 +82,9 @@ impl Drop for Link {
         // Nothing can be lost any more: a reset spares both sides the farewell, and whoever closes
         // first a connection to remember (TIME_WAIT). HAProxy closes servers' connections so, where
         // it does not know yet that the server closed.
-        if self.is_over && !self.connection.inbound.peer_closed() {
+        if self.is_over && !self.opened.connection.inbound.peer_closed() {
             // Where it cannot be arranged a plain close follows.
-            let _ = self.connection.stream.reset_on_close();
+            let _ = self.opened.connection.stream.reset_on_close();
         }
         self.state.connections.leave();
     }
@@ -80,12 +99,13 @@ mod tests {
     use ballast_engine::{Generation, Process, Registry};
     use ballast_model as model;
     use ballast_mux::Limits;
-    use ballast_worker::{Address, ConnectOptions, Stream, block_on};
+    use ballast_worker::block_on;
 
     use super::*;
+    use crate::{Path, Told, connect};
 
-    fn generation() -> Generation {
-        let address = model::Address::Inet("192.0.2.9:80".parse().unwrap());
+    fn generation(listener: &TcpListener) -> Generation {
+        let address = model::Address::Inet(listener.local_addr().unwrap());
         let mut config = model::Config::default();
         config.backends.push(Arc::new(model::Backend {
             servers: vec![Arc::new(model::Server::new("s".into(), address))],
@@ -96,29 +116,31 @@ mod tests {
     }
 
     /// A link, and the server's end of it.
-    async fn link(server: &Server) -> (Link, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let target = Address::Ip(listener.local_addr().unwrap());
-        let options = ConnectOptions::default();
-        let stream = Stream::connect(&target, &options).await.unwrap();
+    async fn link(backend: &Backend, listener: &TcpListener) -> (Link, TcpStream) {
+        let server = &backend.servers[0];
+        let (path, told) = (Path::default(), Told::default());
+        let wanted = Particulars::of(backend, server, &path, told, Limits::default());
+        let key = Key::new(backend, server, wanted);
+        let link = connect(server, key).await.unwrap();
         let (peer, _) = listener.accept().unwrap();
         peer.set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
-        let connection = ServerConnection::new(stream, Limits::default());
-        (Link::new(server, connection), peer)
+        (link, peer)
     }
 
     #[test]
     fn only_what_is_over_is_closed_with_a_reset() {
-        let generation = generation();
-        let server = &generation.backends[0].servers[0];
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let generation = generation(&listener);
+        let backend = &generation.backends[0];
+        let server = &backend.servers[0];
         block_on(async {
             for (over, begins_again, is_reset) in [
                 (false, false, false),
                 (true, false, true),
                 (true, true, false),
             ] {
-                let (mut link, mut peer) = link(server).await;
+                let (mut link, mut peer) = link(backend, &listener).await;
                 assert_eq!(server.state.connections.now(), 1);
                 if over {
                     link.exchange_is_over();

@@ -2,8 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use ballast_model::{self as model, PortSpec};
-use ballast_net as net;
+use ballast_model::PortSpec;
 
 /// The two ends of a client's connection, as the proxy protocol or a rule may have set them.
 /// `None` where the connection has no IP address (unix sockets).
@@ -26,33 +25,27 @@ impl Path {
         Some((self.source?, self.destination?))
     }
 
-    /// Where a connection for this session to a server goes: the address, with what `port` and
-    /// the client's destination port make of its port (configuration manual, "server").
-    pub fn target(&self, port: PortSpec, address: &model::Address) -> Option<net::Address> {
-        let client_port = self.destination.map_or(0, |destination| destination.port());
-        Some(match address {
-            model::Address::Inet(known) => {
-                let port = match port {
-                    PortSpec::Offset(offset) => {
-                        u16::try_from(i32::from(client_port) + offset).ok()?
-                    }
-                    PortSpec::Fixed if known.port() == 0 => client_port,
-                    PortSpec::Fixed => known.port(),
-                };
-                net::Address::Ip(SocketAddr::new(known.ip(), port))
-            }
-            model::Address::Unix(path) => net::Address::Unix(path.into()),
-            model::Address::Abstract(name) => net::Address::Abstract {
-                name: name.as_bytes().into(),
-                padded: true,
-            },
-            model::Address::AbstractUnpadded(name) => net::Address::Abstract {
-                name: name.as_bytes().into(),
-                padded: false,
-            },
-            model::Address::Name { .. } | model::Address::Fd(_) | model::Address::SocketPair(_) => {
-                return None;
-            }
-        })
+    /// Whether a server is reached where the client says: its line, or who set its address since,
+    /// leaves the address or the port open.
+    pub(crate) fn is_followed(port: PortSpec, address: &SocketAddr) -> bool {
+        address.ip().is_unspecified() || address.port() == 0 || port != PortSpec::Fixed
+    }
+
+    /// Where a connection for this session to such a server goes (configuration manual, "server"):
+    /// to the address that the client connected to where none is given, to its port where none is
+    /// given or so far from it as `port` says. What a client over a unix socket does not say stays
+    /// as it is. `None` where the offset leads beyond all ports.
+    pub(crate) fn followed(&self, port: PortSpec, address: &SocketAddr) -> Option<SocketAddr> {
+        let asked_port = self.destination.map_or(0, |destination| destination.port());
+        let port = match port {
+            PortSpec::Offset(offset) => u16::try_from(i32::from(asked_port) + offset).ok()?,
+            PortSpec::Fixed if address.port() == 0 => asked_port,
+            PortSpec::Fixed => address.port(),
+        };
+        let ip = match self.destination {
+            Some(destination) if address.ip().is_unspecified() => destination.ip(),
+            _ => address.ip(),
+        };
+        Some(SocketAddr::new(ip, port))
     }
 }

@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
 
-use crate::Link;
-use crate::connect::is_private;
+use crate::{Link, Particulars};
 
 thread_local! {
     static POOL: RefCell<HashMap<usize, Shelf, BuildHasherDefault<AddressHasher>>> =
@@ -96,16 +95,16 @@ struct Resting {
     since: Instant,
 }
 
-/// Takes a connection for an exchange, as `http-reuse` allows; `first` says that it is the
-/// first exchange of its client's connection.
-pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<Link> {
+/// Takes a connection for an exchange that asks for `wanted`, as `http-reuse` allows; `first`
+/// says that it is the first exchange of its client's connection.
+pub fn take(backend: &Backend, server: &Server, first: bool, wanted: &Particulars) -> Option<Link> {
     let reuse = backend.model.http_reuse;
     let proven = match (reuse, first) {
         (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
         (HttpReuse::Aggressive, true) => 2,
         _ => 1,
     };
-    if is_private(backend, server) {
+    if wanted.is_of_one_client() {
         return None;
     }
     POOL.with_borrow_mut(|pool| {
@@ -118,7 +117,8 @@ pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<Link> {
                 shelf.state.idle.leave();
                 continue;
             }
-            if shelf.resting[at].connection.exchange_count >= proven {
+            let rests = &shelf.resting[at].connection;
+            if rests.exchange_count >= proven && rests.fits(backend, server, wanted) {
                 let resting = shelf.resting.remove(at);
                 shelf.state.idle.leave();
                 return Some(resting.connection);
@@ -129,10 +129,10 @@ pub fn take(backend: &Backend, server: &Server, first: bool) -> Option<Link> {
 }
 
 /// Whether a connection may rest here for anyone, rather than stay with its client.
-pub fn shares(backend: &Backend, server: &Server) -> bool {
+pub fn shares(backend: &Backend, server: &Server, link: &Link) -> bool {
     backend.model.http_reuse != HttpReuse::Never
         && server.model.idle_count_max != Some(0)
-        && !is_private(backend, server)
+        && !link.is_of_one_client()
 }
 
 /// Gives a connection back after an exchange that left it clean.
@@ -155,7 +155,7 @@ pub fn give(server: &Server, mut connection: Link, now: Instant) {
         });
         shelf.purge = server.model.idle_purge;
         // Its address may have changed since the connection was opened.
-        let strays = connection.epoch != server.state.address_epoch();
+        let strays = connection.epoch() != server.state.address_epoch();
         if worn || strays || shelf.resting.len() >= limit || !shelf.needs_one_more() {
             return;
         }

@@ -12,7 +12,9 @@ use ballast_model::{PersistenceDeed, RetryOn, TransparentSource};
 use ballast_mux::{ClientConnection, ReadError, ServerConnection};
 use ballast_net::{self as net, Kind};
 use ballast_upstream::probe::{self, Observed};
-use ballast_upstream::{ConnectError, Line, Link, Order, Refusal, Seat, Told, connect, pool};
+use ballast_upstream::{
+    ConnectError, Key, Line, Link, Order, Particulars, Refusal, Seat, Told, connect, pool,
+};
 
 use super::{Kept, Stop, choice};
 use crate::ending::{Cause, Phase};
@@ -28,9 +30,9 @@ pub(crate) struct KeptConnection {
 }
 
 impl KeptConnection {
-    /// The connection, if it is one of this server and still good.
-    fn take_for(self, server: &Server) -> Option<Link> {
-        let good = self.link.is_to(server) && self.link.is_reusable();
+    /// The connection, if it is what an exchange with this server wants, and still good.
+    fn take_for(self, backend: &Backend, server: &Server, wanted: &Particulars) -> Option<Link> {
+        let good = self.link.fits(backend, server, wanted) && self.link.is_reusable();
         good.then_some(self.link)
     }
 
@@ -352,7 +354,8 @@ async fn connection(
         if let Some(stop) = redirect(exchange, seat) {
             return Err(stop);
         }
-        if let Some(reached) = rested(session, exchange, backend, seat, kept, plan) {
+        let wanted = wanted(session, exchange, backend, seat.server());
+        if let Some(reached) = rested(session, exchange, seat, kept, plan, &wanted) {
             note_addresses(session, exchange, &reached.connection);
             // It stood already: no time has passed.
             exchange.times.connected = exchange.times.seated;
@@ -362,7 +365,7 @@ async fn connection(
         exchange.count(session.local.worker, |counters| {
             counters.connects.increment()
         });
-        let failure = match open(session, client, exchange, backend, seat).await {
+        let failure = match open(session, client, exchange, seat, wanted).await {
             Ok(connection) => {
                 probe::observe(backend, seat.place(), Observed::Connected);
                 note_addresses(session, exchange, &connection);
@@ -564,17 +567,17 @@ fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, seat
 fn rested(
     session: &Session,
     exchange: &Exchange,
-    backend: &Backend,
     seat: &Seat,
     kept: &mut Kept,
     plan: &Plan,
+    wanted: &Particulars,
 ) -> Option<Reached> {
-    let server = seat.server();
+    let (backend, server) = (seat.backend(), seat.server());
     if let Some(own) = kept.take() {
         let own = if plan.fresh {
             None
         } else {
-            own.take_for(server)
+            own.take_for(backend, server, wanted)
         };
         if let Some(connection) = own {
             return Some(Reached {
@@ -586,7 +589,7 @@ fn rested(
     if plan.fresh {
         return None;
     }
-    let connection = pool::take(backend, server, exchange.first)?;
+    let connection = pool::take(backend, server, exchange.first, wanted)?;
     server
         .state
         .counters
@@ -634,15 +637,13 @@ async fn open(
     session: &Session,
     client: &ClientConnection,
     exchange: &mut Exchange,
-    backend: &Arc<Backend>,
     seat: &Seat,
+    wanted: Particulars,
 ) -> Result<Link, Failure> {
-    let limits = session.running.limits(&backend.model.common);
+    let (backend, server) = (seat.backend(), seat.server());
     session.downward.set_after(backend.model.timeouts.connect);
-    let server = seat.server();
-    let told = told(session, exchange, server);
     // Pinned: by value each step would hold it once more.
-    let opening = pin!(connect(backend, server, &session.path, &told, limits));
+    let opening = pin!(connect(server, Key::new(backend, server, wanted)));
     let may_retry = backend.model.retry_on.conn_failure;
     let gives_up = gives_up(session, backend);
     let opening = pin!(unless_gone(client, gives_up, opening));
@@ -656,15 +657,7 @@ async fn open(
                 may_retry: false,
             })
         }
-        Ok(Some(Ok(mut connection))) => {
-            if let Some(cases) = &backend.name_cases {
-                connection.outbound.adjust_names(cases);
-            }
-            if backend.model.options.drop_request_trailers {
-                connection.outbound.drop_trailers();
-            }
-            Ok(connection)
-        }
+        Ok(Some(Ok(connection))) => Ok(connection),
         Ok(Some(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
             Err(Failure {
                 stop: Stop::page(503, Cause::Resource, Phase::Connect),
@@ -682,7 +675,19 @@ async fn open(
     }
 }
 
-/// What the connection takes with it of the exchange it is opened for.
+/// What the exchange asks of a connection to the server.
+fn wanted(
+    session: &Session,
+    exchange: &Exchange,
+    backend: &Backend,
+    server: &Server,
+) -> Particulars {
+    let limits = session.running.limits(&backend.model.common);
+    let told = told(session, exchange, server);
+    Particulars::of(backend, server, &session.path, told, limits)
+}
+
+/// What a connection takes with it of the exchange it is opened for.
 fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> Told<'e> {
     let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
     let mut told = Told {
@@ -746,7 +751,7 @@ pub(crate) fn put_back(
     let (Some(link), Some(backend)) = (connection, &exchange.backend) else {
         return;
     };
-    if pool::shares(backend, server) && !link.private {
+    if pool::shares(backend, server, &link) {
         let now = exchange.times.answered.unwrap_or_else(ballast_worker::now);
         pool::give(server, link, now);
     } else {

@@ -6,8 +6,9 @@ use ballast_engine::{Backend, Server};
 use ballast_health::{CheckStatus, Verdict, parse_agent};
 use ballast_wire::agent::REPLY_BYTES_MAX;
 
-use super::errand::{Errand, Failure, net_address};
+use super::errand::{Errand, Failure};
 use super::keeper::Keeper;
+use crate::connect::net_address;
 
 /// Asks once and tells the keeper. An agent that cannot be asked, or does not end its line, is
 /// shown and has no say.

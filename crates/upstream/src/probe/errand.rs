@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,8 @@ use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::{Deadline, Expired, Stream, now};
 
 use super::keeper::Keeper;
-use crate::connect::options;
+use crate::connect::{net_address, options};
+use crate::key::Source;
 
 /// One round.
 pub(super) struct Errand<'a> {
@@ -149,7 +149,7 @@ impl<'a> Errand<'a> {
 
     /// Connects to `target` with the options of the server's line.
     pub(super) async fn reach(&self, target: &net::Address) -> Result<Stream, Failure> {
-        let options = options(self.backend, self.server, None);
+        let options = options(&self.backend.connecting, &self.server.model, Source::Own);
         match self.within(Stream::connect(target, &options)).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(Failure::unreachable(&error)),
@@ -245,20 +245,3 @@ impl<'a> Errand<'a> {
 
 /// How much is read at once, in bytes.
 const CHUNK_BYTES: usize = 4096;
-
-/// An address to connect to; `None` where one has no port, or is none to connect to.
-pub(super) fn net_address(address: &Address, port: Option<u16>) -> Option<net::Address> {
-    Some(match address {
-        Address::Inet(known) => net::Address::Ip(SocketAddr::new(known.ip(), port?)),
-        Address::Unix(path) => net::Address::Unix(path.into()),
-        Address::Abstract(name) => net::Address::Abstract {
-            name: name.as_bytes().into(),
-            padded: true,
-        },
-        Address::AbstractUnpadded(name) => net::Address::Abstract {
-            name: name.as_bytes().into(),
-            padded: false,
-        },
-        Address::Name { .. } | Address::Fd(_) | Address::SocketPair(_) => return None,
-    })
-}

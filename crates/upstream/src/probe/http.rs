@@ -122,7 +122,7 @@ impl Talk {
             ..Limits::default()
         };
         let mut connection = ServerConnection::new(stream, limits);
-        if let Some(cases) = &errand.backend.name_cases {
+        if let Some(cases) = &errand.backend.connecting.name_cases {
             connection.outbound.adjust_names(cases);
         }
         self.connection = Some(connection);

@@ -8,12 +8,12 @@ use ballast_engine::Eviction;
 use ballast_health::CheckStatus;
 use ballast_log::{Endpoint, Logs, SetSpec, TargetSpec};
 use ballast_model::{InitState, Observe, OnError, OnMarkedDown};
-use ballast_mux::{Limits, ServerConnection};
-use ballast_worker::{ConnectOptions, Options, StopOrder, Stream, Workers, block_on};
+use ballast_mux::Limits;
+use ballast_worker::{Options, StopOrder, Workers, block_on};
 
 use super::super::{EventLog, Observed, observe, start};
 use super::*;
-use crate::{Link, pool};
+use crate::{Key, Link, Particulars, Path, Told, connect, pool};
 
 #[test]
 fn a_server_goes_down_and_comes_back() {
@@ -417,16 +417,22 @@ fn lines_reach_the_log_targets_of_their_backend() {
     }
 }
 
+/// A connection to the first server.
+async fn open(house: &House) -> Link {
+    let (backend, server) = (house.backend(0), house.server(0, 0));
+    let (path, told) = (Path::default(), Told::default());
+    let wanted = Particulars::of(backend, server, &path, told, Limits::default());
+    let key = Key::new(backend, server, wanted);
+    connect(server, key).await.unwrap()
+}
+
 #[test]
 fn a_server_that_goes_down_keeps_no_idle_connection() {
     block_on(async {
         let address = origin(vec![silence]);
         let house = House::new(vec![backend("be", vec![server("s1", address)])]);
         let server = house.server(0, 0);
-        let target = ballast_net::Address::Ip(address);
-        let stream = Stream::connect(&target, &ConnectOptions::default()).await;
-        let connection = ServerConnection::new(stream.unwrap(), Limits::default());
-        let link = Link::new(server, connection);
+        let link = open(&house).await;
         assert_eq!(server.state.connections.now(), 1);
         pool::give(server, link, Instant::now());
         assert_eq!(server.state.idle.now(), 1);
@@ -447,12 +453,7 @@ fn what_nobody_would_use_does_not_rest() {
         let address = origin(vec![silence]);
         let house = House::new(vec![backend("be", vec![server("s1", address)])]);
         let server = house.server(0, 0);
-        let open = async || {
-            let target = ballast_net::Address::Ip(address);
-            let stream = Stream::connect(&target, &ConnectOptions::default()).await;
-            let connection = ServerConnection::new(stream.unwrap(), Limits::default());
-            Link::new(server, connection)
-        };
+        let open = async || open(&house).await;
         let now = Instant::now();
         for _ in 0..3 {
             // One after the other: one is enough.

@@ -1,0 +1,84 @@
+//! What a section says of the connections to its servers.
+
+use std::sync::Arc;
+
+use ballast_message::NameCases;
+use ballast_model as model;
+
+use crate::SocketBuffers;
+
+/// What of a backend goes into each connection to its servers, beside what their lines say. Two
+/// connections that were opened under unequal ones are not alike.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Connecting {
+    /// TCP keep-alive.
+    pub keepalive: model::Keepalive,
+    /// `source` of the section, for servers that set none.
+    pub source: Option<model::SourceAddress>,
+    /// `option tcp-smart-connect`.
+    pub smart_connect: bool,
+    /// `option http-drop-request-trailers`.
+    pub drop_request_trailers: bool,
+    /// The case in which servers want field names (`option h1-case-adjust-bogus-server`).
+    pub name_cases: Option<Arc<NameCases>>,
+    /// The kernel's buffers.
+    pub socket_buffers: SocketBuffers,
+}
+
+impl Connecting {
+    /// What `backend` says. Every field of the model is named, so that none comes without a word
+    /// on whether it goes into a connection.
+    pub(crate) fn of(
+        backend: &model::Backend,
+        name_cases: Option<&Arc<NameCases>>,
+        socket_buffers: SocketBuffers,
+    ) -> Self {
+        let model::Backend {
+            // What of it bounds the messages is in the limits that a connection is opened with.
+            common: _,
+            keepalive,
+            source,
+            options,
+            servers: _,
+            balance: _,
+            hash_type: _,
+            hash_balance_factor: _,
+            cookie: _,
+            dynamic_cookie_key: _,
+            timeouts: _,
+            retry_count_max: _,
+            redispatch: _,
+            retry_on: _,
+            full_connections: _,
+            http_reuse: _,
+            check: _,
+            use_servers: _,
+            persistence_rules: _,
+            name_header: _,
+            forwarded: _,
+            keep_alive_queue_max: _,
+            server_states: _,
+        } = backend;
+        let model::BackendOptions {
+            smart_connect,
+            drop_request_trailers,
+            // Told by `name_cases`.
+            case_adjust: _,
+            all_backups: _,
+            persist: _,
+            prefer_last_server: _,
+            pretend_keepalive: _,
+            check_cache: _,
+            log_health_checks: _,
+            transparent: _,
+        } = options;
+        Self {
+            keepalive: *keepalive,
+            source: source.clone(),
+            smart_connect: *smart_connect,
+            drop_request_trailers: *drop_request_trailers,
+            name_cases: name_cases.cloned(),
+            socket_buffers,
+        }
+    }
+}

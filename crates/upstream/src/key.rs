@@ -1,0 +1,222 @@
+//! What a connection is made from, and so what it may be used again for.
+//!
+//! A connection is opened by its [`Key`] and by nothing else, and an exchange takes one that
+//! rests only if it would have had the same made: no request leaves on a connection to
+//! another address, from another address or under another client's name. HAProxy goes by a hash of
+//! the same (configuration manual, "http-reuse").
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ballast_engine::{Backend, Connecting, Server};
+use ballast_model::{self as model, TransparentSource};
+use ballast_mux::Limits;
+
+use crate::Path;
+
+/// What a new connection takes with it of the exchange it is opened for.
+#[derive(Clone, Debug, Default)]
+pub struct Told<'a> {
+    /// The identifier of `unique-id-format`.
+    pub unique_id: Option<&'a [u8]>,
+    /// The address that `usesrc hdr_ip` found in the request.
+    pub source: Option<IpAddr>,
+    /// The values of `set-proxy-v2-tlv-fmt`, in the order of the server's line.
+    pub tlvs: Vec<Vec<u8>>,
+}
+
+/// What an exchange makes of the connection that carries it, beside what the configuration says.
+/// For a server whose connections are all alike it holds nothing that was computed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Particulars {
+    /// What bounds the messages on it.
+    pub(crate) limits: Limits,
+    /// Which address of the server it leads to ([`ballast_engine::ServerState::address_epoch`]).
+    pub(crate) epoch: u32,
+    pub(crate) target: Target,
+    pub(crate) source: Source,
+    pub(crate) announced: Option<Announced>,
+}
+
+/// Where a connection leads to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Target {
+    /// The server's own address, whoever asks.
+    Own,
+    /// An address that follows from the client's destination.
+    Of(SocketAddr),
+    /// The client's port and the offset make none.
+    Nowhere,
+}
+
+/// Where a connection leaves from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Source {
+    /// Our own address, as the line says.
+    Own,
+    /// An address that `usesrc` says.
+    Foreign(SocketAddr),
+    /// The client's own address and port: nobody else has them.
+    Client(SocketAddr),
+}
+
+/// What a PROXY header tells.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Announced {
+    pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
+    pub(crate) unique_id: Option<Box<[u8]>>,
+    pub(crate) tlvs: Vec<Vec<u8>>,
+}
+
+impl Particulars {
+    /// What an exchange asks for that is to go to `server`.
+    pub fn of(
+        backend: &Backend,
+        server: &Server,
+        path: &Path,
+        told: Told<'_>,
+        limits: Limits,
+    ) -> Self {
+        // Before the address is read: should it change meanwhile, the number is too old.
+        let epoch = server.state.address_epoch();
+        let Told {
+            unique_id,
+            source: named,
+            tlvs,
+        } = told;
+        let line = source(&backend.connecting, &server.model);
+        let foreign = |address: Option<IpAddr>| {
+            address.map_or(Source::Own, |ip| Source::Foreign(SocketAddr::new(ip, 0)))
+        };
+        Self {
+            limits,
+            epoch,
+            target: target(server, path),
+            source: match line.and_then(|line| line.transparent.as_ref()) {
+                None => Source::Own,
+                Some(TransparentSource::Address(address)) => Source::Foreign(*address),
+                Some(TransparentSource::Client) => path.source.map_or(Source::Own, Source::Client),
+                Some(TransparentSource::ClientIp) => foreign(path.source_ip()),
+                Some(TransparentSource::Header(_)) => foreign(named),
+            },
+            announced: server.model.send_proxy.as_ref().map(|proxy| Announced {
+                ends: path.both(),
+                unique_id: proxy
+                    .unique_id
+                    .then(|| unique_id.unwrap_or_default().into()),
+                tlvs,
+            }),
+        }
+    }
+
+    /// Whether the connection bears something that no other client can ask for: it stays with its
+    /// client rather than rest among those of all.
+    pub(crate) fn is_of_one_client(&self) -> bool {
+        self.announced.is_some() || matches!(self.source, Source::Client(_))
+    }
+}
+
+/// Where the server is reached, where that follows from the client (configuration manual, "server").
+fn target(server: &Server, path: &Path) -> Target {
+    let reach = server.state.reach();
+    let Some(model::Address::Inet(address)) = &reach.address else {
+        return Target::Own;
+    };
+    let port = reach.port.unwrap_or(server.model.port);
+    if !Path::is_followed(port, address) {
+        return Target::Own;
+    }
+    path.followed(port, address)
+        .map_or(Target::Nowhere, Target::Of)
+}
+
+/// The `source` of a server's connections.
+pub(crate) fn source<'a>(
+    section: &'a Connecting,
+    line: &'a model::Server,
+) -> Option<&'a model::SourceAddress> {
+    line.source.as_ref().or(section.source.as_ref())
+}
+
+/// All that a connection is made from.
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub(crate) line: Arc<model::Server>,
+    pub(crate) section: Arc<Connecting>,
+    pub(crate) particulars: Particulars,
+}
+
+impl Key {
+    /// The key of a connection to be opened.
+    pub fn new(backend: &Backend, server: &Server, particulars: Particulars) -> Self {
+        Self {
+            line: Arc::clone(&server.model),
+            section: Arc::clone(&backend.connecting),
+            particulars,
+        }
+    }
+
+    /// Whether an exchange would have had the same connection opened: what the configuration says
+    /// of it may have changed since, and what is particular may be another's.
+    pub(crate) fn fits(&self, backend: &Backend, server: &Server, wanted: &Particulars) -> bool {
+        let Self {
+            line,
+            section,
+            particulars,
+        } = self;
+        particulars == wanted
+            && (Arc::ptr_eq(section, &backend.connecting) || *section == backend.connecting)
+            && (Arc::ptr_eq(line, &server.model) || connects_alike(line, &server.model))
+    }
+}
+
+/// Whether two lines say the same of connections. Every field of the model is named, so that none
+/// comes without a word on whether it goes into a connection.
+fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
+    let model::Server {
+        congestion,
+        fast_open,
+        interface,
+        namespace,
+        send_proxy,
+        source,
+        user_timeout,
+        // The epoch stands for the address, the target for what becomes of the port.
+        address: _,
+        host_name: _,
+        port: _,
+        // Who it is and what becomes of it: nothing that a connection is opened with.
+        name: _,
+        id: _,
+        id_is_given: _,
+        guid: _,
+        origin: _,
+        weight: _,
+        backup: _,
+        disabled: _,
+        cookie: _,
+        connection_count_max: _,
+        connection_count_min: _,
+        queue_count_max: _,
+        checks: _,
+        track: _,
+        slow_start: _,
+        on_marked_down: _,
+        on_marked_up: _,
+        init_addr: _,
+        init_state: _,
+        redirect_prefix: _,
+        idle_count_max: _,
+        idle_purge: _,
+        reuse_count_max: _,
+        hash_key: _,
+        non_stick: _,
+    } = one;
+    *congestion == other.congestion
+        && *fast_open == other.fast_open
+        && *interface == other.interface
+        && *namespace == other.namespace
+        && *send_proxy == other.send_proxy
+        && *source == other.source
+        && *user_timeout == other.user_timeout
+}
