@@ -1,5 +1,6 @@
 //! What every version demands of names, values, targets and hosts.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::request::Request;
@@ -73,6 +74,54 @@ pub fn is_field_value(bytes: &[u8]) -> bool {
 /// all but NUL, CR and LF. What `option accept-invalid-http-request` lets pass.
 pub fn is_field_value_lenient(bytes: &[u8]) -> bool {
     memchr::memchr3(0, b'\r', b'\n', bytes).is_none()
+}
+
+/// A place in a head that something is composed for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Piece {
+    /// A field's name.
+    Name,
+    /// A field's value, or a reason phrase: ends with the line.
+    Line,
+    /// A method or a target: ends with a space.
+    Word,
+}
+
+impl Piece {
+    /// Whether the byte would end the piece, or make it another.
+    fn excludes(self, byte: u8) -> bool {
+        match self {
+            Self::Name => byte <= b' ' || byte == 0x7f || byte == b':',
+            Self::Line => matches!(byte, 0 | b'\r' | b'\n'),
+            Self::Word => byte <= b' ' || byte == 0x7f,
+        }
+    }
+
+    /// The door that everything composed goes through on its way into a head: what would end the
+    /// piece is written as `%0D` is, which is how HAProxy's log formats write it. So no value, wherever
+    /// it came from, begins another field or another message.
+    pub(crate) fn fit(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        let is_fit = match self {
+            Self::Line => is_field_value_lenient(bytes),
+            _ => all(bytes, |byte| !self.excludes(byte)),
+        };
+        if is_fit {
+            return Cow::Borrowed(bytes);
+        }
+        let mut fit = Vec::with_capacity(bytes.len() + 8);
+        for byte in bytes {
+            if self.excludes(*byte) {
+                fit.extend_from_slice(&[b'%', hex_digit(byte >> 4), hex_digit(byte & 15)]);
+            } else {
+                fit.push(*byte);
+            }
+        }
+        Cow::Owned(fit)
+    }
+}
+
+fn hex_digit(number: u8) -> u8 {
+    b"0123456789ABCDEF"[usize::from(number & 15)]
 }
 
 /// Whether these bytes may be a request target: visible ASCII without `#`, which ends a

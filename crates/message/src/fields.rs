@@ -4,9 +4,11 @@
 //! a head is one allocation. Replacing a value appends the new one and forgets the old; the
 //! forgotten bytes are squeezed out when the arena would pass twice the head's bound.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use crate::check::Piece;
 use crate::limits::HeadLimits;
 use crate::values::{CommaValues, comma_values};
 
@@ -281,10 +283,10 @@ impl Fields {
 
     // === changing ===
 
-    /// Appends a field. The name is stored in lower case.
-    ///
-    /// The caller answers for the syntax ([`crate::is_field_name`], [`crate::is_field_value`]):
-    /// what comes from the network was checked by its codec, what comes from rules by them.
+    // Each of these goes through `Piece::fit`: whatever name and value hold, they are one field.
+
+    /// Appends a field. The name is stored in lower case. A byte that would end the name or the
+    /// line is written as `%0D` is.
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
         self.insert(self.entries.len(), name, value)
     }
@@ -296,6 +298,7 @@ impl Fields {
 
     /// Puts a field at `index`, or at the end where there are fewer fields.
     pub fn insert(&mut self, index: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
+        let (name, value) = (&*Piece::Name.fit(name), &*Piece::Line.fit(value));
         let bytes = name.len() + value.len() + 4;
         self.admit(bytes)?;
         self.marks |= mark_of(name);
@@ -311,6 +314,7 @@ impl Fields {
     /// Leaves one field of this name, last in order, with this value: `set-header`.
     /// On [`NoRoom`] the fields are as before.
     pub fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
+        let value = &*Piece::Line.fit(value);
         let freed = self.bytes_of(name) as usize;
         let kept = self.wire_bytes as usize - freed;
         if kept + name.len() + value.len() + 4 > self.limits.head_bytes_max as usize {
@@ -376,6 +380,7 @@ impl Fields {
         let Some(entry) = self.entries.get(index).copied() else {
             return Ok(());
         };
+        let value = &*Piece::Line.fit(value);
         self.admit_change(entry.value.len, value.len())?;
         let span = self.append(value);
         self.entries[index].value = span;
@@ -604,11 +609,16 @@ impl Fields {
 pub(crate) enum Part<'a> {
     /// A range within the piece as it stands.
     Kept(Range<usize>),
-    /// Bytes from outside.
-    New(&'a [u8]),
+    /// Bytes from outside, made fit.
+    New(Cow<'a, [u8]>),
 }
 
-impl Part<'_> {
+impl<'a> Part<'a> {
+    /// Bytes from outside, for a place of that kind.
+    pub(crate) fn new(piece: Piece, bytes: &'a [u8]) -> Self {
+        Self::New(piece.fit(bytes))
+    }
+
     fn len(&self) -> usize {
         match self {
             Part::Kept(range) => range.len(),

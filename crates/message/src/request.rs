@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::check::Piece;
 use crate::fields::{Fields, NoRoom, Part};
 use crate::limits::HeadLimits;
 use crate::method::Method;
@@ -139,14 +140,15 @@ impl Request {
 
     /// Sets the method: `set-method`.
     pub fn set_method(&mut self, token: &[u8]) -> Result<(), NoRoom> {
-        self.fields.set_line(METHOD, &[Part::New(token)])?;
+        self.fields
+            .set_line(METHOD, &[Part::new(Piece::Word, token)])?;
         self.method = Method::from_token(token);
         Ok(())
     }
 
     /// Sets the whole target: `set-uri`.
     pub fn set_target(&mut self, target: &[u8]) -> Result<(), NoRoom> {
-        self.reshape(&[Part::New(target)])
+        self.reshape(&[Part::new(Piece::Word, target)])
     }
 
     /// Sets the path and keeps scheme, authority and query: `set-path`.
@@ -155,7 +157,7 @@ impl Request {
         let end = self.target().len();
         self.reshape(&[
             Part::Kept(0..old.start),
-            Part::New(path),
+            Part::new(Piece::Word, path),
             Part::Kept(old.end..end),
         ])
     }
@@ -163,7 +165,7 @@ impl Request {
     /// Sets path and query and keeps scheme and authority: `set-pathq`.
     pub fn set_path_and_query(&mut self, path_and_query: &[u8]) -> Result<(), NoRoom> {
         let start = self.shape.path_and_query().start;
-        self.reshape(&[Part::Kept(0..start), Part::New(path_and_query)])
+        self.reshape(&[Part::Kept(0..start), Part::new(Piece::Word, path_and_query)])
     }
 
     /// Sets what follows the `?` (given without it): `set-query`. An empty query takes the
@@ -171,7 +173,11 @@ impl Request {
     pub fn set_query(&mut self, query: &[u8]) -> Result<(), NoRoom> {
         let path_end = self.shape.path().end;
         let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
-        self.reshape(&[Part::Kept(0..path_end), Part::New(mark), Part::New(query)])
+        self.reshape(&[
+            Part::Kept(0..path_end),
+            Part::new(Piece::Word, mark),
+            Part::new(Piece::Word, query),
+        ])
     }
 
     fn reshape(&mut self, parts: &[Part<'_>]) -> Result<(), NoRoom> {

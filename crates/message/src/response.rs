@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::check::Piece;
 use crate::fields::{Fields, NoRoom, Part};
 use crate::limits::HeadLimits;
 use crate::version::Version;
@@ -86,7 +87,8 @@ impl Response {
 
     /// Sets status and reason phrase: `set-status N reason R`.
     pub fn set_status_and_reason(&mut self, status: u16, reason: &[u8]) -> Result<(), NoRoom> {
-        self.fields.set_line(REASON, &[Part::New(reason)])?;
+        self.fields
+            .set_line(REASON, &[Part::new(Piece::Line, reason)])?;
         self.status = status;
         Ok(())
     }

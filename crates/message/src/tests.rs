@@ -624,3 +624,40 @@ fn what_was_changed_is_not_in_the_run_that_goes_on_as_it_came() {
     fields.remove_at(1);
     assert_eq!(fields.wire_run(0), Some((&b"a: 1\r\n"[..], 1)));
 }
+
+/// Whatever is composed from is one piece of a head: nothing in it ends a line, a name or a word.
+#[test]
+fn what_is_composed_stays_one_piece() {
+    let evil = b"a\r\nx-evil: 1\r\n\r\nGET /\0";
+    let written = "a%0D%0Ax-evil: 1%0D%0A%0D%0AGET /%00";
+    let mut fields = Fields::default();
+    fields.add(b"added", evil).unwrap();
+    fields.add_front(b"first", evil).unwrap();
+    fields.insert(1, b"between", evil).unwrap();
+    fields.set(b"set", evil).unwrap();
+    fields.add(b"replaced", b"x").unwrap();
+    fields.replace_value(4, evil).unwrap();
+    for field in fields.iter() {
+        assert_eq!(String::from_utf8_lossy(field.value), written);
+    }
+    assert_eq!(fields.len(), 5);
+    let mut named = Fields::default();
+    named.add(b"x: y\r\nz", b"").unwrap();
+    assert_eq!(named.field(0).unwrap().name, b"x%3a%20y%0d%0az");
+
+    let mut request = Request::default();
+    request.set_method(b"GET / HTTP/1.1\r\n").unwrap();
+    assert_eq!(request.method_token(), b"GET%20/%20HTTP/1.1%0D%0A");
+    request.set_target(b"/a b\r\n?c\td").unwrap();
+    assert_eq!(request.target(), b"/a%20b%0D%0A?c%09d");
+    request.set_path(b"/\r\n").unwrap();
+    assert_eq!(request.target(), b"/%0D%0A?c%09d");
+    request.set_query(b"\0 \x7f").unwrap();
+    assert_eq!(request.target(), b"/%0D%0A?%00%20%7F");
+    request.set_path_and_query(b"/?\n").unwrap();
+    assert_eq!(request.target(), b"/?%0A");
+
+    let mut response = Response::default();
+    response.set_status_and_reason(299, b"a b\r\nx: y").unwrap();
+    assert_eq!(response.reason(), b"a b%0D%0Ax: y");
+}

@@ -15,6 +15,7 @@ mod cacheable;
 mod capture;
 mod choice;
 mod cut_off;
+mod forwarded;
 pub(crate) mod framing;
 mod invalid;
 mod monitor;

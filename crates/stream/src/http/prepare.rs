@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use ballast_message::{ConnectionOptions, NoRoom, Version, remove_connection_options};
-use ballast_model::{ForwardFor, Forwarded, ForwardedNode};
+use ballast_model::ForwardFor;
 
-use super::{Stop, framing};
+use super::{Stop, forwarded, framing};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::persistence;
@@ -68,7 +68,7 @@ fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
         }
     }
     if let Some(option) = &backend.model.forwarded {
-        let value = forwarded(option, session, exchange);
+        let value = forwarded::value(option, session, exchange);
         if !value.is_empty() {
             exchange.request.fields_mut().add(b"forwarded", &value)?;
         }
@@ -143,94 +143,4 @@ fn unique_id(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
             .add(name.as_bytes(), &exchange.unique_id)?;
     }
     Ok(())
-}
-
-/// The value of `Forwarded:` (RFC 7239, section 4).
-fn forwarded(option: &Forwarded, session: &Session, exchange: &Exchange) -> Vec<u8> {
-    let mut out = Vec::with_capacity(64);
-    let view = View::new(session, exchange);
-    let (source, destination) = (session.path.source, session.path.destination);
-    let mut part = |name: &str, value: String| {
-        if !out.is_empty() {
-            out.push(b';');
-        }
-        out.extend_from_slice(name.as_bytes());
-        out.push(b'=');
-        out.extend_from_slice(value.as_bytes());
-    };
-    if option.proto {
-        part("proto", "http".into());
-    }
-    if let Some(node) = &option.host {
-        let host = match node {
-            ForwardedNode::Connection => exchange
-                .request
-                .host()
-                .map(|host| String::from_utf8_lossy(host).into_owned()),
-            ForwardedNode::Expression(expr) => text_of(expr, &view, session),
-        };
-        host.into_iter()
-            .for_each(|host| part("host", quoted(&host)));
-    }
-    let pairs = [
-        ("by", &option.by, &option.by_port, destination),
-        ("for", &option.for_, &option.for_port, source),
-    ];
-    for (name, node, port_node, address) in pairs {
-        let Some(node) = node else { continue };
-        let port = port_node.as_ref().and_then(|node| match node {
-            ForwardedNode::Connection => address.map(|address| address.port().to_string()),
-            ForwardedNode::Expression(expr) => text_of(expr, &view, session),
-        });
-        let host = match node {
-            ForwardedNode::Connection => address.map(|address| address.ip().to_canonical()),
-            ForwardedNode::Expression(expr) => {
-                let text = text_of(expr, &view, session);
-                match text.map(|text| text.parse::<IpAddr>().map_err(|_| text)) {
-                    Some(Ok(ip)) => Some(ip),
-                    Some(Err(name_of_node)) => {
-                        let port = port
-                            .as_ref()
-                            .map_or(String::new(), |port| format!(":{port}"));
-                        part(name, quoted(&format!("{name_of_node}{port}")));
-                        continue;
-                    }
-                    None => None,
-                }
-            }
-        };
-        let Some(host) = host else { continue };
-        part(name, node_text(host, port.as_deref()));
-    }
-    out
-}
-
-/// A node as RFC 7239, section 6 has it: IPv6 between brackets, and quoted when it holds a
-/// colon.
-fn node_text(host: IpAddr, port: Option<&str>) -> String {
-    let host = match host {
-        IpAddr::V4(v4) => v4.to_string(),
-        IpAddr::V6(v6) => format!("[{v6}]"),
-    };
-    match port {
-        Some(port) => format!("\"{host}:{port}\""),
-        None if host.contains(':') => format!("\"{host}\""),
-        None => host,
-    }
-}
-
-/// A token as it is, anything else as a quoted string.
-fn quoted(text: &str) -> String {
-    if ballast_message::is_token(text.as_bytes()) {
-        text.to_owned()
-    } else {
-        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-    }
-}
-
-fn text_of(expr: &ballast_expr::Expr, view: &View<'_>, session: &Session) -> Option<String> {
-    session.local.with_memory(|memory| {
-        ballast_expr::eval(expr, view, &mut memory.scratch)?.append_to(&mut memory.text);
-        Some(String::from_utf8_lossy(&memory.text).into_owned())
-    })
 }
