@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use ballast_tests::ports::is_listening;
 use ballast_tests::{Client, Desk, Program, WAIT_MAX, eventually, free_port};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// A process that logs each request.
@@ -21,6 +22,10 @@ struct Logging {
 impl Logging {
     /// Lines of the global section, with the directory for `DIR`.
     fn start(directory: TempDir, global: &str, output: Stdio) -> Self {
+        Self::start_as(&["-db"], directory, global, output)
+    }
+
+    fn start_as(words: &[&str], directory: TempDir, global: &str, output: Stdio) -> Self {
         let port = free_port();
         let global = global.replace("DIR", &directory.path().display().to_string());
         let text = format!(
@@ -32,7 +37,8 @@ impl Logging {
         fs::write(directory.path().join("a.cfg"), text).expect("the configuration is written");
         let said = File::create(directory.path().join("stderr")).expect("a file");
         let child = Command::new(Program::ballast().path())
-            .args(["-db", "-f", "a.cfg"])
+            .args(words)
+            .args(["-f", "a.cfg"])
             .current_dir(directory.path())
             .stdin(Stdio::null())
             .stdout(output)
@@ -49,6 +55,11 @@ impl Logging {
 
     fn get(&self, path: &str) {
         assert_eq!(Client::get_once(self.port, path).text(), "hello");
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a child has a positive id"), signal).expect("it lives");
     }
 
     fn said(&self) -> String {
@@ -73,7 +84,8 @@ impl Drop for Logging {
         if std::thread::panicking() {
             eprintln!("--- stderr:\n{}", self.said());
         }
-        let _ = self.child.kill();
+        // A master takes its worker with it when it is asked, not when it is killed.
+        self.signal(Signal::TERM);
         let _ = self.child.wait();
     }
 }
@@ -149,4 +161,79 @@ fn a_full_disk_is_said_and_serves_on() {
         logging.get(path);
     }
     logging.until_lost(3, "No space left on device");
+}
+
+/// Changes that operators make: who, what, how long.
+#[test]
+fn every_change_leaves_a_line() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let log = daemon(&directory.path().join("log.sock"));
+    let global = "log DIR/log.sock format priority local0";
+    let logging = Logging::start(directory, global, Stdio::null());
+    let desk = Desk::at(logging.directory.path().join("ctl.sock"));
+    let file = logging.directory.path().join("a.cfg");
+    let caller = format!("by unix@ctl.sock (pid {}, uid ", std::process::id());
+    let apply = format!("apply file {}", file.display());
+    let before = fs::read_to_string(&file).expect("it is there");
+    fs::write(&file, format!("{before}    maxconn 77\n")).expect("the file is written");
+    for (level, command, outcome) in [
+        ("<135>", "set maxconn frontend www 50", "): done in "),
+        ("<135>", "disable frontend none", "): refused in "),
+        ("<133>", apply.as_str(), "): done in "),
+        ("<133>", "rollback 1", "): done in "),
+        ("<132>", "set frontend www no such", "): refused in "),
+    ] {
+        let _ = desk.ask(&format!("set timeout cli 9; show info; {command}"));
+        let line = line(&log);
+        let begins = format!("{level}Change '{command}' {caller}");
+        assert!(line.starts_with(&begins), "{line}");
+        assert!(line.contains(outcome) && line.contains(" ms"), "{line}");
+    }
+    logging.signal(Signal::USR2);
+    assert!(line(&log).starts_with("<133>Change 'reload' by SIGUSR2: done in "));
+    fs::write(&file, "frontend www\n    bogus\n").expect("the file is written");
+    logging.signal(Signal::USR2);
+    let line = line(&log);
+    assert!(
+        line.starts_with("<132>Change 'reload' by SIGUSR2: refused in "),
+        "{line}"
+    );
+    assert!(line.contains("unknown keyword 'bogus'"), "{line}");
+    assert!(
+        logging.said().contains("unknown keyword 'bogus'"),
+        "{}",
+        logging.said()
+    );
+}
+
+/// Refused by the worker itself, and by who looks at the machine for one that may not.
+#[test]
+fn a_master_says_why_a_reload_is_refused() {
+    for identity in ["", "user nobody\n    group nogroup"] {
+        let directory = TempDir::new().expect("a temporary directory");
+        let log = daemon(&directory.path().join("log.sock"));
+        let global = format!("log DIR/log.sock format raw local0 notice\n    {identity}");
+        let logging = Logging::start_as(
+            &["-W", "-S", "unix@m.sock"],
+            directory,
+            &global,
+            Stdio::null(),
+        );
+        let file = logging.directory.path().join("a.cfg");
+        logging.signal(Signal::USR2);
+        let done = line(&log);
+        assert!(
+            done.starts_with("Change 'reload' by a signal to the master: done in "),
+            "{done}"
+        );
+        fs::write(&file, "frontend www\n    bogus\n").expect("the file is written");
+        let master = Desk::at(logging.directory.path().join("m.sock"));
+        assert!(master.ask("reload; quit").starts_with("Success=0"));
+        let refused = line(&log);
+        let begins = "Change 'reload' by the master's socket: refused in ";
+        assert!(refused.starts_with(begins), "{refused}");
+        assert!(refused.contains("unknown keyword 'bogus'"), "{refused}");
+        let said = logging.said();
+        assert_eq!(said.matches("unknown keyword 'bogus'").count(), 1, "{said}");
+    }
 }

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_cli::{Control, Demand, Failed, IdleCount, IdleCounts, Outcome, Say};
+use ballast_cli::{Control, Demand, Failed, IdleCount, IdleCounts, Outcome, Say, Told};
 use ballast_config::{Sections, State};
 use ballast_engine::affairs::{Affairs, Hand};
 use ballast_engine::sessions::SessionPage;
@@ -76,6 +76,10 @@ impl Control for House {
 
     fn patterns(&self) -> Arc<Store> {
         self.chief.get().map_or_else(Arc::default, Chief::patterns)
+    }
+
+    fn log_change(&self, told: &Told<'_>) {
+        self.log_told(told);
     }
 
     fn limits_changed(&self) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use ballast_cli::Door;
+use ballast_cli::{Door, Kind, Told};
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
@@ -133,6 +133,21 @@ impl House {
         }
     }
 
+    /// Writes a line to the log targets of the global section.
+    pub(crate) fn log_of_process(&self, level: Level, line: &str) {
+        if let Some(desk) = self.logs.get()
+            && let Some(set) = &desk.open.load().process
+        {
+            desk.logs.emit(set, level, line.as_bytes());
+        }
+    }
+
+    /// Tells the log of a change that was asked for.
+    pub(crate) fn log_told(&self, told: &Told<'_>) {
+        let (level, line) = line_of_change(told);
+        self.log_of_process(level, &line);
+    }
+
     pub(crate) fn keeper(&self) -> Option<&Arc<Keeper>> {
         self.keeper.get()
     }
@@ -226,6 +241,37 @@ impl Surroundings for House {
         let log = self.startup_log.lock();
         log.unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Bytes of a command that the log shows.
+const COMMAND_BYTES_MAX: usize = 200;
+
+/// A change as the log tells it: what, by whom, what came of it and how long that took, in one line.
+pub(crate) fn line_of_change(told: &Told<'_>) -> (Level, String) {
+    let whole = told.what.len() <= COMMAND_BYTES_MAX;
+    let what = &told.what[..told.what.floor_char_boundary(COMMAND_BYTES_MAX)];
+    let what = in_one_line(what) + if whole { "" } else { "..." };
+    let (who, took) = (told.who, told.took.as_millis());
+    let change = format!("Change '{what}' by {who}");
+    let level = match (told.kind, told.refused) {
+        // HAProxy has these commands and no such lines: whoever reads what it tells of requests
+        // and servers, at the levels it tells them, finds no others between.
+        (Kind::State, _) => Level::Debug,
+        (Kind::Configuration, None) => Level::Notice,
+        (Kind::Configuration, Some(_)) => Level::Warning,
+    };
+    let line = match told.refused {
+        None => format!("{change}: done in {took} ms."),
+        Some(why) => format!("{change}: refused in {took} ms: {}", in_one_line(why)),
+    };
+    (level, line)
+}
+
+/// Line ends become ` / `, and what else is not for showing a question mark.
+fn in_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join(" / ");
+    line.replace(char::is_control, "?")
 }
 
 /// Opens the `stats socket` lines. `Err` is the exit code, all said.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use ballast_engine::Process;
-use ballast_log::{LogSet, Logs, SetSpec, TargetSpec};
-use ballast_model::{Common, Config, Global, LogEndpoint, LogTarget};
+use ballast_log::{LogSet, Logs, NotATarget, SetSpec, TargetSpec};
+use ballast_model::{Config, Global, LogEndpoint, LogTarget};
 use ballast_upstream::probe::{BackendSets, EventLog};
 
 use crate::machine::{hostname, plain};
@@ -25,6 +25,8 @@ pub(crate) struct Opened {
     pub(crate) frontends: Vec<Option<Arc<LogSet>>>,
     /// Of the backends that have any, by name.
     pub(crate) backends: BackendSets,
+    /// Of the process itself: those of the global section.
+    pub(crate) process: Option<Arc<LogSet>>,
 }
 
 /// Where everyone logs, over every change of the configuration.
@@ -57,8 +59,19 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
     let backs = config.backends.iter().map(|backend| &backend.common);
     let mut sets = Vec::new();
     for common in fronts.chain(backs) {
-        sets.push(set(common, &config.global, &shared, background)?);
+        let tag = common.log_tag.as_ref();
+        let set = set(
+            &common.log_targets,
+            tag,
+            &config.global,
+            &shared,
+            background,
+        );
+        sets.push(set.map_err(|error| format!("proxy '{}': {error}.", common.name))?);
     }
+    let global = &config.global;
+    let of_process = set(&global.log_targets, None, global, &shared, background);
+    sets.push(of_process.map_err(|error| format!("global: {error}."))?);
     let opened = logs.open(&sets).map_err(|error| format!("{error}."))?;
     let mut opened = opened
         .into_iter()
@@ -70,9 +83,10 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
         backends: config
             .backends
             .iter()
-            .zip(opened)
+            .zip(opened.by_ref())
             .filter_map(|(backend, set)| Some((backend.common.name.clone(), set?)))
             .collect(),
+        process: opened.flatten().next(),
     })
 }
 
@@ -124,16 +138,17 @@ impl LossWatch {
     }
 }
 
-/// The set of one proxy. Lines that come from the global section are the same in each set, so
+/// The set of one proxy, or of the process. Lines that come from the global section are the same in each set, so
 /// that they are sampled together.
 fn set(
-    common: &Common,
+    log_targets: &[LogTarget],
+    tag: Option<&String>,
     global: &Global,
     shared: &[(&LogTarget, Arc<TargetSpec>)],
     background: bool,
-) -> Result<SetSpec, String> {
+) -> Result<SetSpec, NotATarget> {
     let mut targets = Vec::new();
-    for target in &common.log_targets {
+    for target in log_targets {
         if background && matches!(target.endpoint, LogEndpoint::Fd(1 | 2)) {
             continue;
         }
@@ -141,12 +156,9 @@ fn set(
             targets.push(Arc::clone(spec));
             continue;
         }
-        match TargetSpec::try_from(target) {
-            Ok(spec) => targets.push(Arc::new(spec)),
-            Err(error) => return Err(format!("proxy '{}': {error}.", common.name)),
-        }
+        targets.push(Arc::new(TargetSpec::try_from(target)?));
     }
-    let tag = common.log_tag.as_ref().or(global.log_tag.as_ref());
+    let tag = tag.or(global.log_tag.as_ref());
     Ok(SetSpec {
         tag: tag.cloned().unwrap_or_else(|| TAG.to_owned()),
         hostname: match global.log_send_hostname.as_deref() {

@@ -151,6 +151,7 @@ impl Start {
             doors: before.doors.clone(),
             stage: Stage::Idle,
             asking: Vec::new(),
+            reload_began: Instant::now(),
             next: None,
             asked: None,
             over: None,
@@ -223,6 +224,8 @@ struct Watch<'o> {
     stage: Stage,
     /// Who waits for the reload that is under way.
     asking: Vec<Wish>,
+    /// When that one began.
+    reload_began: Instant,
     /// Who waits for the one after it; `Some` and empty when a signal asked.
     next: Option<Vec<Wish>>,
     /// The signal that asked for the end.
@@ -491,7 +494,11 @@ impl Watch<'_> {
             Message::Reloaded(outcome, text) if matches!(self.stage, Stage::Applying) => {
                 match outcome {
                     Outcome::Applied => self.finish(Ok(text)),
-                    Outcome::Refused => self.finish(Err(text)),
+                    Outcome::Refused => {
+                        // A process that is started for it says so itself.
+                        say::lines(&text, 0, true);
+                        self.finish(Err(text));
+                    }
                     Outcome::NeedsProcess => self.ask_for_snapshot(),
                     Outcome::NeedsScout => self.send_scout(),
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_cli::Demand;
+use ballast_cli::{Demand, Kind, Told};
 use ballast_log::{Level, LogSet, Logs};
 use ballast_model::Common;
 use ballast_net::Signal;
@@ -178,9 +178,17 @@ impl Ending<'_> {
 
     /// `SIGUSR2`: the files are read again, and what they say is put in force.
     fn reload(&self) {
+        let began = Instant::now();
         let outcome = self.house.bring_and_wait(Demand::Reload { reset: false });
         let (grade, text) = change::told(&outcome);
         say::say(grade, &text);
+        self.house.log_told(&Told {
+            kind: Kind::Configuration,
+            what: "reload",
+            who: "SIGUSR2",
+            took: began.elapsed(),
+            refused: outcome.as_ref().err().map(|refused| refused.0.as_str()),
+        });
     }
 
     /// `SIGHUP`: the state of the servers, as HAProxy tells it.

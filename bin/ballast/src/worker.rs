@@ -16,6 +16,7 @@ use ballast_engine::Generation;
 use ballast_handover::{
     self as handover, Line, Memory, Message, Outcome, Received, Running, Sheet,
 };
+use ballast_log::Level;
 use ballast_model::CliLevel;
 use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
 use ballast_stats::Surroundings;
@@ -343,6 +344,14 @@ impl Inner {
                 }
             }
             Message::Late => self.add(received.fds),
+            Message::Log { is_refused, text } => {
+                let level = if is_refused {
+                    Level::Warning
+                } else {
+                    Level::Notice
+                };
+                self.house.log_of_process(level, &text);
+            }
             other => say::warn(&format!("the master says what makes no sense: {other:?}.")),
         }
     }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ballast_engine::affairs::Affairs;
 use ballast_engine::sessions::SessionPage;
@@ -17,6 +18,7 @@ use ballast_model::{Address, PortSpec};
 use ballast_net::PassedSocket;
 use ballast_stats::Surroundings;
 
+use crate::catalogue::Kind;
 use crate::demand::{Demand, Outcome, Refused};
 
 /// What is said to a server's health, given the time it goes by in milliseconds.
@@ -49,6 +51,11 @@ pub trait Control: Surroundings {
     /// Looks at what was put in force and by whom.
     fn affairs(&self, look: &mut dyn FnMut(&Affairs)) {
         let _ = look;
+    }
+
+    /// A command was given that changes what runs, and done or refused: leaves a line in the log.
+    fn log_change(&self, change: &Told<'_>) {
+        let _ = change;
     }
 
     /// Lets in who waits because of a limit that was raised.
@@ -140,6 +147,21 @@ pub trait Control: Surroundings {
     fn clear_listeners(&self, counters: bool) {
         let _ = counters;
     }
+}
+
+/// A change that somebody asked for, as the log tells it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Told<'t> {
+    /// What it is about.
+    pub kind: Kind,
+    /// The command, as it was given.
+    pub what: &'t str,
+    /// Who gave it: a socket and a process, a signal, the master.
+    pub who: &'t str,
+    /// How long it took.
+    pub took: Duration,
+    /// Why it was refused.
+    pub refused: Option<&'t str>,
 }
 
 /// A deed that could not be done; the log says why.

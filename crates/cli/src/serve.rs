@@ -60,7 +60,8 @@ pub fn serve_stream(
         anonymous_key: Cell::new(None),
         callers: RefCell::default(),
     });
-    let session = Session::new(&desk, level, SeverityOutput::None);
+    let mut session = Session::new(&desk, level, SeverityOutput::None);
+    session.caller = "the master's socket".to_owned();
     let listed = desk.list(None, 1);
     spawn_local(session::run(stream, desk, session, listed));
     Ok(())
@@ -115,6 +116,10 @@ async fn let_in(
             let desk = Rc::clone(desk);
             let mut session = Session::new(&desk, door.level, door.severity);
             session.exposes = door.expose_listeners;
+            session.caller = match ballast_net::unix_peer(&stream) {
+                Some((pid, uid)) => format!("{} (pid {pid}, uid {uid})", door.label),
+                None => format!("{} ({peer})", door.label),
+            };
             let listed = desk.list(Some(&peer), number);
             spawn_local(async move {
                 session::run(stream, desk, session, listed).await;

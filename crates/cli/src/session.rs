@@ -12,16 +12,16 @@
 
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_stats::escape_json;
 use ballast_worker::{Stream, Work, select, stopping, take_turns, timeout, yield_now};
 
 use crate::answer::{Answer, Severity};
-use crate::catalogue::{Call, Restriction, find};
+use crate::catalogue::{Call, Command, Kind, Restriction, find};
 use crate::commands::master::{self, Passed, forward};
-use crate::control::Control;
+use crate::control::{Control, Told};
 use crate::desk::{Desk, House, Listed, Target};
 use crate::help;
 use crate::json;
@@ -77,6 +77,8 @@ pub struct Session {
     pub(crate) quits: bool,
     /// The process that commands go to (on the master).
     pub(crate) target: Option<Target>,
+    /// Who it is, for the log.
+    pub(crate) caller: String,
 }
 
 impl Session {
@@ -98,6 +100,7 @@ impl Session {
             anonymous: None,
             quits: false,
             target: None,
+            caller: String::new(),
         }
     }
 
@@ -197,16 +200,48 @@ impl Talk {
                 return self.give_sockets(&*control).await;
             }
             let text = given.text.clone();
+            let changes = self.changes(&given);
+            let began = Instant::now();
             match self.perform(given) {
                 // Changing whom one talks to is no command of its own: only the prompt answers.
                 Performed::Nothing => {}
                 _ if self.session.quits => return Ok(()),
-                Performed::Answer(answer) => self.answer(answer, &text, false).await?,
+                Performed::Answer(answer) => {
+                    let answer = settled(answer).await;
+                    if let Some(kind) = changes {
+                        self.log_change((kind, &text), began, &answer);
+                    }
+                    self.answer(answer, &text, false).await?;
+                }
                 Performed::Unknown(help) => self.answer(Answer::info(help), &text, true).await?,
             }
             take_turns(Work::Exchange).await;
         }
         Ok(())
+    }
+
+    /// What the log is told of. What a master passes on is told by the worker.
+    fn changes(&self, given: &Given) -> Option<Kind> {
+        let row = find(&self.desk, &given.words).filter(|_| !self.desk.is_master());
+        row.and_then(Command::changes)
+    }
+
+    fn log_change(&self, (kind, what): (Kind, &str), began: Instant, answer: &Answer) {
+        let House::Worker(control) = &self.desk.house else {
+            return;
+        };
+        let refused = match answer {
+            Answer::Message(Severity::Error, text) => Some(text.as_str()),
+            Answer::Report(text) => text.strip_prefix("Success=0\n--\n"),
+            _ => None,
+        };
+        control.log_change(&Told {
+            kind,
+            what,
+            who: &self.session.caller,
+            took: began.elapsed(),
+            refused,
+        });
     }
 
     /// `_getsocks`: answered in its own form, and the last thing that is.
@@ -265,16 +300,9 @@ impl Talk {
     }
 
     /// Writes the answer to a command and the empty line that ends it.
-    async fn answer(
-        &mut self,
-        mut answer: Answer,
-        command: &str,
-        is_unknown: bool,
-    ) -> io::Result<()> {
+    async fn answer(&mut self, answer: Answer, command: &str, is_unknown: bool) -> io::Result<()> {
         // It may switch that by itself: its answer has the new form already.
-        while let Answer::Later(future) = answer {
-            answer = future.await;
-        }
+        let answer = settled(answer).await;
         if self.session.is_json {
             self.answer_json(answer, command, is_unknown).await
         } else {
@@ -397,6 +425,14 @@ impl Talk {
             }
         }
     }
+}
+
+/// An answer, once it is there.
+async fn settled(mut answer: Answer) -> Answer {
+    while let Answer::Later(future) = answer {
+        answer = future.await;
+    }
+    answer
 }
 
 /// The text with its line end and the empty line that ends every answer.

@@ -21,6 +21,21 @@ pub fn may_signal(pid: i32) -> Result<(), Error> {
     test_kill_process(one_process(pid)?).map_err(|e| Error::new("kill", pid, e))
 }
 
+/// Who connected to a unix socket, or made a pair of them: the numbers of its process and its user
+/// at that time. `None` for other sockets, and for who is out of sight (another namespace).
+pub fn unix_peer(fd: impl AsFd) -> Option<(i32, u32)> {
+    let fd = fd.as_fd();
+    if matches!(Address::local_of(fd), Ok(Address::Ip(_)) | Err(_)) {
+        return None;
+    }
+    let mut record = [0; size_of::<libc::ucred>()];
+    option_of(fd, libc::SO_PEERCRED, &mut record)?;
+    let number = |at: usize| record[at..at + 4].try_into().ok();
+    let pid = number(std::mem::offset_of!(libc::ucred, pid)).map(i32::from_ne_bytes)?;
+    let uid = number(std::mem::offset_of!(libc::ucred, uid)).map(u32::from_ne_bytes)?;
+    (pid > 0).then_some((pid, uid))
+}
+
 /// A process and all that came from it and lives, itself first. Empty if there is none: one that
 /// has ended and waits for its parent to notice counts as gone.
 pub fn process_tree(pid: i32) -> Vec<i32> {
@@ -235,6 +250,16 @@ mod tests {
         drop((listener, second));
         assert!(!mine[0].is_held() && !mine[1].is_held());
         drop(connected);
+    }
+
+    #[test]
+    fn a_unix_peer_is_known_and_no_other() {
+        let (here, _there) = std::os::unix::net::UnixStream::pair().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        assert_eq!(unix_peer(&here), Some((own_pid(), user)));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        assert_eq!(unix_peer(&peer), None);
     }
 
     #[test]

@@ -330,6 +330,14 @@ pub enum Message {
     Scouted,
     /// Worker: what came of [`Message::Reload`].
     Reloaded(Outcome, String),
+    /// Master, which has no log of its own: a line for the worker's, about something that was
+    /// done, or refused.
+    Log {
+        /// It was refused.
+        is_refused: bool,
+        /// The line.
+        text: String,
+    },
 }
 
 /// What came of reading the configuration again.
@@ -376,6 +384,10 @@ impl Message {
                 bytes.extend_from_slice(records);
             }
             Self::Start { first } => bytes.push(u8::from(*first)),
+            Self::Log { is_refused, text } => {
+                said(text);
+                bytes.insert(1, u8::from(*is_refused));
+            }
             Self::Snapshot
             | Self::Handover
             | Self::Late
@@ -399,6 +411,7 @@ impl Message {
             Self::Reload => b'a',
             Self::Scouted => b'e',
             Self::Reloaded(..) => b'd',
+            Self::Log { .. } => b'n',
         }
     }
 
@@ -443,6 +456,13 @@ impl Message {
                     _ => return Err(Malformed::Bound),
                 };
                 Self::Reloaded(outcome, said(text)?)
+            }
+            b'n' => {
+                let (&is_refused, text) = flags()?;
+                Self::Log {
+                    is_refused: is_refused & 1 != 0,
+                    text: said(text)?,
+                }
             }
             other => return Err(Malformed::Kind(other)),
         })

@@ -3,12 +3,14 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
+use ballast_cli::{Kind, Told};
 use ballast_handover::Message;
 use ballast_net::{ChildEnd, steady_us};
 
 use super::supervisor::tell_supervisor;
 use super::{ANSWER_PATIENCE, SNAPSHOT_PATIENCE, START_PATIENCE, Stage, Watch, Why};
 use crate::crew::{Role, Wish, spawn_judge};
+use crate::desk::line_of_change;
 use crate::renewal::Estate;
 use crate::say;
 use crate::worker::Duty;
@@ -29,6 +31,7 @@ impl Watch<'_> {
             return;
         };
         self.asking = asking;
+        self.reload_began = Instant::now();
         if self.asked.is_some() {
             return self.finish(Err("The process ends.\n".into()));
         }
@@ -129,8 +132,31 @@ impl Watch<'_> {
             say::alert("Reload failed: what ran before goes on.");
             tell_supervisor(self.options, "READY=1\nSTATUS=Reload failed!");
         }
+        self.log(&outcome);
         self.answer(&outcome);
         self.next_reload();
+    }
+
+    /// Tells the log of a reload, by way of the worker that serves.
+    fn log(&self, outcome: &Result<String, String>) {
+        let who = if self.asking.is_empty() {
+            "a signal to the master"
+        } else {
+            "the master's socket"
+        };
+        let (_, text) = line_of_change(&Told {
+            kind: Kind::Configuration,
+            what: "reload",
+            who,
+            took: self.reload_began.elapsed(),
+            refused: outcome.as_ref().err().map(String::as_str),
+        });
+        let is_refused = outcome.is_err();
+        let roll = self.crew.roll();
+        if let Some(current) = roll.in_role(Role::Current) {
+            // One that is far behind, or gone, has other troubles.
+            let _ = current.line.send(&Message::Log { is_refused, text }, &[]);
+        }
     }
 
     pub(super) fn answer(&mut self, outcome: &Result<String, String>) {
