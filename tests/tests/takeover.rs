@@ -257,6 +257,9 @@ fn debians_haproxy_and_ballast_follow_each_other() {
         (ballast(), Mode::Unit),
         (haproxy(), Mode::Unit),
         (ballast(), Mode::Foreground),
+        (haproxy(), Mode::Daemon),
+        (ballast(), Mode::Daemon),
+        (ballast(), Mode::Unit),
     ];
     walk(&mut stage, true, &steps);
 }

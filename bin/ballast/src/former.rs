@@ -145,32 +145,37 @@ impl Former {
         }
         let until = Instant::now() + GOING_PATIENCE;
         loop {
-            let left = trees
-                .iter()
-                .filter(|&&pid| !net::process_tree(pid).is_empty());
-            let left: Vec<String> = left.map(i32::to_string).collect();
-            if left.is_empty() || held.as_ref().is_ok_and(|held| !held.iter().any(is_held)) {
+            let left = trees.iter().copied().find(|&pid| net::process_lives(pid));
+            let in_the_way = held
+                .as_ref()
+                .map(|held| held.iter().find(|one| one.is_held()));
+            let (Some(left), Err(_) | Ok(Some(_))) = (left, &in_the_way) else {
                 return 0;
-            }
+            };
             if Instant::now() >= until {
-                let left = left.join(", ");
-                match held {
-                    Ok(held) => say::warn(&format!(
-                        "Process {left} was told to finish, and still listens on {}: two \
-                         processes serve.",
-                        held.iter()
-                            .find(|one| is_held(one))
-                            .map_or_else(String::new, address)
-                    )),
-                    Err(error) => say::warn(&format!(
-                        "Process {left} was told to finish, and is still there; whether it \
-                         listens cannot be seen ({error})."
-                    )),
-                }
+                tell_who_stays(left, in_the_way);
                 return 0;
             }
             std::thread::sleep(LOOK_PERIOD);
         }
+    }
+}
+
+/// One that was told to go is there still.
+fn tell_who_stays(pid: i32, in_the_way: Result<Option<&ForeignListener>, &net::Error>) {
+    match in_the_way {
+        Ok(listener) => {
+            let address = listener.and_then(|one| one.address().ok());
+            let address = address.map_or_else(String::new, |address| address.to_string());
+            say::warn(&format!(
+                "Process {pid} was told to finish, and still listens on {address}: two processes \
+                 serve."
+            ));
+        }
+        Err(error) => say::notice(&format!(
+            "Process {pid} was told to finish, and is still there; whether it listens cannot be \
+             seen ({error})."
+        )),
     }
 }
 
@@ -190,16 +195,6 @@ fn listeners_in_the_way(pids: &[i32], successor: i32) -> Result<Vec<ForeignListe
         _ => false,
     });
     Ok(held)
-}
-
-fn is_held(listener: &ForeignListener) -> bool {
-    listener.is_held()
-}
-
-fn address(listener: &ForeignListener) -> String {
-    listener
-        .address()
-        .map_or_else(|_| "?".to_owned(), |address| address.to_string())
 }
 
 fn cannot(error: &net::Error) -> String {

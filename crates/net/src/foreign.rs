@@ -36,6 +36,12 @@ pub fn unix_peer(fd: impl AsFd) -> Option<(i32, u32)> {
     (pid > 0).then_some((pid, uid))
 }
 
+/// Whether a process is there that has not ended. One that waits for its parent to notice its end
+/// has.
+pub fn process_lives(pid: i32) -> bool {
+    living_parent(pid).is_some()
+}
+
 /// A process and all that came from it and lives, itself first. Empty if there is none: one that
 /// has ended and waits for its parent to notice counts as gone.
 pub fn process_tree(pid: i32) -> Vec<i32> {
@@ -120,9 +126,13 @@ pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
             .file_name()
             .to_str()
             .and_then(|name| name.parse().ok());
-        let (Some(number), Ok(link)) = (number, fs::read_link(&place)) else {
-            continue;
+        let link = match fs::read_link(&place) {
+            Ok(link) => link,
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(refused(e)),
+            // Closed since.
+            Err(_) => continue,
         };
+        let Some(number) = number else { continue };
         if !is_socket(&link) {
             continue;
         }
@@ -228,10 +238,11 @@ mod tests {
         assert_eq!(tree[0], own_pid());
         assert!(tree.contains(&pid));
         assert_eq!(process_tree(pid), [pid]);
+        assert!(process_lives(pid));
         assert!(may_signal(pid).is_ok());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(process_tree(pid).is_empty());
+        assert!(process_tree(pid).is_empty() && !process_lives(pid));
         assert_eq!(may_signal(pid).unwrap_err().os_code(), libc::ESRCH);
         assert_eq!(may_signal(-1).unwrap_err().os_code(), libc::EINVAL);
     }

@@ -41,7 +41,8 @@ pub use datagram::Datagram;
 pub use error::{Error, Kind};
 pub use file::{read_file, replace_file, replace_files};
 pub use foreign::{
-    ForeignListener, listening_sockets_of, may_signal, process_tree, sockets_of, unix_peer,
+    ForeignListener, listening_sockets_of, may_signal, process_lives, process_tree, sockets_of,
+    unix_peer,
 };
 pub use identity::{Group, User, become_user, group_by_name, is_root, user_by_name};
 pub use io::{
