@@ -2,6 +2,7 @@
 //! next ones. HAProxy counts in `DroppedLogs` only what a slow target loses; here it is all.
 
 use std::fs::{self, File, Permissions};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,16 @@ impl Logging {
     }
 
     fn start_as(words: &[&str], directory: TempDir, global: &str, output: Stdio) -> Self {
+        let said = File::create(directory.path().join("stderr")).expect("a file");
+        Self::launch(words, directory, global, (output, said.into()))
+    }
+
+    fn launch(
+        words: &[&str],
+        directory: TempDir,
+        global: &str,
+        (output, said): (Stdio, Stdio),
+    ) -> Self {
         let port = free_port();
         let global = global.replace("DIR", &directory.path().display().to_string());
         let text = format!(
@@ -35,7 +46,6 @@ impl Logging {
              http-request return status 200 content-type text/plain string hello\n"
         );
         fs::write(directory.path().join("a.cfg"), text).expect("the configuration is written");
-        let said = File::create(directory.path().join("stderr")).expect("a file");
         let child = Command::new(Program::ballast().path())
             .args(words)
             .args(["-f", "a.cfg"])
@@ -161,6 +171,29 @@ fn a_full_disk_is_said_and_serves_on() {
         logging.get(path);
     }
     logging.until_lost(3, "No space left on device");
+}
+
+/// Who started the process reads no more what it says: that holds up nobody.
+#[test]
+fn a_standard_error_that_nobody_reads_holds_up_no_worker() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let (_reader, mut writer) = std::io::pipe().expect("a pipe");
+    rustix::io::ioctl_fionbio(&writer, true).expect("a flag");
+    for piece in [4096, 1] {
+        while writer.write(&vec![b'x'; piece]).is_ok() {}
+    }
+    rustix::io::ioctl_fionbio(&writer, false).expect("a flag");
+    let global = "nbthread 1\n    log DIR/absent.sock format raw local0";
+    let ends = (Stdio::null(), Stdio::from(writer));
+    let logging = Logging::launch(&["-db"], directory, global, ends);
+    let desk = Desk::at(logging.directory.path().join("ctl.sock"));
+    for count in ["1", "2"] {
+        logging.get("/one");
+        let line = format!("DroppedLogs: {count}\n");
+        eventually("what is lost is counted", || {
+            desk.ask("show info").contains(&line)
+        });
+    }
 }
 
 /// Changes that operators make: who, what, how long.

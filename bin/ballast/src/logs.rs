@@ -1,6 +1,7 @@
 //! Opening the log targets of a configuration.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -97,6 +98,8 @@ pub(crate) struct LossWatch {
     counted: u64,
     said: u64,
     said_at: Option<Instant>,
+    /// The last word is not out yet.
+    is_saying: Arc<AtomicBool>,
 }
 
 impl LossWatch {
@@ -107,6 +110,7 @@ impl LossWatch {
             counted: 0,
             said: 0,
             said_at: None,
+            is_saying: Arc::default(),
         }
     }
 
@@ -118,7 +122,10 @@ impl LossWatch {
         counter.add(lost.saturating_sub(self.counted));
         self.counted = lost;
         let is_quiet = |at: Instant| at.elapsed() < LOSS_PERIOD;
-        if lost == self.said || self.said_at.is_some_and(is_quiet) {
+        if lost == self.said
+            || self.said_at.is_some_and(is_quiet)
+            || self.is_saying.load(Ordering::Relaxed)
+        {
             return;
         }
         let targets = self.logs.counters().into_iter();
@@ -133,8 +140,26 @@ impl LossWatch {
             })
             .collect();
         let new = lost - self.said;
-        say::warn(&format!("{new} log lines were lost{}.", targets.concat()));
+        let text = format!("{new} log lines were lost{}.", targets.concat());
         (self.said, self.said_at) = (lost, Some(Instant::now()));
+        self.say(text);
+    }
+}
+
+impl LossWatch {
+    /// From a thread of its own: standard error may be the very pipe that nobody reads.
+    fn say(&self, text: String) {
+        let is_saying = Arc::clone(&self.is_saying);
+        is_saying.store(true, Ordering::Relaxed);
+        let thread = std::thread::Builder::new().name("ballast-loss".into());
+        let began = thread.spawn(move || {
+            say::warn(&text);
+            is_saying.store(false, Ordering::Relaxed);
+        });
+        if began.is_err() {
+            // It is counted, and tried again.
+            self.is_saying.store(false, Ordering::Relaxed);
+        }
     }
 }
 
