@@ -163,7 +163,6 @@ pub(crate) fn cacheable_cookie(session: &Session, exchange: &mut Exchange) -> St
     let worker = session.local.worker;
     session.count(|counters| counters.denied_responses.increment());
     exchange.count(worker, |counters| counters.denied_responses.increment());
-    exchange.times.answered = None;
     let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
     let line = format!(
         "Blocking cacheable cookie in response from instance {}, server {}.",

@@ -9,7 +9,9 @@ use crate::view::View;
 pub(crate) fn asked(session: &Session, exchange: &Exchange) -> Option<u16> {
     let monitor = &session.frontend.model.monitor;
     let uri = monitor.uri.as_ref()?;
-    if exchange.request.target() != uri.as_bytes() {
+    let (request, uri) = (&exchange.request, uri.as_bytes());
+    // A probe may come as to a proxy: then its path and query count as well as the whole.
+    if request.target() != uri && request.path_and_query() != uri {
         return None;
     }
     let view = View::new(session, exchange);
