@@ -38,7 +38,9 @@ pub(crate) fn files(options: &CheckOptions) -> u8 {
             say::notice(&format!("config : {stub}"));
         }
         if !tell_unserved(&loaded) {
-            say::line!("{}", verdict(&loaded));
+            for line in verdict(&loaded, true) {
+                say::line!("{line}");
+            }
         }
     }
     u8::from(loaded.has_alerts() || !loaded.unserved.is_empty())
@@ -177,8 +179,9 @@ pub(crate) fn again(
     (loaded, said)
 }
 
-/// `-c`: what is printed about a configuration without alerts, and the exit code.
-pub(crate) fn conclude(loaded: &Loaded, quiet: bool) -> u8 {
+/// `-c`: what is printed about a configuration without alerts, and the exit code. That it is valid
+/// is told by the code, and in words where `-V` asks for them, as HAProxy 3.2 has it.
+pub(crate) fn conclude(loaded: &Loaded, quiet: bool, verbose: bool) -> u8 {
     // A file that would not start is not right.
     if tell_unserved(loaded) {
         return 1;
@@ -186,7 +189,9 @@ pub(crate) fn conclude(loaded: &Loaded, quiet: bool) -> u8 {
     let listens = has_listener(&loaded.config);
     if !quiet {
         if listens {
-            say::line!("{}", verdict(loaded));
+            for line in verdict(loaded, verbose) {
+                say::line!("{line}");
+            }
         } else {
             say::line!(
                 "Configuration file has no error but will not start (no listener) => exit(2)."
@@ -253,12 +258,10 @@ fn tell(loaded: &Loaded, json: bool, least: Severity) {
     say::lines(&text, warnings, loaded.has_alerts());
 }
 
-fn verdict(loaded: &Loaded) -> &'static str {
-    if loaded.has_warnings() {
-        "Warnings were found.\nConfiguration file is valid"
-    } else {
-        "Configuration file is valid"
-    }
+fn verdict(loaded: &Loaded, verbose: bool) -> impl Iterator<Item = &'static str> {
+    let warned = loaded.has_warnings().then_some("Warnings were found.");
+    let valid = verbose.then_some("Configuration file is valid");
+    warned.into_iter().chain(valid)
 }
 
 /// `-dr`: a server whose name does not resolve starts without address.

@@ -72,7 +72,7 @@ fn start(options: &Options) -> Result<u8, u8> {
     };
     if options.check_only {
         let quiet = options.quiet && !options.verbose;
-        return Ok(check::conclude(&read.loaded, quiet));
+        return Ok(check::conclude(&read.loaded, quiet, options.verbose));
     }
     let global = Arc::clone(&read.loaded.config.global);
     let daemon = is_daemon(options, &global);

@@ -57,7 +57,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             table(
                 call,
                 "Required arguments: <table> \"data.<store_data_type>\" <operator> <value> or \
-                 <table> key <key>",
+                 <table> key <key> or <table> ptr <ptr>",
             )
         },
     ),
@@ -157,7 +157,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             not_replaced(
                 call,
                 "a CA file",
-                "'set ssl ca-file expects a filename and CAs as a payload",
+                "'set ssl ca-file' expects a filename and CAs as a payload",
             )
         },
     )
@@ -170,7 +170,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             not_replaced(
                 call,
                 "a certificate",
-                "'set ssl cert expects a filename and a certificate as a payload",
+                "'set ssl cert' expects a filename and a certificate as a payload",
             )
         },
     )
@@ -225,7 +225,8 @@ pub(crate) static COMMANDS: &[Command] = &[
         |call| {
             table(
                 call,
-                "Required arguments: <table> key <key> [data.<store_data_type> <value>]*",
+                "Required arguments: <table> key <key> [data.<store_data_type> <value>]* or \
+                 <table> ptr <ptr> [data.<store_data_type> <value>]*",
             )
         },
     ),

@@ -358,9 +358,8 @@ enum Condition {
     ServerRemovable(String, String),
 }
 
-fn wait(call: &mut Call<'_>) -> Result<Answer, Answer> {
-    if matches!(call.arg(0), "-h" | "") {
-        return Ok(Answer::Report(
+fn how_to_wait() -> Answer {
+    Answer::Report(
             "Usage: wait {-h|<duration>} [condition [args...]]\n  - '-h' displays this help\n  - \
              <duration> is the maximum wait time, optionally suffixed by the unit among\n    'us', \
              'ms', 's', 'm', 'h', and 'd'. ; the default unit is milliseconds.\n  - <condition> \
@@ -368,16 +367,27 @@ fn wait(call: &mut Call<'_>) -> Result<Answer, Answer> {
              conditions are:\n    - <none> : by default, just sleep for the specified duration.\n    \
              - srv-removable <px>/<sv> : wait for this server to become removable.\n"
                 .to_owned(),
-        ));
+        )
+}
+
+fn wait(call: &mut Call<'_>) -> Result<Answer, Answer> {
+    match call.arg(0) {
+        "-h" => return Ok(how_to_wait()),
+        "" => return Err(Answer::error("Expects a duration in milliseconds.")),
+        _ => {}
     }
-    let delay = duration(call.arg(0)).ok_or_else(|| Answer::error("Invalid duration."))?;
+    let delay = duration(call.arg(0)).filter(|delay| !delay.is_zero());
+    let delay = delay.ok_or_else(|| Answer::error("Invalid duration."))?;
     let condition = match call.arg(1) {
         "" => Condition::Time,
+        "srv-removable" if call.arg(2).is_empty() => {
+            return Err(Answer::error("Missing server name (<backend>/<server>)."));
+        }
         "srv-removable" => {
             let at = ServerAt::of_word(call, 2)?;
             Condition::ServerRemovable(at.backend.name().to_owned(), at.server.name().to_owned())
         }
-        _ => return Err(Answer::error("Unknown condition.")),
+        _ => return Ok(how_to_wait()),
     };
     let control = control(call)?;
     Ok(Answer::later(async move {
@@ -403,7 +413,7 @@ fn wait(call: &mut Call<'_>) -> Result<Answer, Answer> {
                 Some(why) if hopeless => return Answer::error(format!("Failed. {why}")),
                 Some(_) if Instant::now() >= until => {
                     return match condition {
-                        Condition::Time => info("Wait delay expired."),
+                        Condition::Time => info("Done."),
                         Condition::ServerRemovable(..) => Answer::error("Wait delay expired."),
                     };
                 }

@@ -94,7 +94,8 @@ impl Wanted {
                     Some(id) => (wanted.id, wanted.in_full) = (Some(id), true),
                     None => {
                         let other = other.escape_debug();
-                        let message = format!("Unsupported option '{other}', try 'help'.");
+                        let message =
+                            format!("Unsupported option '{other}', try 'help' for more info.");
                         return Err(Answer::error(message));
                     }
                 },
