@@ -1,7 +1,7 @@
 //! How many connections, descriptors and bytes: `maxconn`, `ulimit-n`, `-m`.
 //!
 //! One client connection takes two descriptors: its own and the server's. What else is open
-//! follows from the configuration. So, as HAProxy 2.6 computes it (compared with its `show info`):
+//! follows from the configuration. So, as HAProxy 3.2 computes it (compared with its `show info`):
 //!
 //! ```text
 //!   reserve = 10 + sockets that listen + 3 x threads + checked servers and agents
@@ -11,7 +11,8 @@
 //!
 //! Without `maxconn` the largest one is taken for which `maxsock` stays within what the system
 //! gives (the hard limit of open files, `ulimit-n`, `fd-hard-limit`, a million), and, with `-m`,
-//! for which two buffers and 4 kB fit into memory for each connection; at least 100.
+//! for which two buffers and 3.9 kB fit into memory for each connection; of it the two first digits
+//! count, and it is at least 100.
 
 use ballast_model::Global;
 use ballast_net::{Limit, Resource, limit, raise_open_files, set_limit};
@@ -26,7 +27,7 @@ const CONNECTIONS_LEAST: u32 = 100;
 const DESCRIPTORS_MAX: u64 = 1_048_576;
 
 /// Bytes a connection takes besides its two buffers.
-const CONNECTION_BYTES: u64 = 4096;
+const CONNECTION_BYTES: u64 = 3900;
 
 /// `stats maxconn`, unless the configuration says otherwise.
 const DESK_CONNECTIONS: u32 = 10;
@@ -84,7 +85,7 @@ impl Limits {
                 let each = 2 * u64::from(global.tune.buffer_bytes) + CONNECTION_BYTES;
                 (u64::from(megabytes) << 20) / each
             });
-            let count = by_descriptors.min(by_memory);
+            let count = round(by_descriptors.min(by_memory));
             u32::try_from(count)
                 .unwrap_or(u32::MAX)
                 .max(CONNECTIONS_LEAST)
@@ -146,6 +147,15 @@ pub(crate) fn system_descriptors() -> u64 {
     limit(Resource::OpenFiles).hard.unwrap_or(DESCRIPTORS_MAX)
 }
 
+/// Keeps the two first digits: a limit that nobody wrote is a round one.
+fn round(count: u64) -> u64 {
+    let mut unit = 1;
+    while count / unit >= 100 {
+        unit *= 10;
+    }
+    count / unit * unit
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +173,7 @@ mod tests {
         }
     }
 
-    /// Figures of HAProxy 2.6.12: three frontends, one stats socket.
+    /// Figures of HAProxy 3.2: three frontends, one stats socket.
     #[test]
     fn connections_are_computed_as_haproxy_does() {
         let of = |global: &Global, threads, checks, descriptors| {
@@ -176,16 +186,16 @@ mod tests {
             let limits = Limits::of(global, &needs, descriptors);
             (limits.connections, limits.sockets)
         };
-        assert_eq!(of(&global(), 2, 0, 4096), (2033, 4096));
-        assert_eq!(of(&global(), 8, 0, 4096), (2024, 4096));
-        assert_eq!(of(&global(), 2, 0, 20_000), (9985, 20_000));
-        assert_eq!(of(&global(), 2, 3, 4096), (2031, 4095));
+        assert_eq!(of(&global(), 2, 0, 4096), (2000, 4030));
+        assert_eq!(of(&global(), 8, 0, 4096), (2000, 4048));
+        assert_eq!(of(&global(), 2, 0, 20_000), (9900, 19_830));
+        assert_eq!(of(&global(), 2, 3, 4096), (2000, 4033));
         assert_eq!(of(&global(), 2, 0, 100), (100, 230));
         let less = Global {
             descriptor_hard_limit: Some(2000),
             ..global()
         };
-        assert_eq!(of(&less, 2, 0, 4096), (985, 2000));
+        assert_eq!(of(&less, 2, 0, 4096), (980, 1990));
     }
 
     #[test]
@@ -203,7 +213,7 @@ mod tests {
         };
         assert_eq!(
             Limits::of(&Global::default(), &needs, 20_000).connections,
-            1422
+            1400
         );
     }
 }

@@ -8,6 +8,7 @@ use ballast_engine::{Backend, Server};
 use ballast_model::Address;
 
 use super::anonymous::Names;
+use super::servers::port_shown;
 use super::target::{answer, backend_place, control};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
@@ -71,11 +72,17 @@ fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], names: Names, i
     let (address, port) = match &state.reach().address {
         Some(Address::Inet(known)) => {
             let ip = known.ip().to_string();
-            (names.name(&ip).into_owned(), known.port())
+            (
+                names.name(&ip).into_owned(),
+                port_shown(server, known.port()),
+            )
         }
         other => {
             let known = other.as_ref().unwrap_or(&server.model.address);
-            ("-".to_owned(), known.port().unwrap_or(0))
+            (
+                "-".to_owned(),
+                port_shown(server, known.port().unwrap_or(0)),
+            )
         }
     };
     let key = Arc::as_ptr(state).addr();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Backend, Generation, Server};
 use ballast_health::{Admin, Snapshot};
-use ballast_model::Address;
+use ballast_model::{Address, PortSpec};
 use ballast_stats::Belief;
 
 use super::anonymous::Names;
@@ -108,10 +108,11 @@ fn state_line(
     let belief = Belief::of(server, generation, now_ms);
     let hidden = |ip: std::net::IpAddr| names.name(&ip.to_string()).into_owned();
     let (address, port) = match &server.state.reach().address {
-        Some(Address::Inet(known)) => (hidden(known.ip()), known.port()),
+        Some(Address::Inet(known)) => (hidden(known.ip()), port_shown(server, known.port())),
         other => {
             let port = other.as_ref().or(Some(&server.model.address));
-            ("-".to_owned(), port.and_then(Address::port).unwrap_or(0))
+            let port = port.and_then(Address::port).unwrap_or(0);
+            ("-".to_owned(), port_shown(server, port))
         }
     };
     let name = match (&server.model.host_name, &server.model.address) {
@@ -161,6 +162,15 @@ fn state_line(
         ip(&checks.agent_address),
         checks.agent_port.unwrap_or(0),
     ));
+}
+
+/// The port as HAProxy tells it: of one that follows the client's, how far it lies from it (below,
+/// as what an unsigned number makes of that).
+pub(super) fn port_shown(server: &Server, port: u16) -> u32 {
+    match server.port() {
+        PortSpec::Fixed => u32::from(port),
+        PortSpec::Offset(offset) => offset.cast_unsigned(),
+    }
 }
 
 fn bit(set: bool, bit: u8) -> u8 {
