@@ -309,3 +309,65 @@ fn bodies_both_ways_wait_for_each_other() {
         hears(&mut server, b"GET /again", program.name());
     }
 }
+
+fn reset(socket: TcpStream) {
+    rustix::net::sockopt::set_socket_linger(&socket, Some(Duration::ZERO)).expect("a socket");
+    drop(socket);
+}
+
+/// A server that has part of what a client wanted to say must not take it for the whole.
+#[test]
+fn a_clients_reset_reaches_the_server_as_one() {
+    for program in Program::both() {
+        for kind in [Kind::Tcp, Kind::Upgrade, Kind::Connect] {
+            let of = format!("{}, {kind:?}", program.name());
+            let Tunnel {
+                mut client,
+                mut server,
+                _proxy,
+            } = Tunnel::open(&program, kind);
+            says(&mut client, &mut server, b"part", &of);
+            reset(client);
+            let read = server.read(&mut [0]);
+            let kind = read.as_ref().map_err(std::io::Error::kind);
+            assert_eq!(
+                kind.err(),
+                Some(ErrorKind::ConnectionReset),
+                "{of}: {read:?}"
+            );
+        }
+    }
+}
+
+/// A client that resets its connection wants no response: its server is not waited for, neither
+/// before the head nor in the middle of the body. HAProxy notices when it happens to look: at once
+/// (`CD`) in some runs, not before a timeout in others.
+#[test]
+fn a_server_is_let_go_when_its_client_is_gone() {
+    let request = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n";
+    let origin = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = free_port();
+    let configuration = configuration("http", port, &origin);
+    let _proxy = Proxy::start(&Program::ballast(), &configuration, &[port]);
+    for (answers, first) in [(true, true), (true, false), (false, true), (false, false)] {
+        let of = format!("answers {answers}, first {first}");
+        let mut client = connect(port);
+        client.write_all(request).expect("the proxy reads");
+        let mut server = accept(&origin, false);
+        read_head(&mut server);
+        if !first {
+            let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            server.write_all(whole).expect("the proxy reads");
+            read_head(&mut client);
+            client.write_all(request).expect("the proxy reads");
+            read_head(&mut server);
+        }
+        if answers {
+            let part = b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n";
+            server.write_all(part).expect("the proxy reads");
+            read_head(&mut client);
+        }
+        reset(client);
+        hears_the_end(&mut server, &of);
+    }
+}

@@ -29,6 +29,8 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
         exchange.times.received = None;
         return http::serve(session, client, lent).await;
     }
+    // There is none, and none is missing.
+    exchange.tally.status = 0;
     let carried = match chosen {
         Ok(place) => connect_and_carry(session, client, exchange, place).await,
         Err(ending) => Err(ending),

@@ -117,7 +117,14 @@ pub(crate) async fn carry(
                     up_done = true;
                     hurry(server, down_deadline);
                 }
-                Err(failure) => return Poll::Ready(blame(&failure, false)),
+                Err(failure) => {
+                    if matches!(failure, Failure::From(ReadError::Broken(_))) {
+                        // What the server got is not whole: an orderly end would say it is. A
+                        // plain close follows where a reset cannot be arranged.
+                        let _ = server.stream.reset_on_close();
+                    }
+                    return Poll::Ready(blame(&failure, false));
+                }
             }
         }
         if !down_done

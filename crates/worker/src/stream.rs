@@ -238,6 +238,14 @@ impl Stream {
         self.socket.watched.poll_read_closed(cx)
     }
 
+    /// Why the connection broke, if it did; told once, and the end alone is no break.
+    ///
+    /// # Errors
+    /// What the kernel has noted, a reset for one.
+    pub fn take_error(&self) -> io::Result<()> {
+        net::socket_error(self.socket.watched.inner())
+    }
+
     /// True if bytes, the end or an error are known to wait: an idle server
     /// connection of which this is true must not be used again. No system call.
     pub fn is_readable(&self) -> bool {

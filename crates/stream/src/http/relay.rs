@@ -15,7 +15,7 @@ use ballast_upstream::probe;
 use ballast_upstream::{Link, Seat};
 use ballast_worker::Stream;
 
-use super::reach::{Again, Plan, Reached};
+use super::reach::{Again, Plan, Reached, gives_up};
 use super::respond::{self, Outcome};
 use super::{Next, Stop};
 use crate::ending::{Cause, Phase};
@@ -80,6 +80,9 @@ pub(crate) async fn exchange(
             plan.replay.as_deref(),
             (&progress, &uploaded),
         );
+        let gives_up = session
+            .backend_of(exchange)
+            .is_some_and(|backend| gives_up(session, backend));
         let respond = respond::respond(
             session,
             exchange,
@@ -94,7 +97,9 @@ pub(crate) async fn exchange(
         );
         let evicted = evicted(seat.server());
         // Pinned here: handed over by value, each would lie in this future twice.
-        both(pin!(upload), pin!(respond), pin!(evicted)).await
+        let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
+        let both = pin!(both(upload, respond, evicted));
+        unless_gone(&client.stream, &progress.under_way, gives_up, both).await
     };
     let down = client.outbound.total_bytes() - before.0;
     let up = connection.outbound.total_bytes() - before.1;
@@ -286,6 +291,36 @@ async fn both(
             (_, outcome) => {
                 answered = outcome;
                 evicted.as_mut().poll(cx).map(Both::Evicted)
+            }
+        }
+    })
+    .await
+}
+
+/// Carries an exchange as long as its client is there: one that resets its connection wants no
+/// response, and a server that is slow to speak would be kept for nobody. With `gives_up` one that
+/// only ends its side wants none either (`option abortonclose`).
+async fn unless_gone(
+    client: &Stream,
+    uploading: &Cell<bool>,
+    gives_up: bool,
+    mut both: Pin<&mut impl Future<Output = Both>>,
+) -> Both {
+    let mut stays = false;
+    poll_fn(|cx| {
+        if let Poll::Ready(both) = both.as_mut().poll(cx) {
+            return Poll::Ready(both);
+        }
+        // While the body comes, the way up hears of it.
+        if stays || uploading.get() || client.poll_read_closed(cx).is_pending() {
+            return Poll::Pending;
+        }
+        match client.take_error() {
+            Err(error) => Poll::Ready(Both::ClientFailed(ReadError::Broken(error))),
+            Ok(()) if gives_up => Poll::Ready(Both::ClientFailed(ReadError::Closed)),
+            Ok(()) => {
+                stays = true;
+                Poll::Pending
             }
         }
     })
