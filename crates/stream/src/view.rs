@@ -23,8 +23,8 @@ pub(crate) struct View<'a> {
     /// Looked up when one is asked for.
     of_process: OnceCell<VariablesNow>,
     exchange: &'a Exchange,
-    /// Made for log lines only: rules have no use for it.
-    record: Option<Record>,
+    /// Made when one is asked for: rules seldom do (`http-request set-header x-start %Ts`).
+    record: OnceCell<Record>,
     response_side: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'a> View<'a> {
             variables: session.variables.borrow(),
             of_process: OnceCell::new(),
             exchange,
-            record: None,
+            record: OnceCell::new(),
             response_side: false,
         }
     }
@@ -56,7 +56,7 @@ impl<'a> View<'a> {
             variables: session.variables.borrow(),
             of_process: OnceCell::new(),
             exchange,
-            record: Some(record(session, exchange, asap)),
+            record: OnceCell::from(record(session, exchange, asap)),
             response_side: false,
         }
     }
@@ -463,7 +463,8 @@ impl Facts for View<'_> {
     }
 
     fn record(&self) -> Option<&Record> {
-        self.record.as_ref()
+        let made = || record(self.session, self.exchange, false);
+        Some(self.record.get_or_init(made))
     }
 }
 
