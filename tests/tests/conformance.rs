@@ -13,6 +13,15 @@ fn the_lists_of_deviations_and_gaps_are_toml() {
         let text = fs::read_to_string(&path).expect("the list is there");
         let rows: BTreeMap<String, String> =
             toml::from_str(&text).expect("each row is `script = \"reason\"`");
+        let count = format!("({} today)", rows.len());
+        let readme = fs::read_to_string(repository().join("README.md")).expect("it is there");
+        let mut named = readme
+            .lines()
+            .filter(|line| line.contains(&format!("/{list})")));
+        assert!(
+            named.any(|line| line.contains(&count)),
+            "README.md tells how many rows {list} has: {count}"
+        );
         for (script, reason) in rows {
             let file = repository().join(format!("tests/conformance/{script}.vtc"));
             assert!(file.is_file(), "{list} names {script}: no such script");

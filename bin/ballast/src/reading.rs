@@ -292,7 +292,13 @@ impl House {
                     .into(),
             ));
         }
-        let said = self.edited(chief, &before, &amendments, &title, comes_or_goes)?;
+        let said = self.edited(chief, &before, &amendments, &title, comes_or_goes);
+        let said = said.map_err(|Refused(why)| {
+            Refused(format!(
+                "{why}Nothing was changed; lines are counted as if the command had been carried \
+                 out.\n"
+            ))
+        })?;
         let (config, mut notes) = (Arc::new(said.config), said.notes);
         let mut overruled = String::new();
         let merged = self.merged(chief, &config, false, &mut overruled);

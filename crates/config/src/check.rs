@@ -57,6 +57,64 @@ checks! {
     time(args) { args.time("a time")?; args.end() }
     /// A size.
     size(args) { args.size("a size", u64::from(u32::MAX))?; args.end() }
+    /// A percentage.
+    percent(args) { args.number("a number", 0..=100)?; args.end() }
+    /// OpenSSL's security levels.
+    security_level(args) { args.number("a value between 0 and 5", 0..=5)?; args.end() }
+    /// Bits of Diffie-Hellman parameters.
+    dh_bits(args) { args.number("a value >= 1024", 1024..=i64::from(u32::MAX))?; args.end() }
+    /// What is looked for beside a certificate.
+    extra_files(args) {
+        const KINDS: &[(&str, ())] =
+            &[("none", ()), ("all", ()), ("bundle", ()), ("sctl", ()), ("ocsp", ()), ("issuer", ())];
+        args.choice(KINDS)?;
+        while !args.is_empty() {
+            args.choice(KINDS)?;
+        }
+        Ok(())
+    }
+    /// A time of at most a second.
+    second(args) {
+        let time = args.time("a time")?;
+        if time.is_zero() || time > std::time::Duration::from_secs(1) {
+            return Err(args.wrong(format!("'{}' expects 1 to 1000 ms", args.keyword())));
+        }
+        args.end()
+    }
+    /// Families of addresses.
+    families(args) {
+        let text = args.text("a list of families")?;
+        let is_known = |word: &str| matches!(word, "ipv4" | "ipv6" | "auto");
+        if !text.split(',').all(is_known) {
+            let message =
+                format!("'{}' expects a comma-delimited list of 'ipv4' and 'ipv6' (got '{text}')", args.keyword());
+            return Err(args.wrong(message));
+        }
+        args.end()
+    }
+    /// Where threads go.
+    cpu_policy(args) {
+        args.choice(&[
+            ("none", ()), ("first-usable-node", ()), ("group-by-ccx", ()), ("group-by-2-ccx", ()),
+            ("group-by-3-ccx", ()), ("group-by-4-ccx", ()), ("group-by-cluster", ()),
+            ("group-by-2-clusters", ()), ("group-by-3-clusters", ()), ("group-by-4-clusters", ()),
+            ("performance", ()), ("efficiency", ()), ("resource", ()),
+        ])?;
+        args.rest();
+        Ok(())
+    }
+    /// Processors that are left out or kept.
+    cpu_set(args) {
+        args.choice(&[
+            ("reset", ()), ("only-cpu", ()), ("drop-cpu", ()), ("only-node", ()), ("drop-node", ()),
+            ("only-cluster", ()), ("drop-cluster", ()), ("only-core", ()), ("drop-core", ()),
+            ("only-thread", ()), ("drop-thread", ()),
+        ])?;
+        args.rest();
+        Ok(())
+    }
+    /// When tasks are measured.
+    profiling(args) { args.choice(&[("auto", ()), ("on", ()), ("off", ())])?; args.end() }
     /// `on` or `off`.
     on_off(args) { args.choice(&[("on", ()), ("off", ())])?; args.end() }
 }

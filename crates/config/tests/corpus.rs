@@ -18,10 +18,12 @@ fn corpus() -> Option<PathBuf> {
     None
 }
 
-/// A row of the index: the file's number, whether HAProxy 2.6 accepted it, and its first error.
+/// A row of the index: the file's number, whether HAProxy 2.6 accepted it, whether that was removed
+/// since, and its first error.
 struct Row {
     number: String,
     is_accepted: bool,
+    is_removed: bool,
     error: String,
 }
 
@@ -32,6 +34,7 @@ fn rows(corpus: &Path) -> Vec<Row> {
         Row {
             number: columns[0].to_owned(),
             is_accepted: columns[5] == "ok",
+            is_removed: columns[6] != "ok",
             error: columns[7].to_owned(),
         }
     });
@@ -74,7 +77,7 @@ fn files_are_judged_as_haproxy_judges_them() {
         let loaded = judge(&corpus.join(format!("{}.cfg", row.number)));
         let alerts = said(&loaded, Severity::Alert);
         let warnings = said(&loaded, Severity::Warning);
-        if row.is_accepted && !alerts.is_empty() {
+        if row.is_accepted && !row.is_removed && !alerts.is_empty() {
             wrong.push(format!(
                 "{} is accepted by HAProxy: {alerts:#?}",
                 row.number

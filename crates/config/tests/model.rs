@@ -408,6 +408,23 @@ fn keywords_of_another_place_are_ignored_or_refused() {
     );
 }
 
+/// What an error takes away is not told as forgotten besides.
+#[test]
+fn one_fault_is_told_once() {
+    for text in [
+        "frontend f\n mode http\n timeout client 1s\n bind 23200\n",
+        "frontend f from nosuch\n bind :80\n",
+    ] {
+        let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
+        let loaded = load(files, &Nothing, Options::default());
+        let said = loaded.diagnostics.iter();
+        let said: Vec<_> = said
+            .filter(|one| one.severity >= Severity::Warning)
+            .collect();
+        assert_eq!(said.len(), 1, "{said:#?}");
+    }
+}
+
 /// All errors of all files come in one run.
 #[test]
 fn every_error_is_told_at_once() {

@@ -52,7 +52,7 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("max-spread-checks 5s", "max-spread-checks x"),
-    R::new("maxcompcpuusage", G, "<number>", "processor use above which nothing is compressed", check::amount)
+    R::new("maxcompcpuusage", G, "<number>", "processor use above which nothing is compressed", check::percent)
         .examples("maxcompcpuusage 50", "maxcompcpuusage x")
         .noted("acts on compression only"),
     R::new("maxcomprate", G, "<number>", "compressed bytes per second", check::amount)

@@ -49,13 +49,13 @@ pub(super) const TLS_ROWS: &[R] = rows! { noted(TLS);
     "ssl-dh-param-file", "<file>", "Diffie-Hellman parameters", one, "dh.pem";
     "ssl-engine", "<name> [algo ...]", "an engine of OpenSSL", some, "rdrand";
     "ssl-load-extra-del-ext", "", "certificate names without extension", none, "";
-    "ssl-load-extra-files", "<type>*", "files beside certificates", any, "none";
+    "ssl-load-extra-files", "<type>*", "files beside certificates", extra_files, "none";
     "ssl-mode-async", "", "asynchronous engines of OpenSSL", none, "";
     "ssl-passphrase-cmd", "<command>", "program that says passphrases", some, "/bin/true";
     "ssl-propquery", "<query>", "choice among OpenSSL's providers", one, "fips=no";
     "ssl-provider", "<name>", "a provider of OpenSSL", one, "default";
     "ssl-provider-path", "<path>", "where OpenSSL's providers are", one, "/usr/lib";
-    "ssl-security-level", "<number>", "OpenSSL's security level", amount, "2";
+    "ssl-security-level", "<number>", "OpenSSL's security level", security_level, "2";
     "ssl-skip-self-issued-ca", "", "leaves self-signed authorities out of chains", none, "";
     "jwt.decrypt_alg_list", "<list>", "algorithms of encrypted tokens", one, "dir";
     "jwt.decrypt_enc_list", "<list>", "encodings of encrypted tokens", one, "A128GCM";
@@ -168,7 +168,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("debug.counters", G, "on | off", "counts what developers ask for", check::one)
         .examples("debug.counters on", "")
         .noted("there are no such counters"),
-    R::new("dns-accept-family", G, "<family>[,...]", "families that resolved addresses may have", check::one)
+    R::new("dns-accept-family", G, "<family>[,...]", "families that resolved addresses may have", check::families)
         .examples("dns-accept-family ipv4", "dns-accept-family")
         .noted("acts on resolvers only"),
     R::new("h1-accept-payload-with-any-method", G, "", "allows bodies in HTTP/1.0 GET, HEAD and DELETE", check::none)
@@ -214,7 +214,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("profiling.memory", G, "on | off", "counts allocations", check::one)
         .examples("profiling.memory on", "")
         .noted("profilers of the system do it"),
-    R::new("profiling.tasks", G, "auto | on | off", "measures tasks", check::one)
+    R::new("profiling.tasks", G, "auto | on | off", "measures tasks", check::profiling)
         .examples("profiling.tasks auto", "")
         .noted("profilers of the system do it"),
     R::new("resetenv", G, "[<name> ...]", "removes all variables but these", check::any).examples("resetenv A", ""),

@@ -76,7 +76,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<policy>",
         "which processors are used",
-        check::some,
+        check::cpu_policy,
     )
     .examples("cpu-policy performance", "cpu-policy")
     .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
@@ -85,7 +85,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<directive>...",
         "which processors may be used",
-        check::some,
+        check::cpu_set,
     )
     .examples("cpu-set drop-cpu 0", "cpu-set")
     .noted("threads go where the system puts them unless 'cpu-map' says otherwise"),
@@ -346,7 +346,9 @@ pub(super) const ROWS: &[R] = &[
         "[on | off | libs]",
         "allows core dumps",
         |global, args, _| {
-            global.dumpable = args.prefix == Prefix::None && args.next() != Some("off");
+            let on =
+                args.is_empty() || args.choice(&[("on", true), ("off", false), ("libs", true)])?;
+            global.dumpable = args.prefix == Prefix::None && on;
             args.end()
         },
     )
@@ -443,7 +445,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<time>",
         "warns of threads that stand still",
-        check::time,
+        check::second,
     )
     .examples(
         "warn-blocked-traffic-after 100ms",

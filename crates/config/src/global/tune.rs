@@ -287,15 +287,15 @@ pub(super) const QUIC_ROWS: &[R] = noted! { QUIC;
 
 pub(super) const LUA_ROWS: &[R] = noted! { LUA;
     "tune.lua.bool-sample-conversion", "normal | pre-3.1-bug", "how booleans reach Lua", one, "normal";
-    "tune.lua.burst-timeout", "<timeout>", "longest run without a pause", one, "1s";
+    "tune.lua.burst-timeout", "<timeout>", "longest run without a pause", time, "1s";
     "tune.lua.forced-yield", "<number>", "instructions between pauses", amount, "10000";
     "tune.lua.log.loggers", "on | off", "logs of scripts go to the log targets", one, "on";
     "tune.lua.log.stderr", "on | off | auto", "logs of scripts go to stderr", one, "auto";
     "tune.lua.maxmem", "<number>", "memory of scripts", amount, "64";
     "tune.lua.openlibs", "all | none | <lib>,...", "standard libraries loaded", one, "all";
-    "tune.lua.service-timeout", "<timeout>", "longest run of a service", one, "4s";
-    "tune.lua.session-timeout", "<timeout>", "longest run of an action", one, "4s";
-    "tune.lua.task-timeout", "<timeout>", "longest run of a task", one, "4s";
+    "tune.lua.service-timeout", "<timeout>", "longest run of a service", time, "4s";
+    "tune.lua.session-timeout", "<timeout>", "longest run of an action", time, "4s";
+    "tune.lua.task-timeout", "<timeout>", "longest run of a task", time, "4s";
 };
 
 pub(super) const TLS_ROWS: &[R] = noted! { TLS;
@@ -303,7 +303,7 @@ pub(super) const TLS_ROWS: &[R] = noted! { TLS;
     "tune.ssl.capture-buffer-size", "<number>", "bytes of the client hello that are kept", amount, "100";
     "tune.ssl.capture-cipherlist-size", "<number>", "the same in its old name", amount, "100";
     "tune.ssl.certificate-compression", "auto | off", "compresses certificates", one, "auto";
-    "tune.ssl.default-dh-param", "<number>", "size of Diffie-Hellman parameters", amount, "2048";
+    "tune.ssl.default-dh-param", "<number>", "size of Diffie-Hellman parameters", dh_bits, "2048";
     "tune.ssl.hard-maxrecord", "<number>", "largest record ever", amount, "1400";
     "tune.ssl.keylog", "on | off", "keeps the secrets of sessions", one, "off";
     "tune.ssl.keyupdate-rate-limit", "<number>", "key updates per second", amount, "10";

@@ -65,14 +65,8 @@ fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
         return;
     }
     let title = draft.title();
-    let has_address = context.diagnostics.iter().any(|said| {
-        said.code == "address-on-section"
-            && said
-                .span
-                .zip(draft.span)
-                .is_some_and(|(at, of)| at.file == of.file && at.end == of.end)
-    });
-    if draft.is_front() && draft.binds.is_empty() && !has_address {
+    // Beside an error it may be the line in error that was the bind.
+    if draft.is_front() && draft.binds.is_empty() && !context.has_alerts() {
         let message = format!(
             "{title} has no 'bind' directive. Please declare it as a backend if this was intended."
         );

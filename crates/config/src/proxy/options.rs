@@ -23,6 +23,33 @@ macro_rules! switch {
     };
 }
 
+/// The former name of a switch.
+macro_rules! former {
+    ($word:literal, $sections:ident, $new:literal, $draft:ident => $place:expr) => {
+        R::new(
+            $word,
+            Sections::$sections,
+            "",
+            concat!("the former name of '", $new, "'"),
+            |$draft, args, context| {
+                args.end()?;
+                $place = args.prefix == Prefix::None;
+                let message = concat!(
+                    "'",
+                    $word,
+                    "' is deprecated. please use '",
+                    $new,
+                    "' if absolutely needed."
+                );
+                context.warn("deprecated", message, args.keyword_span());
+                Ok(())
+            },
+        )
+        .examples($new, concat!($word, " extra"))
+        .with_no_default()
+    };
+}
+
 /// A switch without a field.
 macro_rules! noted {
     ($word:literal, $sections:ident, $help:literal, $reason:literal) => {
@@ -73,12 +100,12 @@ pub(super) const ROWS: &[R] = &[
         "take responses that break the rules in known, dangerous ways",
         draft => draft.common.accept_invalid)
     .http(),
-    switch!("option accept-invalid-http-request", FRONT,
-        "the former name of 'option accept-unsafe-violations-in-http-request'",
+    former!("option accept-invalid-http-request", FRONT,
+        "option accept-unsafe-violations-in-http-request",
         draft => draft.common.accept_invalid)
     .http(),
-    switch!("option accept-invalid-http-response", BACK,
-        "the former name of 'option accept-unsafe-violations-in-http-response'",
+    former!("option accept-invalid-http-response", BACK,
+        "option accept-unsafe-violations-in-http-response",
         draft => draft.common.accept_invalid)
     .http(),
     switch!("option allbackups", BACK, "all backup servers work when no other server is left",

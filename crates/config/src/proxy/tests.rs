@@ -235,18 +235,11 @@ fn http_check_send_is_completed_by_the_option() {
 }
 
 #[test]
-fn headers_hidden_in_the_version_are_found() {
-    let loaded = proxies("", " option httpchk GET / HTTP/1.1\\r\\nHost:\\ a.net");
-    assert_eq!(messages(&loaded, Severity::Warning).len(), 1);
-    let Check::Http { rules, .. } = &loaded.config.backends[0].check else {
-        panic!("not http");
-    };
-    let CheckRule::HttpSend(send) = &rules[0] else {
-        panic!("not send");
-    };
-    assert_eq!(send.version.as_deref(), Some("HTTP/1.1"));
-    assert_eq!(send.headers[0].0, "Host");
-    assert_eq!(send.headers[0].1.source, "a.net");
+fn headers_hidden_in_the_version_are_refused() {
+    let line = " option httpchk GET / HTTP/1.1\\r\\nHost:\\ a.net\n";
+    let loaded = stubbed(&format!("backend b\n mode http\n{TIMEOUTS}{line}"));
+    let said = messages(&loaded, Severity::Alert);
+    assert!(said[0].contains("Use 'http-check send'"), "{said:?}");
 }
 
 #[test]

@@ -75,12 +75,15 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
             SectionKind::Frontend | SectionKind::Backend | SectionKind::Listen
         ),
     };
-    let other = context
-        .names
-        .sections
-        .iter()
-        .find(|(kind, known, _)| overlaps(*kind) && known == name.text())
-        .cloned();
+    let is_proxy = |kind: SectionKind| {
+        matches!(
+            kind,
+            SectionKind::Frontend | SectionKind::Backend | SectionKind::Listen
+        )
+    };
+    let sections = context.names.sections.iter();
+    let same = sections.filter(|(kind, known, _)| is_proxy(*kind) && known == name.text());
+    let other = same.max_by_key(|(kind, ..)| overlaps(*kind)).cloned();
     if let Some((kind, _, span)) = other {
         let old = match kind {
             SectionKind::Listen => "proxy",
@@ -92,7 +95,13 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
             name.text(),
             context.place(span)
         );
-        context.report(Diagnostic::alert("duplicate-name", message).at(name.span()));
+        let said = if overlaps(kind) {
+            Diagnostic::alert("duplicate-name", message)
+        } else {
+            let text = "This is dangerous and will not be supported anymore in version 3.3.";
+            Diagnostic::warning("duplicate-name", format!("{message} {text}"))
+        };
+        context.report(said.at(name.span()));
     }
     let declared = (section.kind, name.text().to_owned(), name.span());
     context.names.sections.push(declared);

@@ -243,7 +243,7 @@ fn mysql(
 fn httpchk(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
-    context: &mut Context<'_>,
+    _: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     let mut send = HttpCheckSend::default();
     let words = args.texts();
@@ -262,11 +262,8 @@ fn httpchk(
         send.version = Some(version.to_owned());
         if !rest.is_empty() {
             let message = "'option httpchk' : hiding headers or body at the end of the version \
-                           string is deprecated. Please, consider to use 'http-check send' \
-                           directive instead";
-            let span = args.wrong("").span.unwrap_or(args.span());
-            context.warn("deprecated", message, span);
-            hidden(rest, &mut send);
+                           string is unsupported. Use 'http-check send' directive instead";
+            return Err(args.wrong(message));
         }
     }
     if let Some(host) = args.next() {
@@ -277,23 +274,4 @@ fn httpchk(
     args.end()?;
     choose(draft, args, Kind::Http(Box::new(send)));
     Ok(())
-}
-
-/// Headers and a body written behind the version, as old configurations do.
-fn hidden(text: &str, send: &mut HttpCheckSend) {
-    let (head, body) = match text.split_once("\r\n\r\n") {
-        Some((head, body)) => (head, Some(body)),
-        None => (text, None),
-    };
-    for line in head.split("\r\n").filter(|line| !line.is_empty()) {
-        let (name, value) = line.split_once(':').unwrap_or((line, ""));
-        // A percent sign had no meaning there.
-        let value = value.trim().replace('%', "%%");
-        if let Ok(format) = LogFormat::parse(&value, Usage::Http) {
-            send.headers.push((name.trim().to_owned(), format));
-        }
-    }
-    if let Some(body) = body.filter(|body| !body.is_empty()) {
-        send.body = Some(body.as_bytes().to_vec());
-    }
 }
