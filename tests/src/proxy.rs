@@ -126,6 +126,8 @@ pub struct Launch<'a> {
     pub under: &'a [&'a str],
     /// Environment variables, besides those of the test.
     pub variables: &'a [(&'a str, &'a str)],
+    /// Words of the command line in the place of `-db`: `-W` and its like.
+    pub words: &'a [&'a str],
 }
 
 /// A running proxy. Dropping it kills it.
@@ -172,7 +174,12 @@ impl Proxy {
         let words = [&words, &[program.path().as_os_str()][..]].concat();
         let child = Command::new(words[0])
             .args(&words[1..])
-            .args(["-db", "-f", "haproxy.cfg"])
+            .args(if launch.words.is_empty() {
+                &["-db"]
+            } else {
+                launch.words
+            })
+            .args(["-f", "haproxy.cfg"])
             .envs(launch.variables.iter().copied())
             .current_dir(directory.path())
             .stdin(Stdio::null())

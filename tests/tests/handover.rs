@@ -390,7 +390,8 @@ fn what_commands_added_is_there_after_a_crash() {
         assert!(states.contains(state), "{states}");
     }
     assert_eq!(Client::get_once(port, "/app").text(), "hello");
-    assert_eq!(ask(&stats, "show plan").trim_end(), "Plan: nothing");
+    let said = ask(&stats, "reload keep");
+    assert!(said.contains("Nothing to change."), "{said}");
     // A socket of a frontend that goes is closed in the master, too.
     let said = ask(&stats, "del frontend new");
     assert!(said.contains("Frontend deleted."), "{said}");
@@ -647,13 +648,22 @@ fn a_worker_without_rights_changes_in_place_all_the_same() {
         &format!("add frontend new <<\n bind 127.0.0.1:{new}\n default_backend app\n"),
     );
     assert!(added.contains("New frontend registered."), "{added}");
-    write(at, &text.replace("string hello", "string salut"));
+    let salut = text.replace("string hello", "string salut");
+    write(
+        at,
+        &salut.replace("chroot", "reload-keep-overrides\n    chroot"),
+    );
     // What it told its master every second must be there.
     std::thread::sleep(Duration::from_millis(1400));
     let answer = ask(&socket, "reload");
     assert!(answer.starts_with("Success=1\n"), "{answer}");
     assert_eq!(Client::get_once(new, "/").status, 503);
     assert_eq!((get(first).as_str(), worker_of(&socket)), ("salut", worker));
+    // Unless it is to be kept, it goes.
+    write(at, &salut);
+    let answer = ask(&socket, "reload");
+    assert!(answer.starts_with("Success=1\n"), "{answer}");
+    assert!(!is_listening(new), "{answer}");
 }
 
 #[test]

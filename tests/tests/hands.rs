@@ -35,7 +35,7 @@ fn hands_stay_and_the_file_wins_where_it_changed() {
     }
     // The file changes s1 and adds a line; s2 and mine are as hands left them.
     house.write(&lines(3, " server s3 127.0.0.1:1 weight 4\n"));
-    let said = desk.ask("reload");
+    let said = desk.ask("reload keep");
     assert!(said.starts_with("Success=1"), "{said}");
     let weight = |name: &str| house.desk.stat_of(&format!("app/{name}"), "weight");
     assert_eq!(
@@ -43,15 +43,11 @@ fn hands_stay_and_the_file_wins_where_it_changed() {
         ["3", "8", "9", "4"]
     );
     assert!(desk.stat_of("app/s2", "status").contains("DRAIN"));
-    // A file that removes what a hand set removes it; `reset` drops what hands added.
-    let said = desk.ask("reload reset");
+    // Unless they are to be kept, the process is what the file says.
+    let said = desk.ask("reload");
     assert!(said.starts_with("Success=1"), "{said}");
     assert!(!desk.stat().contains_key("app/mine"), "{said}");
-    assert_eq!(
-        weight("s2"),
-        "5",
-        "reset drops what was set by hand: {said}"
-    );
+    assert_eq!(weight("s2"), "5", "what was set by hand is dropped: {said}");
     assert_eq!(desk.stat_of("app/s2", "status"), "no check");
 }
 
@@ -298,8 +294,10 @@ fn a_slot_of_a_template_is_filled_and_emptied() {
     let mut texts = [client.get("/").text(), client.get("/").text()];
     texts.sort();
     assert_eq!(texts, ["one", "two"]);
-    // The address was set by hand: a file that says nothing new of it leaves it.
-    house.apply_well(&site(" maxconn 44", back));
+    // The address was set by hand: a file that says nothing new of it leaves it, if asked to.
+    house.write(&site(" maxconn 44", back));
+    let said = desk.ask("reload keep");
+    assert!(said.starts_with("Success=1"), "{said}");
     let mut texts = [client.get("/").text(), client.get("/").text()];
     texts.sort();
     assert_eq!(texts, ["one", "two"]);
@@ -431,7 +429,10 @@ fn writing_back_changes_nothing_of_what_runs() {
     ] {
         assert!(file.contains(&line), "{file}");
     }
-    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    // What no word of the file says would not outlive a reload.
+    let plan = desk.ask("show plan");
+    let lines = "- override server app/c2 state drain\nPlan: changes";
+    assert_eq!(plan, lines);
 }
 
 #[test]

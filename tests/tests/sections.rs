@@ -193,7 +193,7 @@ fn the_file_wins_where_its_section_changed() {
         "New frontend registered.",
     );
     house.write(&text("", " # only said\n maxconn 60\n"));
-    let said = desk.ask("reload");
+    let said = desk.ask("reload keep");
     assert!(
         said.contains("The file overrules what was set by hand: frontend other"),
         "{said}"
@@ -203,16 +203,19 @@ fn the_file_wins_where_its_section_changed() {
     assert_eq!(Client::get_once(new, "/").text(), "one");
     // A comment is no other section.
     house.write(&text(" # a comment\n", " maxconn 60\n"));
-    let said = desk.ask("reload");
+    let said = desk.ask("reload keep");
     assert!(!said.contains("overrules"), "{said}");
     assert_eq!(slim("www"), "70");
     // What the files do not go with is refused whole.
     house.write("frontend www\n bind 127.0.0.1:PORT\n");
-    let said = desk.ask("reload");
+    let said = desk.ask("reload keep");
     assert!(said.starts_with("Success=0"), "{said}");
-    assert!(said.contains("'reload reset' drops these"), "{said}");
+    assert!(
+        said.contains("'reload' without 'keep' drops these"),
+        "{said}"
+    );
     assert_eq!(slim("www"), "70");
-    let said = desk.ask("reload reset");
+    let said = desk.ask("reload");
     assert!(said.starts_with("Success=1"), "{said}");
     assert!(!is_listening(new), "{said}");
     assert_eq!(desk.ask("show hands").lines().count(), 1);
@@ -372,7 +375,11 @@ fn what_was_before_is_before_again_patterns_and_all() {
         }
     }
     assert_eq!([status("/one"), status("/two")], [403, 200]);
-    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    let plan = desk.ask("show plan");
+    assert_eq!(
+        plan, "~ frontend www: rules\nPlan: changes",
+        "a reload drops it"
+    );
 }
 
 /// A rule that comes before others must not lend them its patterns, not for one request.

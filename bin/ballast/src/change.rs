@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_cli::{Applied, Demand, Outcome, Persist, Refused};
 use ballast_engine::Generation;
-use ballast_engine::affairs::{Affairs, Hand, Past, Written};
+use ballast_engine::affairs::{Affairs, Hand, Overrides, PERSIST, Past, Written};
 use ballast_expr::Store;
 use ballast_model::Config;
 use ballast_model::change::diff;
@@ -32,13 +32,10 @@ use crate::args::Options;
 use crate::desk::House;
 use crate::machine::Book;
 use crate::reading::Wanted;
-use crate::say;
+use crate::{overrides, say};
 
 /// Demands that may wait for their turn; who comes then is refused.
 const DEMAND_COUNT_MAX: usize = 1024;
-
-/// The hand that has hands written back.
-const PERSIST: &str = "global persist";
 
 type Job = Box<dyn FnOnce(&House) + Send>;
 
@@ -300,7 +297,7 @@ impl House {
         if !written.lines.is_empty() {
             // What was written, not what the files say by now: somebody may have changed them.
             chief.disk_is(Arc::new(files.clone()));
-            let mut wanted = self.understood(chief, files, false, "persist")?;
+            let mut wanted = self.understood(chief, files, Overrides::Keep, "persist")?;
             wanted.overruled.clear();
             let left = self.keep_by_hand(chief, &mut wanted);
             self.put_in_force(chief, wanted)?;
@@ -354,7 +351,7 @@ impl House {
         let changes = diff(&now.config, &wanted.config);
         let lines = ballast_model::plan::lines(&now.config, &changes);
         let mut drains = false;
-        let lines = lines
+        let mut lines: Vec<String> = lines
             .iter()
             .map(|line| {
                 let left = self.left_by(line);
@@ -372,19 +369,13 @@ impl House {
                 }
             })
             .collect();
-        let mut notes = wanted.notes.clone();
-        for list in wanted.patterns.iter().flat_map(|store| store.changes()) {
-            notes.push_str(&format!(
-                "{}: {} entries added, {} removed\n",
-                list.list.name(),
-                list.added,
-                list.removed
-            ));
-        }
+        lines.extend(self.dropped(wanted));
+        let lists = wanted.patterns.iter().flat_map(|store| store.changes());
+        lines.extend(lists.map(|list| overrides::line_of_list(&list)));
         Applied {
             generation: now.number,
             lines,
-            notes,
+            notes: wanted.notes.clone(),
             needs_process: !self.needs_handover(&now.config, &wanted.config).is_empty(),
             drains,
         }
@@ -419,15 +410,17 @@ impl House {
         let mut applied = self.plan(&wanted);
         let disk = wanted.written.as_ref().filter(|_| wanted.is_of_start);
         let disk = disk.map(|written| Arc::clone(&written.files));
-        if changes.is_empty() {
+        let reopens = overrides::reopens(&now, &wanted);
+        if changes.is_empty() && !reopens {
             self.commit_patterns(chief, wanted.patterns.as_ref());
-            chief.book_is(wanted.book);
-            chief.texts_are(wanted.texts);
+            chief.book_is(wanted.book.take());
+            chief.texts_are(wanted.texts.take());
             disk.into_iter().for_each(|disk| chief.disk_is(disk));
-            if let Some(written) = wanted.written {
+            if let Some(written) = wanted.written.take() {
                 chief.affairs().written_is(written);
             }
             self.give_back(chief, &wanted.overruled, &now);
+            self.equal_the_files(&wanted, &now);
             return Ok(applied);
         }
         let config = Arc::new(std::mem::take(&mut wanted.config));
@@ -436,7 +429,14 @@ impl House {
             &self.registry,
             &now,
         ));
-        let prepared = self.prepare(&now, &generation)?;
+        let reopened = overrides::reopen(&generation, reopens);
+        let prepared = match self.prepare(&now, &generation) {
+            Ok(prepared) => prepared,
+            Err(refused) => {
+                overrides::shut_again(&reopened);
+                return Err(refused);
+            }
+        };
         if let Some(renamed) = &wanted.renamed {
             self.go_on_renamed(chief, &now, &generation, renamed);
         }
@@ -450,6 +450,7 @@ impl House {
         self.commit(&generation, &taken, prepared);
         self.begin_by_hand(chief, &wanted);
         self.give_back(chief, &wanted.overruled, &generation);
+        self.equal_the_files(&wanted, &generation);
         let past = Past {
             number: generation.number,
             at_unix_s: now_unix_s(),

@@ -12,7 +12,7 @@ use ballast_cli::Control;
 use ballast_engine::affairs::Hand;
 use ballast_engine::counters::BackendSums;
 use ballast_engine::{ChecksByHand, Generation};
-use ballast_expr::{PatternRef, Store};
+use ballast_expr::{PatternRef, Store, VarName};
 use ballast_handover::{ListByHand, Memory};
 use ballast_model::change::diff;
 use ballast_model::{Address, Change, Config};
@@ -105,7 +105,7 @@ pub(crate) fn go_on(
 }
 
 /// The server that was added under this key.
-fn added(key: &str) -> Option<(&str, &str)> {
+pub(crate) fn added(key: &str) -> Option<(&str, &str)> {
     let at = key.strip_prefix("server ")?.strip_suffix(" added")?;
     at.split_once('/')
 }
@@ -414,6 +414,13 @@ impl House {
                         });
                     }
                 }
+                ["variable", name] => {
+                    let variables = &generation.config.global.variables;
+                    if let Ok(name) = VarName::parse(name) {
+                        let process = self.registry.process();
+                        process.set_variable_as_written(&name.name, variables);
+                    }
+                }
                 ["global", "maxconn"] => self.registry.process().limit_connections_by_hand(None),
                 ["global", "persist"] => self.persist_is(false),
                 ["global", "rate-limit", what] => self.limit_rate(what, None),
@@ -425,7 +432,7 @@ impl House {
         }
     }
 
-    fn let_go_of_server(
+    pub(crate) fn let_go_of_server(
         &self,
         (backend, server): (&str, &str),
         word: &str,

@@ -142,7 +142,11 @@ pub(crate) fn regular_content(path: &str) -> Result<Vec<u8>, String> {
     })
 }
 
-fn content_by(
+/// As [`content`], by another way of reading.
+///
+/// # Errors
+/// What the system said.
+pub(crate) fn content_by(
     path: &str,
     read: impl FnOnce() -> std::io::Result<Vec<u8>>,
 ) -> Result<Vec<u8>, String> {

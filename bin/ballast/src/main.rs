@@ -23,6 +23,7 @@ mod limits;
 mod logs;
 mod machine;
 mod master;
+mod overrides;
 mod persist;
 mod plan;
 mod process;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use ballast_cli::{Demand, Edit, Refused, SectionAt, SectionOf, Source};
 use ballast_config::Loaded;
-use ballast_engine::affairs::{AMENDMENT_BYTES_MAX, Amendment, Merged, Written};
+use ballast_engine::affairs::{AMENDMENT_BYTES_MAX, Amendment, Merged, Overrides, Written};
 use ballast_engine::numbers;
-use ballast_expr::Store;
+use ballast_expr::{RuntimeEntries, Store};
 use ballast_model::change::{apply, diff};
 use ballast_model::{Change, Config, Server};
 use ballast_stats::Surroundings;
@@ -21,6 +21,7 @@ use crate::change::Chief;
 use crate::check::{self, About};
 use crate::desk::House;
 use crate::machine::{Book, Machine};
+use crate::states::{self, State};
 use crate::{fragment, run, say, skeleton};
 
 /// A configuration on its way.
@@ -42,6 +43,10 @@ pub(crate) struct Wanted {
     pub(crate) notes: String,
     /// Settings by hand that hold no longer, by their keys.
     pub(crate) overruled: Vec<String>,
+    /// Whether the process is to be what the files say, whatever operators set.
+    pub(crate) overrides: Overrides,
+    /// What state files say of the servers then.
+    pub(crate) states: Vec<State>,
     /// Backends that a command adds: no rule leads there before they are published.
     pub(crate) unpublished: Vec<String>,
     /// A server that goes on under another name: backend, name before, name then.
@@ -110,14 +115,21 @@ impl House {
     pub(crate) fn wanted(&self, chief: &Chief, demand: Demand) -> Result<Wanted, Refused> {
         let now = self.generation();
         match demand {
-            Demand::Reload { reset } => self.read_again(chief, None, reset, "reload"),
-            Demand::Plan(source) => self.read_again(chief, source, false, "plan"),
+            Demand::Reload { keep } => {
+                let overrides = if keep {
+                    Overrides::Keep
+                } else {
+                    Overrides::Drop
+                };
+                self.read_again(chief, None, overrides, "reload")
+            }
+            Demand::Plan(source) => self.read_again(chief, source, Overrides::Drop, "plan"),
             Demand::Apply(source) => {
                 let cause = match &source {
                     Source::File(name) => format!("apply {name}"),
                     Source::Text(_) => "apply".to_owned(),
                 };
-                self.read_again(chief, Some(source), false, &cause)
+                self.read_again(chief, Some(source), Overrides::Drop, &cause)
             }
             Demand::Rollback(number) => self.back_to(chief, number),
             Demand::Change { changes, command } => Ok(Wanted {
@@ -189,32 +201,38 @@ impl House {
         &self,
         chief: &Chief,
         source: Option<Source>,
-        reset: bool,
+        overrides: Overrides,
         cause: &str,
     ) -> Result<Wanted, Refused> {
         let is_of_start = source.is_none();
         let files = files_of(&chief.options, source)?;
-        let wanted = self.understood(chief, files, reset, cause)?;
+        let wanted = self.understood(chief, files, overrides, cause)?;
         Ok(Wanted {
             is_of_start,
             ..wanted
         })
     }
 
-    /// Puts together what files say with what hands did.
+    /// Puts together what files say with what hands did, or leaves out what these did: `overrides`
+    /// says which, unless the files ask for them to be kept.
     pub(crate) fn understood(
         &self,
         chief: &Chief,
         files: Files,
-        reset: bool,
+        overrides: Overrides,
         cause: &str,
     ) -> Result<Wanted, Refused> {
         // What a scout was answered, or what the machine answers now.
         let book = Book::in_use().unwrap_or_else(Book::new);
         let _open = book.open();
         let before = chief.affairs().written().clone();
-        let amendments: &[Amendment] = if reset { &[] } else { &before.amendments };
         let file = chief.understand(self, files.clone(), Some(&before.file), &About::All)?;
+        let overrides = match file.config.global.reload_keeps_overrides {
+            true => Overrides::Keep,
+            false => overrides,
+        };
+        let drops = overrides == Overrides::Drop;
+        let amendments: &[Amendment] = if drops { &[] } else { &before.amendments };
         let files = if *before.files == files {
             before.files
         } else {
@@ -229,7 +247,7 @@ impl House {
             Some(said.map_err(|Refused(why)| {
                 Refused(format!(
                     "{why}The files are right by themselves, not with the sections that commands \
-                     wrote: 'reload reset' drops these.\n"
+                     wrote: 'reload' without 'keep' drops these.\n"
                 ))
             })?)
         };
@@ -238,16 +256,23 @@ impl House {
             Some(said) => (Arc::new(said.config), said.store, said.notes),
             None => (Arc::clone(&file_config), file.store, file.notes),
         };
-        let mut gone = amended.overruled;
-        if reset {
-            gone.extend(before.amendments.iter().map(|one| one.title.clone()));
-        }
-        for title in gone {
+        for title in amended.overruled {
             notes.push_str(&format!(
                 "The file overrules what was set by hand: {title}\n"
             ));
         }
-        let merged = self.merged(chief, &config, reset, &mut notes);
+        let mut merged = self.merged(chief, &config, overrides, &mut notes);
+        let mut states = Vec::new();
+        if drops {
+            patterns.set_runtime_entries(RuntimeEntries::Drop);
+            let (found, troubles) = states::read(&merged.config);
+            for trouble in troubles {
+                notes.push_str(&say::line_of(say::Grade::Warning, &trouble));
+            }
+            states::configure(&mut merged.config, &found);
+            states = found;
+        }
+        states::forget(&book, &merged.config);
         Ok(Wanted {
             config: merged.config,
             written: Some(Written {
@@ -263,6 +288,8 @@ impl House {
             cause: cause.to_owned(),
             notes,
             overruled: merged.overruled,
+            overrides,
+            states,
             ..Wanted::default()
         })
     }
@@ -301,7 +328,7 @@ impl House {
         })?;
         let (config, mut notes) = (Arc::new(said.config), said.notes);
         let mut overruled = String::new();
-        let merged = self.merged(chief, &config, false, &mut overruled);
+        let merged = self.merged(chief, &config, Overrides::Keep, &mut overruled);
         if !check::has_listener(&merged.config) {
             return Err(Refused("Nothing would be listened on.".into()));
         }
@@ -405,16 +432,24 @@ impl House {
     }
 
     /// What is written, and what hands did beside it.
-    fn merged(&self, chief: &Chief, config: &Config, reset: bool, notes: &mut String) -> Merged {
+    fn merged(
+        &self,
+        chief: &Chief,
+        config: &Config,
+        overrides: Overrides,
+        notes: &mut String,
+    ) -> Merged {
         let now = self.generation();
         // Workers note hands meanwhile: nobody waits for the comparing.
         let basis = chief.affairs().basis();
-        let merged = basis.merge(&now.config, config, reset);
+        let merged = basis.merge(&now.config, config, overrides);
         let dropped = merged.dropped.iter().flat_map(|change| {
             ballast_model::plan::lines(&now.config, std::slice::from_ref(change))
         });
         let dropped = dropped.map(|line| line.to_string());
-        for what in dropped.chain(merged.overruled.iter().cloned()) {
+        let said = dropped.chain(merged.overruled.iter().cloned());
+        // What a reload drops stands among the lines of its plan.
+        for what in said.filter(|_| overrides == Overrides::Keep) {
             notes.push_str(&format!(
                 "The file overrules what was set by hand: {what}\n"
             ));

@@ -209,8 +209,11 @@ fn scout(options: &Options, line: Line) -> Result<u8, u8> {
 fn look(options: &Options, memory: &Memory) -> Result<(Vec<PassedSocket>, Arc<Book>), u8> {
     let book = Book::new();
     let _open = book.open();
-    // The worker reads the files with these sections, and asks what they ask.
-    let loaded = check::for_start(options, &memory.amendments)?.loaded;
+    let mut loaded = check::for_start(options, &[])?.loaded;
+    if loaded.config.global.reload_keeps_overrides && !memory.amendments.is_empty() {
+        // The worker reads the files with these sections, and asks what they ask.
+        loaded = check::for_start(options, &memory.amendments)?.loaded;
+    }
     if check::tell_unserved(&loaded) {
         return Err(1);
     }
@@ -302,6 +305,7 @@ fn prepare(
     // What is wrong with the files was said when the configuration was judged.
     let (states, _) = states::read(&config);
     states::configure(&mut config, &states);
+    states::forget(&book, &config);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
     from.offer()?;

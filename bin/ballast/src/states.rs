@@ -17,11 +17,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use ballast_engine::Generation;
-use ballast_health::{Admin, CheckStatus, Operational, Snapshot};
+use ballast_health::{Admin, CheckStatus, Health, Operational, Snapshot};
 use ballast_model::{Address, Config, PortSpec, Server, ServerStates};
 use ballast_wire::server_state::{Saved, Unreadable, rows};
 
-use crate::machine::plain;
+use crate::machine::{Book, content_by, plain};
 use crate::say;
 
 /// The longest state file that is read: some 400,000 servers.
@@ -44,16 +44,14 @@ pub(crate) enum Trouble {
 impl StateFile {
     /// Reads a file.
     pub(crate) fn open(path: &str) -> Result<Self, Trouble> {
-        let failed = |error: std::io::Error| Trouble::Open(plain(&error));
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(failed)?;
-        file.take(FILE_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-            .map_err(failed)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(Trouble::Open("File too large".to_owned()));
-        }
-        Self::read(&bytes)
+        let content = content(path).map_err(|error| Trouble::Open(plain(&error)))?;
+        Self::read(&content)
+    }
+
+    /// As [`Self::open`], or what another process saw of the file for this one.
+    fn ask(path: &str) -> Result<Self, Trouble> {
+        let content = content_by(path, || content(path)).map_err(Trouble::Open)?;
+        Self::read(&content)
     }
 
     fn read(bytes: &[u8]) -> Result<Self, Trouble> {
@@ -87,6 +85,18 @@ impl StateFile {
     }
 }
 
+/// What a state file holds.
+fn content(path: &str) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(std::io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}
+
 /// What was saved of one server, by its places.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
@@ -99,7 +109,7 @@ pub(crate) struct State {
 pub(crate) fn read(config: &Config) -> (Vec<State>, Vec<String>) {
     let (mut states, mut warnings) = (Vec::new(), Vec::new());
     let global = config.global.server_state_file.as_ref().and_then(|path| {
-        let opened = StateFile::open(path);
+        let opened = StateFile::ask(path);
         opened
             .map_err(|trouble| warnings.push(trouble_of_process(path, &trouble)))
             .ok()
@@ -114,7 +124,7 @@ pub(crate) fn read(config: &Config) -> (Vec<State>, Vec<String>) {
             None => continue,
             Some(ServerStates::Global) => (global.as_ref(), false),
             Some(ServerStates::Local(path)) => {
-                let opened = StateFile::open(path);
+                let opened = StateFile::ask(path);
                 own = opened
                     .map_err(|trouble| warnings.push(trouble_of_backend(name, path, &trouble)))
                     .ok();
@@ -202,6 +212,18 @@ fn configure_server(server: &mut Server, saved: &Saved) {
     }
 }
 
+/// Forgets what state files hold: they are read anew whenever that is asked for.
+pub(crate) fn forget(book: &Book, config: &Config) {
+    let global = config.global.server_state_file.iter();
+    let own = config.backends.iter().filter_map(|backend| {
+        let Some(ServerStates::Local(path)) = &backend.server_states else {
+            return None;
+        };
+        Some(path)
+    });
+    book.forget_content(global.chain(own).map(String::as_str));
+}
+
 /// Has the servers of a new generation believe what was believed, and says which of them are
 /// not in use for it.
 pub(crate) fn restore(generation: &Generation, states: &[State], now_ms: u64) {
@@ -209,13 +231,32 @@ pub(crate) fn restore(generation: &Generation, states: &[State], now_ms: u64) {
         let backend = &generation.backends[state.backend];
         let server = &backend.servers[state.server];
         let was_usable = server.state.is_usable();
+        state.restore(&mut server.state.health(), now_ms);
+        backend.settle_health(state.server);
+        state.tell(generation, was_usable);
+    }
+}
+
+impl State {
+    /// Backend and server in the generation it was read for.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.backend, self.server)
+    }
+
+    /// Has a server believe what was believed.
+    pub(crate) fn restore(&self, health: &mut Health, now_ms: u64) {
+        let snapshot = snapshot(&self.saved, health.settings().weight);
+        health.restore(&snapshot, now_ms);
+    }
+
+    /// Says what it made of a server that took it over.
+    pub(crate) fn tell(&self, generation: &Generation, was_usable: bool) {
+        let backend = &generation.backends[self.backend];
+        let server = &backend.servers[self.server];
         let (operational, admin) = {
-            let mut health = server.state.health();
-            let snapshot = snapshot(&state.saved, health.settings().weight);
-            health.restore(&snapshot, now_ms);
+            let health = server.state.health();
             (health.operational(), health.admin())
         };
-        backend.settle_health(state.server);
         let name = format!("{}/{}", backend.name(), server.name());
         let (active, backup) = backend.usable_servers();
         if was_usable && operational == Operational::Stopped {

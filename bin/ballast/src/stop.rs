@@ -179,7 +179,7 @@ impl Ending<'_> {
     /// `SIGUSR2`: the files are read again, and what they say is put in force.
     fn reload(&self) {
         let began = Instant::now();
-        let outcome = self.house.bring_and_wait(Demand::Reload { reset: false });
+        let outcome = self.house.bring_and_wait(Demand::Reload { keep: false });
         let (grade, text) = change::told(&outcome);
         say::say(grade, &text);
         self.house.log_told(&Told {

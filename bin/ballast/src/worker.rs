@@ -267,6 +267,8 @@ impl Inner {
                     let (outcome, text) = self.reload(sheet.as_ref());
                     // What is listened on no more must not be held open for nothing.
                     self.tell_sockets(&mut told);
+                    // Nor is a worker that dies now to be followed by one with former overrides.
+                    self.tell_snapshot();
                     self.send(&Message::Reloaded(outcome, text), None);
                 }
                 Ok(Order::Handover) => {
@@ -411,7 +413,7 @@ impl Inner {
     }
 
     fn read_again(&self) -> (Outcome, String) {
-        match self.house.bring_and_wait(Demand::Reload { reset: false }) {
+        match self.house.bring_and_wait(Demand::Reload { keep: false }) {
             Ok(applied) => {
                 let mut text = applied.notes;
                 for line in applied.lines {

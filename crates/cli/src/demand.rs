@@ -44,10 +44,10 @@ pub enum Demand {
     },
     /// The lines of a section that are in force, numbered: what edits of it go by.
     Section(SectionAt),
-    /// The files of the start, read again. With `reset`, nothing that was set by hand stays.
+    /// The files of the start, read again: the process becomes what they say.
     Reload {
-        /// Drop the hands.
-        reset: bool,
+        /// What operators set stays where the files did not change.
+        keep: bool,
     },
     /// A whole configuration, in place of the files.
     Apply(Source),

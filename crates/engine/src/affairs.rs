@@ -1,7 +1,8 @@
 //! What was put in force, by whom, and who wins when a file is read again.
 //!
-//! Three have a say: the file as it was, the file as it is, and the hands of operators in
-//! between. Where the file changed, the file wins; where it did not, a hand stays.
+//! A reload makes the process what the file says. Where overrides are to be kept, three have a
+//! say: the file as it was, the file as it is, and the hands of operators in between. Where the
+//! file changed, the file wins; where it did not, a hand stays.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -21,6 +22,9 @@ pub const HISTORY_SERVER_COUNT_MAX: usize = 100_000;
 
 /// How many settings by hand are remembered one by one; the oldest go first.
 pub const HAND_COUNT_MAX: usize = 10_000;
+
+/// The hand that has hands written back (`persist on`): a reload leaves it.
+pub const PERSIST: &str = "global persist";
 
 /// Something that an operator set while the process ran.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -115,6 +119,16 @@ pub struct Affairs {
     written: Written,
     history: VecDeque<Past>,
     hands: BTreeMap<String, Hand>,
+}
+
+/// What becomes of what operators set, when a configuration is read again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Overrides {
+    /// It stays where the file did not change.
+    #[default]
+    Keep,
+    /// The process is to be what the file says.
+    Drop,
 }
 
 /// What was written, and the keys of what hands set.
@@ -262,9 +276,9 @@ impl Affairs {
 }
 
 impl Basis {
-    /// What a file that was read again amounts to, beside what runs `now`. With `reset` nothing
-    /// that was changed by hand stays.
-    pub fn merge(&self, now: &Config, read: &Config, reset: bool) -> Merged {
+    /// What a file that was read again amounts to, beside what runs `now`.
+    pub fn merge(&self, now: &Config, read: &Config, overrides: Overrides) -> Merged {
+        let drops = overrides == Overrides::Drop;
         let by_hand: Vec<Change> = diff(&self.file, now)
             .into_iter()
             .filter(|change| !is_order(change))
@@ -279,7 +293,7 @@ impl Basis {
             overruled: Vec::new(),
         };
         let is_dropped = |change: &Change| {
-            reset || subject(change).is_some_and(|subject| by_file.contains(&subject))
+            drops || subject(change).is_some_and(|subject| by_file.contains(&subject))
         };
         (merged.dropped, merged.kept) = by_hand.into_iter().partition(is_dropped);
         match apply(&merged.config, &merged.kept) {
@@ -290,7 +304,7 @@ impl Basis {
         merged.overruled = self
             .hands
             .iter()
-            .filter(|key| reset || is_overruled(key, &self.file, read))
+            .filter(|key| drops && *key != PERSIST || is_overruled(key, &self.file, read))
             .cloned()
             .collect();
         merged
@@ -430,7 +444,7 @@ mod tests {
         // By hand: c came, b went.
         let now = config(&[("a", 1), ("c", 3)]);
         let read = config(&[("a", 9), ("b", 1), ("d", 1)]);
-        let merged = affairs.basis().merge(&now, &read, false);
+        let merged = affairs.basis().merge(&now, &read, Overrides::Keep);
         assert_eq!(names(&merged.config), ["a=9", "d=1", "c=3"]);
         assert_eq!((merged.kept.len(), merged.dropped.len()), (2, 0));
     }
@@ -442,7 +456,7 @@ mod tests {
         let now = config(&[("a", 1), ("c", 3)]);
         // The file has its own c now, and changed b.
         let read = config(&[("a", 1), ("b", 5), ("c", 4)]);
-        let merged = affairs.basis().merge(&now, &read, false);
+        let merged = affairs.basis().merge(&now, &read, Overrides::Keep);
         assert_eq!(names(&merged.config), ["a=1", "b=5", "c=4"]);
         assert_eq!((merged.kept.len(), merged.dropped.len()), (0, 2));
     }
@@ -464,8 +478,10 @@ mod tests {
         }
         affairs.note("server be/mine weight", hand());
         affairs.note("global rate-limit sessions", hand());
+        affairs.note(PERSIST, hand());
         let now = config(&[("a", 1), ("b", 1), ("mine", 1)]);
-        let overruled = |read: &Config| affairs.basis().merge(&now, read, false).overruled;
+        let overruled =
+            |read: &Config| affairs.basis().merge(&now, read, Overrides::Keep).overruled;
         assert_eq!(overruled(&config(&[("a", 1), ("b", 1)])), [""; 0]);
         assert_eq!(
             overruled(&config(&[("a", 2), ("b", 1)])),
@@ -475,21 +491,21 @@ mod tests {
         assert_eq!(overruled(&config(&[("a", 1)])), ["server be/b weight"]);
         let all = affairs
             .basis()
-            .merge(&now, &config(&[("a", 1), ("b", 1)]), true);
-        assert_eq!(all.overruled.len(), 5);
+            .merge(&now, &config(&[("a", 1), ("b", 1)]), Overrides::Drop);
+        assert_eq!(all.overruled.len(), 5, "all but that they are written back");
     }
 
     #[test]
-    fn a_reset_forgets_every_hand() {
+    fn a_reload_drops_what_the_file_does_not_have() {
         let file = config(&[("a", 1)]);
         let affairs = begun(file.clone());
         let merged = affairs
             .basis()
-            .merge(&config(&[("a", 1), ("x", 1)]), &file, true);
+            .merge(&config(&[("a", 1), ("x", 1)]), &file, Overrides::Drop);
         assert_eq!(names(&merged.config), ["a=1"]);
         let merged = affairs
             .basis()
-            .merge(&config(&[("a", 1), ("x", 1)]), &file, false);
+            .merge(&config(&[("a", 1), ("x", 1)]), &file, Overrides::Keep);
         assert_eq!(names(&merged.config), ["a=1", "x=1"]);
     }
 

@@ -33,7 +33,19 @@ impl Gate {
         self.0.load(Ordering::Acquire) >> OPENING_BITS
     }
 
-    /// Changes it; false when it was so, or is shut for good.
+    /// Opens one that was shut: a reload has it listen as its configuration says. False when it
+    /// was not shut.
+    pub fn reopen(&self) -> bool {
+        self.0
+            .try_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+                let epoch = (word >> OPENING_BITS).wrapping_add(1);
+                let open = epoch << OPENING_BITS | bits(Opening::Open);
+                (opening(word) == Opening::Shut).then_some(open)
+            })
+            .is_ok()
+    }
+
+    /// Changes it; false when it was so, or is shut.
     pub fn set(&self, to: Opening) -> bool {
         self.0
             .try_update(Ordering::AcqRel, Ordering::Acquire, |word| {
@@ -66,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_change_is_seen_and_shut_is_for_good() {
+    fn each_change_is_seen_and_only_a_reload_opens_what_was_shut() {
         let gate = Gate::default();
         assert!(!gate.set(Opening::Open));
         let epoch = gate.epoch();
@@ -76,5 +88,7 @@ mod tests {
         assert!(gate.set(Opening::Shut));
         assert!(!gate.set(Opening::Open) && !gate.set(Opening::Paused));
         assert_eq!(gate.opening(), Opening::Shut);
+        assert!(gate.reopen() && !gate.reopen());
+        assert_eq!((gate.opening(), gate.epoch()), (Opening::Open, epoch + 4));
     }
 }

@@ -153,6 +153,15 @@ impl Process {
         }
     }
 
+    /// Gives `proc.<name>` what the last line that is about it says, or forgets it.
+    pub fn set_variable_as_written(&self, name: &Arc<str>, lines: &[ProcessVariable]) {
+        let _ = self.variables.set(name, None);
+        for line in lines.iter().filter(|line| line.name.name == *name) {
+            // What has no value, or no room, is not set: as with rules.
+            let _ = self.set_variable(&line.name, &line.source);
+        }
+    }
+
     /// Does what the lines of the global section say that were not there before, and forgets
     /// what only lines said that are gone.
     pub(crate) fn follow_variables(&self, lines: &[ProcessVariable], former: &[ProcessVariable]) {

@@ -44,7 +44,7 @@ pub use logformat::{
 };
 pub use pattern::{
     Discarded, Entry, Handle, Hit, ListChange, Listed, Method, NamedList, Pair, PatternError,
-    PatternRef, Place, Probe, Store, Which, Written, merge, parse_payload,
+    PatternRef, Place, Probe, RuntimeEntries, Store, Which, Written, merge, parse_payload,
 };
 pub use phase::{Phase, Phases};
 pub use regex::{Groups, Regex};

@@ -190,6 +190,7 @@ impl<'l> Work<'l> {
             if let Some(old) = old
                 && same_basis
                 && Arc::ptr_eq(&old.frontend, frontend)
+                && !is_reopened(old)
             {
                 self.out.fronts.push(Arc::clone(old));
                 continue;
@@ -549,6 +550,11 @@ impl<'l> Work<'l> {
             }
         }
     }
+}
+
+/// Whether it was shut and may listen again: it has no sockets, and should.
+fn is_reopened(front: &Front) -> bool {
+    front.standings.is_empty() && !wishes(&front.frontend).is_empty()
 }
 
 /// The binds of a frontend that listens.

@@ -85,6 +85,9 @@ pub struct Global {
     pub quiet: bool,
     /// `zero-warning`.
     pub zero_warning: bool,
+    /// `reload-keep-overrides`, a word of our own: what operators set while the process ran stays
+    /// over a reload, where the file says of it what it said.
+    pub reload_keeps_overrides: bool,
     /// `tune.*`.
     pub tune: Tune,
     /// `busy-polling`.
@@ -114,6 +117,7 @@ impl Global {
             case_adjust: _,
             variables: _,
             zero_warning: _,
+            reload_keeps_overrides: _,
             environment: _,
             // Given once.
             node,

@@ -45,8 +45,8 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
     admin(
         &["reload"],
-        "reload [reset]",
-        "read the files again and put in force what they say [drop what was set by hand]",
+        "reload [keep]",
+        "read the files again and put in force what they say [keep overrides]",
         |call| answer(reload(call)),
     ),
     admin(
@@ -234,12 +234,12 @@ fn apply(call: &mut Call<'_>) -> Result<Answer, Answer> {
 
 fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
-    let reset = match call.arg(0) {
+    let keep = match call.arg(0) {
         "" => false,
-        "reset" => true,
+        "keep" => true,
         other => return Err(Answer::error(format!("Unknown word '{other}'."))),
     };
-    let outcome = control.demand(Demand::Reload { reset });
+    let outcome = control.demand(Demand::Reload { keep });
     Ok(Answer::later(async move {
         // As the master's `reload` answers, so that tools need one pattern only.
         let (success, text) = match outcome.await {

@@ -341,6 +341,16 @@ pub(super) const ROWS: &[R] = &[
         },
     ),
     R::new(
+        "reload-keep-overrides",
+        G,
+        "",
+        "a reload keeps what operators set while the process ran",
+        |global, args, _| {
+            global.reload_keeps_overrides = true;
+            args.end()
+        },
+    ),
+    R::new(
         "set-dumpable",
         G,
         "[on | off | libs]",

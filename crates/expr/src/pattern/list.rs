@@ -70,6 +70,16 @@ pub enum Which<'k> {
     Id(u64),
 }
 
+/// What becomes of entries that commands and rules changed, when a configuration is read again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum RuntimeEntries {
+    /// They stay where the configuration changed nothing (see [`merge()`](super::merge())).
+    #[default]
+    Keep,
+    /// The list holds what the configuration gives it.
+    Drop,
+}
+
 /// What the configuration gave a list: the common ancestor of its file's next state and of what
 /// hands made of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -218,6 +228,7 @@ impl PatternRef {
     pub(super) fn new(name: String, map: bool, loaded: Loaded) -> Result<PatternRef, Error> {
         let mut state = State {
             change_count: 0,
+            change_count_loaded: 0,
             loaded,
             table: Table::default(),
             prepared: BTreeMap::new(),
@@ -535,16 +546,19 @@ impl PatternRef {
         Ok(discarded)
     }
 
-    /// What the list would hold, were `loaded` what the configuration gives it now: how many
-    /// entries go and how many come.
-    pub(super) fn difference(&self, loaded: &Loaded) -> (usize, usize) {
+    /// What the list would hold, were `loaded` what the configuration gives it now (`None`: what
+    /// it gave before): how many entries go and how many come.
+    pub(super) fn difference(
+        &self,
+        loaded: Option<&Loaded>,
+        runtime: RuntimeEntries,
+    ) -> (usize, usize) {
         let state = self.lock();
+        if state.stays(loaded, runtime) {
+            return (0, 0);
+        }
         let live = state.table.pairs();
-        let merged = merge(
-            &state.loaded.pairs(self.map),
-            &loaded.pairs(self.map),
-            &live,
-        );
+        let merged = state.wanted(loaded, runtime, self.map, &live);
         let mut counts: HashMap<&Pair, i64> = HashMap::new();
         live.iter()
             .for_each(|pair| *counts.entry(pair).or_default() -= 1);
@@ -562,20 +576,50 @@ impl PatternRef {
         self.lock().loaded == *loaded
     }
 
-    /// Takes over what the configuration gives it now, hands' changes kept.
-    pub(super) fn adopt(&self, loaded: Loaded) -> Discarded {
+    /// Takes over what the configuration gives it now; `None` is what it gave before.
+    pub(super) fn adopt(&self, loaded: Option<Loaded>, runtime: RuntimeEntries) -> Discarded {
         let mut state = self.lock();
-        let live = state.table.pairs();
-        let merged = merge(
-            &state.loaded.pairs(self.map),
-            &loaded.pairs(self.map),
-            &live,
-        );
-        state.loaded = loaded;
-        if merged == live {
+        if state.stays(loaded.as_ref(), runtime) {
             return Discarded::default();
         }
-        state.replace(merged)
+        let was_as_loaded = state.change_count == state.change_count_loaded;
+        let live = state.table.pairs();
+        let wanted = state.wanted(loaded.as_ref(), runtime, self.map, &live);
+        if let Some(loaded) = loaded {
+            state.loaded = loaded;
+        }
+        let discarded = if wanted == live {
+            Discarded::default()
+        } else {
+            state.replace(wanted)
+        };
+        if was_as_loaded || runtime == RuntimeEntries::Drop {
+            state.change_count_loaded = state.change_count;
+        }
+        discarded
+    }
+}
+
+impl State {
+    /// Whether there is nothing to do: large lists are compared only where something changed.
+    fn stays(&self, loaded: Option<&Loaded>, runtime: RuntimeEntries) -> bool {
+        let is_changed = self.change_count != self.change_count_loaded;
+        loaded.is_none() && !(runtime == RuntimeEntries::Drop && is_changed)
+    }
+
+    /// What is to be matched instead of `live`.
+    fn wanted(
+        &self,
+        loaded: Option<&Loaded>,
+        runtime: RuntimeEntries,
+        map: bool,
+        live: &[Pair],
+    ) -> Vec<Pair> {
+        let new = loaded.unwrap_or(&self.loaded).pairs(map);
+        match runtime {
+            RuntimeEntries::Drop => new,
+            RuntimeEntries::Keep => merge(&self.loaded.pairs(map), &new, live),
+        }
     }
 }
 

@@ -17,7 +17,9 @@ mod text;
 
 pub use few::Pair;
 pub(crate) use index::MapValue;
-pub use list::{Discarded, Entry, Handle, Hit, PatternError, PatternRef, Probe, Which};
+pub use list::{
+    Discarded, Entry, Handle, Hit, PatternError, PatternRef, Probe, RuntimeEntries, Which,
+};
 pub use merge::merge;
 pub(crate) use parse::{check, is_range};
 pub(crate) use store::Words;

@@ -15,6 +15,8 @@ const ENTRIES_PER_LOCK: usize = 64;
 pub(super) struct State {
     /// How often what is matched was changed.
     pub(super) change_count: u64,
+    /// What it was when the list held what the configuration gives it.
+    pub(super) change_count_loaded: u64,
     pub(super) loaded: Loaded,
     pub(super) table: Table,
     pub(super) prepared: BTreeMap<u32, Table>,

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::index::Shape;
-use super::list::{Discarded, Handle, Loaded, PatternRef};
+use super::list::{Discarded, Handle, Loaded, PatternRef, RuntimeEntries};
 use super::{MapKind, Method};
 use crate::error::Error;
 use crate::link::Files;
@@ -101,6 +101,7 @@ struct Inner {
     /// Lists that rules change, by name, whether something reads them or not.
     named: HashMap<String, NamedList>,
     previous: Option<Arc<Store>>,
+    runtime_entries: RuntimeEntries,
 }
 
 #[derive(Debug)]
@@ -286,13 +287,14 @@ impl Store {
     /// What [`Store::commit`] would change.
     pub fn changes(&self) -> Vec<ListChange> {
         let inner = self.lock();
-        let coming = inner.lists.iter().filter_map(|known| {
-            let (removed, added) = known.listed.list.difference(known.coming.as_ref()?);
-            Some(ListChange {
-                list: Arc::clone(&known.listed.list),
+        let coming = inner.lists.iter().map(|known| {
+            let list = &known.listed.list;
+            let (removed, added) = list.difference(known.coming.as_ref(), inner.runtime_entries);
+            ListChange {
+                list: Arc::clone(list),
                 removed,
                 added,
-            })
+            }
         });
         coming
             .filter(|change| change.removed + change.added > 0)
@@ -300,16 +302,27 @@ impl Store {
     }
 
     /// The configuration of this store is now the one in force: gives the lists that were taken
-    /// over what it says of them. Hands' changes stay where the configuration changed nothing
-    /// (see [`merge()`](super::merge())). Each list is changed at once for those who read it.
+    /// over what it says of them ([`RuntimeEntries`] says what of the rest stays). Each list is
+    /// changed at once for those who read it.
     pub fn commit(&self) -> Vec<Discarded> {
         let mut inner = self.numbered();
         inner.previous = None;
         inner.turns = HashMap::new();
+        let runtime_entries = std::mem::take(&mut inner.runtime_entries);
         let lists = inner.lists.iter_mut();
         lists
-            .filter_map(|known| Some(known.listed.list.adopt(known.coming.take()?)))
+            .map(|known| {
+                known
+                    .listed
+                    .list
+                    .adopt(known.coming.take(), runtime_entries)
+            })
             .collect()
+    }
+
+    /// Says what becomes of entries that commands and rules changed, when this store is committed.
+    pub fn set_runtime_entries(&self, runtime_entries: RuntimeEntries) {
+        self.lock().runtime_entries = runtime_entries;
     }
 
     /// A compiled map; the file is read when the store does not have it.

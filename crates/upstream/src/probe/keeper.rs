@@ -214,6 +214,13 @@ impl Keeper {
         true
     }
 
+    /// Has servers that track another take its state, without a word: what is believed of many was
+    /// taken over at once.
+    pub fn settle_tracking(&self) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.settle_followers(&self.scene.load_full());
+    }
+
     /// A server has another address: its idle connections are closed on every worker.
     pub fn moved(&self, server: &Arc<Server>) {
         self.clear_pools(server);

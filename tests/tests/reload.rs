@@ -1,0 +1,329 @@
+//! A reload makes the process what its files say, as HAProxy's new process is: what operators set
+//! while it ran is dropped, what is counted and believed stays.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+
+use ballast_tests::house::{House, configuration, site};
+use ballast_tests::ports::is_listening;
+use ballast_tests::{
+    Client, Desk, Launch, Origin, Program, Proxy, WAIT_MAX, eventually, free_port,
+};
+use rustix::process::Signal;
+
+/// The rows of `show servers state` as far as operators set them: name, administrative state,
+/// weight, address and port.
+fn servers(desk: &Desk) -> Vec<String> {
+    let shown = desk.ask("show servers state app");
+    let rows = shown.lines().skip(2).map(|row| {
+        let words: Vec<&str> = row.split(' ').collect();
+        let [name, address, admin, weight, port] = [3, 4, 6, 7, 18].map(|at| words[at]);
+        format!("{name} {address}:{port} admin {admin} weight {weight}")
+    });
+    rows.collect()
+}
+
+/// The keys and values of a map or list.
+fn entries(desk: &Desk, command: &str) -> Vec<String> {
+    let shown = desk.ask(command);
+    let words = shown.lines().filter_map(|line| line.split_once(' '));
+    words.map(|(_, entry)| entry.to_owned()).collect()
+}
+
+/// Has the master reload; returns its answer.
+fn reload(proxy: &Proxy) -> String {
+    let mut answer = String::new();
+    let path = proxy.directory().join("master.sock");
+    let mut socket = UnixStream::connect(path).expect("the master listens");
+    socket.write_all(b"reload\n").expect("the master reads");
+    socket.shutdown(Shutdown::Write).expect("it is open");
+    socket.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+    let _ = socket.read_to_string(&mut answer);
+    answer
+}
+
+fn info(desk: &Desk, name: &str) -> String {
+    let shown = desk.ask("show info");
+    let mut lines = shown.lines().filter_map(|line| line.split_once(": "));
+    let found = lines.find(|(known, _)| *known == name);
+    found.map(|(_, value)| value.to_owned()).unwrap_or_default()
+}
+
+#[test]
+fn a_reload_under_a_master_drops_what_operators_set() {
+    let origin = Origin::saying("one");
+    let to = origin.port();
+    for program in Program::both() {
+        let [front, paused, shut] = [free_port(), free_port(), free_port()];
+        let text = format!(
+            "global
+    stats socket unix@ctl.sock level admin
+    maxconn 500
+    set-var proc.written str(file)
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 20s
+    timeout server 20s
+frontend www
+    bind 127.0.0.1:{front}
+    acl listed path -f paths.acl
+    acl spelled path /spelled
+    http-request set-header x-to %[path,map(to.map,none)]
+    http-request deny if listed spelled
+    default_backend app
+frontend paused
+    bind 127.0.0.1:{paused}
+    default_backend app
+frontend shut
+    bind 127.0.0.1:{shut}
+    default_backend app
+backend app
+    server weight 127.0.0.1:{to} weight 10
+    server maint 127.0.0.1:{to}
+    server drain 127.0.0.1:{to}
+    server moved 127.0.0.1:{to}
+    server ready 127.0.0.1:{to} disabled
+    server gone 127.0.0.1:{to}
+    server limited 127.0.0.1:{to} maxconn 100
+    server quiet 127.0.0.1:{to} check inter 60s
+"
+        );
+        let launch = Launch {
+            ports: &[front, paused, shut],
+            files: &[("to.map", "/a x\n/b y\n"), ("paths.acl", "/one\n/two\n")],
+            words: &["-W", "-S", "unix@master.sock"],
+            ..Launch::default()
+        };
+        let name = program.name();
+        let proxy = Proxy::launch(&program, &text, &launch);
+        let desk = Desk::at(proxy.directory().join("ctl.sock"));
+        let looks = || {
+            let fronts = ["www", "paused", "shut"]
+                .map(|front| desk.stat_of(&format!("{front}/FRONTEND"), "status"));
+            (
+                servers(&desk),
+                entries(&desk, "show map to.map"),
+                entries(&desk, "show acl paths.acl"),
+                ["app/limited", "www/FRONTEND"].map(|row| desk.stat_of(row, "slim")),
+                ["app/quiet", "app/ready"].map(|row| {
+                    let status = desk.stat_of(row, "status");
+                    status.split(' ').next().map(str::to_owned)
+                }),
+                fronts,
+                ["Maxconn", "SessRateLimit"].map(|what| info(&desk, what)),
+                desk.ask("get var proc.written"),
+            )
+        };
+        let before = looks();
+        for command in [
+            "set server app/weight weight 77",
+            "set server app/maint state maint",
+            "set server app/drain state drain",
+            "set server app/moved addr 127.0.0.9 port 9",
+            "set server app/ready state ready",
+            "set maxconn server app/limited 7",
+            "disable health app/quiet",
+            "set map to.map /a other",
+            "del map to.map /b",
+            "add map to.map /c z",
+            "add acl paths.acl /three",
+            "del acl paths.acl /one",
+            "set maxconn frontend www 7",
+            "set maxconn global 70",
+            "set rate-limit sessions global 90",
+            "disable frontend paused",
+            "shutdown frontend shut",
+            "experimental-mode on; set var proc.written str(hand)",
+            "set server app/gone state maint; del server app/gone",
+        ] {
+            let said = desk.ask(command);
+            assert!(!said.contains("nknown"), "{name}: {command}: {said}");
+        }
+        let added = desk.ask(&format!(
+            "add server app/added 127.0.0.1:{to}; enable server app/added"
+        ));
+        assert!(added.contains("New server registered."), "{added}");
+        assert_ne!(looks(), before, "{name}: something was set");
+        // HAProxy's master holds the sockets open.
+        if program.is_ballast() {
+            assert!(!is_listening(paused) && !is_listening(shut), "{name}");
+        }
+        // Nothing of the file changed.
+        let said = reload(&proxy);
+        assert!(said.starts_with("Success=1"), "{name}: {said}");
+        eventually("all is as the file says", || looks() == before);
+        assert!(is_listening(paused) && is_listening(shut), "{name}");
+        assert_eq!(Client::get_once(front, "/").text(), "one", "{name}");
+        proxy.signal(Signal::TERM);
+    }
+}
+
+#[test]
+fn the_plan_tells_what_a_reload_drops() {
+    let origin = Origin::saying("one");
+    let to = origin.port();
+    let other = free_port();
+    let text = site(
+        "",
+        &format!(" server s1 127.0.0.1:{to} weight 1\n server s2 127.0.0.1:{to}\n"),
+    );
+    let house = House::start(&text);
+    let desk = &house.desk;
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    for command in [
+        "set server app/s1 weight 77".to_owned(),
+        "set server app/s2 state drain".to_owned(),
+        format!("add server app/mine 127.0.0.1:{to}"),
+        "set server app/mine weight 5".to_owned(),
+        "set rate-limit sessions global 9".to_owned(),
+        format!("add frontend other <<\n bind 127.0.0.1:{other}\n default_backend app\n"),
+        "shutdown frontend www".to_owned(),
+    ] {
+        let _ = desk.ask(&command);
+    }
+    let plan = desk.ask("show plan");
+    let mut lines: Vec<&str> = plan.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "- frontend other",
+            "- override frontend www state shut down",
+            "- override global rate-limit sessions 9",
+            "- override server app/s1 weight 77",
+            "- override server app/s2 state drain",
+            "- server app/mine",
+            "Plan: changes",
+        ]
+    );
+    let said = desk.ask("reload");
+    for line in &lines[..lines.len() - 1] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    assert_eq!(desk.ask("show hands").lines().count(), 1);
+    assert_eq!(house.client().get("/").text(), "one");
+    assert!(!is_listening(other));
+    // `apply` is a reload from elsewhere, and a signal one that nobody waits for.
+    assert_eq!(desk.ask("set server app/s1 weight 77"), "");
+    let _ = house.apply(&text);
+    assert_eq!(desk.stat_of("app/s1", "weight"), "1");
+    assert_eq!(desk.ask("set server app/s1 weight 77"), "");
+    house.proxy.signal(Signal::USR2);
+    eventually("the signal is heard", || {
+        desk.stat_of("app/s1", "weight") == "1"
+    });
+}
+
+#[test]
+fn overrides_are_kept_where_that_is_asked_for() {
+    let origin = Origin::saying("one");
+    let lines = format!(" server s1 127.0.0.1:{} weight 1\n", origin.port());
+    let house = House::start(&site("", &lines));
+    let desk = &house.desk;
+    assert_eq!(desk.ask("set server app/s1 weight 77"), "");
+    let said = desk.ask("reload keep");
+    assert!(said.starts_with("Success=1"), "{said}");
+    assert_eq!(desk.stat_of("app/s1", "weight"), "77");
+    let said = desk.ask("reload reset");
+    assert!(said.contains("Unknown word 'reset'"), "{said}");
+    // By a word of the file, for those who cannot say it.
+    let asks = format!("global\n reload-keep-overrides\n{}", site("", &lines));
+    house.write(&asks);
+    house.proxy.signal(Signal::USR2);
+    eventually("the signal is heard", || house.generation() == 2);
+    assert_eq!(desk.stat_of("app/s1", "weight"), "77");
+    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    house.write(&site("", &lines));
+    let said = desk.ask("reload");
+    assert!(
+        said.contains("- override server app/s1 weight 77"),
+        "{said}"
+    );
+    assert_eq!(desk.stat_of("app/s1", "weight"), "1");
+}
+
+/// What is believed of a server is no override: one that is down stays down until it is checked.
+#[test]
+fn what_is_counted_and_believed_stays() {
+    let origin = Origin::saying("one");
+    let dead = free_port();
+    let back = |inter: &str| {
+        format!(
+            " server up 127.0.0.1:{}\n server down 127.0.0.1:{dead} check inter {inter} fall 1\n",
+            origin.port()
+        )
+    };
+    let house = House::start(&site("", &back("20ms")));
+    let desk = &house.desk;
+    let status = || desk.stat_of("app/down", "status");
+    eventually("it is down", || status().starts_with("DOWN"));
+    let mut client = house.client();
+    assert_eq!(client.get("/").text(), "one");
+    // Nobody checks it again soon.
+    house.write(&site("", &back("60s")));
+    let _ = desk.ask("set server app/down weight 5");
+    for _ in 0..2 {
+        let said = desk.ask("reload");
+        assert!(said.starts_with("Success=1"), "{said}");
+        assert!(status().starts_with("DOWN"), "{}", status());
+    }
+    assert_eq!(desk.stat_of("app/down", "weight"), "1");
+    assert_eq!(client.get("/").text(), "one", "on the connection it had");
+    assert_eq!(desk.stat_of("app/up", "stot"), "2");
+    // Where nobody judges it, only an operator can have said that it is down.
+    let _ = desk.ask("set server app/up health down");
+    assert_eq!(desk.stat_of("app/up", "status"), "DOWN");
+    let _ = desk.ask("reload");
+    assert_eq!(desk.stat_of("app/up", "status"), "no check");
+}
+
+#[test]
+fn a_state_file_holds_after_a_reload_as_after_a_start() {
+    let origin = Origin::saying("one");
+    let to = origin.port();
+    for program in Program::both() {
+        let front = free_port();
+        let text = configuration(
+            &site(
+                "",
+                &format!(
+                    " load-server-state-from-file local\n server-state-file-name app.state\n \
+                     server kept 127.0.0.1:{to} weight 10\n server drained 127.0.0.1:{to}\n \
+                     server plain 127.0.0.1:{to} weight 10\n"
+                ),
+            ),
+            front,
+        );
+        let launch = Launch {
+            ports: &[front],
+            files: &[("app.state", "1\n# nothing yet\n")],
+            words: &["-W", "-S", "unix@master.sock"],
+            ..Launch::default()
+        };
+        let name = program.name();
+        let proxy = Proxy::launch(&program, &text, &launch);
+        let desk = Desk::at(proxy.directory().join("ctl.sock"));
+        let _ = desk.ask("set server app/kept weight 77");
+        let _ = desk.ask("set server app/drained state drain");
+        let saved = desk.ask("show servers state app");
+        let _ = desk.ask("set server app/kept weight 33");
+        let _ = desk.ask("set server app/plain weight 55");
+        let _ = desk.ask("set server app/drained state ready");
+        let rows = saved.lines().filter(|line| !line.contains(" plain "));
+        let file: String = rows.map(|line| format!("{line}\n")).collect();
+        fs::write(proxy.directory().join("app.state"), file).expect("it is written");
+        let said = reload(&proxy);
+        assert!(said.starts_with("Success=1"), "{name}: {said}");
+        let wanted = [
+            format!("kept 127.0.0.1:{to} admin 0 weight 77"),
+            format!("drained 127.0.0.1:{to} admin 8 weight 1"),
+            format!("plain 127.0.0.1:{to} admin 0 weight 10"),
+        ];
+        eventually("the state file holds", || servers(&desk) == wanted);
+        proxy.signal(Signal::TERM);
+    }
+}
