@@ -51,14 +51,10 @@ fn info(desk: &Desk, name: &str) -> String {
     found.map(|(_, value)| value.to_owned()).unwrap_or_default()
 }
 
-#[test]
-fn a_reload_under_a_master_drops_what_operators_set() {
-    let origin = Origin::saying("one");
-    let to = origin.port();
-    for program in Program::both() {
-        let [front, paused, shut] = [free_port(), free_port(), free_port()];
-        let text = format!(
-            "global
+/// Servers of each kind that a command may change, behind three frontends.
+fn shop([front, paused, shut]: [u16; 3], to: u16) -> String {
+    format!(
+        "global
     stats socket unix@ctl.sock level admin
     maxconn 500
     set-var proc.written str(file)
@@ -90,7 +86,16 @@ backend app
     server limited 127.0.0.1:{to} maxconn 100
     server quiet 127.0.0.1:{to} check inter 60s
 "
-        );
+    )
+}
+
+#[test]
+fn a_reload_under_a_master_drops_what_operators_set() {
+    let origin = Origin::saying("one");
+    let to = origin.port();
+    for program in Program::both() {
+        let [front, paused, shut] = [free_port(), free_port(), free_port()];
+        let text = shop([front, paused, shut], to);
         let launch = Launch {
             ports: &[front, paused, shut],
             files: &[("to.map", "/a x\n/b y\n"), ("paths.acl", "/one\n/two\n")],

@@ -42,7 +42,7 @@ pub(crate) struct Member {
     pub(crate) line: Line,
     /// On the clock of the machine, in microseconds.
     pub(crate) started_us: u64,
-    /// How often the configuration had been read again when it started.
+    /// How often the configuration had been read again when it read what it serves.
     pub(crate) born_at_reload: u32,
     /// When it last said something.
     pub(crate) heard_us: u64,
@@ -76,7 +76,7 @@ impl Member {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Reloads {
     pub(crate) all: u32,
-    /// Refused since the last that was not.
+    /// 1 when the last was refused: HAProxy's master counts no further.
     pub(crate) failed: u32,
 }
 
@@ -84,8 +84,13 @@ pub(crate) struct Reloads {
 #[derive(Clone, Debug)]
 pub(crate) struct Crew(Arc<Mutex<Roll>>, mpsc::Sender<Wish>);
 
-/// Who asks for a reload hears of what came of it.
-pub(crate) type Wish = oneshot::Sender<Result<String, String>>;
+/// Somebody asks for a reload, and hears of what came of it.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    /// The worker is to be another one, and connections of the old one end.
+    pub(crate) hard: bool,
+    pub(crate) answer: oneshot::Sender<Result<String, String>>,
+}
 
 /// Wishes for a reload that may wait to be looked at.
 pub(crate) const WISH_COUNT_MAX: usize = 64;
@@ -118,6 +123,15 @@ impl Crew {
 impl Roll {
     pub(crate) fn of(&mut self, pid: i32) -> Option<&mut Member> {
         self.members.iter_mut().find(|member| member.pid == pid)
+    }
+
+    /// What the worker serves was read by the last reload.
+    pub(crate) fn is_up_to_date(&mut self) {
+        let all = self.reloads.all;
+        let mut members = self.members.iter_mut();
+        if let Some(current) = members.find(|member| member.role == Role::Current) {
+            current.born_at_reload = all;
+        }
     }
 
     pub(crate) fn in_role(&self, role: Role) -> Option<&Member> {
@@ -174,9 +188,9 @@ impl Master for Crew {
         Ok(own.into())
     }
 
-    fn reload(&self) -> Reloading {
-        let (wish, outcome) = oneshot::channel();
-        let taken = self.1.try_send(wish);
+    fn reload(&self, hard: bool) -> Reloading {
+        let (answer, outcome) = oneshot::channel();
+        let taken = self.1.try_send(Wish { hard, answer });
         Box::pin(async move {
             if taken.is_err() {
                 return Err("Too many reloads wait for their turn.".to_owned());

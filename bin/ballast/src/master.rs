@@ -493,6 +493,7 @@ impl Watch<'_> {
             }
             Message::Reloaded(outcome, text) if matches!(self.stage, Stage::Applying) => {
                 match outcome {
+                    Outcome::Applied if self.is_hard() => self.ask_for_snapshot(),
                     Outcome::Applied => self.finish(Ok(text)),
                     Outcome::Refused => {
                         // A process that is started for it says so itself.
@@ -551,8 +552,13 @@ impl Watch<'_> {
             }
         }
         for pid in former {
+            let end = if self.is_hard() {
+                Signal::Term
+            } else {
+                Signal::Usr1
+            };
             // It may have ended by itself.
-            let _ = net::kill(pid, Signal::Usr1);
+            let _ = net::kill(pid, end);
         }
         self.stage = Stage::Idle;
         match why {

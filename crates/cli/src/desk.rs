@@ -211,8 +211,9 @@ pub trait Master: Send + Sync {
     }
 
     /// `reload`: reads the configuration again; what was said of it, once it is in force or
-    /// refused.
-    fn reload(&self) -> Reloading {
+    /// refused. `hard` has another worker serve then, and the connections of this one end.
+    fn reload(&self, hard: bool) -> Reloading {
+        let _ = hard;
         let refused = Err("Reloading is not available here.".into());
         Box::pin(std::future::ready(refused))
     }
@@ -242,9 +243,9 @@ pub struct ProcessRow {
     pub process_id: u32,
     /// What it does.
     pub kind: ProcessKind,
-    /// Reloads it has seen.
+    /// Reloads since what it serves was read.
     pub reload_count: u32,
-    /// Reloads that failed since the last good one (of the master).
+    /// 1 when the last reload failed (of the master).
     pub failed_reload_count: u32,
     /// Its age, in seconds.
     pub uptime_s: u64,

@@ -78,6 +78,12 @@ impl LineReader {
         found
     }
 
+    /// What came and is no part of a line that was given out: it is somebody else's to read.
+    pub fn take_rest(&mut self) -> Vec<u8> {
+        self.searched = 0;
+        std::mem::take(&mut self.bytes)
+    }
+
     /// Takes the next line out. After [`Next::LineTooLong`] and [`Next::PayloadTooLong`] there
     /// is nothing sensible left to read.
     pub fn next_line(&mut self) -> Next {

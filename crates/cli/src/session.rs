@@ -11,12 +11,13 @@
 //! ```
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_stats::escape_json;
-use ballast_worker::{Stream, Work, select, stopping, take_turns, timeout, yield_now};
+use ballast_worker::{Stream, Work, select, sleep, stopping, take_turns, timeout, yield_now};
 
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Command, Kind, Restriction, find};
@@ -75,6 +76,8 @@ pub struct Session {
     pub(crate) anonymous: Option<u32>,
     /// It wants to leave.
     pub(crate) quits: bool,
+    /// It is to leave once it has its answer.
+    pub(crate) leaves: bool,
     /// The process that commands go to (on the master).
     pub(crate) target: Option<Target>,
     /// Who it is, for the log.
@@ -99,6 +102,7 @@ impl Session {
             is_json: false,
             anonymous: None,
             quits: false,
+            leaves: false,
             target: None,
             caller: String::new(),
         }
@@ -133,6 +137,11 @@ pub(crate) async fn run(stream: Stream, desk: Rc<Desk>, session: Session, listed
 enum Performed {
     /// There is nothing to answer.
     Nothing,
+    /// A line to answer, without the empty one that ends others.
+    Line(String),
+    /// A worker answers from now on; what it is told first, and how many answers to that are none
+    /// of the caller's.
+    Joined(OwnedFd, Vec<u8>, usize),
     /// This is to be answered.
     Answer(Answer),
     /// There is no such command; the list of those that are near.
@@ -190,7 +199,8 @@ impl Talk {
     }
 
     async fn line(&mut self, line: Line) -> io::Result<()> {
-        for given in line.commands {
+        let mut commands = line.commands.into_iter();
+        while let Some(given) = commands.next() {
             if given
                 .words
                 .first()
@@ -205,6 +215,16 @@ impl Talk {
             match self.perform(given) {
                 // Changing whom one talks to is no command of its own: only the prompt answers.
                 Performed::Nothing => {}
+                Performed::Line(text) => self.write(&format!("{text}\n")).await?,
+                Performed::Joined(socket, first, hidden) => {
+                    let mut first = first;
+                    for rest in commands.by_ref() {
+                        // They are the worker's, too.
+                        first.pop_if(|byte| *byte == b'\n');
+                        first.extend_from_slice(format!("; {}\n", rest.text).as_bytes());
+                    }
+                    self.relay(socket, first, hidden).await?;
+                }
                 _ if self.session.quits => return Ok(()),
                 Performed::Answer(answer) => {
                     let answer = settled(answer).await;
@@ -214,6 +234,14 @@ impl Talk {
                     self.answer(answer, &text, false).await?;
                 }
                 Performed::Unknown(help) => self.answer(Answer::info(help), &text, true).await?,
+            }
+            if self.session.leaves {
+                self.session.quits = true;
+                return Ok(());
+            }
+            // A master's prompt answers each command, a worker's each line.
+            if self.desk.is_master() && commands.len() > 0 {
+                self.prompt().await?;
             }
             take_turns(Work::Exchange).await;
         }
@@ -262,7 +290,11 @@ impl Talk {
             given = match forward(&**master, &mut self.session, given) {
                 Passed::Own(given) => given,
                 Passed::Chosen => return Performed::Nothing,
+                Passed::Refused(why) => return Performed::Line(why),
                 Passed::Answered(answer) => return Performed::Answer(answer),
+                Passed::Joined(socket, first, hidden) => {
+                    return Performed::Joined(socket, first, hidden);
+                }
             };
         }
         if given.words.is_empty() {
@@ -310,10 +342,58 @@ impl Talk {
         }
     }
 
+    /// Has a worker talk with the caller until it closes.
+    async fn relay(
+        &mut self,
+        socket: OwnedFd,
+        mut first: Vec<u8>,
+        hidden: usize,
+    ) -> io::Result<()> {
+        first.extend_from_slice(&self.reader.take_rest());
+        let worker = Stream::from_fd(socket).map_err(io::Error::other)?;
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        let idle = self.session.idle;
+        timeout(idle, worker.write_all(&first))
+            .await
+            .map_err(late)??;
+        let (mut hidden, mut is_open) = (hidden, true);
+        let (mut asked, mut told) = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
+        loop {
+            select! {
+                count = worker.read(&mut told) => {
+                    let count = count?;
+                    if count == 0 {
+                        return Ok(());
+                    }
+                    let from = told[..count].iter().take(hidden).take_while(|&&byte| byte == b'\n');
+                    let from = from.count();
+                    hidden -= from;
+                    timeout(idle, self.stream.write_all(&told[from..count])).await.map_err(late)??;
+                }
+                count = self.stream.read(&mut asked), if is_open => {
+                    let count = count?;
+                    is_open = count > 0;
+                    if is_open {
+                        timeout(idle, worker.write_all(&asked[..count])).await.map_err(late)??;
+                    } else {
+                        worker.shutdown_write()?;
+                    }
+                }
+                _ = sleep(idle) => return Ok(()),
+                _ = stopping() => return Ok(()),
+            }
+        }
+    }
+
     async fn answer_text(&self, answer: Answer) -> io::Result<()> {
         match answer {
             Answer::Message(severity, text) => {
-                let mark = severity.mark(self.session.severity);
+                // What is set on the master is for its workers' answers: its own are not marked.
+                let output = match self.desk.is_master() {
+                    true => SeverityOutput::None,
+                    false => self.session.severity,
+                };
+                let mark = severity.mark(output);
                 let end = if text.is_empty() { "\n" } else { "" };
                 self.write(&ended(format!("{mark}{text}{end}"))).await
             }

@@ -461,8 +461,7 @@ fn the_master_answers_for_itself_and_passes_on() {
     let expected = "#<PID>          <type>          <reloads>       <uptime>        <version>      \n\
                     10              master          0 [failed: 0]   0d00h01m02s     9.9            \n\
                     # workers\n\
-                    11              worker          0               0d00h01m02s     9.9            \n\
-                    # programs\n\n";
+                    11              worker          0               0d00h01m02s     9.9            \n\n";
     assert_eq!(proc, expected);
     assert_eq!(place.ask("@1 show backend\n"), "# name\nbe\n\n");
     assert_eq!(place.ask("@!11 echo a <<E\nx\nE\n"), "a\n\n");
@@ -472,7 +471,7 @@ fn the_master_answers_for_itself_and_passes_on() {
     );
     assert_eq!(
         place.ask("@7 show backend\n"),
-        "Can't find the target PID matching the prefix '@7'\n\n"
+        "Can't find the target PID matching the prefix '@7'\n"
     );
     assert_eq!(
         place.ask("prompt\n@1\nshow cli level\n@\nshow cli level\n"),
@@ -481,9 +480,9 @@ fn the_master_answers_for_itself_and_passes_on() {
     // The caller's rights and modes go with its command.
     assert_eq!(
         place.ask("experimental-mode on; @1 set var proc.m int(1); @1 get var proc.m\n"),
-        "\n\nproc.m: type=sint value=<1>\n\n"
+        "\nproc.m: type=sint value=<1>\n\n"
     );
-    assert_eq!(place.ask("user; @1 show cli level\n"), "\nuser\n\n");
+    assert_eq!(place.ask("user; @1 show cli level\n"), "user\n\n");
     assert!(place.ask("user; reload\n").contains("Permission denied"));
     assert!(
         place

@@ -63,6 +63,11 @@ impl Watch<'_> {
         }
     }
 
+    /// Whether the worker is to be another one, whatever changed, and the old one is to end.
+    pub(super) fn is_hard(&self) -> bool {
+        self.asking.iter().any(|wish| wish.hard)
+    }
+
     /// Has the worker write a snapshot, for the one that is to follow it.
     pub(super) fn ask_for_snapshot(&mut self) {
         let sent = {
@@ -116,10 +121,12 @@ impl Watch<'_> {
             let log = match &outcome {
                 Ok(log) => {
                     roll.reloads.failed = 0;
+                    // It serves what was read just now.
+                    roll.is_up_to_date();
                     log
                 }
                 Err(log) => {
-                    roll.reloads.failed += 1;
+                    roll.reloads.failed = 1;
                     log
                 }
             };
@@ -162,7 +169,7 @@ impl Watch<'_> {
     pub(super) fn answer(&mut self, outcome: &Result<String, String>) {
         for wish in self.asking.drain(..) {
             // Who does not wait any more need not be told.
-            let _ = wish.send(outcome.clone());
+            let _ = wish.answer.send(outcome.clone());
         }
     }
 

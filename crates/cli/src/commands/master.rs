@@ -6,11 +6,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use ballast_model::CliLevel;
+use ballast_model::{CliLevel, SeverityOutput};
 use ballast_worker::{Stream, timeout};
 
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
+use crate::commands::session::{NO_SEVERITY, severity_of};
 use crate::desk::{Desk, House, Master, ProcessKind, ProcessRow, Target};
 use crate::line::Given;
 use crate::session::Session;
@@ -42,10 +43,17 @@ pub(crate) static COMMANDS: &[Command] = &[
         unused,
     ),
     Command::new(
+        &["hard-reload"],
+        "hard-reload",
+        "read the configuration again in a new worker, and end the old one with its connections",
+        |call| reload(call, true),
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
         &["reload"],
         "reload",
         "read the configuration again",
-        reload,
+        |call| reload(call, false),
     )
     .for_level(CliLevel::Operator),
     Command::new(
@@ -53,7 +61,15 @@ pub(crate) static COMMANDS: &[Command] = &[
         "show proc",
         "list the processes",
         processes,
-    ),
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
+        &["show", "startup-logs"],
+        "show startup-logs",
+        "repeat what was said at the start, or by the last reload",
+        |call| Answer::Report(call.desk.startup_log()),
+    )
+    .for_level(CliLevel::Operator),
 ];
 
 fn unused(_: &mut Call<'_>) -> Answer {
@@ -67,10 +83,12 @@ fn master(desk: &Desk) -> Option<&dyn Master> {
     }
 }
 
-fn reload(call: &mut Call<'_>) -> Answer {
-    let Some(reloading) = master(call.desk).map(Master::reload) else {
+fn reload(call: &mut Call<'_>, hard: bool) -> Answer {
+    let Some(reloading) = master(call.desk).map(|master| master.reload(hard)) else {
         return Answer::Done;
     };
+    // HAProxy's master is another program then, and knows its callers no more.
+    call.session.leaves = true;
     Answer::later(async move {
         let (success, log) = match reloading.await {
             Ok(log) => (1, log),
@@ -98,7 +116,6 @@ fn processes(call: &mut Call<'_>) -> Answer {
     section("", ProcessKind::Master);
     section("# workers\n", ProcessKind::Worker);
     section("# old workers\n", ProcessKind::OldWorker);
-    text.push_str("# programs\n");
     Answer::Report(text)
 }
 
@@ -137,20 +154,30 @@ pub(crate) fn prompt(desk: &Desk, session: &Session) -> String {
 enum Prefix {
     Master,
     Worker(Target),
+    /// `@@`: the whole session, until the worker closes it.
+    Session(Target),
     Unknown,
 }
 
 fn prefix(word: &str) -> Option<Prefix> {
-    let target = word.strip_prefix('@')?;
+    let word = word.strip_prefix('@')?;
+    let (target, whole) = match word.strip_prefix('@') {
+        Some(target) => (target, true),
+        None => (word, false),
+    };
+    let worker = |target| match whole {
+        true => Prefix::Session(target),
+        false => Prefix::Worker(target),
+    };
     Some(match target {
-        "" | "master" => Prefix::Master,
+        "" | "0" | "master" => Prefix::Master,
         _ => match target.strip_prefix('!') {
             Some(id) => id
                 .parse()
-                .map_or(Prefix::Unknown, |id| Prefix::Worker(Target::Process(id))),
-            None => target.parse().map_or(Prefix::Unknown, |number| {
-                Prefix::Worker(Target::Relative(number))
-            }),
+                .map_or(Prefix::Unknown, |id| worker(Target::Process(id))),
+            None => target
+                .parse()
+                .map_or(Prefix::Unknown, |number| worker(Target::Relative(number))),
         },
     })
 }
@@ -159,18 +186,24 @@ fn prefix(word: &str) -> Option<Prefix> {
 pub(crate) enum Passed {
     /// It is the master's own: these are its words.
     Own(Given),
-    /// It chose whom the next ones go to; there is nothing to answer.
+    /// It was about the session alone; there is nothing to answer.
     Chosen,
+    /// It was about the session, and is refused: a line without the empty one.
+    Refused(String),
     /// A worker was asked, or there is none.
     Answered(Answer),
+    /// The rest of the session goes to this worker, this first; so many empty lines come before
+    /// what it answers to the caller.
+    Joined(OwnedFd, Vec<u8>, usize),
 }
 
 /// Passes a command on to where its prefix, or an earlier one, says.
 pub(crate) fn forward(master: &dyn Master, session: &mut Session, given: Given) -> Passed {
     let Some(first) = given.words.first() else {
-        return Passed::Own(given);
+        return Passed::Answered(Answer::Done);
     };
     let (target, text) = match prefix(first) {
+        None if is_of_session(&given.words) => return set_session(session, &given.words),
         None => match session.target {
             None => return Passed::Own(given),
             Some(target) => (target, given.text.as_str()),
@@ -186,10 +219,11 @@ pub(crate) fn forward(master: &dyn Master, session: &mut Session, given: Given) 
             });
         }
         Some(Prefix::Worker(target)) => (target, after_word(&given.text)),
-        Some(Prefix::Unknown) => return Passed::Answered(no_target(session, first)),
+        Some(Prefix::Session(target)) => return join(master, session, &given, target),
+        Some(Prefix::Unknown) => return no_target(session, first),
     };
     if master.process_id(target).is_none() {
-        return Passed::Answered(no_target(session, first));
+        return no_target(session, first);
     }
     if text.is_empty() {
         session.target = Some(target);
@@ -200,6 +234,61 @@ pub(crate) fn forward(master: &dyn Master, session: &mut Session, given: Given) 
         Err(why) => Answer::error(why),
         Ok(socket) => ask(socket, message, session.idle),
     })
+}
+
+/// Whether a command is about the session with the master, whomever others go to.
+fn is_of_session(words: &[String]) -> bool {
+    match words[0].as_str() {
+        "expert-mode" | "experimental-mode" | "mcli-debug-mode" | "operator" | "user" => true,
+        "set" => words.get(1).is_some_and(|word| word == "severity-output"),
+        _ => false,
+    }
+}
+
+/// Does such a command. None of them answers but to refuse.
+fn set_session(session: &mut Session, words: &[String]) -> Passed {
+    let level = match words[0].as_str() {
+        "set" | "user" => CliLevel::User,
+        "operator" => CliLevel::Operator,
+        _ => CliLevel::Admin,
+    };
+    if session.level < level {
+        return Passed::Refused("Permission denied!".to_owned());
+    }
+    let on = match words.get(1).map(String::as_str) {
+        Some("on") => Some(true),
+        Some("off") => Some(false),
+        _ => None,
+    };
+    match (words[0].as_str(), on) {
+        ("user" | "operator", _) => session.level = level,
+        ("expert-mode", Some(on)) => session.is_expert = on,
+        ("experimental-mode", Some(on)) => session.is_experimental = on,
+        ("set", _) => match severity_of(words.get(2)) {
+            Some(severity) => session.severity = severity,
+            None => return Passed::Refused(NO_SEVERITY.to_owned()),
+        },
+        _ => {}
+    }
+    Passed::Chosen
+}
+
+/// Gives the rest of a session to a worker.
+fn join(master: &dyn Master, session: &mut Session, given: &Given, target: Target) -> Passed {
+    if master.process_id(target).is_none() {
+        return no_target(session, &given.words[0]);
+    }
+    let (before, count) = before(session);
+    let mut text = before.into_bytes();
+    match after_word(&given.text) {
+        // What was set is said with the first line that comes.
+        "" => {}
+        rest => text.extend_from_slice(&message_of(rest, given.payload.as_deref())),
+    }
+    match master.connect(target) {
+        Err(why) => Passed::Answered(Answer::error(why)),
+        Ok(socket) => Passed::Joined(socket, text, count),
+    }
 }
 
 /// Asks a worker. It must answer, piece by piece, within the time a session may be silent.
@@ -216,10 +305,10 @@ fn ask(socket: OwnedFd, message: Vec<u8>, idle: Duration) -> Answer {
     })
 }
 
-fn no_target(session: &mut Session, word: &str) -> Answer {
+fn no_target(session: &mut Session, word: &str) -> Passed {
     session.target = None;
     let word = word.escape_debug();
-    Answer::error(format!(
+    Passed::Refused(format!(
         "Can't find the target PID matching the prefix '{word}'"
     ))
 }
@@ -230,18 +319,37 @@ fn after_word(text: &str) -> &str {
         .map_or("", |(_, rest)| rest.trim_start_matches([' ', '\t']))
 }
 
-/// The line for the worker: what the caller may do comes first, because the worker trusts its
-/// master with everything.
+/// What is said to a worker before a command, and how many commands that are: what the caller may
+/// do comes first, because the worker trusts its master with everything.
+fn before(session: &Session) -> (String, usize) {
+    let all = [
+        session.is_expert.then_some("expert-mode on; "),
+        session.is_experimental.then_some("experimental-mode on; "),
+        match session.severity {
+            SeverityOutput::None => None,
+            SeverityOutput::Number => Some("set severity-output number; "),
+            SeverityOutput::String => Some("set severity-output string; "),
+        },
+        match session.level {
+            CliLevel::User => Some("user; "),
+            CliLevel::Operator => Some("operator; "),
+            CliLevel::Admin => None,
+        },
+    ];
+    let count = all.iter().flatten().count();
+    (all.into_iter().flatten().collect(), count)
+}
+
+/// The line for the worker.
 fn message(text: &str, payload: Option<&[u8]>, session: &Session) -> Vec<u8> {
-    let mode = |on: bool, command: &'static str| if on { command } else { "" };
-    let expert = mode(session.is_expert, "expert-mode on; ");
-    let experimental = mode(session.is_experimental, "experimental-mode on; ");
-    let lower = match session.level {
-        CliLevel::User => "user; ",
-        CliLevel::Operator => "operator; ",
-        CliLevel::Admin => "",
-    };
-    let mut message = format!("{expert}{experimental}{lower}{text}\n").into_bytes();
+    let mut message = before(session).0.into_bytes();
+    message.extend_from_slice(&message_of(text, payload));
+    message
+}
+
+/// A command as the worker is to read it.
+fn message_of(text: &str, payload: Option<&[u8]>) -> Vec<u8> {
+    let mut message = format!("{text}\n").into_bytes();
     if let Some(payload) = payload {
         message.extend_from_slice(payload);
         let mark = text.rsplit("<<").next().unwrap_or_default();

@@ -24,12 +24,6 @@ pub(crate) static COMMANDS: &[Command] = &[
     )
     .for_level(CliLevel::Operator),
     Command::new(
-        &["show", "startup-logs"],
-        "show startup-logs",
-        "repeat what was said at the start",
-        |call| Answer::Report(call.desk.startup_log().to_owned()),
-    ),
-    Command::new(
         &["show", "version"],
         "show version",
         "tell the version",
@@ -38,6 +32,12 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 pub(crate) static WORKER_COMMANDS: &[Command] = &[
+    Command::new(
+        &["show", "startup-logs"],
+        "show startup-logs",
+        "repeat what was said at the start",
+        |call| Answer::Report(call.desk.startup_log()),
+    ),
     Command::new(
         &["show", "activity"],
         "show activity [-1|0|thread_num]",

@@ -12,38 +12,6 @@ use crate::session::Mode;
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(&["echo"], "echo <text>", "answer with the text", echo),
     Command::new(
-        &["experimental-mode"],
-        "experimental-mode [on|off]",
-        "allow commands that are experimental, or tell whether they are",
-        |call| {
-            let turned = toggle("experimental-mode", call, call.session.is_experimental);
-            turned.map_or_else(
-                |told| told,
-                |on| {
-                    call.session.is_experimental = on;
-                    Answer::Done
-                },
-            )
-        },
-    )
-    .for_level(CliLevel::Admin),
-    Command::new(
-        &["expert-mode"],
-        "expert-mode [on|off]",
-        "allow commands for developers, or tell whether they are",
-        |call| {
-            let turned = toggle("expert-mode", call, call.session.is_expert);
-            turned.map_or_else(
-                |told| told,
-                |on| {
-                    call.session.is_expert = on;
-                    Answer::Done
-                },
-            )
-        },
-    )
-    .for_level(CliLevel::Admin),
-    Command::new(
         &["operator"],
         "operator",
         "go on with the rights of level operator",
@@ -90,6 +58,38 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 pub(crate) static WORKER_COMMANDS: &[Command] = &[
+    Command::new(
+        &["experimental-mode"],
+        "experimental-mode [on|off]",
+        "allow commands that are experimental, or tell whether they are",
+        |call| {
+            let turned = toggle("experimental-mode", call, call.session.is_experimental);
+            turned.map_or_else(
+                |told| told,
+                |on| {
+                    call.session.is_experimental = on;
+                    Answer::Done
+                },
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
+    Command::new(
+        &["expert-mode"],
+        "expert-mode [on|off]",
+        "allow commands for developers, or tell whether they are",
+        |call| {
+            let turned = toggle("expert-mode", call, call.session.is_expert);
+            turned.map_or_else(
+                |told| told,
+                |on| {
+                    call.session.is_expert = on;
+                    Answer::Done
+                },
+            )
+        },
+    )
+    .for_level(CliLevel::Admin),
     Command::new(
         &["set", "output"],
         "set output [json|text]",
@@ -194,13 +194,24 @@ const PROMPT_HELP: &str = "Usage: prompt [help | n | i | p | timed]*\n\
      timed  show the age of the process in the prompt, or no longer\n";
 
 fn severity(call: &mut Call<'_>) -> Answer {
-    call.session.severity = match call.arg(0) {
-        "none" => SeverityOutput::None,
-        "number" => SeverityOutput::Number,
-        "string" => SeverityOutput::String,
-        _ => return Answer::error("one of 'none', 'number', 'string' is a required argument"),
+    let Some(severity) = severity_of(call.args.first()) else {
+        return Answer::error(NO_SEVERITY);
     };
+    call.session.severity = severity;
     Answer::Done
+}
+
+/// What is said to `set severity-output` with another word.
+pub(crate) const NO_SEVERITY: &str = "one of 'none', 'number', 'string' is a required argument";
+
+/// The word of `set severity-output`.
+pub(crate) fn severity_of(word: Option<&String>) -> Option<SeverityOutput> {
+    match word?.as_str() {
+        "none" => Some(SeverityOutput::None),
+        "number" => Some(SeverityOutput::Number),
+        "string" => Some(SeverityOutput::String),
+        _ => None,
+    }
 }
 
 fn set_timeout(call: &mut Call<'_>) -> Answer {
