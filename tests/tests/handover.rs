@@ -659,11 +659,23 @@ fn a_worker_without_rights_changes_in_place_all_the_same() {
     assert!(answer.starts_with("Success=1\n"), "{answer}");
     assert_eq!(Client::get_once(new, "/").status, 503);
     assert_eq!((get(first).as_str(), worker_of(&socket)), ("salut", worker));
-    // Unless it is to be kept, it goes.
-    write(at, &salut);
+    // Unless it is to be kept, it goes. A state file that the worker cannot read holds all the
+    // same.
+    let stats = at.join("stats.sock");
+    let _ = ask(&stats, "set server app/one weight 7");
+    let saved = ask(&stats, "show servers state app");
+    fs::write(at.join("app.state"), saved).expect("it is written");
+    let _ = ask(&stats, "set server app/one weight 9");
+    let states = format!(
+        "backend app\n    load-server-state-from-file local\n    server-state-file-name {}",
+        at.join("app.state").display()
+    );
+    write(at, &salut.replace("backend app\n", &format!("{states}\n")));
     let answer = ask(&socket, "reload");
     assert!(answer.starts_with("Success=1\n"), "{answer}");
     assert!(!is_listening(new), "{answer}");
+    assert_eq!(counted(&stats, "app", "one", "weight"), 7, "{answer}");
+    assert_eq!(worker_of(&socket), worker);
 }
 
 #[test]

@@ -408,6 +408,7 @@ impl House {
         let now = self.generation();
         let changes = diff(&now.config, &wanted.config);
         let mut applied = self.plan(&wanted);
+        overrides::drop_late(chief, &mut wanted);
         let disk = wanted.written.as_ref().filter(|_| wanted.is_of_start);
         let disk = disk.map(|written| Arc::clone(&written.files));
         let reopens = overrides::reopens(&now, &wanted);

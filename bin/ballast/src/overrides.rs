@@ -9,12 +9,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ballast_cli::Control;
-use ballast_engine::affairs::Overrides;
+use ballast_engine::affairs::{Overrides, PERSIST};
 use ballast_engine::{Backend, ChecksByHand, Frontend, Generation, Opening, Server};
 use ballast_expr::ListChange;
 use ballast_health::{Admin, Effect, Forced, Health, Operational};
 use ballast_model::Address;
 
+use crate::change::Chief;
 use crate::desk::House;
 use crate::hands::added;
 use crate::reading::Wanted;
@@ -26,6 +27,15 @@ pub(crate) fn line_of_list(change: &ListChange) -> String {
     match list.name() {
         "" => format!("~ {kind} patterns: {added} added, {removed} removed"),
         name => format!("~ {kind} {name}: {added} added, {removed} removed"),
+    }
+}
+
+/// Has what was set while the files were read go with the rest: it was set of what is no more.
+pub(crate) fn drop_late(chief: &Chief, wanted: &mut Wanted) {
+    if wanted.overrides == Overrides::Drop {
+        let affairs = chief.affairs();
+        let keys = affairs.hands().map(|(key, _)| key.to_owned());
+        wanted.overruled = keys.filter(|key| key != PERSIST).collect();
     }
 }
 
