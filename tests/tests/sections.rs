@@ -246,7 +246,8 @@ frontend old
 backend app
     server s1 127.0.0.1:{port}
     server s2 127.0.0.1:{port}
-    server s3 127.0.0.1:{port}",
+    server s3 127.0.0.1:{port}
+",
         ports[0], ports[1]
     )
 }
