@@ -64,26 +64,28 @@ pub(crate) struct Line {
 
 /// Which fields were met that a codec must act on, so that the others cost nothing.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Seen(u8);
+pub(crate) struct Seen(u16);
 
 impl Seen {
-    pub(crate) const CONNECTION: u8 = 1;
-    pub(crate) const CONTENT_LENGTH: u8 = 2;
-    pub(crate) const EXPECT: u8 = 4;
-    pub(crate) const HOST: u8 = 8;
-    pub(crate) const HOST_AGAIN: u8 = 16;
-    pub(crate) const TRANSFER_ENCODING: u8 = 32;
-    pub(crate) const UPGRADE: u8 = 64;
+    pub(crate) const CONNECTION: u16 = 1;
+    pub(crate) const CONTENT_LENGTH: u16 = 2;
+    pub(crate) const EXPECT: u16 = 4;
+    pub(crate) const HOST: u16 = 8;
+    pub(crate) const HOST_AGAIN: u16 = 16;
+    pub(crate) const TRANSFER_ENCODING: u16 = 32;
+    pub(crate) const UPGRADE: u16 = 64;
     /// One of the two fields that tell a length, more than once.
-    pub(crate) const LENGTH_AGAIN: u8 = 128;
+    pub(crate) const LENGTH_AGAIN: u16 = 128;
+    pub(crate) const TE: u16 = 256;
 
-    pub(crate) fn has(self, mark: u8) -> bool {
+    pub(crate) fn has(self, mark: u16) -> bool {
         self.0 & mark != 0
     }
 
     #[inline]
     fn note(&mut self, name: &[u8]) {
         let mark = match name.len() {
+            2 if folds_to(name, b"te") => Seen::TE,
             4 if folds_to(name, b"host") => Seen::HOST,
             6 if folds_to(name, b"expect") => Seen::EXPECT,
             7 if folds_to(name, b"upgrade") => Seen::UPGRADE,

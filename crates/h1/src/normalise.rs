@@ -123,6 +123,19 @@ pub(crate) fn upgrade(fields: &mut Fields, asked: bool) -> bool {
     stays
 }
 
+/// Leaves of `TE` that trailers are taken: a coding that only one hop knows is none that the next
+/// may answer with (RFC 9110 section 10.1.4). HAProxy does the same.
+pub(crate) fn te(fields: &mut Fields) {
+    if !fields.values(b"te").any(|coding| coding == b"trailers") {
+        fields.remove(b"te");
+        return;
+    }
+    keep_first(fields, b"te");
+    if fields.first(b"te") != Some(b"trailers") {
+        replace_first(fields, b"te", b"trailers");
+    }
+}
+
 /// Leaves one `Content-Length` with one number as it is written without leading zeros, and `chunked` alone in one
 /// `Transfer-Encoding`. Only for heads whose length was judged before.
 pub(crate) fn length_fields(fields: &mut Fields, seen: Seen) {

@@ -250,6 +250,9 @@ fn judge(
     if upgrade {
         check_websocket(request, has_body)?;
     }
+    if seen.has(Seen::TE) {
+        normalise::te(request.fields_mut());
+    }
     let expect_continue = seen.has(Seen::EXPECT)
         && has_body
         && request.version() >= Version::Http11
