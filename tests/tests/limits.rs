@@ -240,9 +240,10 @@ fn a_chunk_line_larger_than_the_buffer_is_refused() {
             format!("3\r\nabc\r\n0\r\nX: {long}\r\n\r\n"),
         ] {
             let mut client = Client::connect(port);
-            client.send(format!(
-                "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n{body}"
-            ));
+            let before = origin.connections();
+            client.send("POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n");
+            eventually("the head goes on", || origin.connections() > before);
+            client.send(body);
             let line = sink.line_with("POST");
             assert!(line.contains(" 400 "), "{}: {line}", program.name());
             assert!(line.contains(" - - P"), "{}: {line}", program.name());
