@@ -4,7 +4,7 @@
 //! follows from the configuration. So, as HAProxy 3.2 computes it (compared with its `show info`):
 //!
 //! ```text
-//!   reserve = 10 + sockets that listen + 3 x threads + checked servers and agents
+//!   reserve = 10 + sockets that listen + 3 x threads + checked servers + 2 x agents
 //!                + (stats maxconn, where there is a stats socket)
 //!   maxsock = 2 x maxconn + reserve + 2 x pipes
 //! ```
@@ -39,7 +39,7 @@ pub(crate) struct Limits {
     pub(crate) connections: u32,
     /// Sockets they and everything else need (`Maxsock`).
     pub(crate) sockets: u64,
-    /// Descriptors asked of the system (`Ulimit-n`).
+    /// Descriptors asked of the system, and once they are applied those it gave (`Ulimit-n`).
     pub(crate) descriptors: u64,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Needs {
     pub(crate) listeners: usize,
     /// Workers.
     pub(crate) threads: usize,
-    /// Servers that are checked, and agents that are asked.
+    /// Servers that are checked, and agents that are asked, those twice.
     pub(crate) checks: usize,
     /// `-n`.
     pub(crate) connections: Option<u32>,
@@ -101,13 +101,13 @@ impl Limits {
 
     /// Asks the system for them, and says what it does not give. `Err` is the exit code: with
     /// `strict-limits` less than wanted ends the start.
-    pub(crate) fn apply(&self, strict: bool, memory_megabytes: Option<u32>) -> Result<(), u8> {
-        if raise_open_files(self.descriptors).is_err() {
+    pub(crate) fn apply(&mut self, strict: bool, memory_megabytes: Option<u32>) -> Result<(), u8> {
+        let wanted = self.descriptors;
+        if raise_open_files(wanted).is_err() {
             let have = limit(Resource::OpenFiles).soft.unwrap_or(u64::MAX);
-            let text = format!(
-                "[haproxy.main()] Cannot raise FD limit to {}, limit is {have}.",
-                self.descriptors
-            );
+            let text =
+                format!("[haproxy.main()] Cannot raise FD limit to {wanted}, limit is {have}.");
+            self.descriptors = have;
             if strict {
                 say::alert(&text);
                 return Err(1);

@@ -363,7 +363,9 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Lim
     let binds: usize = enabled.map(|frontend| frontend.binds.len()).sum();
     let servers = config.backends.iter().flat_map(|backend| &backend.servers);
     let checks = servers
-        .map(|server| usize::from(server.checks.enabled) + usize::from(server.checks.agent_enabled))
+        .map(|server| {
+            usize::from(server.checks.enabled) + 2 * usize::from(server.checks.agent_enabled)
+        })
         .sum();
     let needs = Needs {
         listeners: binds + global.stats_sockets.len(),
@@ -374,7 +376,7 @@ fn limits(options: &Options, config: &Config, thread_count: usize) -> Result<Lim
             .memory_megabytes_max
             .filter(|&megabytes| megabytes > 0),
     };
-    let limits = Limits::of(global, &needs, system_descriptors());
+    let mut limits = Limits::of(global, &needs, system_descriptors());
     limits.apply(global.strict_limits, options.memory_megabytes_max)?;
     if options.debug || options.verbose {
         say::line!("Note: setting global.maxconn to {}.", limits.connections);

@@ -234,7 +234,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "quic"],
         "show quic [help|<format>] [<filter>]",
         "list QUIC connections: there are none",
-        |_| Answer::Report(String::new()),
+        |_| Answer::Report(QUIC_HEAD.into()),
     )
     .for_level(CliLevel::Operator),
     Command::new(
@@ -296,6 +296,35 @@ pub(crate) static COMMANDS: &[Command] = &[
         |call| list(call, "", "Certificate ID does not match any certificate."),
     ),
     Command::new(
+        &["show", "ssl", "ocsp-updates"],
+        "show ssl ocsp-updates",
+        "list the updates of OCSP answers: there are none",
+        |_| {
+            Answer::Report(
+                "OCSP Certid | Path | Next Update | Last Update | Successes | Failures | Last \
+                 Update Status | Last Update Status (str)\n"
+                    .into(),
+            )
+        },
+    ),
+    Command::new(
+        &["show", "ssl", "providers"],
+        "show ssl providers",
+        "list the providers of the TLS library: there is none",
+        |_| Answer::Report("Loaded providers : \n".into()),
+    ),
+    Command::new(
+        &["show", "ssl", "sni"],
+        "show ssl sni [-f <frontend>] [-A] [-t <offset>]",
+        "list the names of certificates: there are none",
+        |_| {
+            Answer::Report(
+                "# Frontend/Bind\tSNI\tNegative Filter\tType\tFilename\tNotAfter\tNotBefore\n".into(),
+            )
+        },
+    )
+    .for_level(CliLevel::Operator),
+    Command::new(
         &["show", "tls-keys"],
         "show tls-keys [id|*]",
         "list the keys of TLS tickets: there are none",
@@ -306,6 +335,10 @@ pub(crate) static COMMANDS: &[Command] = &[
         },
     ),
 ];
+
+/// The head of the list of QUIC connections.
+const QUIC_HEAD: &str = "# conn/frontend                     state   in_flight infl_p lost_p         \
+                         Local Address           Foreign Address      local & remote CIDs\n";
 
 /// Whether a text is base64 (RFC 4648, section 4), whole.
 fn is_base64(text: &str) -> bool {

@@ -47,7 +47,7 @@ pub(crate) async fn stopped(
     next
 }
 
-/// Answers a probe of `monitor-uri`. Probes are neither logged nor counted as requests.
+/// Answers a probe of `monitor-uri`. Probes are not logged.
 pub(crate) async fn monitor(
     session: &Session,
     client: &mut ClientConnection,
@@ -60,7 +60,10 @@ pub(crate) async fn monitor(
         phase: Phase::Request,
     };
     session.count(|counters| counters.intercepted.increment());
-    page(session, client, exchange, status).await
+    exchange.tally.status = i32::from(status);
+    let next = page(session, client, exchange, status).await;
+    journal::count_status(session, exchange);
+    next
 }
 
 /// Sends the page of a status, as the backend or the frontend has it.
@@ -109,10 +112,10 @@ async fn page(
     }
     .await;
     let bytes = client.outbound.total_bytes() - before;
-    session.count(|counters| counters.bytes_out.add(bytes));
     if exchange.has_request {
         // A request that never was one has its page sent uncounted, as HAProxy does it.
         exchange.tally.bytes_out = counted;
+        session.count(|counters| counters.bytes_out.add(bytes));
         if let Some(counters) = exchange.backend_counters(session.local.worker) {
             counters.bytes_out.add(bytes);
         }

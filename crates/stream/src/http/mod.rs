@@ -139,10 +139,13 @@ async fn one(
             return Next::Drop;
         }
         Err(receive::Nothing::Stopped(stop)) => {
+            // What is answered counts, also where it was no request.
+            count_request(session, exchange);
             return answer::stopped(session, client, exchange, stop).await;
         }
     }
     if let Some(status) = monitor::asked(session, exchange) {
+        count_request(session, exchange);
         return answer::monitor(session, client, exchange, status).await;
     }
     if let Some(seen) = &session.seen {
