@@ -319,7 +319,8 @@ pub(crate) static COMMANDS: &[Command] = &[
         "list the names of certificates: there are none",
         |_| {
             Answer::Report(
-                "# Frontend/Bind\tSNI\tNegative Filter\tType\tFilename\tNotAfter\tNotBefore\n".into(),
+                "# Frontend/Bind\tSNI\tNegative Filter\tType\tFilename\tNotAfter\tNotBefore\n"
+                    .into(),
             )
         },
     )
