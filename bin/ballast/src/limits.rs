@@ -85,7 +85,10 @@ impl Limits {
                 let each = 2 * u64::from(global.tune.buffer_bytes) + CONNECTION_BYTES;
                 (u64::from(megabytes) << 20) / each
             });
-            let count = round(by_descriptors.min(by_memory));
+            let count = match by_descriptors.min(by_memory) {
+                count if needs.memory_megabytes.is_some() => round(count),
+                count => count,
+            };
             u32::try_from(count)
                 .unwrap_or(u32::MAX)
                 .max(CONNECTIONS_LEAST)
@@ -147,7 +150,7 @@ pub(crate) fn system_descriptors() -> u64 {
     limit(Resource::OpenFiles).hard.unwrap_or(DESCRIPTORS_MAX)
 }
 
-/// Keeps the two first digits: a limit that nobody wrote is a round one.
+/// Keeps the two first digits: a limit that is estimated from memory is a round one.
 fn round(count: u64) -> u64 {
     let mut unit = 1;
     while count / unit >= 100 {
@@ -186,16 +189,16 @@ mod tests {
             let limits = Limits::of(global, &needs, descriptors);
             (limits.connections, limits.sockets)
         };
-        assert_eq!(of(&global(), 2, 0, 4096), (2000, 4030));
-        assert_eq!(of(&global(), 8, 0, 4096), (2000, 4048));
-        assert_eq!(of(&global(), 2, 0, 20_000), (9900, 19_830));
-        assert_eq!(of(&global(), 2, 3, 4096), (2000, 4033));
+        assert_eq!(of(&global(), 2, 0, 4096), (2033, 4096));
+        assert_eq!(of(&global(), 8, 0, 4096), (2024, 4096));
+        assert_eq!(of(&global(), 2, 0, 20_000), (9985, 20_000));
+        assert_eq!(of(&global(), 2, 3, 4096), (2031, 4095));
         assert_eq!(of(&global(), 2, 0, 100), (100, 230));
         let less = Global {
             descriptor_hard_limit: Some(2000),
             ..global()
         };
-        assert_eq!(of(&less, 2, 0, 4096), (980, 1990));
+        assert_eq!(of(&less, 2, 0, 4096), (985, 2000));
     }
 
     #[test]
