@@ -35,6 +35,9 @@ impl House {
             configuration.push_str(&format!("    server s{number} 127.0.0.1:{origin}\n"));
         }
         let proxy = Proxy::start(program, &configuration, &[port]);
+        eventually("the command socket listens", || {
+            UnixStream::connect(&path).is_ok()
+        });
         Self { proxy, path, port }
     }
 

@@ -90,6 +90,10 @@ fn a_response_robbed_of_its_length_is_still_whole() {
                     client.send(GET);
                     let response = client.response();
                     assert_eq!(response.text(), body, "{}: {rule}", program.name());
+                    // HAProxy 3.2 marks the end by a close, Ballast by a last chunk.
+                    if response.header("connection") == Some("close") {
+                        client = Client::connect(port);
+                    }
                 }
             },
         );
