@@ -87,28 +87,10 @@ fn set_host(request: &mut Request, host: &[u8]) {
 }
 
 /// Leaves `Upgrade` only beside the option of `Connection` that makes it hold for this hop, and
-/// the option only beside the field; HTTP/2 is no protocol to upgrade to (RFC 9113 section 3.1), so
-/// `h2c` and `h2` go. Whether another protocol is still asked for.
+/// the option only beside the field. Whether another protocol is still asked for.
 pub(crate) fn upgrade(fields: &mut Fields, asked: bool) -> bool {
-    let is_http2 = |protocol: &[u8]| {
-        protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
-    };
-    if asked && fields.values(b"upgrade").any(is_http2) {
-        fields.remove_matching(|field| {
-            field.name == b"upgrade" && comma_values(field.value).all(is_http2)
-        });
-        for at in 0..fields.len() {
-            let Some(field) = fields.field(at) else { break };
-            if field.name != b"upgrade" || !comma_values(field.value).any(is_http2) {
-                continue;
-            }
-            let kept: Vec<&[u8]> = comma_values(field.value)
-                .filter(|protocol| !is_http2(protocol))
-                .collect();
-            let value = kept.join(&b", "[..]);
-            // It is shorter than what it replaces.
-            let _ = fields.replace_value(at, &value);
-        }
+    if asked {
+        without_http2(fields);
     }
     let stays = asked && fields.contains(b"upgrade");
     if !stays {
@@ -133,6 +115,32 @@ pub(crate) fn te(fields: &mut Fields) {
     keep_first(fields, b"te");
     if fields.first(b"te") != Some(b"trailers") {
         replace_first(fields, b"te", b"trailers");
+    }
+}
+
+/// Takes `h2c` and `h2` out of `Upgrade`: HTTP/2 is no protocol to upgrade to any more (RFC 9113
+/// section 3.1), nor one to offer so.
+pub(crate) fn without_http2(fields: &mut Fields) {
+    let is_http2 = |protocol: &[u8]| {
+        protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
+    };
+    if !fields.values(b"upgrade").any(is_http2) {
+        return;
+    }
+    fields.remove_matching(|field| {
+        field.name == b"upgrade" && comma_values(field.value).all(is_http2)
+    });
+    for at in 0..fields.len() {
+        let Some(field) = fields.field(at) else { break };
+        if field.name != b"upgrade" || !comma_values(field.value).any(is_http2) {
+            continue;
+        }
+        let kept: Vec<&[u8]> = comma_values(field.value)
+            .filter(|protocol| !is_http2(protocol))
+            .collect();
+        let value = kept.join(&b", "[..]);
+        // It is shorter than what it replaces.
+        let _ = fields.replace_value(at, &value);
     }
 }
 

@@ -191,6 +191,9 @@ fn judge(
             fields.remove(b"transfer-encoding");
         }
     }
+    if seen.has(Seen::UPGRADE) {
+        normalise::without_http2(response.fields_mut());
+    }
     let options = if seen.has(Seen::CONNECTION) {
         ballast_message::connection_options(response.fields())
     } else {
