@@ -280,7 +280,7 @@ impl Body {
             "default-errorfiles" => Body::Page,
             "errorfiles" => Body::ErrorFiles(args.text(&expects("name"))?.to_owned(), None),
             "string" => Body::Text(args.text(&expects("str"))?.as_bytes().into()),
-            "lf-string" => Body::Format(args.format(Usage::Http, &expects("fmt"))?),
+            "lf-string" => Body::Format(args.format(Usage::Text, &expects("fmt"))?),
             "errorfile" => {
                 let path = args.text(&expects("file"))?;
                 Body::ErrorFile(read(path, args)?.into())
@@ -294,7 +294,7 @@ impl Body {
                 let bytes = read(path, args)?;
                 let text = String::from_utf8(bytes)
                     .map_err(|_| args.error_before(format!("file '{path}' is not text")))?;
-                let format = args.format_of(&text, Usage::Http).map_err(|error| {
+                let format = args.format_of(&text, Usage::Text).map_err(|error| {
                     args.error_before(format!("in file '{path}': {}", error.message))
                 })?;
                 Body::Format(format)
