@@ -70,48 +70,6 @@ pub(crate) fn res_payload_lv<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option
     cut_lv(cx.facts.response_data()?, args)
 }
 
-pub(crate) fn req_body<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.request()?;
-    Some(Sample::Bin(Text::Held(
-        cx.facts.request_data().unwrap_or_default(),
-    )))
-}
-
-pub(crate) fn res_body<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.response()?;
-    Some(Sample::Bin(Text::Held(
-        cx.facts.response_data().unwrap_or_default(),
-    )))
-}
-
-pub(crate) fn req_body_len<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.request()?;
-    Some(size(cx.facts.request_data().unwrap_or_default()))
-}
-
-pub(crate) fn res_body_len<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.response()?;
-    Some(size(cx.facts.response_data().unwrap_or_default()))
-}
-
-/// The announced length, or what is there when none is announced.
-fn body_size<'f>(announced: Option<&[u8]>, data: Option<&[u8]>) -> Sample<'f> {
-    match announced.and_then(parse_int) {
-        Some(length) => Sample::Int(length),
-        None => size(data.unwrap_or_default()),
-    }
-}
-
-pub(crate) fn req_body_size<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let announced = cx.facts.request()?.fields().first(b"content-length");
-    Some(body_size(announced, cx.facts.request_data()))
-}
-
-pub(crate) fn res_body_size<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let announced = cx.facts.response()?.fields().first(b"content-length");
-    Some(body_size(announced, cx.facts.response_data()))
-}
-
 /// `Cookie: name=value` in the X.224 connection request of an RDP client.
 fn rdp<'f>(cx: &Cx<'f, '_>, name: &str) -> Option<&'f [u8]> {
     let data = cx.facts.request_data()?;

@@ -1,7 +1,6 @@
 //! Cutting, joining and changing text and addresses.
 
 use super::arithmetic::named_var;
-use super::uri::{Params, pick_param};
 use super::{int_arg, rewritten, text_arg, text_of};
 use crate::args::{Arg, ArgValue};
 use crate::eval::Cx;
@@ -437,22 +436,6 @@ pub(crate) fn param<'f>(
         start = end + 1;
     };
     Some(Sample::Str(part(cx.scratch, text, from, to)))
-}
-
-/// `req.body_param(name)`.
-pub(crate) fn body_param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    let body = cx.facts.request_data()?;
-    let params = Params {
-        rest: Some(body),
-        delimiter: b'&',
-    };
-    pick_param(
-        cx,
-        text_arg(args, 0),
-        text_arg(args, 1).contains('i'),
-        params,
-    )
-    .map(Sample::held)
 }
 
 /// Hands the sample on; what HAProxy prints to a ring is not kept here.

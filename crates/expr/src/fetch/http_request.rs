@@ -1,7 +1,7 @@
 //! Samples that need an HTTP request, manual 7.3.6.
 
 use crate::args::ArgKind::{Int, Text, Userlist};
-use crate::deeds::{auth, cookie, exchange, header, payload, text, uri};
+use crate::deeds::{auth, cookie, exchange, header, uri};
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;
 use crate::value::Kind;
@@ -32,10 +32,10 @@ pub(super) const ROWS: &[Fetch] = &[
     row("path", NONE, Kind::Str, REQUEST, Some(uri::path)),
     row("pathq", NONE, Kind::Str, REQUEST, Some(uri::pathq)),
     row("query", args(0, &[Text]), Kind::Str, REQUEST, Some(uri::query)),
-    row("req.body", NONE, Kind::Bin, REQUEST, Some(payload::req_body)),
-    row("req.body_len", NONE, Kind::Int, REQUEST, Some(payload::req_body_len)),
-    row("req.body_param", args(0, &[Text, Text]), Kind::Bin, REQUEST, Some(text::body_param)),
-    row("req.body_size", NONE, Kind::Int, REQUEST, Some(payload::req_body_size)),
+    row("req.body", NONE, Kind::Bin, REQUEST, None),
+    row("req.body_len", NONE, Kind::Int, REQUEST, None),
+    row("req.body_param", args(0, &[Text, Text]), Kind::Bin, REQUEST, None),
+    row("req.body_size", NONE, Kind::Int, REQUEST, None),
     row("req.cook", args(0, &[Text]), Kind::Str, REQUEST, Some(cookie::req_cook)),
     row("req.cook_cnt", args(0, &[Text]), Kind::Int, REQUEST, Some(cookie::req_cook_cnt)),
     row("req.cook_names", args(0, &[Text]), Kind::Str, REQUEST, Some(cookie::req_cook_names)),

@@ -1,7 +1,7 @@
 //! Samples that need an HTTP response, manual 7.3.6.
 
 use crate::args::ArgKind::{Int, Text};
-use crate::deeds::{cookie, exchange, header, payload};
+use crate::deeds::{cookie, exchange, header};
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::phase::Phases;
 use crate::value::Kind;
@@ -11,9 +11,9 @@ const RESPONSE: Phases = Phases::RESPONSE;
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // One row, one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("res.body", NONE, Kind::Bin, RESPONSE, Some(payload::res_body)),
-    row("res.body_len", NONE, Kind::Int, RESPONSE, Some(payload::res_body_len)),
-    row("res.body_size", NONE, Kind::Int, RESPONSE, Some(payload::res_body_size)),
+    row("res.body", NONE, Kind::Bin, RESPONSE, None),
+    row("res.body_len", NONE, Kind::Int, RESPONSE, None),
+    row("res.body_size", NONE, Kind::Int, RESPONSE, None),
     row("res.cook", args(0, &[Text]), Kind::Str, RESPONSE, Some(cookie::res_cook)),
     row("res.cook_cnt", args(0, &[Text]), Kind::Int, RESPONSE, Some(cookie::res_cook_cnt)),
     row("res.cook_names", args(0, &[Text]), Kind::Str, RESPONSE, Some(cookie::res_cook_names)),
