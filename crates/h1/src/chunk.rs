@@ -21,6 +21,9 @@ use crate::error::H1Error;
 use crate::head::{check_text, field_name_len};
 use crate::limits::H1Limits;
 
+/// The largest chunk: what HAProxy takes too, and every reader that counts in 64-bit floats.
+const CHUNK_BYTES_MAX: u64 = (1 << 52) - 1;
+
 /// Reads one chunked body.
 #[derive(Clone, Debug)]
 pub struct ChunkDecoder {
@@ -324,10 +327,10 @@ impl ChunkDecoder {
         }
         let mut size: u64 = 0;
         for digit in &line[..digits] {
-            if size >> 59 != 0 {
+            size = size << 4 | u64::from((*digit as char).to_digit(16).unwrap_or(0));
+            if size > CHUNK_BYTES_MAX {
                 return Err(H1Error::ChunkSizeTooLarge);
             }
-            size = size << 4 | u64::from((*digit as char).to_digit(16).unwrap_or(0));
         }
         let after = &line[digits..];
         match trim_ows(after).first() {

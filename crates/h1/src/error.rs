@@ -62,8 +62,6 @@ pub enum H1Error {
     TrailersTooLong,
     /// The version is not of the form `HTTP/1.1`.
     VersionInvalid,
-    /// The version is well-formed, but its first digit is not 1.
-    VersionUnsupported,
     /// A WebSocket handshake with a body: its bytes could be read as the tunnel's.
     WebSocketWithBody,
     /// A WebSocket handshake without `Sec-WebSocket-Key`.
@@ -79,7 +77,6 @@ impl H1Error {
             H1Error::PayloadUnexpected => 413,
             H1Error::TargetTooLong => 414,
             H1Error::HeadTooLong => 431,
-            H1Error::VersionUnsupported => 505,
             _ => 400,
         }
     }
@@ -113,7 +110,6 @@ impl fmt::Display for H1Error {
             H1Error::TooManyFields => "too many fields",
             H1Error::TrailersTooLong => "trailers too long",
             H1Error::VersionInvalid => "invalid version",
-            H1Error::VersionUnsupported => "version not supported",
             H1Error::WebSocketWithBody => "WebSocket handshake with a body",
             H1Error::WebSocketKeyMissing => "WebSocket handshake without Sec-WebSocket-Key",
         })

@@ -419,20 +419,13 @@ pub(crate) fn check_text(buf: &[u8], start: usize, end: usize) -> Result<(), H1F
     }
 }
 
-/// Reads `HTTP/d.d`. Later minor versions count as 1.1 (RFC 9110 section 2.5).
+/// Reads `HTTP/d.d`. Later versions count as 1.1, as with HAProxy: it is what both sides speak.
+/// There is none below 1.0 that has a head.
 pub(crate) fn parse_version(bytes: &[u8]) -> Result<Version, H1Error> {
     match bytes {
         b"HTTP/1.1" => Ok(Version::Http11),
         b"HTTP/1.0" => Ok(Version::Http10),
-        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
-            if major.is_ascii_digit() && minor.is_ascii_digit() =>
-        {
-            if *major == b'1' {
-                Ok(Version::Http11)
-            } else {
-                Err(H1Error::VersionUnsupported)
-            }
-        }
+        [b'H', b'T', b'T', b'P', b'/', b'1'..=b'9', b'.', b'0'..=b'9'] => Ok(Version::Http11),
         _ => Err(H1Error::VersionInvalid),
     }
 }

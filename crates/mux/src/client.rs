@@ -99,7 +99,7 @@ impl ClientConnection {
                 }
                 Parse::Http2Preface => {
                     self.inbound.note_fault(0);
-                    return Err(ReadError::Malformed(h1::H1Error::VersionUnsupported));
+                    return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
                 }
                 Parse::Error(fault) => {
                     self.inbound.note_fault(fault.at_byte);

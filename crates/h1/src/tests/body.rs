@@ -91,7 +91,7 @@ fn chunks_are_judged_as_by_the_oracle_or_stricter() {
     let long = format!("2;{}\r\nab\r\n0\r\n\r\n", "a".repeat(5000));
     // Bytes, HAProxy's answer, ours to a client, ours to a server.
     type Row<'a> = (&'a str, u16, Result<&'a str, E>, Result<&'a str, E>);
-    let rows: [Row<'_>; 26] = [
+    let rows: [Row<'_>; 27] = [
         ("2\r\nab\r\n0\r\n\r\n", 200, Ok("ab"), Ok("ab")),
         (
             "00000000000000000002\r\nab\r\n00\r\n\r\n",
@@ -109,6 +109,12 @@ fn chunks_are_judged_as_by_the_oracle_or_stricter() {
         ("\r\nab\r\n0\r\n\r\n", 400, size(), size()),
         ("g", 400, size(), size()),
         ("2g\r\nab\r\n0\r\n\r\n", 400, size(), size()),
+        (
+            "10000000000000\r\nab",
+            400,
+            Err(E::ChunkSizeTooLarge),
+            Err(E::ChunkSizeTooLarge),
+        ),
         (
             "10000000000000002\r\nab",
             400,
