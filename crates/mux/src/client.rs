@@ -46,16 +46,12 @@ impl ClientConnection {
         }
     }
 
-    /// Waits, without a buffer, for the first byte of a request.
+    /// Waits, without a buffer, for the first byte of a request, or of the line ends before one.
     ///
     /// # Errors
     /// [`ReadError::Closed`] when the client left instead, and the other [`ReadError`]s.
     pub async fn first_byte(&mut self, wait: &Wait<'_>) -> Result<(), ReadError> {
         loop {
-            // Whole line ends before a request belong to none (RFC 9112, section 2.2).
-            while self.inbound.bytes().starts_with(b"\r\n") {
-                self.inbound.consume(2);
-            }
             if !self.inbound.bytes().is_empty() {
                 return Ok(());
             }
@@ -78,6 +74,11 @@ impl ClientConnection {
     ) -> Result<Received, ReadError> {
         self.scan = HeadScan::default();
         loop {
+            // Whole line ends before a request are no part of it (RFC 9112, section 2.2).
+            while self.inbound.bytes().starts_with(b"\r\n") {
+                self.inbound.consume(2);
+                self.scan = HeadScan::default();
+            }
             let bytes = self.inbound.bytes();
             match h1::parse_request(bytes, &mut self.scan, &self.limits, request) {
                 Parse::Complete(head) => {

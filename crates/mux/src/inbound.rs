@@ -223,17 +223,6 @@ impl Inbound {
         matches!(self.body, Body::UntilClose)
     }
 
-    /// Whether the rest of the body, to its end, was received already. Looks at no more than
-    /// the buffer holds, and at nothing twice.
-    pub fn holds_whole_body(&mut self) -> bool {
-        match &self.body {
-            Body::Done => true,
-            Body::Known(left) => self.bytes().len() as u64 >= *left,
-            Body::Chunked(_) => self.check_ahead().unwrap_or(true),
-            Body::UntilClose => self.peer_closed,
-        }
-    }
-
     /// Judges what was received of the body, without consuming it; whether its end is there.
     /// Called again when more was received, it goes on where it stopped.
     ///
@@ -266,6 +255,19 @@ impl Inbound {
             }
         }
         Ok(true)
+    }
+
+    /// A copy of the body, where the rest of it was received already and is right.
+    pub fn whole_body(&self) -> Option<Vec<u8>> {
+        match &self.body {
+            Body::Done => Some(Vec::new()),
+            Body::Known(left) => {
+                let length = usize::try_from(*left).ok()?;
+                self.bytes().get(..length).map(<[u8]>::to_vec)
+            }
+            Body::Chunked(decoder) => whole_chunks(decoder.clone(), self.bytes()),
+            Body::UntilClose => None,
+        }
     }
 
     /// Trailers that came after the body.
@@ -333,5 +335,19 @@ impl Inbound {
                 Ok(Piece::More)
             }
         }
+    }
+}
+
+/// The data of chunks that are all there.
+fn whole_chunks(mut decoder: ChunkDecoder, mut received: &[u8]) -> Option<Vec<u8>> {
+    let (mut body, mut trailers) = (Vec::new(), Fields::default());
+    loop {
+        let step = decoder.decode(received, &mut trailers).ok()?;
+        match step.event {
+            ChunkEvent::Finished => return Some(body),
+            ChunkEvent::Incomplete => return None,
+            ChunkEvent::Data(range) => body.extend_from_slice(&received[range]),
+        }
+        received = &received[step.consumed..];
     }
 }

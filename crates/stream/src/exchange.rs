@@ -132,6 +132,8 @@ pub(crate) struct Exchange {
     pub request_body: BodyLength,
     /// What the client's `Connection` said.
     pub client_options: ConnectionOptions,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
     /// Whether the client's connection may carry another request after this one.
     pub keep_client: bool,
     /// Whether this is the first exchange of the connection.
@@ -197,6 +199,13 @@ pub(crate) enum Given {
     Raw(Arc<[u8]>),
     /// What a service says.
     Service(Called),
+}
+
+impl Given {
+    /// No answer, but the close: who broke off in the middle of a request is told nothing.
+    pub(crate) fn nothing() -> Self {
+        Self::Raw(Arc::from([]))
+    }
 }
 
 /// When things happened; `None` for what never did.
@@ -300,6 +309,7 @@ impl Exchange {
             method: Method::Other,
             request_body: BodyLength::None,
             client_options: ConnectionOptions::default(),
+            expects_continue: false,
             keep_client: false,
             first: true,
             line: Vec::new(),
@@ -342,6 +352,7 @@ impl Exchange {
             method,
             request_body,
             client_options,
+            expects_continue,
             keep_client,
             first,
             line,
@@ -376,6 +387,7 @@ impl Exchange {
         *method = Method::Other;
         *request_body = BodyLength::None;
         *client_options = ConnectionOptions::default();
+        *expects_continue = false;
         (*keep_client, *first, *reused) = (false, false, false);
         line.clear();
         unique_id.clear();

@@ -51,7 +51,7 @@ const PAGES: [Page; 21] = [
     page(
         405,
         "Method Not Allowed",
-        "A request was made of a resource using a request method not supported by that resource",
+        "A request was made of a resource using a request method not supported by that resource.",
         false,
     ),
     page(

@@ -440,7 +440,7 @@ async fn send(
     let (Ok(length), Ok(())) = (composed, said) else {
         return Next::Close;
     };
-    exchange.tally.bytes_out = volume::of_response(&exchange.response);
+    exchange.tally.bytes_out += volume::of_response(&exchange.response);
     client.outbound.begin_response(&exchange.response, length);
     let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
     let sent = async {

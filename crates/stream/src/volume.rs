@@ -2,15 +2,19 @@
 //!
 //! `%B` and `%U` count neither the bytes on the wire nor those of the body alone, but those of
 //! HAProxy's own form of a message: a start line of 20 bytes and its words, names and values,
-//! one byte for the head's end, and the body without its framing. Measured on HAProxy 2.6; tools
-//! that add up logs go on adding up the same numbers.
+//! one byte for the head's end, and the body without its framing. A message counts as it came,
+//! before rules change it. Measured on HAProxy 3.2; tools that add up logs go on adding up the same
+//! numbers.
 
-use ballast_message::{Fields, Request, Response};
+use ballast_message::{BodyLength, Fields, Request, Response};
+use ballast_mux::Inbound;
 
 /// What a start line counts besides its words.
 const START_LINE_BYTES: usize = 20;
 /// What the end of a head counts.
 const HEAD_END_BYTES: usize = 1;
+/// What the end of a body in chunks counts.
+const BODY_END_BYTES: usize = 1;
 /// `HTTP/1.1`.
 const VERSION_BYTES: usize = 8;
 /// Three digits.
@@ -25,6 +29,15 @@ pub(crate) fn of_request(request: &Request) -> u64 {
 /// A response's head.
 pub(crate) fn of_response(response: &Response) -> u64 {
     total(STATUS_BYTES + response.reason().len(), response.fields())
+}
+
+/// The end of a body: chunks have one of their own, with the trailers.
+pub(crate) fn of_end(body: BodyLength, from: &Inbound) -> u64 {
+    match (body, from.trailers()) {
+        (BodyLength::Chunked, Some(trailers)) => (BODY_END_BYTES + trailers.pair_bytes()) as u64,
+        (BodyLength::Chunked, None) => BODY_END_BYTES as u64,
+        _ => 0,
+    }
 }
 
 fn total(words: usize, fields: &Fields) -> u64 {

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use ballast_message::{BodyLength, ConnectionOptions, Method, NoRoom, Version};
-use ballast_message::{Response, remove_connection_options};
+use ballast_message::{BodyLength, Method, NoRoom, Response, Version};
 use ballast_model::{ConnectionMode, ErrorPage};
 use ballast_mux::{ClientConnection, Piece, Wait, read_page};
 use ballast_worker::{Work, take_turns};
 
-use super::{Next, Stop, framing, rules};
+use super::{Next, Stop, framing, hop, rules};
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Given};
 use crate::journal;
@@ -114,7 +113,7 @@ async fn page(
     let bytes = client.outbound.total_bytes() - before;
     if exchange.has_request {
         // A request that never was one has its page sent uncounted, as HAProxy does it.
-        exchange.tally.bytes_out = counted;
+        exchange.tally.bytes_out += counted;
         session.count(|counters| counters.bytes_out.add(bytes));
         if let Some(counters) = exchange.backend_counters(session.local.worker) {
             counters.bytes_out.add(bytes);
@@ -225,7 +224,12 @@ fn built_in(status: u16, response: &mut Response, body: &mut Vec<u8>) -> Result<
     let mut number = itoa::Buffer::new();
     fields.add(b"content-length", number.format(body.len()).as_bytes())?;
     fields.add(b"cache-control", b"no-cache")?;
-    fields.add(b"content-type", b"text/html")
+    fields.add(b"content-type", b"text/html")?;
+    if page.closes {
+        // It will be said once more in any case; here it counts.
+        fields.add(b"connection", b"close")?;
+    }
+    Ok(())
 }
 
 /// Says what becomes of the connection, where that has to be said.
@@ -234,12 +238,7 @@ pub(crate) fn connection_field(
     request_version: Version,
     closes: bool,
 ) -> Result<(), NoRoom> {
-    let hop = ConnectionOptions {
-        close: true,
-        keep_alive: true,
-        upgrade: false,
-    };
-    remove_connection_options(response.fields_mut(), hop)?;
+    hop::forget(response.fields_mut())?;
     if closes {
         return response.fields_mut().add(b"connection", b"close");
     }

@@ -3,29 +3,16 @@
 use ballast_balance::{HashType, domain_only, uri_key, url_param};
 use ballast_engine::{Backend, UseServerTarget, hash_type};
 use ballast_expr::Value;
-use ballast_message::{BodyLength, Method};
-use ballast_model::{Balance, PersistenceDeed};
-use ballast_mux::ClientConnection;
+use ballast_message::Method;
+use ballast_model::{Balance, CookiePersistence, PersistenceDeed};
 
 use crate::exchange::Exchange;
 use crate::persistence::{self, ClientCookie};
 use crate::session::Session;
 use crate::view::View;
 
-/// A copy of the request's body, when all of it is here already.
-pub(super) fn whole_body(client: &ClientConnection, exchange: &Exchange) -> Option<Vec<u8>> {
-    let bytes = client.inbound.bytes();
-    match exchange.request_body {
-        BodyLength::None | BodyLength::Known(0) => Some(Vec::new()),
-        BodyLength::Known(length) => {
-            let length = usize::try_from(length).ok()?;
-            bytes.get(..length).map(<[u8]>::to_vec)
-        }
-        _ => None,
-    }
-}
-
-/// The server that the persistence cookie names.
+/// The server that the persistence cookie names: the first one of several that names a server
+/// that may be used.
 pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool) -> Option<usize> {
     let rules = backend.model.cookie.as_ref()?;
     let received = persistence::received(rules, exchange.request.fields())?;

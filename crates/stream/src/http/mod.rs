@@ -17,6 +17,7 @@ mod choice;
 mod cut_off;
 mod forwarded;
 pub(crate) mod framing;
+mod hop;
 mod invalid;
 mod monitor;
 mod prepare;

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use ballast_message::{ConnectionOptions, NoRoom, Version, remove_connection_options};
+use ballast_message::{NoRoom, Version};
 use ballast_model::ForwardFor;
 
-use super::{Stop, forwarded, framing};
+use super::{Stop, forwarded, framing, hop};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::persistence;
@@ -23,12 +23,8 @@ pub(crate) fn request(session: &Session, exchange: &mut Exchange) -> Result<(), 
 }
 
 fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
-    let hop = ConnectionOptions {
-        close: true,
-        keep_alive: true,
-        upgrade: false,
-    };
-    remove_connection_options(exchange.request.fields_mut(), hop)?;
+    // A rule may have said something of the connection.
+    hop::forget(exchange.request.fields_mut())?;
     unique_id(session, exchange)?;
     let Some(backend) = session.backend_of(exchange) else {
         return Ok(());

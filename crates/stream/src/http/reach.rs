@@ -114,7 +114,7 @@ impl Plan {
         };
         plan.tries_left = backend.model.retry_count_max;
         if backend.model.retry_on.after_send() {
-            plan.replay = choice::whole_body(client, exchange);
+            plan.replay = client.inbound.whole_body();
             plan.retry_on = plan
                 .replay
                 .is_some()
@@ -130,7 +130,7 @@ impl Plan {
             }
             _ => choice::by_cookie(backend, exchange, forced),
         };
-        if ruled.is_some() && exchange.client_cookie == ClientCookie::Valid {
+        if ruled.is_some() && exchange.client_cookie != ClientCookie::None {
             exchange.client_cookie = ClientCookie::Unused;
         }
         plan.wanted = ruled.or(meant);
@@ -193,9 +193,14 @@ impl Plan {
     }
 
     /// Whether the client is told no server: its own was found by a cookie or a rule and was
-    /// not left since, or the request is not to be tied to any.
+    /// not left since.
     pub(crate) fn tells_no_server(&self) -> bool {
-        self.direct || self.persistence == Some(PersistenceDeed::Ignore)
+        self.direct
+    }
+
+    /// Whether neither side's persistence cookie is looked at.
+    pub(crate) fn ignores_cookies(&self) -> bool {
+        self.persistence == Some(PersistenceDeed::Ignore)
     }
 
     /// Whether another try is left.

@@ -4,14 +4,14 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use ballast_message::{BodyLength, Version};
+use ballast_message::{BodyLength, NoRoom, Version};
 use ballast_model::Common;
-use ballast_mux::{ClientConnection, ReadError, Wait};
+use ballast_mux::{ClientConnection, ReadError, Wait, WriteError};
 use ballast_worker::{Stopping, select, turn_now};
 
-use super::{Stop, capture, invalid};
+use super::{Stop, capture, hop, invalid};
 use crate::ending::{Cause, Phase};
-use crate::exchange::{Exchange, Lent};
+use crate::exchange::{Exchange, Given, Lent};
 use crate::session::Session;
 use crate::volume;
 
@@ -102,11 +102,18 @@ pub(crate) async fn request(
     exchange.times.received = Some(if whole { begun } else { turn_now() });
     let head = client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
     session.count(|counters| counters.bytes_in.add(head));
+    if hop::forget(exchange.request.fields_mut()).is_err() {
+        session.count(|counters| counters.failed_requests.increment());
+        exchange.request.clear();
+        let stop = Stop::page(500, Cause::Internal, Phase::Request);
+        return Err(Nothing::Stopped(stop));
+    }
     exchange.tally.bytes_in = volume::of_request(&exchange.request);
     exchange.has_request = true;
     exchange.method = exchange.request.method();
     exchange.request_body = received.body;
     exchange.client_options = received.options;
+    exchange.expects_continue = received.expect_continue;
     exchange.keep_client =
         received.persistent && !session.local.process.stopping() && !session.is_leaving();
     exchange.tally.request_number = session.local.process.next_request_number();
@@ -202,30 +209,61 @@ pub(crate) async fn buffer_body(
         BodyLength::Chunked => u64::MAX,
         _ => return Ok(()),
     };
+    go_on(session, client, exchange).await?;
     let (request, _) = timeouts(session);
     let until = request.map(|request| ballast_worker::now() + request);
     let wait = Wait::until(&session.upward, until);
-    while (client.inbound.bytes().len() as u64) < length
-        && !client.inbound.is_full()
-        && !client.inbound.holds_whole_body()
-    {
-        match client.inbound.receive(&client.stream, &wait).await {
-            Ok(0) | Err(ReadError::Closed | ReadError::Broken(_)) => {
-                session.count(|counters| counters.failed_requests.increment());
-                exchange.times.received = None;
-                return Err(Stop::page(400, Cause::Client, Phase::Request));
-            }
-            Ok(_) => {}
-            Err(ReadError::TimedOut) => {
-                session.count(|counters| counters.failed_requests.increment());
-                exchange.times.received = None;
-                return Err(Stop::page(408, Cause::ClientTimeout, Phase::Request));
-            }
-            Err(ReadError::Malformed(rule)) => {
-                return Err(Stop::page(rule.status(), Cause::Proxy, Phase::Request));
+    let whole = async {
+        while (client.inbound.bytes().len() as u64) < length
+            && !client.inbound.is_full()
+            && !client.inbound.check_ahead()?
+        {
+            if client.inbound.receive(&client.stream, &wait).await? == 0 {
+                return Err(ReadError::Closed);
             }
         }
-    }
+        Ok(())
+    };
+    let received = whole.await;
     exchange.times.received = Some(ballast_worker::now());
-    Ok(())
+    received.map_err(|error| {
+        if let ReadError::Malformed(rule) = &error {
+            invalid::request(session, &client.inbound, rule);
+        }
+        if !matches!(error, ReadError::Closed | ReadError::Broken(_)) {
+            exchange.times.received = None;
+        }
+        if !matches!(error, ReadError::TimedOut) {
+            exchange.given = Some(Given::nothing());
+        }
+        broken(session, &error)
+    })
+}
+
+/// Has a client that waits for it send its body, which is wanted before any server is. The server
+/// need not be asked again.
+async fn go_on(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+) -> Result<(), Stop> {
+    if !std::mem::take(&mut exchange.expects_continue) {
+        return Ok(());
+    }
+    exchange.request.fields_mut().remove(b"expect");
+    let interim = &mut exchange.response;
+    interim.clear();
+    interim.set_version(Version::Http11);
+    interim
+        .set_status(100)
+        .map_err(|NoRoom| Stop::page(500, Cause::Internal, Phase::Request))?;
+    exchange.tally.bytes_out += volume::of_response(interim);
+    client.outbound.bodiless_response(interim);
+    interim.clear();
+    let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
+    let sent = client.outbound.flush(&client.stream, &wait).await;
+    sent.map_err(|error| match error {
+        WriteError::TimedOut => broken(session, &ReadError::TimedOut),
+        WriteError::Broken(_) => broken(session, &ReadError::Closed),
+    })
 }

@@ -9,9 +9,9 @@ use ballast_engine::{Eviction, Server};
 use ballast_model::OnMarkedDown;
 use ballast_mux::{
     Afterwards, ClientConnection, Inbound, Outbound, ReadError, RelayError, ServerConnection, Wait,
-    relay,
+    WriteError, relay,
 };
-use ballast_upstream::probe;
+use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{Link, Seat};
 use ballast_worker::Stream;
 
@@ -19,11 +19,12 @@ use super::reach::{Again, Plan, Reached, gives_up};
 use super::respond::{self, Outcome};
 use super::{Next, Stop};
 use crate::ending::{Cause, Phase};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Given};
 use crate::live::Live;
 use crate::session::Session;
 use crate::sessions::is_killed;
 use crate::tunnel::{Side, Way, carry};
+use crate::volume;
 
 /// How an exchange with a server ended.
 pub(crate) enum End {
@@ -66,6 +67,7 @@ pub(crate) async fn exchange(
         let progress = respond::Upload {
             moved: Cell::new(exchange.times.connected),
             under_way: Cell::new(true),
+            answered: Cell::new(false),
             live: live.as_ref(),
         };
         let (server_stream, responses, server_out) = connection.split();
@@ -98,7 +100,7 @@ pub(crate) async fn exchange(
         let evicted = evicted(seat.server());
         // Pinned here: handed over by value, each would lie in this future twice.
         let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
-        let both = pin!(both(upload, respond, evicted));
+        let both = pin!(both(upload, respond, evicted, || progress.answered.get()));
         unless_gone(&client.stream, &progress.under_way, gives_up, both).await
     };
     let down = client.outbound.total_bytes() - before.0;
@@ -107,6 +109,9 @@ pub(crate) async fn exchange(
     count_servers_side(session, exchange, up, received);
     let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
     exchange.tally.bytes_in += uploaded.get();
+    if client.inbound.body_is_done() {
+        exchange.tally.bytes_in += volume::of_end(exchange.request_body, &client.inbound);
+    }
     account(session, exchange, seat, uncounted);
     match outcome {
         Both::Answered(
@@ -117,7 +122,10 @@ pub(crate) async fn exchange(
             uploaded,
         ) => {
             connection.private |= private;
-            let whole = uploaded && client.inbound.body_is_done();
+            if let Err(error) = &uploaded {
+                request_failed(session, exchange, error);
+            }
+            let whole = uploaded.is_ok() && client.inbound.body_is_done();
             let next = if exchange.keep_client && whole {
                 Next::Keep
             } else {
@@ -148,6 +156,7 @@ pub(crate) async fn exchange(
         },
         Both::Evicted(why) => End::Stopped(Stop::cut(cause_of(why))),
         Both::ClientFailed(error) => End::Stopped(client_failed(session, exchange, &error)),
+        Both::ServerStuck => End::Stopped(server_stuck(session, exchange)),
     }
 }
 
@@ -229,33 +238,72 @@ fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {
     });
 }
 
-/// The client failed while it was sending its body.
+/// The client failed while it was sending its body, and its response is not whole.
 fn client_failed(session: &Session, exchange: &mut Exchange, error: &ReadError) -> Stop {
     exchange.count(session.local.worker, |counters| {
         counters.client_aborts.increment()
     });
     session.count(|counters| counters.failed_requests.increment());
-    let begun = exchange.has_response;
-    let (status, cause) = match error {
-        ReadError::TimedOut => (408, Cause::ClientTimeout),
-        ReadError::Malformed(rule) => (rule.status(), Cause::Proxy),
-        ReadError::Closed | ReadError::Broken(_) => (400, Cause::Client),
-    };
-    if begun {
-        Stop::silent(cause, Phase::Data)
-    } else {
-        Stop::page(status, cause, Phase::Data)
+    let cause = cause_of_client(error);
+    if exchange.has_response {
+        return Stop::silent(cause, Phase::Data);
     }
+    let status = match error {
+        ReadError::Malformed(rule) => rule.status(),
+        _ => 400,
+    };
+    if cause != Cause::ClientTimeout {
+        exchange.given = Some(Given::nothing());
+    }
+    Stop::page(status, cause, Phase::Headers)
+}
+
+fn cause_of_client(error: &ReadError) -> Cause {
+    match error {
+        ReadError::TimedOut => Cause::ClientTimeout,
+        ReadError::Malformed(_) => Cause::Proxy,
+        ReadError::Closed | ReadError::Broken(_) => Cause::Client,
+    }
+}
+
+/// The client has its whole response, and its request never became whole.
+fn request_failed(session: &Session, exchange: &mut Exchange, error: &RelayError) {
+    let cause = match error {
+        RelayError::From(error) => {
+            exchange.count(session.local.worker, |counters| {
+                counters.client_aborts.increment()
+            });
+            cause_of_client(error)
+        }
+        RelayError::To(_) => {
+            exchange.count(session.local.worker, |counters| {
+                counters.server_aborts.increment()
+            });
+            Cause::Server
+        }
+    };
+    exchange.ending.note(cause, Phase::Last);
+}
+
+/// The server takes no more of the request, and has not answered.
+fn server_stuck(session: &Session, exchange: &mut Exchange) -> Stop {
+    exchange.count(session.local.worker, |counters| {
+        counters.failed_responses.increment()
+    });
+    exchange.observed = Some(Observed::ReadTimeout);
+    Stop::page(502, Cause::Server, Phase::Headers)
 }
 
 /// What came first.
 enum Both {
-    /// The response came to its end; whether the request had, too.
-    Answered(Outcome, bool),
+    /// The response came to its end; how the request had ended by then, or was given up.
+    Answered(Outcome, Result<(), RelayError>),
     /// The client failed before.
     ClientFailed(ReadError),
     /// The server's exchanges were ended.
     Evicted(Eviction),
+    /// The server takes nothing and says nothing.
+    ServerStuck,
 }
 
 /// Runs the two directions side by side. The response decides the end: a server may answer
@@ -264,6 +312,7 @@ async fn both(
     mut upload: Pin<&mut impl Future<Output = Result<(), RelayError>>>,
     mut respond: Pin<&mut impl Future<Output = Outcome>>,
     mut evicted: Pin<&mut impl Future<Output = Eviction>>,
+    is_answered: impl Fn() -> bool,
 ) -> Both {
     let mut uploaded = None;
     let mut answered = None;
@@ -275,21 +324,25 @@ async fn both(
                 Err(RelayError::From(error)) if answered.is_none() => {
                     return Poll::Ready(Both::ClientFailed(error));
                 }
-                result => uploaded = Some(result.is_ok()),
+                Err(RelayError::To(WriteError::TimedOut)) if !is_answered() => {
+                    return Poll::Ready(Both::ServerStuck);
+                }
+                result => uploaded = Some(result),
             }
         }
         if answered.is_none()
             && let Poll::Ready(outcome) = respond.as_mut().poll(cx)
         {
             if !matches!(outcome, Outcome::Carried { .. }) {
-                return Poll::Ready(Both::Answered(outcome, uploaded == Some(true)));
+                let uploaded = uploaded.take().unwrap_or(Ok(()));
+                return Poll::Ready(Both::Answered(outcome, uploaded));
             }
             answered = Some(outcome);
         }
-        match (uploaded, answered.take()) {
-            (Some(whole), Some(outcome)) => Poll::Ready(Both::Answered(outcome, whole)),
-            (_, outcome) => {
-                answered = outcome;
+        match (uploaded.take(), answered.take()) {
+            (Some(uploaded), Some(outcome)) => Poll::Ready(Both::Answered(outcome, uploaded)),
+            (still, outcome) => {
+                (uploaded, answered) = (still, outcome);
                 evicted.as_mut().poll(cx).map(Both::Evicted)
             }
         }
@@ -381,7 +434,7 @@ async fn again(
         from.consume(consumed);
     }
     to.body(server, wait, body).await.map_err(RelayError::To)?;
-    to.end_body(None);
+    to.end_body(from.trailers());
     to.flush(server, wait).await.map_err(RelayError::To)
 }
 

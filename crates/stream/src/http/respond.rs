@@ -1,6 +1,7 @@
 //! The response: its head judged, changed and passed on, its body carried.
 
 use std::cell::Cell;
+use std::io::ErrorKind;
 use std::time::{Duration, Instant, SystemTime};
 
 use ballast_expr::Scope;
@@ -15,7 +16,7 @@ use ballast_worker::Stream;
 
 use super::answer::connection_field;
 use super::reach::{Again, Plan};
-use super::{Stop, cacheable, capture, framing, invalid, rules};
+use super::{Stop, cacheable, capture, framing, hop, invalid, rules};
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::journal;
@@ -64,6 +65,8 @@ pub(crate) struct Upload<'a> {
     pub(crate) moved: Cell<Option<Instant>>,
     /// Whether there is more of it to come.
     pub(crate) under_way: Cell<bool>,
+    /// Whether the head of the final response is there.
+    pub(crate) answered: Cell<bool>,
     /// Who counts each piece of the bodies, where someone does.
     pub(crate) live: Option<&'a Live<'a>>,
 }
@@ -90,22 +93,21 @@ pub(crate) async fn respond(
     if chances.plan.wants_again(exchange.response.status()) {
         return Outcome::Again(Again::Response);
     }
+    if let Err(NoRoom) = hop::forget(exchange.response.fields_mut()) {
+        return no_room(session, exchange);
+    }
     note(session, exchange);
+    down.upload.answered.set(true);
     let private = authenticates_connection(&exchange.response);
     if let Err(stop) = rules::response(session, exchange) {
         return Outcome::Stopped(stop);
     }
-    let length = match shape(session, exchange, &answer, chances.plan.tells_no_server()) {
+    let length = match shape(session, exchange, &answer, chances.plan) {
         Ok(length) => length,
         Err(Unfit::CacheableCookie) => {
             return Outcome::Stopped(journal::cacheable_cookie(session, exchange));
         }
-        Err(Unfit::NoRoom) => {
-            exchange.count(session.local.worker, |counters| {
-                counters.failed_rewrites.increment()
-            });
-            return Outcome::Stopped(Stop::page(502, Cause::Proxy, Phase::Headers));
-        }
+        Err(Unfit::NoRoom) => return no_room(session, exchange),
     };
     if length == BodyLength::Tunnel {
         down.out.bodiless_response(&exchange.response);
@@ -124,6 +126,14 @@ pub(crate) async fn respond(
         },
         Err(outcome) => outcome,
     }
+}
+
+/// The response's head would grow beyond the limit.
+fn no_room(session: &Session, exchange: &Exchange) -> Outcome {
+    exchange.count(session.local.worker, |counters| {
+        counters.failed_rewrites.increment()
+    });
+    Outcome::Stopped(Stop::page(502, Cause::Proxy, Phase::Headers))
 }
 
 /// NTLM and Negotiate authenticate not a request but the connection it came on, which then must
@@ -173,6 +183,7 @@ async fn head(
         match answer {
             Some(Ok(answer)) if answer.interim => {
                 if exchange.request.version() >= Version::Http11 {
+                    exchange.tally.bytes_out += volume::of_response(&exchange.response);
                     down.out.bodiless_response(&exchange.response);
                     let sent = down.out.flush(down.client, &client_wait(session)).await;
                     sent.map_err(|error| broken_to(session, exchange, &error, Phase::Headers))?;
@@ -181,28 +192,37 @@ async fn head(
             }
             Some(Ok(answer)) if is_unfit_upgrade(exchange, down, &answer) => {
                 let error = ReadError::Malformed(Malformed::StatusInvalid);
-                return Err(failed(session, exchange, chances, &error, false));
+                return Err(unusable(session, exchange, down, chances, &error));
             }
-            Some(Ok(answer)) => return Ok(answer),
+            // What of the body came with the head is judged before the client hears of it.
+            Some(Ok(answer)) => match down.responses.inbound.check_ahead() {
+                Ok(_) => return Ok(answer),
+                Err(error) => return Err(unusable(session, exchange, down, chances, &error)),
+            },
+            // While the request is on its way its own clocks run.
+            Some(Err(ReadError::TimedOut)) if down.upload.under_way.get() => {
+                since = Some(ballast_worker::now());
+            }
             Some(Err(ReadError::TimedOut)) if down.upload.moved.get() > since => {
                 since = down.upload.moved.get();
             }
             Some(Err(error)) => {
                 let silent = down.responses.inbound.total_bytes() == received_before;
-                if let ReadError::Malformed(rule) = &error {
-                    invalid::response(session, exchange, down.responses.inbound, rule);
-                }
-                return Err(failed(session, exchange, chances, &error, silent));
+                return Err(match silent {
+                    true => failed(session, exchange, chances, &error, Came::Nothing),
+                    false => unusable(session, exchange, down, chances, &error),
+                });
             }
             None => {
                 exchange.count(session.local.worker, |counters| {
                     counters.client_aborts.increment()
                 });
-                return Err(Outcome::Stopped(Stop::page(
-                    400,
-                    Cause::Client,
-                    Phase::Headers,
-                )));
+                // A reset is told from a close, after which the response could still be read.
+                let phase = match down.client.try_peek(&mut [0]) {
+                    Err(error) if error.kind() == ErrorKind::ConnectionReset => Phase::Data,
+                    _ => Phase::Headers,
+                };
+                return Err(Outcome::Stopped(Stop::page(400, Cause::Client, phase)));
             }
         }
     }
@@ -253,14 +273,44 @@ async fn await_head(
     .await
 }
 
+/// What a server sent before it failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Came {
+    /// Not a byte.
+    Nothing,
+    /// Whole interim responses, as good as none.
+    Interim,
+    /// A part of a response, or a broken one.
+    Part,
+}
+
+/// A broken response came, or a part of one.
+fn unusable(
+    session: &Session,
+    exchange: &mut Exchange,
+    down: &Down<'_>,
+    chances: &Chances<'_>,
+    error: &ReadError,
+) -> Outcome {
+    if let ReadError::Malformed(rule) = error {
+        invalid::response(session, exchange, down.responses.inbound, rule);
+    }
+    let came = match down.responses.inbound.bytes() {
+        [] => Came::Interim,
+        _ => Came::Part,
+    };
+    failed(session, exchange, chances, error, came)
+}
+
 /// No response came, or a broken one. What to make of it.
 fn failed(
     session: &Session,
     exchange: &mut Exchange,
     chances: &Chances<'_>,
     error: &ReadError,
-    silent: bool,
+    came: Came,
 ) -> Outcome {
+    let silent = came == Came::Nothing;
     let closed = matches!(error, ReadError::Closed | ReadError::Broken(_));
     if chances.reused && closed && silent && chances.plan.may_resend(exchange) {
         return Outcome::Again(Again::Stale);
@@ -285,8 +335,11 @@ fn failed(
     });
     let stop = match error {
         ReadError::TimedOut => Stop::page(504, Cause::ServerTimeout, Phase::Headers),
-        ReadError::Closed | ReadError::Broken(_) => Stop::page(502, Cause::Server, Phase::Headers),
-        ReadError::Malformed(_) => Stop::page(502, Cause::Proxy, Phase::Headers),
+        ReadError::Closed | ReadError::Broken(_) if came != Came::Part => {
+            Stop::page(502, Cause::Server, Phase::Headers)
+        }
+        // A part of a head is no better than a wrong one.
+        _ => Stop::page(502, Cause::Proxy, Phase::Headers),
     };
     Outcome::Stopped(stop)
 }
@@ -295,6 +348,7 @@ fn failed(
 fn note(session: &Session, exchange: &mut Exchange) {
     exchange.times.answered = Some(ballast_worker::turn_now());
     exchange.has_response = true;
+    exchange.tally.bytes_out += volume::of_response(&exchange.response);
     exchange.variables.forget(Scope::Req);
     let status = exchange.response.status();
     exchange.observed = Some(Observed::from_status(status));
@@ -324,21 +378,19 @@ fn shape(
     session: &Session,
     exchange: &mut Exchange,
     answer: &Answer,
-    tells_no_server: bool,
+    plan: &Plan,
 ) -> Result<BodyLength, Unfit> {
     // The server's own cookie counts, before ours is there.
     let leaks = checks_cache(exchange)
         && cacheable::leaks_cookie(exchange.request.method(), &exchange.response);
-    let hidden_from_caches = cookie(session, exchange, tells_no_server)?;
+    let hidden_from_caches = cookie(session, exchange, plan)?;
     if leaks && !hidden_from_caches {
         return Err(Unfit::CacheableCookie);
     }
     if answer.body == BodyLength::Tunnel {
-        exchange.tally.bytes_out += volume::of_response(&exchange.response);
         return Ok(BodyLength::Tunnel);
     }
     rules::after_response(session, exchange);
-    exchange.tally.bytes_out += volume::of_response(&exchange.response);
     let common = &session.frontend.model.common;
     let version = exchange.request.version();
     let (response, asked) = (&mut exchange.response, exchange.method);
@@ -358,12 +410,9 @@ fn checks_cache(exchange: &Exchange) -> bool {
 }
 
 /// The persistence cookie; whether caches were told to leave the response alone for its sake.
-fn cookie(
-    session: &Session,
-    exchange: &mut Exchange,
-    tells_no_server: bool,
-) -> Result<bool, NoRoom> {
-    let Some(backend) = session.backend_of(exchange) else {
+fn cookie(session: &Session, exchange: &mut Exchange, plan: &Plan) -> Result<bool, NoRoom> {
+    let backend = session.backend_of(exchange);
+    let Some(backend) = backend.filter(|_| !plan.ignores_cookies()) else {
         return Ok(false);
     };
     let Some(rules) = &backend.model.cookie else {
@@ -374,7 +423,7 @@ fn cookie(
     let value = value.as_ref().and_then(|value| value.as_deref());
     let answer = persistence::Answer {
         server: value.map(String::as_bytes),
-        same_server: tells_no_server,
+        same_server: plan.tells_no_server(),
         refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
         first_given: exchange.cookie_first_given,
         post: exchange.method == Method::Post,
@@ -419,7 +468,10 @@ async fn body(
     )
     .await;
     match result {
-        Ok(()) => Ok(answer.persistent && server_stays(session, exchange)),
+        Ok(()) => {
+            exchange.tally.bytes_out += volume::of_end(answer.body, down.responses.inbound);
+            Ok(answer.persistent && server_stays(session, exchange))
+        }
         Err(RelayError::From(error)) => Err(broken_from(session, exchange, &error)),
         Err(RelayError::To(error)) => {
             let phase = if down.responses.inbound.body_is_done() {
