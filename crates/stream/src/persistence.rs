@@ -92,13 +92,17 @@ pub(crate) struct Received<'a> {
     first_given: Option<u64>,
 }
 
-/// The first persistence cookie of a request.
-pub(crate) fn received<'a>(cookie: &CookiePersistence, fields: &'a Fields) -> Option<Received<'a>> {
+/// The persistence cookies of a request, in order: a browser may know several, of other paths
+/// or domains.
+pub(crate) fn received<'c, 'f>(
+    cookie: &'c CookiePersistence,
+    fields: &'f Fields,
+) -> impl Iterator<Item = Received<'f>> + use<'c, 'f> {
     fields
         .iter()
         .filter(|field| field.name == b"cookie")
         .flat_map(|field| pairs(field.value))
-        .find(|pair| pair.name == cookie.name.as_bytes())
+        .filter(|pair| pair.is(cookie))
         .map(|pair| take_apart(cookie, pair.value))
 }
 
@@ -114,11 +118,7 @@ fn take_apart<'a>(cookie: &CookiePersistence, value: &'a [u8]) -> Received<'a> {
                 server: &value[..end],
                 ..whole
             },
-            // Without the delimiter the value is the application's own.
-            None => Received {
-                server: b"",
-                ..whole
-            },
+            None => whole,
         },
         _ => {
             let mut parts = value.split(|&byte| byte == DATE_DELIMITER);
@@ -154,10 +154,15 @@ impl Received<'_> {
         self.first_given
     }
 
-    /// Whether it lacks a date that the configuration now asks for, or carries dates that it
-    /// has to refresh.
+    /// Whether it lacks a date that the configuration now asks for, carries dates that it has to
+    /// refresh, or some that it does not ask for.
     pub(crate) fn needs_refresh(&self, cookie: &CookiePersistence) -> bool {
-        cookie.idle_max.is_some() || (cookie.life_max.is_some() && self.first_given.is_none())
+        let has_dates = self.last_seen.is_some() || self.first_given.is_some();
+        match cookie.life_max {
+            _ if cookie.idle_max.is_some() => true,
+            Some(_) => self.first_given.is_none(),
+            None => has_dates,
+        }
     }
 }
 
@@ -199,26 +204,53 @@ pub(crate) fn hide_from_server(
     Ok(())
 }
 
+/// Everything else stays as it is, separators included.
 fn without_our_part(cookie: &CookiePersistence, strip: bool, value: &[u8], kept: &mut Vec<u8>) {
     kept.clear();
+    if strip {
+        without_prefixes(cookie, value, kept);
+    } else {
+        without_pairs(cookie, value, kept);
+    }
+}
+
+fn without_prefixes(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
     for pair in pairs(value) {
-        let ours = pair.is(cookie);
-        if ours && !strip {
-            continue;
-        }
-        if !kept.is_empty() {
-            kept.extend_from_slice(b"; ");
-        }
         let prefix = pair.value.iter().position(|&byte| byte == PREFIX_DELIMITER);
         match prefix {
-            Some(end) if ours => {
+            Some(end) if pair.is(cookie) => {
+                let start = pair.raw.len() - pair.raw.trim_ascii_start().len();
+                kept.extend_from_slice(&pair.raw[..start]);
                 kept.extend_from_slice(pair.name);
                 kept.push(b'=');
                 kept.extend_from_slice(&pair.value[end + 1..]);
+                kept.extend_from_slice(&pair.raw[pair.raw.trim_ascii_end().len()..]);
             }
-            _ => kept.extend_from_slice(pair.whole),
+            _ => kept.extend_from_slice(pair.raw),
         }
+        kept.extend(pair.separator);
     }
+}
+
+/// The attributes that follow a cookie (`$Path`, RFC 2965) go with it.
+fn without_pairs(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
+    let (mut begun, mut after_ours, mut separator) = (false, false, None);
+    for pair in pairs(value) {
+        let ours = pair.is(cookie) || (after_ours && pair.name.first() == Some(&b'$'));
+        if !ours {
+            kept.extend(separator.filter(|_| begun));
+            if after_ours && begun {
+                kept.push(b' ');
+            }
+            kept.extend_from_slice(match after_ours {
+                true => pair.raw.trim_ascii_start(),
+                false => pair.raw,
+            });
+            begun = true;
+        }
+        (after_ours, separator) = (ours, pair.separator);
+    }
+    kept.truncate(kept.trim_ascii_end().len());
 }
 
 /// What the response has to be told about.
@@ -248,9 +280,6 @@ pub(crate) fn answer(
     fields: &mut Fields,
 ) -> Result<ServerCookie, NoRoom> {
     let mut done = rewrite_servers_own(cookie, answer, fields)?;
-    let Some(server) = answer.server else {
-        return Ok(done);
-    };
     if cookie.mode != CookieMode::Insert
         || (cookie.postonly && !answer.post)
         || (cookie.preserve && done == ServerCookie::Provided)
@@ -261,7 +290,7 @@ pub(crate) fn answer(
     if known && !answer.refresh {
         return Ok(done);
     }
-    fields.add(b"set-cookie", &set_cookie(cookie, server, answer))?;
+    fields.add(b"set-cookie", &set_cookie(cookie, answer))?;
     done = if known {
         ServerCookie::Updated
     } else {
@@ -289,9 +318,11 @@ fn rewrite_servers_own(
             at += 1;
             continue;
         }
-        let postponed = cookie.postonly && !answer.post;
+        let is_hidden = cookie.indirect && answer.same_server;
         match (cookie.mode, answer.server) {
-            (CookieMode::Insert, _) if !cookie.preserve && !postponed => {
+            (CookieMode::Insert | CookieMode::Prefix, _)
+                if !cookie.preserve && (cookie.mode == CookieMode::Insert || is_hidden) =>
+            {
                 fields.remove_at(at);
                 done = ServerCookie::Deleted;
                 continue;
@@ -310,32 +341,33 @@ fn rewrite_servers_own(
 
 /// `NAME=value; attributes` with the server's name in place of, or before, the value.
 fn rewritten(mode: CookieMode, server: &[u8], value: &[u8]) -> Vec<u8> {
-    let first_end = value
-        .iter()
-        .position(|&byte| byte == b';')
-        .unwrap_or(value.len());
-    let (first, attributes) = value.split_at(first_end);
-    let value_start = first
-        .iter()
-        .position(|&byte| byte == b'=')
-        .map_or(first.len(), |at| at + 1);
+    let Some(first) = pairs(value).next() else {
+        return value.to_vec();
+    };
+    let rest = first.raw.trim_ascii_end().len();
     let mut out = Vec::with_capacity(value.len() + server.len() + 1);
-    out.extend_from_slice(&first[..value_start]);
+    out.extend_from_slice(first.name);
+    out.push(b'=');
     out.extend_from_slice(server);
     if mode == CookieMode::Prefix {
         out.push(PREFIX_DELIMITER);
-        out.extend_from_slice(trim_ows(&first[value_start..]));
+        out.extend_from_slice(first.value);
     }
-    out.extend_from_slice(attributes);
+    out.extend_from_slice(&value[rest..]);
     out
 }
 
-fn set_cookie(cookie: &CookiePersistence, server: &[u8], answer: &Answer<'_>) -> Vec<u8> {
+/// A server that no cookie stands for has the client forget the one it may have.
+fn set_cookie(cookie: &CookiePersistence, answer: &Answer<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.extend_from_slice(cookie.name.as_bytes());
     out.push(b'=');
-    out.extend_from_slice(server);
-    if cookie.idle_max.is_some() || cookie.life_max.is_some() {
+    match answer.server {
+        Some(server) => out.extend_from_slice(server),
+        None => out.extend_from_slice(b"; Expires=Thu, 01-Jan-1970 00:00:01 GMT"),
+    }
+    let has_dates = cookie.idle_max.is_some() || cookie.life_max.is_some();
+    if answer.server.is_some() && has_dates {
         out.push(DATE_DELIMITER);
         encode_date(answer.now, &mut out);
         if cookie.life_max.is_some() {
@@ -416,34 +448,40 @@ fn decode_date(digits: &[u8]) -> Option<u64> {
 struct Pair<'a> {
     name: &'a [u8],
     value: &'a [u8],
-    whole: &'a [u8],
+    /// As it stands there, with the space around it.
+    raw: &'a [u8],
+    /// Whether there is an equals sign: without it nothing is named.
+    is_named: bool,
+    /// What follows it.
+    separator: Option<u8>,
 }
 
 impl Pair<'_> {
     fn is(&self, cookie: &CookiePersistence) -> bool {
-        self.name == cookie.name.as_bytes()
+        self.is_named && self.name == cookie.name.as_bytes()
     }
 }
 
-/// The pairs of a field, in order. Semicolons inside quoted values do not separate.
+/// The pairs of a field, in order, empty ones included. Commas separate as semicolons do
+/// (RFC 2965); within quotes neither does.
 fn pairs(value: &[u8]) -> impl Iterator<Item = Pair<'_>> {
     let mut rest = value;
     std::iter::from_fn(move || {
-        while !rest.is_empty() {
-            let end = separator(rest);
-            let whole = trim_ows(&rest[..end]);
-            rest = rest.get(end + 1..).unwrap_or_default();
-            if whole.is_empty() {
-                continue;
-            }
-            let equals = whole.iter().position(|&byte| byte == b'=');
-            let (name, value) = match equals {
-                Some(at) => (trim_ows(&whole[..at]), trim_ows(&whole[at + 1..])),
-                None => (whole, &whole[whole.len()..]),
-            };
-            return Some(Pair { name, value, whole });
+        if rest.is_empty() {
+            return None;
         }
-        None
+        let end = separator(rest);
+        let (raw, separator) = (&rest[..end], rest.get(end).copied());
+        rest = rest.get(end + 1..).unwrap_or_default();
+        let equals = raw.iter().position(|&byte| byte == b'=');
+        let (name, value) = raw.split_at(equals.unwrap_or(raw.len()));
+        Some(Pair {
+            name: trim_ows(name),
+            value: trim_ows(value.get(1..).unwrap_or_default()),
+            raw,
+            is_named: equals.is_some(),
+            separator,
+        })
     })
 }
 
@@ -452,7 +490,7 @@ fn separator(rest: &[u8]) -> usize {
     for (at, &byte) in rest.iter().enumerate() {
         match byte {
             b'"' => quoted = !quoted,
-            b';' if !quoted => return at,
+            b';' | b',' if !quoted => return at,
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use ballast_message::Method;
 use ballast_model::{Balance, CookiePersistence, PersistenceDeed};
 
 use crate::exchange::Exchange;
-use crate::persistence::{self, ClientCookie};
+use crate::persistence::{self, ClientCookie, Received};
 use crate::session::Session;
 use crate::view::View;
 
@@ -15,35 +15,48 @@ use crate::view::View;
 /// that may be used.
 pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool) -> Option<usize> {
     let rules = backend.model.cookie.as_ref()?;
-    let received = persistence::received(rules, exchange.request.fields())?;
-    if received.server.is_empty() && rules.mode == ballast_model::CookieMode::Prefix {
-        exchange.client_cookie = ClientCookie::Invalid;
-        return None;
-    }
     let now = crate::local::time_of(std::time::SystemTime::now())
         .secs
         .unsigned_abs();
-    if let Err(aged) = received.age(rules, now) {
-        exchange.client_cookie = aged;
-        return None;
+    for received in persistence::received(rules, exchange.request.fields()) {
+        let found = worth(rules, backend, &received, now);
+        if let Ok(place) | Err((_, Some(place))) = found {
+            let is_usable = found.is_ok();
+            if is_usable || forced || backend.model.options.persist {
+                exchange.cookie_first_given = received.first_given();
+                exchange.cookie_needs_refresh = received.needs_refresh(rules);
+                exchange.client_cookie = match is_usable {
+                    true => ClientCookie::Valid,
+                    false => ClientCookie::Down,
+                };
+                return Some(place);
+            }
+        }
+        if let Err((cookie, _)) = found
+            && exchange.client_cookie != ClientCookie::Down
+        {
+            exchange.client_cookie = cookie;
+        }
     }
-    exchange.cookie_first_given = received.first_given();
-    exchange.cookie_needs_refresh = received.needs_refresh(rules);
-    let Some(place) = backend.server_of_cookie(received.server) else {
-        exchange.client_cookie = ClientCookie::Invalid;
-        return None;
-    };
-    let usable = backend.servers[place].state.is_usable();
-    if usable || forced || backend.model.options.persist {
-        exchange.client_cookie = if usable {
-            ClientCookie::Valid
-        } else {
-            ClientCookie::Down
-        };
-        return Some(place);
-    }
-    exchange.client_cookie = ClientCookie::Down;
     None
+}
+
+/// The usable server that a cookie names; else what it is worth, and the server that it names all
+/// the same.
+fn worth(
+    rules: &CookiePersistence,
+    backend: &Backend,
+    received: &Received<'_>,
+    now: u64,
+) -> Result<usize, (ClientCookie, Option<usize>)> {
+    received.age(rules, now).map_err(|aged| (aged, None))?;
+    let named = Some(received.server).filter(|server| !server.is_empty());
+    let place = named.and_then(|server| backend.server_of_cookie(server));
+    let place = place.ok_or((ClientCookie::Invalid, None))?;
+    match backend.servers[place].state.is_usable() {
+        true => Ok(place),
+        false => Err((ClientCookie::Down, Some(place))),
+    }
 }
 
 /// What the first `force-persist` or `ignore-persist` that holds does.
@@ -68,8 +81,9 @@ pub(super) fn persistence(
 /// `ignore-persist`: notes that there was a cookie, and what it says stays unread.
 pub(super) fn ignore_cookie(backend: &Backend, exchange: &mut Exchange) {
     let rules = backend.model.cookie.as_ref();
-    if rules.is_some_and(|rules| persistence::received(rules, exchange.request.fields()).is_some())
-    {
+    let fields = exchange.request.fields();
+    let has_one = |rules| persistence::received(rules, fields).next().is_some();
+    if rules.is_some_and(has_one) {
         exchange.client_cookie = ClientCookie::Unused;
     }
 }
