@@ -155,7 +155,10 @@ pub(crate) async fn exchange(
             connection: None,
         },
         Both::Evicted(why) => End::Stopped(Stop::cut(cause_of(why))),
-        Both::ClientFailed(error) => End::Stopped(client_failed(session, exchange, &error)),
+        Both::ClientFailed(error) => {
+            let whole = client.inbound.body_is_done();
+            End::Stopped(client_failed(session, exchange, &error, whole))
+        }
         Both::ServerStuck => End::Stopped(server_stuck(session, exchange)),
     }
 }
@@ -238,8 +241,14 @@ fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {
     });
 }
 
-/// The client failed while it was sending its body, and its response is not whole.
-fn client_failed(session: &Session, exchange: &mut Exchange, error: &ReadError) -> Stop {
+/// The client failed, and its response is not whole; `whole` when its request was. A reset is told
+/// from a close.
+fn client_failed(
+    session: &Session,
+    exchange: &mut Exchange,
+    error: &ReadError,
+    whole: bool,
+) -> Stop {
     exchange.count(session.local.worker, |counters| {
         counters.client_aborts.increment()
     });
@@ -252,10 +261,14 @@ fn client_failed(session: &Session, exchange: &mut Exchange, error: &ReadError) 
         ReadError::Malformed(rule) => rule.status(),
         _ => 400,
     };
-    if cause != Cause::ClientTimeout {
+    if cause != Cause::ClientTimeout && !whole {
         exchange.given = Some(Given::nothing());
     }
-    Stop::page(status, cause, Phase::Headers)
+    let phase = match error {
+        ReadError::Broken(_) if whole => Phase::Data,
+        _ => Phase::Headers,
+    };
+    Stop::page(status, cause, phase)
 }
 
 fn cause_of_client(error: &ReadError) -> Cause {
