@@ -352,14 +352,13 @@ impl Room {
 }
 
 fn reception(local: &Rc<Local>) -> Reception {
-    let (serving, refusing) = (Rc::clone(local), Rc::clone(local));
+    let serving = Rc::clone(local);
     let crew = Crew::new(move |arrival| {
         let local = Rc::clone(&serving);
         async move { ballast_stream::serve(&local, arrival).await }
     });
     Reception {
         serve: Box::new(move |arrival| crew.give(arrival)),
-        refused: Box::new(move |refused| ballast_stream::refused(&refusing, refused)),
         event: Box::new(|event| say::warn(&event.to_string())),
     }
 }

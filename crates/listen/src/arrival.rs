@@ -2,13 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use ballast_engine::{Frontend, FrontendState, ListenerState, Process};
 use ballast_model as model;
 use ballast_worker::Stream;
 
 use crate::door::{Door, Scene, Shut};
+use crate::proxy::Handshake;
 
 /// One address a frontend listens on, as sessions know it.
 #[derive(Debug)]
@@ -26,24 +27,16 @@ pub struct Arrival {
     pub stream: Stream,
     /// The frontend it came to.
     pub frontend: Arc<Frontend>,
-    /// The client, as the PROXY header told it; `None` over a unix socket.
+    /// The other end of the connection; `None` over a unix socket.
     pub source: Option<SocketAddr>,
-    /// What the client connected to, as the PROXY header told it.
+    /// Our end of the connection.
     pub destination: Option<SocketAddr>,
-    /// The other end of the connection itself.
-    pub connection_source: Option<SocketAddr>,
-    /// Our end of the connection itself.
-    pub connection_destination: Option<SocketAddr>,
-    /// Whether a PROXY header came.
-    pub proxied: bool,
-    /// Bytes that came with the PROXY header and belong to what follows.
-    pub read_ahead: Vec<u8>,
+    /// What has to be read before anything else.
+    pub handshake: Option<Handshake>,
     /// When it was accepted, on the steady clock.
     pub accepted: Instant,
     /// When it was accepted, on the wall.
     pub accepted_at: SystemTime,
-    /// How long the PROXY header took (`%Th`).
-    pub handshake: Duration,
     /// What counts it.
     pub admission: Admission,
 }

@@ -39,7 +39,7 @@ pub use event::Event;
 pub use listeners::{Listeners, WorkerListeners};
 pub use open::{OpenError, OpenSettings, Opened, OptionRefused, Socket, open, open_bind};
 pub use prepare::Prepared;
-pub use proxy::{Refusal, Refused};
+pub use proxy::{Handshake, Proxied, Refusal, Refused};
 pub use reception::Reception;
 
 #[cfg(test)]

@@ -3,21 +3,53 @@
 use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use ballast_model::Bind;
 use ballast_wire::proxy::{self as wire, Parsed};
 use ballast_worker::{Stream, timeout};
 
-use crate::arrival::Arrival;
 use crate::limits::{HANDSHAKE_WAIT_MAX, HEADER_BYTES_FIRST};
 
 /// What a PROXY header told.
 #[derive(Debug)]
-pub(crate) struct Proxied {
+pub struct Proxied {
     /// Source and destination that replace the socket's; `None` keeps those.
-    pub(crate) endpoints: Option<(SocketAddr, SocketAddr)>,
-    /// What was read beyond the header.
-    pub(crate) read_ahead: Vec<u8>,
+    pub endpoints: Option<(SocketAddr, SocketAddr)>,
+    /// What was read beyond the header, and belongs to what follows.
+    pub read_ahead: Vec<u8>,
+}
+
+/// The PROXY header that a connection begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct Handshake {
+    header_bytes_max: usize,
+    wait: Duration,
+}
+
+impl Handshake {
+    /// One that may have so many bytes and come within `wait` (`timeout client`).
+    pub(crate) fn new(header_bytes_max: usize, wait: Option<Duration>) -> Self {
+        Self {
+            header_bytes_max,
+            wait: wait.unwrap_or(HANDSHAKE_WAIT_MAX),
+        }
+    }
+
+    /// Reads it.
+    ///
+    /// HAProxy looks once and refuses what has not come whole by then; here it may come in
+    /// pieces, as section 2 of the protocol's text recommends.
+    ///
+    /// # Errors
+    /// Why the connection is to be closed.
+    pub async fn read(self, stream: &Stream) -> Result<Proxied, Refusal> {
+        let begun = Cell::new(false);
+        match timeout(self.wait, whole(stream, self.header_bytes_max, &begun)).await {
+            Ok(proxied) => proxied,
+            Err(_) => Err(Refusal::TimedOut(begun.get())),
+        }
+    }
 }
 
 /// Why a connection with `accept-proxy` was closed. Prints as HAProxy logs it.
@@ -74,38 +106,31 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A connection that is closed because of its PROXY header. It counts until this is dropped.
+/// A connection that is closed because of its PROXY header.
 #[derive(Debug)]
-pub struct Refused {
-    /// The connection.
-    pub arrival: Arrival,
+pub struct Refused<'a> {
+    /// The other end of the connection.
+    pub source: Option<SocketAddr>,
+    /// When it was accepted, on the wall.
+    pub accepted_at: SystemTime,
+    /// The frontend.
+    pub frontend: &'a str,
+    /// The line it came through.
+    pub bind: &'a Bind,
     /// Why.
     pub refusal: Refusal,
 }
 
-impl Refused {
-    /// Whether the frontend wants a line about it: it has a log format, and with `option
-    /// dontlognull` at least a byte came.
-    pub fn is_logged(&self) -> bool {
-        let wanted = &self.arrival.frontend.model.log;
-        let has_format = wanted.format.is_some() || wanted.error_format.is_some();
-        has_format && !(wanted.skip_null && self.refusal.is_silent())
-    }
-}
-
 /// The line HAProxy logs about it (management manual, "error log format"):
 /// `127.0.0.1:34688 [21/Nov/2026:10:40:40.273] fe/name: reason`.
-impl fmt::Display for Refused {
+impl fmt::Display for Refused<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.arrival.source {
+        match self.source {
             Some(source) => write!(out, "{}:{}", source.ip(), source.port())?,
             None => out.write_str("unix:1")?,
         }
-        let since = self
-            .arrival
-            .accepted_at
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let since = self.accepted_at.duration_since(UNIX_EPOCH);
+        let since = since.unwrap_or_default();
         let at = ballast_net::local_time(i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
         let month = usize::from(at.month.saturating_sub(1));
         write!(
@@ -118,12 +143,11 @@ impl fmt::Display for Refused {
             at.minute,
             at.second,
             since.subsec_millis(),
-            self.arrival.frontend.name()
+            self.frontend
         )?;
-        let bind = &self.arrival.admission.listening().bind;
-        match &bind.name {
+        match &self.bind.name {
             Some(name) => write!(out, "{name}: {}", self.refusal),
-            None => write!(out, "{}: {}", bind.id, self.refusal),
+            None => write!(out, "{}: {}", self.bind.id, self.refusal),
         }
     }
 }
@@ -131,23 +155,6 @@ impl fmt::Display for Refused {
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
-
-/// Reads the header, within `wait` (`timeout client`).
-///
-/// HAProxy looks once and refuses what has not come whole by then; here it may come in pieces,
-/// as section 2 of the protocol's text recommends.
-pub(crate) async fn read(
-    stream: &Stream,
-    header_bytes_max: usize,
-    wait: Option<Duration>,
-) -> Result<Proxied, Refusal> {
-    let begun = Cell::new(false);
-    let wait = wait.unwrap_or(HANDSHAKE_WAIT_MAX);
-    match timeout(wait, whole(stream, header_bytes_max, &begun)).await {
-        Ok(proxied) => proxied,
-        Err(_) => Err(Refusal::TimedOut(begun.get())),
-    }
-}
 
 async fn whole(
     stream: &Stream,

@@ -6,22 +6,20 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use ballast_net::{Address, Kind};
-use ballast_worker::{Stream, now, set_local, spawn_local};
+use ballast_worker::{Stream, set_local};
 
 use crate::arrival::{Admission, Arrival};
-use crate::door::{Door, Scene};
+use crate::door::Scene;
 use crate::event::Event;
-use crate::proxy::{self, Refused};
+use crate::proxy::Handshake;
 
 /// Where a worker's arrivals go.
 pub struct Reception {
     /// Carries a connection; starts a task for it.
     pub serve: Box<dyn Fn(Arrival)>,
-    /// Hears of connections whose PROXY header was refused; they are closed afterwards.
-    pub refused: Box<dyn Fn(Refused)>,
     /// Hears of what happens to listening sockets.
     pub event: Box<dyn Fn(&Event<'_>)>,
 }
@@ -50,7 +48,7 @@ impl Reception {
     }
 
     /// Takes a connection over on this worker.
-    pub(crate) fn receive(self: &Rc<Self>, parcel: Parcel) {
+    pub(crate) fn receive(&self, parcel: Parcel) {
         let Some((door, scene)) = parcel.admission.way_in() else {
             return;
         };
@@ -63,46 +61,20 @@ impl Reception {
         }
         let source = parcel.peer.ip();
         let destination = destination(&scene, &stream);
-        let accept_proxy = bind.accept_proxy;
-        let arrival = Arrival {
+        let handshake = bind.accept_proxy.then(|| {
+            let wait = scene.frontend.model.timeouts.client;
+            Handshake::new(door.house.numbers.header_bytes_max(), wait)
+        });
+        (self.serve)(Arrival {
             stream,
             frontend: Arc::clone(&scene.frontend),
             source,
             destination,
-            connection_source: source,
-            connection_destination: destination,
-            proxied: false,
-            read_ahead: Vec::new(),
+            handshake,
             accepted: parcel.accepted,
             accepted_at: parcel.accepted_at,
-            handshake: Duration::ZERO,
             admission: parcel.admission,
-        };
-        if accept_proxy {
-            let reception = Rc::clone(self);
-            spawn_local(async move { reception.shake_hands(&door, arrival).await });
-        } else {
-            (self.serve)(arrival);
-        }
-    }
-
-    /// Reads the PROXY header, then serves.
-    async fn shake_hands(&self, door: &Door, mut arrival: Arrival) {
-        let timeout = arrival.frontend.model.timeouts.client;
-        let bytes_max = door.house.numbers.header_bytes_max();
-        match proxy::read(&arrival.stream, bytes_max, timeout).await {
-            Ok(proxied) => {
-                if let Some((source, destination)) = proxied.endpoints {
-                    arrival.source = Some(source);
-                    arrival.destination = Some(destination);
-                }
-                arrival.proxied = true;
-                arrival.read_ahead = proxied.read_ahead;
-                arrival.handshake = now().saturating_duration_since(arrival.accepted);
-                (self.serve)(arrival);
-            }
-            Err(refusal) => (self.refused)(Refused { arrival, refusal }),
-        }
+        });
     }
 }
 

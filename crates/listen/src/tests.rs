@@ -11,6 +11,7 @@ use ballast_engine::{Generation, Process, Registry};
 use ballast_model as model;
 use ballast_worker::{Options, StopOrder, Workers, select, spawn_local};
 
+use crate::Refused;
 use crate::{Admission, Listeners, OpenSettings, Reception, open};
 
 mod change;
@@ -124,16 +125,41 @@ async fn leaves(admission: &Admission) {
 fn reception(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> Reception {
     Reception {
         serve: Box::new(move |arrival| {
-            let _ = tell.send(Seen {
-                worker,
-                source: arrival.source,
-                destination: arrival.destination,
-                proxied: arrival.proxied,
-                read_ahead: arrival.read_ahead.clone(),
-            });
+            let (tell, refuse) = (tell.clone(), refuse.clone());
             spawn_local(async move {
                 // All of it: the admission counts until here.
                 let arrival = arrival;
+                let mut seen = Seen {
+                    worker,
+                    source: arrival.source,
+                    destination: arrival.destination,
+                    proxied: false,
+                    read_ahead: Vec::new(),
+                };
+                if let Some(handshake) = arrival.handshake {
+                    match handshake.read(&arrival.stream).await {
+                        Ok(proxied) => {
+                            if let Some((source, destination)) = proxied.endpoints {
+                                seen.source = Some(source);
+                                seen.destination = Some(destination);
+                            }
+                            seen.proxied = true;
+                            seen.read_ahead = proxied.read_ahead;
+                        }
+                        Err(refusal) => {
+                            let refused = Refused {
+                                source: arrival.source,
+                                accepted_at: arrival.accepted_at,
+                                frontend: arrival.frontend.name(),
+                                bind: &arrival.admission.listening().bind,
+                                refusal,
+                            };
+                            let _ = refuse.send(refused.to_string());
+                            return;
+                        }
+                    }
+                }
+                let _ = tell.send(seen);
                 let mut bytes = [0; 64];
                 let end =
                     async { while matches!(arrival.stream.read(&mut bytes).await, Ok(1..)) {} };
@@ -146,9 +172,6 @@ fn reception(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> Recep
                 let _ = arrival.stream.write_all(b"!").await;
                 end.await;
             });
-        }),
-        refused: Box::new(move |refused| {
-            let _ = refuse.send(refused.to_string());
         }),
         event: Box::new(|event| panic!("{event}")),
     }

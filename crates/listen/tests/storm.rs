@@ -83,7 +83,6 @@ fn reception() -> Reception {
                 while matches!(arrival.stream.read(&mut bytes).await, Ok(1..)) {}
             });
         }),
-        refused: Box::new(|refused| panic!("{refused}")),
         event: Box::new(|event| panic!("{event}")),
     }
 }

@@ -2,6 +2,7 @@
 
 use ballast_engine::timings::Took;
 use ballast_expr::LogFormat;
+use ballast_listen::{Refusal, Refused};
 use ballast_log::{Level, LineText};
 use ballast_rules::LogLevel;
 
@@ -174,16 +175,28 @@ pub(crate) fn cacheable_cookie(session: &Session, exchange: &mut Exchange) -> St
 }
 
 /// The line of a connection whose PROXY header was refused: of the format for errors, else
-/// short and fixed (configuration manual, section 8.2.5).
-pub(crate) fn connection_refused(session: &Session, line: &str) {
+/// short and fixed (configuration manual, section 8.2.5). None where the frontend has no format,
+/// and with `option dontlognull` none of who sent nothing.
+pub(crate) fn connection_refused(session: &Session, refusal: Refusal) {
     let wanted = &session.frontend.model.log;
+    let has_format = wanted.format.is_some() || wanted.error_format.is_some();
+    if !has_format || (wanted.skip_null && refusal.is_silent()) {
+        return;
+    }
     let level = if wanted.separate_errors {
         Level::Err
     } else {
         Level::Info
     };
     let Some(format) = &wanted.error_format else {
-        return say(session, level, line.as_bytes());
+        let line = Refused {
+            source: session.path.source,
+            accepted_at: session.accepted_at,
+            frontend: session.frontend.name(),
+            bind: &session.admission.listening().bind,
+            refusal,
+        };
+        return say(session, level, line.to_string().as_bytes());
     };
     let mut exchange = Exchange::new(session.running.head_limits);
     exchange.times.ended = Some(ballast_worker::now());

@@ -27,12 +27,12 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
-use ballast_listen::{Arrival, Refused};
+use ballast_listen::Arrival;
 use ballast_mux::ClientConnection;
-use ballast_rules::Verdict;
+use ballast_rules::{Rule, Verdict};
 use ballast_worker::cutting_off;
 
-use crate::exchange::{Exchange, Lent};
+use crate::exchange::Lent;
 use crate::rulebook::{Stage, apply};
 use crate::session::Session;
 use crate::sessions::{Listing, Seen};
@@ -44,17 +44,31 @@ pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    let (mut session, stream, read_ahead) = Session::begin(local, arrival);
+    let (mut session, stream, handshake) = Session::begin(local, arrival);
     if session.is_stray {
         return;
+    }
+    let mut lent = Lent::new(session.running.head_limits, session.accepted);
+    if !connection_is_let_in(&session, &mut lent) {
+        return;
+    }
+    let mut read_ahead = Vec::new();
+    if let Some(handshake) = handshake {
+        // In a box: most connections begin without one, and need not carry its size.
+        match Box::pin(handshake.read(&stream)).await {
+            Ok(proxied) => read_ahead = session.is_proxied(proxied),
+            Err(refusal) => {
+                session.refusal = Some(refusal);
+                return journal::connection_refused(&session, refusal);
+            }
+        }
     }
     let limits = session.running.limits(&session.frontend.model.common);
     let mut client = ClientConnection::new(stream, limits);
     session.dress(&mut client.outbound);
     client.inbound.prepend(&read_ahead);
     drop(read_ahead);
-    let mut lent = Lent::new(session.running.head_limits, session.accepted);
-    if !is_let_in(&session, lent.get()) {
+    if !session_is_let_in(&session, &mut lent) {
         return;
     }
     let listing = Listing::enter(&session).await;
@@ -105,35 +119,31 @@ async fn is_cut_off(
     .await
 }
 
-/// Writes the line of a connection whose PROXY header was refused, where one is wanted.
-pub fn refused(local: &Rc<Local>, refused: Refused) {
-    if !refused.is_logged() {
-        return;
+/// `tcp-request connection`: before anything is read, a PROXY header included. Who is refused
+/// here is counted, and not logged.
+fn connection_is_let_in(session: &Session, lent: &mut Lent) -> bool {
+    let rules = &session.frontend.model.common.rules.tcp_connection;
+    let refused = refuses(session, lent, rules);
+    if refused {
+        session.count(|counters| counters.denied_connections.increment());
     }
-    let line = refused.to_string();
-    let refusal = refused.refusal;
-    let (mut session, _stream, _read_ahead) = Session::begin(local, refused.arrival);
-    session.refusal = Some(refusal);
-    journal::connection_refused(&session, &line);
+    !refused
 }
 
-/// `tcp-request connection` and `tcp-request session`: who is refused here is counted, and
-/// not logged.
-fn is_let_in(session: &Session, exchange: &mut Exchange) -> bool {
-    let rules = &session.frontend.model.common.rules;
-    let refuses = |verdict| matches!(verdict, Verdict::Close | Verdict::Answer(_));
-    if refuses(apply(
-        session,
-        exchange,
-        Stage::Request,
-        &rules.tcp_connection,
-    )) {
-        session.count(|counters| counters.denied_connections.increment());
-        return false;
-    }
-    if refuses(apply(session, exchange, Stage::Request, &rules.tcp_session)) {
+/// `tcp-request session`: the PROXY header was read. As with connections.
+fn session_is_let_in(session: &Session, lent: &mut Lent) -> bool {
+    let rules = &session.frontend.model.common.rules.tcp_session;
+    let refused = refuses(session, lent, rules);
+    if refused {
         session.count(|counters| counters.denied_sessions.increment());
+    }
+    !refused
+}
+
+fn refuses(session: &Session, lent: &mut Lent, rules: &[Rule]) -> bool {
+    if rules.is_empty() {
         return false;
     }
-    true
+    let verdict = apply(session, lent.get(), Stage::Request, rules);
+    matches!(verdict, Verdict::Close | Verdict::Answer(_))
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::counters::FrontendCounters;
 use ballast_engine::{Backend, Frontend};
-use ballast_listen::{Admission, Arrival, Refusal};
+use ballast_listen::{Admission, Arrival, Handshake, Proxied, Refusal};
 use ballast_mux::Outbound;
 use ballast_upstream::Path;
 use ballast_worker::{Deadline, Stream};
@@ -60,8 +60,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A session of a connection just let in, its socket, and what was read of it already.
-    pub(crate) fn begin(local: &Rc<Local>, arrival: Arrival) -> (Self, Stream, Vec<u8>) {
+    /// A session of a connection just let in, its socket, and what has to be read of it first.
+    pub(crate) fn begin(local: &Rc<Local>, arrival: Arrival) -> (Self, Stream, Option<Handshake>) {
         let known = local.running_with(&arrival.frontend);
         let is_stray = known.is_none();
         let (running, frontend) = known.unwrap_or_else(|| (local.running(), arrival.frontend));
@@ -74,12 +74,12 @@ impl Session {
                 source: arrival.source,
                 destination: arrival.destination,
             },
-            connection_source: arrival.connection_source,
-            connection_destination: arrival.connection_destination,
-            proxied: arrival.proxied,
+            connection_source: arrival.source,
+            connection_destination: arrival.destination,
+            proxied: false,
             accepted: arrival.accepted,
             accepted_at: arrival.accepted_at,
-            handshake: arrival.handshake,
+            handshake: Duration::ZERO,
             admission: arrival.admission,
             upgraded_for: Cell::new(None),
             refusal: None,
@@ -88,7 +88,18 @@ impl Session {
             upward: Deadline::new(),
             downward: Deadline::new(),
         };
-        (session, arrival.stream, arrival.read_ahead)
+        (session, arrival.stream, arrival.handshake)
+    }
+
+    /// Takes over what a PROXY header says of the connection; the bytes that came after it.
+    pub(crate) fn is_proxied(&mut self, proxied: Proxied) -> Vec<u8> {
+        if let Some((source, destination)) = proxied.endpoints {
+            self.path.source = Some(source);
+            self.path.destination = Some(destination);
+        }
+        self.proxied = true;
+        self.handshake = ballast_worker::now().saturating_duration_since(self.accepted);
+        proxied.read_ahead
     }
 
     /// The backend of an exchange, once it is chosen, held by what runs and not by the exchange,
