@@ -32,9 +32,10 @@ pub struct ChunkDecoder {
     searched: usize,
     extension_bytes: usize,
     trailer_bytes: usize,
-    /// Whether LF alone ends a line: HAProxy lets it; we do of servers, and of clients when
-    /// lenient.
+    /// Whether LF alone ends a line: of clients when lenient.
     bare_lf: bool,
+    /// Whether it ends one of the trailers: of servers too, as with HAProxy.
+    bare_lf_in_trailers: bool,
     limits: H1Limits,
 }
 
@@ -100,21 +101,22 @@ struct SizeLine {
 impl ChunkDecoder {
     /// For the body of a request.
     pub fn for_request(limits: &H1Limits) -> ChunkDecoder {
-        ChunkDecoder::new(limits, limits.lenient)
+        ChunkDecoder::new(limits, limits.lenient, limits.lenient)
     }
 
-    /// For the body of a response: LF alone ends a line, as with HAProxy.
+    /// For the body of a response: LF alone ends a line of its trailers, as with HAProxy 3.2.
     pub fn for_response(limits: &H1Limits) -> ChunkDecoder {
-        ChunkDecoder::new(limits, true)
+        ChunkDecoder::new(limits, false, true)
     }
 
-    fn new(limits: &H1Limits, bare_lf: bool) -> ChunkDecoder {
+    fn new(limits: &H1Limits, bare_lf: bool, bare_lf_in_trailers: bool) -> ChunkDecoder {
         ChunkDecoder {
             state: State::Size,
             searched: 0,
             extension_bytes: 0,
             trailer_bytes: 0,
             bare_lf,
+            bare_lf_in_trailers,
             limits: *limits,
         }
     }
@@ -308,7 +310,9 @@ impl ChunkDecoder {
 
     /// `1*HEXDIG BWS [";" extension] CRLF`. None while the line is not whole.
     fn size_line(&mut self, input: &[u8]) -> Result<Option<SizeLine>, H1Error> {
-        let Some((line, bytes)) = self.line(input, self.limits.chunk_line_bytes_max)? else {
+        let Some((line, bytes)) =
+            self.line(input, self.limits.chunk_line_bytes_max, self.bare_lf)?
+        else {
             if input.len() >= self.limits.chunk_line_bytes_max {
                 return Err(H1Error::ChunkExtensionsTooLong);
             }
@@ -377,7 +381,7 @@ impl ChunkDecoder {
                 .limits
                 .trailer_bytes_max
                 .saturating_sub(self.trailer_bytes);
-            let Some((line, bytes)) = self.line(rest, left)? else {
+            let Some((line, bytes)) = self.line(rest, left, self.bare_lf_in_trailers)? else {
                 if rest.len() >= left {
                     return Err(H1Error::TrailersTooLong);
                 }
@@ -399,6 +403,7 @@ impl ChunkDecoder {
         &mut self,
         input: &'i [u8],
         bytes_max: usize,
+        bare_lf: bool,
     ) -> Result<Option<(&'i [u8], usize)>, H1Error> {
         let input = &input[..input.len().min(bytes_max)];
         let from = self.searched.min(input.len());
@@ -410,7 +415,7 @@ impl ChunkDecoder {
         let line_feed = from + found;
         match input[..line_feed].split_last() {
             Some((b'\r', line)) => Ok(Some((line, line_feed + 1))),
-            _ if self.bare_lf => Ok(Some((&input[..line_feed], line_feed + 1))),
+            _ if bare_lf => Ok(Some((&input[..line_feed], line_feed + 1))),
             _ => Err(H1Error::BareLf),
         }
     }

@@ -127,8 +127,13 @@ fn chunks_are_judged_as_by_the_oracle_or_stricter() {
             Err(E::ChunkSizeTooLarge),
             Err(E::ChunkSizeTooLarge),
         ),
-        ("2\nab\r\n0\r\n\r\n", 200, Err(E::BareLf), Ok("ab")),
-        ("2\r\nab\n0\r\n\r\n", 200, Err(E::ChunkEndMissing), Ok("ab")),
+        ("2\nab\r\n0\r\n\r\n", 400, Err(E::BareLf), Err(E::BareLf)),
+        (
+            "2\r\nab\n0\r\n\r\n",
+            400,
+            Err(E::ChunkEndMissing),
+            Err(E::ChunkEndMissing),
+        ),
         ("2\rab\r\n0\r\n\r\n", 400, size(), size()),
         (
             "2\r\nabcd\r\n0\r\n\r\n",
@@ -254,7 +259,7 @@ fn relaying_keeps_what_is_plain_and_rewrites_what_is_odd() {
             "2\r\nab\r\n1\r\nc\r\n0\r\n\r\n",
         ),
         (
-            "2\nab\n1\nc\n0\nT: a\n\n",
+            "2\r\nab\r\n1\r\nc\r\n0\r\nT: a\n\n",
             "2\r\nab\r\n1\r\nc\r\n0\r\nt: a\r\n\r\n",
         ),
         ("00000000000000001\r\na\r\n0\r\n\r\n", "1\r\na\r\n0\r\n\r\n"),
