@@ -387,6 +387,10 @@ fn shape(
     if leaks && !hidden_from_caches {
         return Err(Unfit::CacheableCookie);
     }
+    if exchange.response.reason().is_empty() {
+        let status = exchange.response.status();
+        exchange.response.set_status(status)?;
+    }
     if answer.body == BodyLength::Tunnel {
         return Ok(BodyLength::Tunnel);
     }
