@@ -88,6 +88,7 @@ fn response_decoder() -> ChunkDecoder {
 #[test]
 fn chunks_are_judged_as_by_the_oracle_or_stricter() {
     use H1Error as E;
+    let large = || Err(E::ChunkSizeTooLarge);
     let long = format!("2;{}\r\nab\r\n0\r\n\r\n", "a".repeat(5000));
     // Bytes, HAProxy's answer, ours to a client, ours to a server.
     type Row<'a> = (&'a str, u16, Result<&'a str, E>, Result<&'a str, E>);
@@ -109,24 +110,9 @@ fn chunks_are_judged_as_by_the_oracle_or_stricter() {
         ("\r\nab\r\n0\r\n\r\n", 400, size(), size()),
         ("g", 400, size(), size()),
         ("2g\r\nab\r\n0\r\n\r\n", 400, size(), size()),
-        (
-            "10000000000000\r\nab",
-            400,
-            Err(E::ChunkSizeTooLarge),
-            Err(E::ChunkSizeTooLarge),
-        ),
-        (
-            "10000000000000002\r\nab",
-            400,
-            Err(E::ChunkSizeTooLarge),
-            Err(E::ChunkSizeTooLarge),
-        ),
-        (
-            "ffffffffffffffff\r\nab",
-            400,
-            Err(E::ChunkSizeTooLarge),
-            Err(E::ChunkSizeTooLarge),
-        ),
+        ("10000000000000\r\nab", 400, large(), large()),
+        ("10000000000000002\r\nab", 400, large(), large()),
+        ("ffffffffffffffff\r\nab", 400, large(), large()),
         ("2\nab\r\n0\r\n\r\n", 400, Err(E::BareLf), Err(E::BareLf)),
         (
             "2\r\nab\n0\r\n\r\n",

@@ -126,19 +126,7 @@ pub(crate) async fn exchange(
                 request_failed(session, exchange, error);
             }
             let whole = uploaded.is_ok() && client.inbound.body_is_done();
-            let next = if exchange.keep_client && whole {
-                Next::Keep
-            } else {
-                Next::Close
-            };
-            if whole {
-                connection.exchange_is_over();
-            }
-            let reusable = keep_server && whole && connection.inbound.bytes().is_empty();
-            End::Done {
-                next,
-                connection: reusable.then_some(connection),
-            }
+            carried(exchange, connection, keep_server, whole)
         }
         Both::Answered(Outcome::Tunnel, _) => {
             // In a box: once in a connection's life, and no other exchange need carry its size.
@@ -160,6 +148,21 @@ pub(crate) async fn exchange(
             End::Stopped(client_failed(session, exchange, &error, whole))
         }
         Both::ServerStuck => End::Stopped(server_stuck(session, exchange)),
+    }
+}
+
+/// The client has its response; `whole` when the server has the request, too.
+fn carried(exchange: &Exchange, mut connection: Link, keep_server: bool, whole: bool) -> End {
+    if whole {
+        connection.exchange_is_over();
+    }
+    let reusable = keep_server && whole && connection.inbound.bytes().is_empty();
+    End::Done {
+        next: match exchange.keep_client && whole {
+            true => Next::Keep,
+            false => Next::Close,
+        },
+        connection: reusable.then_some(connection),
     }
 }
 
