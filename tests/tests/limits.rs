@@ -112,7 +112,7 @@ fn a_client_that_does_not_read_is_cut_and_costs_no_memory() {
 #[test]
 fn a_body_that_stops_coming_is_cut() {
     let impatient = "timeout client 300ms\n    timeout server 600ms";
-    let buffering = "timeout client 20s\n    timeout server 20s\n    timeout http-request 300ms\n    \
+    let buffering = "timeout client 1s\n    timeout server 20s\n    timeout http-request 300ms\n    \
                      option http-buffer-request";
     for program in Program::both() {
         for (timeouts, expected) in [(impatient, 400), (buffering, 408)] {
