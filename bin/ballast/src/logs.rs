@@ -144,9 +144,7 @@ impl LossWatch {
         (self.said, self.said_at) = (lost, Some(Instant::now()));
         self.say(text);
     }
-}
 
-impl LossWatch {
     /// From a thread of its own: standard error may be the very pipe that nobody reads.
     fn say(&self, text: String) {
         let is_saying = Arc::clone(&self.is_saying);
@@ -163,8 +161,8 @@ impl LossWatch {
     }
 }
 
-/// The set of one proxy, or of the process. Lines that come from the global section are the same in each set, so
-/// that they are sampled together.
+/// The set of one proxy, or of the process. Lines that come from the global section are the same in
+/// each set, so that they are sampled together.
 fn set(
     log_targets: &[LogTarget],
     tag: Option<&String>,

@@ -247,10 +247,10 @@ counters! {
         bytes_out,
         /// Tasks that ended in a panic of our own.
         panics,
-        /// Log lines lost because a target was too slow (`DroppedLogs`).
+        /// Log lines lost: a target was too slow, full or gone (`DroppedLogs`).
         dropped_logs,
-        /// Times accepting was paused: the process had all connections it may have, or no descriptor
-        /// or memory for another (`MaxconnReached`).
+        /// Times accepting had to stop: the last connection that the process may have was let in, or
+        /// there was no descriptor or memory for another (`MaxconnReached`).
         accept_pauses,
     }
 }

@@ -10,7 +10,7 @@ pub enum Opening {
     Open,
     /// It refuses clients until it is resumed (`disable frontend`).
     Paused,
-    /// It listens no more (`shutdown frontend`).
+    /// It listens no more (`shutdown frontend`), until a reload drops what operators set.
     Shut,
 }
 

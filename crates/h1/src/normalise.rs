@@ -144,8 +144,8 @@ pub(crate) fn without_http2(fields: &mut Fields) {
     }
 }
 
-/// Leaves one `Content-Length` with one number as it is written without leading zeros, and `chunked` alone in one
-/// `Transfer-Encoding`. Only for heads whose length was judged before.
+/// Leaves one `Content-Length` with one number as it is written without leading zeros, and `chunked`
+/// alone in one `Transfer-Encoding`. Only for heads whose length was judged before.
 pub(crate) fn length_fields(fields: &mut Fields, seen: Seen) {
     let is_number = |value: &[u8]| {
         value.iter().all(u8::is_ascii_digit) && (value.len() < 2 || value[0] != b'0')

@@ -52,8 +52,8 @@ impl Listeners {
         Ok(front.move_gate(Opening::Open))
     }
 
-    /// Has a frontend listen no more: its sockets are closed for good. False when that was done
-    /// before.
+    /// Has a frontend listen no more: its sockets are closed, until a reload drops what operators
+    /// set. False when that was done before.
     pub fn shut(&mut self, frontend: &str) -> bool {
         let Some(front) = self
             .by_name

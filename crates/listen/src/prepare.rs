@@ -559,7 +559,7 @@ fn is_reopened(front: &Front) -> bool {
 
 /// The binds of a frontend that listens.
 fn wishes(frontend: &Frontend) -> Vec<Wish> {
-    // Who shut it meant for good: a configuration that still holds it does not open it again.
+    // Only a reload that drops overrides opens its gate again, before it comes here.
     let is_shut = frontend.state.gate.opening() == Opening::Shut;
     if frontend.model.common.disabled || is_shut {
         return Vec::new();

@@ -24,8 +24,8 @@ pub struct Counters {
     pub dropped: u64,
     /// Times the system refused.
     pub errors: u64,
-    /// The system's number for its last refusal; 0 when it never did, or lines were given up for
-    /// want of room.
+    /// The system's number for its last refusal; 0 when it never refused, and lines were given up
+    /// for want of room alone.
     pub last_error: i32,
 }
 

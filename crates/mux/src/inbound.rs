@@ -199,6 +199,7 @@ impl Inbound {
         self.acknowledged = acknowledged;
         received
     }
+
     /// Says what body follows.
     pub fn begin_body(&mut self, length: BodyLength, limits: &H1Limits, of_request: bool) {
         self.trailers = None;

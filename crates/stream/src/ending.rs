@@ -71,9 +71,7 @@ impl Cause {
             Self::ServerTimeout => b's',
         }
     }
-}
 
-impl Cause {
     /// Whether neither peer ended it, but an operator or the health of a server. Such an exchange is
     /// logged with the status 500 and the phase `C`, however far it came, as HAProxy does.
     pub fn is_cut(self) -> bool {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A [`Seat`] is a place at a server: it is counted while it lives, and its end calls the next
-//! one who waits. A [`Link`] is a connection: it is counted while it lives. Those that may serve again rest in the
-//! [`pool`] of their worker, for whoever asks with an equal [`Key`].
+//! one who waits. A [`Link`] is a connection: it is counted while it lives. Those that may serve
+//! again rest in the [`pool`] of their worker, for whoever asks with an equal [`Key`].
 
 mod connect;
 mod key;

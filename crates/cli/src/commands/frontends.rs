@@ -48,7 +48,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
         &["shutdown", "frontend"],
         "shutdown frontend <frontend>",
-        "close the sockets of a frontend for good",
+        "close the sockets of a frontend, until a reload",
         |call| answer(shutdown(call)),
     )
     .for_level(CliLevel::Admin),
