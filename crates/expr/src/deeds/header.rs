@@ -90,9 +90,15 @@ fn address<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sampl
     }
 }
 
-/// An address as proxies write it: IPv4 with or without a port, IPv6 bare (manual 7.3.6).
+/// An address as proxies write it: IPv4 with or without a port, IPv6 bare or between brackets
+/// (manual 7.3.6).
 fn forwarded_address<'f>(value: &[u8]) -> Option<Sample<'f>> {
     if let Some(address) = parse_addr(value) {
+        return Some(Sample::ip(address));
+    }
+    if let Some(inner) = value.strip_prefix(b"[") {
+        let inner = inner.strip_suffix(b"]")?;
+        let address = parse_addr(inner).filter(std::net::IpAddr::is_ipv6)?;
         return Some(Sample::ip(address));
     }
     let colon = memchr::memchr(b':', value)?;
