@@ -44,7 +44,7 @@ fn ours(text: &str, world: &World) -> String {
         return "none".to_owned();
     }
     // Written as the answer's body is: by a format of rules.
-    let mut format = LogFormat::parse(&format!("some:%[{text}]"), Usage::Http).unwrap();
+    let mut format = LogFormat::parse(&format!("some:%[{text}]"), Usage::Text).unwrap();
     format.link(&mut linker).unwrap();
     let mut out = Vec::new();
     format.render(world, &mut scratch, &mut out);

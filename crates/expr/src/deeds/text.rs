@@ -201,13 +201,7 @@ fn cut_out<'f>(
     let delimiters = text_arg(args, 1).as_bytes();
     let count = int_arg(args, 2).unwrap_or(1);
     let bytes = cx.scratch.bytes(text);
-    let found = pieces(bytes, int_arg(args, 0)?, delimiters, count, wide);
-    // A word that is not there is empty, a field that is not there is none.
-    let (from, to) = if wide {
-        found?
-    } else {
-        found.unwrap_or_default()
-    };
+    let (from, to) = pieces(bytes, int_arg(args, 0)?, delimiters, count, wide)?;
     Some(Sample::Str(part(cx.scratch, text, from, to)))
 }
 
@@ -337,9 +331,9 @@ pub(crate) fn ipmask<'f>(
     args: &'f [Arg],
     input: Sample<'f>,
 ) -> Option<Sample<'f>> {
-    // A mapped address is masked as the IPv4 one it stands for.
+    // An address that stands for one of IPv4 is masked as that.
     let input = match input {
-        Sample::Ipv6(address) => Sample::ip(std::net::IpAddr::V6(address).to_canonical()),
+        Sample::Ipv6(address) => crate::value::v6_to_v4(&address).map_or(input, Sample::Ipv4),
         other => other,
     };
     match (input, args) {
@@ -431,7 +425,7 @@ pub(crate) fn param<'f>(
             }
         }
         if end == bytes.len() {
-            break (end, end);
+            return None;
         }
         start = end + 1;
     };

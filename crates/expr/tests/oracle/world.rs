@@ -1,5 +1,6 @@
 //! One HAProxy process, and the facts of a request as it sees them.
 
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
@@ -189,7 +190,10 @@ fn free_port() -> u16 {
         .port()
 }
 
-const PROGRAM: &str = "haproxy";
+/// What `HAPROXY` names, as the checks of the whole have it, else the one of the system.
+fn program() -> OsString {
+    std::env::var_os("HAPROXY").unwrap_or_else(|| "haproxy".into())
+}
 
 const VARIABLES: &str = "  http-request set-var(txn.text) str(hello)
   http-request set-var(txn.c) req.hdr(x-c)
@@ -205,7 +209,7 @@ const BACKEND: &str = "backend be
 
 impl Haproxy {
     pub(crate) fn is_here() -> bool {
-        Command::new(PROGRAM)
+        Command::new(program())
             .arg("-v")
             .output()
             .is_ok_and(|output| output.status.success())
@@ -229,7 +233,7 @@ impl Haproxy {
     fn run(dir: &Path, configuration: &str, port: u16) -> Haproxy {
         let path = dir.join("haproxy.cfg");
         std::fs::write(&path, configuration).unwrap();
-        let mut child = Command::new(PROGRAM)
+        let mut child = Command::new(program())
             .args(["-db", "-f"])
             .arg(&path)
             .env("BALLAST_TEST", "from env")
@@ -349,7 +353,7 @@ fn prune(dir: &Path, head: &str, lines: &[String]) -> (Vec<String>, Vec<usize>) 
     let mut refused = Vec::new();
     loop {
         std::fs::write(&path, format!("{head}{}\n", lines.join("\n"))).unwrap();
-        let output = Command::new(PROGRAM)
+        let output = Command::new(program())
             .args(["-c", "-f"])
             .arg(&path)
             .current_dir(dir)
