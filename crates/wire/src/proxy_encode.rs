@@ -1,5 +1,5 @@
 //! Writing PROXY protocol headers: `send-proxy`, `send-proxy-v2` and
-//! `proxy-v2-options`, with values in the order HAProxy 2.6 writes them.
+//! `proxy-v2-options`, with values in the order HAProxy 3.2 writes them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -169,6 +169,9 @@ fn write_v2(
     let start = out.len();
     out.extend_from_slice(&SIGNATURE);
     write_addresses(out, endpoints);
+    for (value_kind, value) in facts.custom {
+        write_tlv(out, *value_kind, value)?;
+    }
     let checksum_at = options.crc32c.then_some(out.len() + 3);
     if options.crc32c {
         write_tlv(out, kind::CRC32C, &[0; 4])?;
@@ -191,9 +194,6 @@ fn write_v2(
     }
     if let Some(namespace) = facts.namespace {
         write_tlv(out, kind::NETNS, namespace)?;
-    }
-    for (value_kind, value) in facts.custom {
-        write_tlv(out, *value_kind, value)?;
     }
     let length = u16::try_from(out.len() - start - FIXED_BYTES).map_err(|_| TooLong)?;
     out[start + 14..start + 16].copy_from_slice(&length.to_be_bytes());
