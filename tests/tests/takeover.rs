@@ -45,13 +45,9 @@ struct Stage {
 }
 
 impl Stage {
-    /// Debian's file, with a frontend, and what else `socket_words` say of its command socket;
-    /// `None` without the package.
-    fn new(socket_words: &str) -> Option<Self> {
-        let packaged = fs::read_to_string(PACKAGED).ok().or_else(|| {
-            eprintln!("{PACKAGED} is not there: nothing is tested without Debian's haproxy");
-            None
-        })?;
+    /// Debian's file, with a frontend, and what else `socket_words` say of its command socket.
+    fn new(socket_words: &str) -> Self {
+        let packaged = fs::read_to_string(PACKAGED).expect("Debian's package haproxy is installed");
         assert!(packaged.contains(PACKAGED_SOCKET), "{packaged}");
         let stage = Self {
             directory: TempDir::new().expect("a temporary directory"),
@@ -71,7 +67,7 @@ impl Stage {
             front.display()
         );
         fs::write(stage.path("haproxy.cfg"), text).expect("the configuration is written");
-        Some(stage)
+        stage
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -247,9 +243,7 @@ fn walk(stage: &mut Stage, gives: bool, steps: &[(Program, Mode)]) {
 
 #[test]
 fn debians_haproxy_and_ballast_follow_each_other() {
-    let Some(mut stage) = Stage::new(" expose-fd listeners") else {
-        return;
-    };
+    let mut stage = Stage::new(" expose-fd listeners");
     let (haproxy, ballast) = (Program::haproxy, Program::ballast);
     let steps = [
         (ballast(), Mode::Daemon),
@@ -268,31 +262,26 @@ fn debians_haproxy_and_ballast_follow_each_other() {
 #[test]
 fn debians_untouched_file_is_taken_over() {
     for mode in [Mode::Daemon, Mode::Unit] {
-        if let Some(mut stage) = Stage::new("") {
-            walk(&mut stage, false, &[(Program::ballast(), mode)]);
-        }
+        walk(&mut Stage::new(""), false, &[(Program::ballast(), mode)]);
     }
 }
 
 /// `-x` names a socket that exposes nothing: what `-sf` names is looked through instead.
 #[test]
 fn a_socket_that_exposes_nothing_is_done_without() {
-    if let Some(mut stage) = Stage::new("") {
-        walk(&mut stage, true, &[(Program::ballast(), Mode::Daemon)]);
-        assert!(
-            stage.said().contains("expose-fd listeners"),
-            "{}",
-            stage.said()
-        );
-    }
+    let mut stage = Stage::new("");
+    walk(&mut stage, true, &[(Program::ballast(), Mode::Daemon)]);
+    assert!(
+        stage.said().contains("expose-fd listeners"),
+        "{}",
+        stage.said()
+    );
 }
 
 /// Whoever may not end the old process does not begin to serve beside it.
 #[test]
 fn a_process_that_cannot_be_told_is_named_and_goes_on_alone() {
-    let Some(mut stage) = Stage::new(" expose-fd listeners") else {
-        return;
-    };
+    let mut stage = Stage::new(" expose-fd listeners");
     let old = stage.start(&Program::haproxy(), Mode::Unit, &[]);
     let owner = fs::metadata("/run/haproxy").expect("Debian's directory");
     fs::write(
