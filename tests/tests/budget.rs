@@ -159,7 +159,8 @@ fn no_call_is_made_in_vain() {
 }
 
 /// What is done for one request with a connection on each side: accept4, recv; socket, setsockopt
-/// (no Nagle), connect twice (the second hears that it stands), send; recv, send; setsockopt (a reset) and close; close. HAProxy 2.6 makes 14.
+/// (no Nagle), connect twice (the second hears that it stands), send; recv, send; setsockopt (a
+/// reset) and close; close. HAProxy 2.6 makes 14.
 #[test]
 fn twelve_calls_a_connection() {
     // How often somebody waits, or looks in vain, is a matter of who comes first; being watched is

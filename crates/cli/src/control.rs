@@ -102,7 +102,7 @@ pub trait Control: Surroundings {
         self.move_gate(name, Opening::Open)
     }
 
-    /// Closes the sockets of a frontend for good.
+    /// Closes the sockets of a frontend, until a reload drops what operators set.
     fn shut_frontend(&self, name: &str) {
         let _ = self.move_gate(name, Opening::Shut);
     }
