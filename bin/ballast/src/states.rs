@@ -8,7 +8,7 @@
 //! A file that cannot be read, and a row that cannot be believed, are warned of and left out.
 //!
 //! Source: HAProxy configuration manual, "load-server-state-from-file"; the words, and what is
-//! taken over, as seen of HAProxy 2.6.
+//! taken over, as seen of HAProxy 3.2.
 
 use std::collections::HashMap;
 use std::fs::File;

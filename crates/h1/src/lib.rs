@@ -6,7 +6,7 @@
 //! whole. `httparse` was weighed and is now the judge of our tests only: it takes a head whole,
 //! starts over when bytes are missing, and does not say which rule was broken.
 //!
-//! What is accepted was measured against HAProxy 2.6; where we are stricter it is said beside
+//! What is accepted was measured against HAProxy 3.2; where we are stricter it is said beside
 //! the rule and in the table of the tests.
 
 mod chunk;

@@ -4,7 +4,7 @@
 //! answers where it has none either: lists are empty, and what is named is not found. What would
 //! make something new is refused in words of our own.
 //!
-//! Source: management manual, section 9.3; the words, as seen of HAProxy 2.6.
+//! Source: management manual, section 9.3; the words, as seen of HAProxy 3.2.
 
 use ballast_model::CliLevel;
 
