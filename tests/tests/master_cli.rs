@@ -136,6 +136,15 @@ fn answers_are_those_of_haproxy() {
             ),
             ("@@1 show cli level\n", "admin\n\n"),
             ("@@1 show cli level; echo x\n", "admin\n\nx\n\n"),
+            ("operator; @@1 show cli level\n", "operator\n\n"),
+            (
+                "expert-mode on; @@1 expert-mode\n",
+                "expert-mode is OFF\n\n",
+            ),
+            (
+                "set severity-output number; @@1 show cli level\n",
+                "admin\n\n",
+            ),
             ("prompt\n@@1\nshow cli level\n", "master> admin\n\nmaster> "),
         ] {
             assert_eq!(ask(&proxy, lines), wanted, "{} {lines:?}", program.name());

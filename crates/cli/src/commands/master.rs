@@ -273,21 +273,22 @@ fn set_session(session: &mut Session, words: &[String]) -> Passed {
     Passed::Chosen
 }
 
-/// Gives the rest of a session to a worker.
+/// Gives the rest of a session to a worker. Of what was set only the level goes along, as in
+/// HAProxy 3.2.
 fn join(master: &dyn Master, session: &mut Session, given: &Given, target: Target) -> Passed {
     if master.process_id(target).is_none() {
         return no_target(session, &given.words[0]);
     }
-    let (before, count) = before(session);
-    let mut text = before.into_bytes();
+    let rights = rights(session);
+    let mut text = rights.as_bytes().to_vec();
     match after_word(&given.text) {
-        // What was set is said with the first line that comes.
+        // The level is said with the first line that comes.
         "" => {}
         rest => text.extend_from_slice(&message_of(rest, given.payload.as_deref())),
     }
     match master.connect(target) {
         Err(why) => Passed::Answered(Answer::error(why)),
-        Ok(socket) => Passed::Joined(socket, text, count),
+        Ok(socket) => Passed::Joined(socket, text, usize::from(!rights.is_empty())),
     }
 }
 
@@ -319,30 +320,31 @@ fn after_word(text: &str) -> &str {
         .map_or("", |(_, rest)| rest.trim_start_matches([' ', '\t']))
 }
 
-/// What is said to a worker before a command, and how many commands that are: what the caller may
-/// do comes first, because the worker trusts its master with everything.
-fn before(session: &Session) -> (String, usize) {
-    let all = [
-        session.is_expert.then_some("expert-mode on; "),
-        session.is_experimental.then_some("experimental-mode on; "),
-        match session.severity {
-            SeverityOutput::None => None,
-            SeverityOutput::Number => Some("set severity-output number; "),
-            SeverityOutput::String => Some("set severity-output string; "),
-        },
-        match session.level {
-            CliLevel::User => Some("user; "),
-            CliLevel::Operator => Some("operator; "),
-            CliLevel::Admin => None,
-        },
-    ];
-    let count = all.iter().flatten().count();
-    (all.into_iter().flatten().collect(), count)
+/// What lowers a worker's caller to the rights of ours, before anything else is said: the worker
+/// trusts its master with everything.
+fn rights(session: &Session) -> &'static str {
+    match session.level {
+        CliLevel::User => "user; ",
+        CliLevel::Operator => "operator; ",
+        CliLevel::Admin => "",
+    }
 }
 
 /// The line for the worker.
 fn message(text: &str, payload: Option<&[u8]>, session: &Session) -> Vec<u8> {
-    let mut message = before(session).0.into_bytes();
+    let mode = |on: bool, command: &'static str| if on { command } else { "" };
+    let severity = match session.severity {
+        SeverityOutput::None => "",
+        SeverityOutput::Number => "set severity-output number; ",
+        SeverityOutput::String => "set severity-output string; ",
+    };
+    let before = [
+        mode(session.is_expert, "expert-mode on; "),
+        mode(session.is_experimental, "experimental-mode on; "),
+        severity,
+        rights(session),
+    ];
+    let mut message = before.concat().into_bytes();
     message.extend_from_slice(&message_of(text, payload));
     message
 }
