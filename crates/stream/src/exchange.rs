@@ -136,6 +136,8 @@ pub(crate) struct Exchange {
     pub expects_continue: bool,
     /// Whether the client's connection may carry another request after this one.
     pub keep_client: bool,
+    /// Whether a rule gave the request a `Connection: close`.
+    pub closes_server: bool,
     /// Whether this is the first exchange of the connection.
     pub first: bool,
     /// The request line, as logs show it.
@@ -311,6 +313,7 @@ impl Exchange {
             client_options: ConnectionOptions::default(),
             expects_continue: false,
             keep_client: false,
+            closes_server: false,
             first: true,
             line: Vec::new(),
             unique_id: Vec::new(),
@@ -354,6 +357,7 @@ impl Exchange {
             client_options,
             expects_continue,
             keep_client,
+            closes_server,
             first,
             line,
             unique_id,
@@ -389,6 +393,7 @@ impl Exchange {
         *client_options = ConnectionOptions::default();
         *expects_continue = false;
         (*keep_client, *first, *reused) = (false, false, false);
+        *closes_server = false;
         line.clear();
         unique_id.clear();
         captures.clear();

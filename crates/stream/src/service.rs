@@ -437,7 +437,7 @@ async fn send(
         || composed == Ok(BodyLength::UntilClose)
         || session.frontend.model.common.connection_mode == ConnectionMode::Close;
     let said = answer::connection_field(&mut exchange.response, version, closes);
-    let (Ok(length), Ok(())) = (composed, said) else {
+    let (Ok(length), Ok(closes)) = (composed, said) else {
         return Next::Close;
     };
     exchange.tally.bytes_out += volume::of_response(&exchange.response);

@@ -94,12 +94,13 @@ async fn page(
     };
     let ready = composed
         .and_then(|_| connection_field(response, version, closes))
-        .and_then(|()| {
+        .and_then(|closes| {
             let length = BodyLength::Known(body.len() as u64);
             // Our own pages have their length at hand: no client need learn of chunks for it.
-            framing::of_response(response, asked, Version::Http10, length)
+            let length = framing::of_response(response, asked, Version::Http10, length)?;
+            Ok((length, closes))
         });
-    let Ok(length) = ready else {
+    let Ok((length, closes)) = ready else {
         return Next::Close;
     };
     client.outbound.begin_response(response, length);
@@ -232,20 +233,20 @@ fn built_in(status: u16, response: &mut Response, body: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// Says what becomes of the connection, where that has to be said.
+/// Says what becomes of the connection, where that has to be said; whether it closes, because it must
+/// or because a rule or a page of the configuration says `Connection: close`.
 pub(crate) fn connection_field(
     response: &mut Response,
     request_version: Version,
-    closes: bool,
-) -> Result<(), NoRoom> {
-    hop::forget(response.fields_mut())?;
+    must_close: bool,
+) -> Result<bool, NoRoom> {
+    let closes = hop::take(response.fields_mut())?.close || must_close;
     if closes {
-        return response.fields_mut().add(b"connection", b"close");
+        response.fields_mut().add(b"connection", b"close")?;
+    } else if request_version < Version::Http11 || response.version() < Version::Http11 {
+        response.fields_mut().add(b"connection", b"keep-alive")?;
     }
-    if request_version < Version::Http11 || response.version() < Version::Http11 {
-        return response.fields_mut().add(b"connection", b"keep-alive");
-    }
-    Ok(())
+    Ok(closes)
 }
 
 /// Closes a client's connection so that what was written arrives: our side first, then what

@@ -24,7 +24,7 @@ pub(crate) fn request(session: &Session, exchange: &mut Exchange) -> Result<(), 
 
 fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
     // A rule may have said something of the connection.
-    hop::forget(exchange.request.fields_mut())?;
+    exchange.closes_server = hop::take(exchange.request.fields_mut())?.close;
     unique_id(session, exchange)?;
     let Some(backend) = session.backend_of(exchange) else {
         return Ok(());
@@ -78,7 +78,7 @@ fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
     exchange.request_body = framing::of_request(&mut exchange.request, exchange.request_body)?;
     // Last, so that it stands last: what becomes of the server's connection.
     let stays = super::respond::server_stays(session, exchange);
-    let closes = !stays && !backend.model.options.pretend_keepalive;
+    let closes = exchange.closes_server || !stays && !backend.model.options.pretend_keepalive;
     // Each version has one of the two by default: only the other is said.
     let option: &[u8] = match (exchange.request.version() < Version::Http11, closes) {
         (false, true) => b"close",

@@ -102,7 +102,7 @@ pub(crate) async fn request(
     exchange.times.received = Some(if whole { begun } else { turn_now() });
     let head = client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
     session.count(|counters| counters.bytes_in.add(head));
-    if hop::forget(exchange.request.fields_mut()).is_err() {
+    if hop::take(exchange.request.fields_mut()).is_err() {
         session.count(|counters| counters.failed_requests.increment());
         exchange.request.clear();
         let stop = Stop::page(500, Cause::Internal, Phase::Request);

@@ -93,7 +93,7 @@ pub(crate) async fn respond(
     if chances.plan.wants_again(exchange.response.status()) {
         return Outcome::Again(Again::Response);
     }
-    if let Err(NoRoom) = hop::forget(exchange.response.fields_mut()) {
+    if let Err(NoRoom) = hop::take(exchange.response.fields_mut()) {
         return no_room(session, exchange);
     }
     note(session, exchange);
@@ -403,8 +403,8 @@ fn shape(
         && length != BodyLength::UntilClose
         && common.connection_mode != ConnectionMode::Close
         && !session.local.process.stopping();
-    exchange.keep_client = keeps;
-    connection_field(&mut exchange.response, exchange.request.version(), !keeps)?;
+    exchange.keep_client =
+        !connection_field(&mut exchange.response, exchange.request.version(), !keeps)?;
     Ok(length)
 }
 
@@ -474,7 +474,7 @@ async fn body(
     match result {
         Ok(()) => {
             exchange.tally.bytes_out += volume::of_end(answer.body, down.responses.inbound);
-            Ok(answer.persistent && server_stays(session, exchange))
+            Ok(answer.persistent && !exchange.closes_server && server_stays(session, exchange))
         }
         Err(RelayError::From(error)) => Err(broken_from(session, exchange, &error)),
         Err(RelayError::To(error)) => {
