@@ -370,7 +370,7 @@ fn http_error_word(
             answer.payload = Payload::Body(place, text.as_bytes().to_vec());
         }
         "lf-string" => {
-            args.format("<fmt> after 'lf-string'", Usage::Http)?;
+            args.format("<fmt> after 'lf-string'", Usage::Text)?;
             answer.payload = Payload::Format("lf-string");
         }
         "hdr" => {

@@ -39,12 +39,12 @@ pub const HTTPS_LOG_FORMAT: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta 
 /// What a format is for: it decides how samples are escaped and blanks treated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Usage {
-    /// Headers, URIs, bodies and other strings of rules: control characters become `%XX`.
+    /// Headers, URIs and other strings of rules: control characters become `%XX`.
     Http,
     /// `log-format`, `log-format-sd`, `error-log-format`: runs of blanks are one, what is empty
     /// is `-`.
     Log,
-    /// Plain text for TCP rules, checks and variables.
+    /// Plain text for bodies, TCP rules, checks and variables.
     Text,
     /// `unique-id-format`: as for headers, runs of blanks are one.
     UniqueId,
