@@ -77,7 +77,7 @@ pub(crate) struct Plan {
     /// A new connection is to be taken.
     fresh: bool,
     /// A connection that had rested was closed under the request.
-    stale: bool,
+    pub(crate) stale: bool,
     /// The body is here and may be sent again.
     pub(crate) replay: Option<Vec<u8>>,
     /// What may be retried after the request was sent.

@@ -318,7 +318,7 @@ fn failed(
     if chances.plan.wants_again_after(error, silent) {
         return Outcome::Again(Again::Response);
     }
-    if closed && silent && !exchange.first {
+    if (chances.reused || chances.plan.stale) && closed && silent && !exchange.first {
         // The client is to try again on another connection, as it may when a connection it
         // reuses is closed (RFC 9112, section 9.3.1): it gets no answer, and no line is written.
         exchange.logged = true;
