@@ -178,7 +178,9 @@ async fn head(
     // A server need not answer before it has the request: its time runs from the last byte sent.
     let mut since = down.upload.moved.get();
     loop {
-        let wait = Wait::each(&session.downward, patience).beginning(since);
+        // A head that comes in drops has no more time than one that comes whole.
+        let from = since.unwrap_or_else(ballast_worker::turn_now);
+        let wait = Wait::until(&session.downward, patience.map(|patience| from + patience));
         let answer = await_head(session, exchange, down, &wait).await;
         match answer {
             Some(Ok(answer)) if answer.interim => {
@@ -229,7 +231,8 @@ async fn head(
 }
 
 /// A 101 to a request that asked for no other protocol: were it believed, the client's next
-/// requests would pass unseen. Or one before the body is through: its rest would be the tunnel's.
+/// requests would pass unseen. Or one whose `Connection` does not say so (RFC 9110, section 7.8), or before
+/// the body is through: its rest would be the tunnel's.
 fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &Answer) -> bool {
     let asked = || {
         connection_options(exchange.request.fields()).upgrade
@@ -237,7 +240,7 @@ fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &Answer) -> bo
     };
     answer.body == BodyLength::Tunnel
         && exchange.response.status() == 101
-        && (down.upload.under_way.get() || !asked())
+        && (down.upload.under_way.get() || !answer.options.upgrade || !asked())
 }
 
 /// One head from the server; `None` when the client closed meanwhile and that matters.
