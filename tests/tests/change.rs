@@ -10,7 +10,7 @@ use ballast_tests::house::{
     House, ask_slowly, configuration, one_waits, patient, servers, site, until_requested,
 };
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Load, Origin, Program, Proxy, free_port};
+use ballast_tests::{Client, Load, Origin, Program, Proxy, eventually, free_port};
 use rustix::process::Signal;
 
 /// A change of each kind, the `n`th time.
@@ -107,14 +107,16 @@ fn a_hundred_changes_of_every_kind_cost_no_request() {
         let _ = house.desk.ask("wait 20ms");
     }
     assert!(house.generation() > 100, "{}", house.generation());
-    let now = descriptors(&house);
-    assert!(now <= after_warm_up + 24, "{after_warm_up} to {now}");
     for load in [kept, fresh] {
         let counted = load.finish();
         assert!(counted.ok > 200, "{}", counted.json);
         assert_eq!(counted.failed, 0, "{}", counted.json);
         assert_eq!(counted.retried, 0, "{}", counted.json);
     }
+    // How many connections a busy machine has open at once is no matter of ours: afterwards.
+    eventually("nothing is left behind", || {
+        descriptors(&house) <= after_warm_up + 24
+    });
 }
 
 #[test]
