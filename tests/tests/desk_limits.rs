@@ -407,6 +407,36 @@ fn a_deaf_caller_is_cut_off_and_holds_nobody_up() {
     });
 }
 
+/// A place is for whoever is there. Who ended its own side alone still waits for the answer
+/// (`socat`, as the manual writes it).
+#[test]
+fn who_left_while_its_command_waits_gives_up_its_place() {
+    on_both("stats maxconn 2", 1, |program, house| {
+        let name = program.name();
+        let _ = house.desk().ask("disable server app/s1");
+        for command in ["wait 1h\n", "prompt i;wait 1h\n"] {
+            for _ in 0..4 {
+                let mut leaving = house.connect();
+                leaving.write_all(command.as_bytes()).expect("it listens");
+            }
+            let answer = house.desk().ask("show version");
+            assert!(!answer.is_empty(), "{name} answers others after {command}");
+        }
+        if program.is_ballast() {
+            let answer = house.tell(b"wait 50ms;show version\n");
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.starts_with("Done.\n\n"), "{name}: {answer}");
+            let mut leaving = house.connect();
+            leaving.write_all(b"wait 1h\n").expect("it listens");
+            leaving.shutdown(Shutdown::Write).expect("it is open");
+            let mut other = house.connect();
+            other.write_all(b"wait 1h\n").expect("it listens");
+            drop((leaving, other));
+            assert!(!house.desk().ask("show version").is_empty(), "{name}");
+        }
+    });
+}
+
 /// Callers at once.
 const CROWD: usize = 10_000;
 

@@ -227,7 +227,16 @@ impl Talk {
                 }
                 _ if self.session.quits => return Ok(()),
                 Performed::Answer(answer) => {
-                    let answer = settled(answer).await;
+                    let answer = match changes {
+                        // What would change nothing is not worked out for nobody (`wait 1h`).
+                        None if !self.desk.is_master() => select! {
+                            answer = settled(answer) => answer,
+                            gone = self.stream.closed() => {
+                                return gone.and(Err(io::ErrorKind::BrokenPipe.into()));
+                            }
+                        },
+                        _ => settled(answer).await,
+                    };
                     if let Some(kind) = changes {
                         self.log_change((kind, &text), began, &answer);
                     }

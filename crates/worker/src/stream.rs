@@ -7,12 +7,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
 
 use ballast_net::{self as net, Address, ConnectOptions, Error, Pipe};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
-use crate::{Progress, Watched, burst, gather, yield_now};
+use crate::{Progress, Watched, burst, gather, sleep, yield_now};
+
+/// Between two looks at whether a peer that ended its side is gone.
+const CLOSE_LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 /// A stream socket on this worker.
 ///
@@ -236,6 +240,17 @@ impl Stream {
     /// Poll form of [`Stream::read_closed`].
     pub fn poll_read_closed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket.watched.poll_read_closed(cx)
+    }
+
+    /// Waits until the peer is gone for good: one that has only ended its side may still read.
+    /// It reads nothing. A TCP peer that closes is known by it only after it was written to.
+    pub async fn closed(&self) -> io::Result<()> {
+        self.read_closed().await?;
+        // The executor tells a reader of the first end alone: the second is looked for.
+        while !poll_fn(|cx| self.socket.watched.poll_write_closed(cx)).await? {
+            sleep(CLOSE_LOOK_PERIOD).await;
+        }
+        Ok(())
     }
 
     /// Why the connection broke, if it did; told once, and the end alone is no break.
