@@ -289,6 +289,45 @@ fn what_is_no_file_is_not_read_as_one() {
     house.assert_well(&Program::ballast(), "files that are none");
 }
 
+/// What a configuration names is read while the process runs: a pipe there must hold up nothing.
+#[test]
+fn what_a_configuration_names_is_read_only_where_it_is_a_file() {
+    let origin = Origin::saying("hello");
+    let mut house = House::open(&Program::ballast(), &origin, "nbthread 1", 1);
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let pipe = directory.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo runs").success());
+    let pipe = pipe.display().to_string();
+    for name in [pipe.as_str(), "/dev/zero"] {
+        for line in [
+            format!("errorfile 503 {name}"),
+            format!("http-request set-header x %[path,map({name})]"),
+            format!("http-request deny if {{ path -f {name} }}"),
+            format!("http-request return status 200 content-type text/plain file {name}"),
+        ] {
+            let configuration = format!(
+                "defaults\n    mode http\n    timeout connect 5s\n    timeout client 5s\n    \
+                 timeout server 5s\nfrontend www\n    bind 127.0.0.1:{}\n    {line}\n",
+                house.port
+            );
+            let said = house.desk().apply(&configuration);
+            assert!(said.contains("not a regular file"), "{line}: {said}");
+        }
+        let configuration = format!(
+            "global\n    server-state-file {name}\ndefaults\n    mode http\n    \
+             timeout connect 5s\n    timeout client 5s\n    timeout server 5s\n    \
+             load-server-state-from-file global\nfrontend www\n    bind 127.0.0.1:{}\n    \
+             default_backend app\nbackend app\n    server s1 127.0.0.1:{}\n",
+            house.port,
+            origin.port()
+        );
+        let said = house.desk().apply(&configuration);
+        assert!(said.contains("not a regular file"), "{said}");
+    }
+    house.assert_well(&Program::ballast(), "pipes that are named");
+}
+
 #[test]
 fn noise_is_answered_or_cut_off() {
     on_both("", 1, |program, house| {

@@ -149,7 +149,7 @@ pub(crate) fn again(
     files: Files,
     about: &About,
 ) -> (Loaded, String) {
-    let machine = reading::machine(options, &files);
+    let machine = reading::machine(options, &files).serving();
     let mut loaded = ballast_config::load_after(
         patterns,
         files,

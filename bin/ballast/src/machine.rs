@@ -204,6 +204,8 @@ pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
 pub(crate) struct Machine {
     environment: Env,
     state_files: RefCell<HashMap<String, Option<StateFile>>>,
+    /// Whether it is asked for a process that runs already.
+    is_serving: bool,
 }
 
 impl Machine {
@@ -237,13 +239,26 @@ impl Machine {
         Self {
             environment,
             state_files: RefCell::default(),
+            is_serving: false,
+        }
+    }
+
+    /// For a process that runs: what a configuration names (lists, maps, pages) must not hold up
+    /// its changes, so only regular files are read, of any size. At a start it may be a pipe.
+    pub(crate) fn serving(self) -> Self {
+        Self {
+            is_serving: true,
+            ..self
         }
     }
 }
 
 impl Surroundings for Machine {
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
-        content(path)
+        if !self.is_serving {
+            return content(path);
+        }
+        content_by(path, || ballast_net::read_file(Path::new(path), usize::MAX))
     }
 
     fn exists(&self, path: &str) -> bool {

@@ -11,21 +11,21 @@
 //! taken over, as seen of HAProxy 3.2.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 
 use ballast_engine::Generation;
 use ballast_health::{Admin, CheckStatus, Health, Operational, Snapshot};
 use ballast_model::{Address, Config, PortSpec, Server, ServerStates};
+use ballast_net::read_file;
 use ballast_wire::server_state::{Saved, Unreadable, rows};
 
 use crate::machine::{Book, content_by, plain};
 use crate::say;
 
 /// The longest state file that is read: some 400,000 servers.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// What a state file says of servers, by backend and name; the first row of a name holds.
 #[derive(Debug, Default)]
@@ -44,13 +44,15 @@ pub(crate) enum Trouble {
 impl StateFile {
     /// Reads a file.
     pub(crate) fn open(path: &str) -> Result<Self, Trouble> {
-        let content = content(path).map_err(|error| Trouble::Open(plain(&error)))?;
+        let content = read_file(Path::new(path), FILE_BYTES_MAX);
+        let content = content.map_err(|error| Trouble::Open(plain(&error)))?;
         Self::read(&content)
     }
 
     /// As [`Self::open`], or what another process saw of the file for this one.
     fn ask(path: &str) -> Result<Self, Trouble> {
-        let content = content_by(path, || content(path)).map_err(Trouble::Open)?;
+        let content = content_by(path, || read_file(Path::new(path), FILE_BYTES_MAX));
+        let content = content.map_err(Trouble::Open)?;
         Self::read(&content)
     }
 
@@ -83,18 +85,6 @@ impl StateFile {
     pub(crate) fn address(&self, backend: &str, server: &str) -> Option<IpAddr> {
         self.row(backend, server)?.as_ref().ok()?.address
     }
-}
-
-/// What a state file holds.
-fn content(path: &str) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(std::io::ErrorKind::FileTooLarge.into());
-    }
-    Ok(bytes)
 }
 
 /// What was saved of one server, by its places.
