@@ -74,6 +74,55 @@ fn a_daemon_leaves_its_pid_and_goes_when_told() {
     }
 }
 
+/// The worker was there already, and goes with the master (HAProxy's stays behind).
+#[test]
+fn a_master_that_cannot_leave_its_pid_fails() {
+    let program = Program::ballast();
+    let (origin, port) = (Origin::saying("hello"), free_port());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("haproxy.cfg");
+    fs::write(&file, configuration(port, &origin, "maxconn 100")).expect("it is written");
+    for mode in ["-W", "-Ws"] {
+        let finished = Command::new(program.path())
+            .args([mode, "-p", "/nowhere/pid", "-f"])
+            .arg(&file)
+            .output()
+            .expect("the program starts");
+        let said = String::from_utf8_lossy(&finished.stderr);
+        assert_eq!(finished.status.code(), Some(1), "{mode}: {said}");
+        assert!(said.contains("Cannot create pidfile"), "{mode}: {said}");
+        assert!(!is_listening(port), "{mode}");
+    }
+}
+
+#[test]
+fn a_socket_of_a_master_wants_a_master() {
+    for program in Program::both() {
+        let (origin, port) = (Origin::saying("hello"), free_port());
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let file = directory.path().join("haproxy.cfg");
+        fs::write(&file, configuration(port, &origin, "maxconn 100")).expect("it is written");
+        let finished = Command::new(program.path())
+            .args(["-S", "master.sock", "-f"])
+            .arg(&file)
+            .current_dir(directory.path())
+            .output()
+            .expect("the program starts");
+        let said = String::from_utf8_lossy(&finished.stderr);
+        assert_eq!(
+            finished.status.code(),
+            Some(1),
+            "{}: {said}",
+            program.name()
+        );
+        assert!(
+            said.contains("master-worker mode"),
+            "{}: {said}",
+            program.name()
+        );
+    }
+}
+
 #[test]
 fn a_port_that_is_taken_is_an_error_that_names_it() {
     for program in Program::both() {

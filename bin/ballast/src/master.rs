@@ -154,6 +154,7 @@ impl Start {
             reload_began: Instant::now(),
             next: None,
             asked: None,
+            failed: None,
             over: None,
             deaths: 0,
             restart_at: None,
@@ -230,6 +231,8 @@ struct Watch<'o> {
     next: Option<Vec<Wish>>,
     /// The signal that asked for the end.
     asked: Option<Signal>,
+    /// The exit code of a start that failed when the worker was there already.
+    failed: Option<u8>,
     /// The exit code, once all is over.
     over: Option<u8>,
     /// Workers that died soon after they were started, in a row.
@@ -577,8 +580,9 @@ impl Watch<'_> {
         say::notice("Loading success.");
         self.crew.roll().startup_log = say::take_startup_log() + &log;
         if let Some(path) = self.pidfile.take()
-            && write_pid(&path).is_err()
+            && let Err(code) = write_pid(&path)
         {
+            self.failed = Some(code);
             self.end(Signal::Term);
             return;
         }

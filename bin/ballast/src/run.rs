@@ -76,7 +76,12 @@ fn start(options: &Options) -> Result<u8, u8> {
     }
     let global = Arc::clone(&read.loaded.config.global);
     let daemon = is_daemon(options, &global);
-    let is_master = (options.master_worker || global.master_worker) && !foreground_only(options);
+    let wants_master = options.master_worker || global.master_worker;
+    if !wants_master && !options.master_sockets.is_empty() {
+        say::alert("a master CLI socket was defined, but master-worker mode (-W) is not enabled.");
+        return Err(1);
+    }
+    let is_master = wants_master && !foreground_only(options);
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
     let former = Former::of(options);
     former.look()?;

@@ -57,7 +57,7 @@ impl Watch<'_> {
         if self.asked.is_some() && left == 0 && self.over.is_none() {
             let code = match self.asked {
                 Some(Signal::Int) => code,
-                _ => 0,
+                _ => self.failed.unwrap_or(0),
             };
             self.over = Some(code);
         }
