@@ -204,6 +204,9 @@ fn levels_hold_whatever_is_tried() {
         let before = states(house);
         for (level, command) in [
             ("user", "show env"),
+            ("user", "show startup-logs"),
+            ("operator", "wait 1ms"),
+            ("operator", "set anon global-key 5"),
             ("user", "show sess"),
             ("user", "clear counters"),
             ("user", "operator"),

@@ -21,7 +21,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "choose the key for sessions that choose none",
         global_key,
     )
-    .for_level(CliLevel::Operator),
+    .for_level(CliLevel::Admin),
     Command::new(
         &["set", "anon", "off"],
         "set anon off",

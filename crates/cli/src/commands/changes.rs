@@ -79,7 +79,8 @@ pub(crate) static COMMANDS: &[Command] = &[
         "wait {-h|<delay_ms>} cond [args...]",
         "wait the specified delay or condition (-h to see list)",
         |call| answer(wait(call)),
-    ),
+    )
+    .for_level(CliLevel::Admin),
 ];
 
 pub(super) const fn admin(

@@ -37,7 +37,8 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
         "show startup-logs",
         "repeat what was said at the start",
         |call| Answer::Report(call.desk.startup_log()),
-    ),
+    )
+    .for_level(CliLevel::Operator),
     Command::new(
         &["show", "activity"],
         "show activity [-1|0|thread_num]",
