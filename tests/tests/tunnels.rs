@@ -302,11 +302,18 @@ fn bodies_both_ways_wait_for_each_other() {
         for done in writers.into_iter().chain([reader]) {
             done.join().expect("both bodies are carried whole");
         }
-        // The connections are good for more.
+        // The client's connection is good for more. The server's, too, unless the response was
+        // whole before the request was: Ballast takes another one then.
         client
             .write_all(b"GET /again HTTP/1.1\r\nHost: test\r\n\r\n")
             .expect("the proxy reads");
-        hears(&mut server, b"GET /again", program.name());
+        let mut heard = [0; 10];
+        if server.read_exact(&mut heard).is_err() {
+            assert!(program.is_ballast(), "{}", program.name());
+            server = accept(&origin, false);
+            server.read_exact(&mut heard).expect("it is asked there");
+        }
+        assert_eq!(&heard, b"GET /again", "{}", program.name());
     }
 }
 
