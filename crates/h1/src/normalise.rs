@@ -64,7 +64,12 @@ fn absolute(request: &mut Request) {
     // A slash more fits wherever a head did; a refusal would leave an equivalent head.
     let _ = request.set_target(&target);
     let host_start = memchr::memrchr(b'@', &bare).map_or(0, |at| at + 1);
-    set_host(request, &bare[host_start..]);
+    let host = &bare[host_start..];
+    // A lenient parser takes any authority in a target, but `Host` has only bytes that hosts have:
+    // the next reader would refuse the others there.
+    if is_host(host) {
+        set_host(request, host);
+    }
 }
 
 fn host_of_connect(request: &mut Request) {

@@ -434,6 +434,20 @@ fn lenient_lets_pass_what_the_option_lets_pass() {
 }
 
 #[test]
+fn a_lenient_target_puts_nothing_in_host_that_no_host_has() {
+    let lenient = H1Limits {
+        lenient: true,
+        ..H1Limits::default()
+    };
+    for (authority, host) in [("a,b:80", "b"), ("a\u{e9}", "b"), ("a.c:80", "a.c")] {
+        let head = format!("GET http://{authority} HTTP/1.1\r\nHost: b\r\n\r\n");
+        let (parse, request) = request(head.as_bytes(), &lenient);
+        assert!(matches!(parse, Parse::Complete(_)), "{head:?}: {parse:?}");
+        assert_eq!(request.fields().first(b"host"), Some(host.as_bytes()));
+    }
+}
+
+#[test]
 fn responses_are_judged_as_by_the_oracle_or_stricter() {
     use H1Error as E;
     let ok = "HTTP/1.1 200 OK\r\n";
