@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::ports::is_listening;
-use crate::{LOOK_AGAIN, WAIT_MAX, program};
+use crate::{LOOK_AGAIN, WAIT_MAX, eventually, program};
 
 /// A program that reads `haproxy.cfg`.
 #[derive(Clone, Debug)]
@@ -253,7 +253,7 @@ impl Proxy {
         Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second())
     }
 
-    /// Sends a signal to the process.
+    /// Sends a signal to the process; one that stops it is waited for.
     ///
     /// # Panics
     ///
@@ -261,6 +261,18 @@ impl Proxy {
     pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         kill_process(pid.expect("a child has a positive id"), signal).expect("the proxy lives");
+        if signal == Signal::STOP {
+            eventually("each of its threads stands still", || self.stands_still());
+        }
+    }
+
+    fn stands_still(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid()));
+        threads.into_iter().flatten().flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(')')
+                .is_some_and(|(_, rest)| rest.starts_with(" T"))
+        })
     }
 
     /// Waits until the process has ended by itself.
