@@ -58,6 +58,9 @@ pub struct Inbound {
     peer_closed: bool,
     total_bytes: u64,
     fault_at: Cell<usize>,
+    /// What looks ahead were given to judge, all together.
+    #[cfg(test)]
+    pub(crate) looked_at_bytes: usize,
 }
 
 impl Inbound {
@@ -241,6 +244,10 @@ impl Inbound {
         let received = self.buffer.as_ref().map_or(&[][..], Buffer::filled);
         let mut trailers = Fields::default();
         while !ahead.is_whole {
+            #[cfg(test)]
+            {
+                self.looked_at_bytes += received.len() - ahead.bytes;
+            }
             let step = ahead
                 .decoder
                 .decode(&received[ahead.bytes..], &mut trailers)
