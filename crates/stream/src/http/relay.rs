@@ -126,7 +126,10 @@ pub(crate) async fn exchange(
                 request_failed(session, exchange, error);
             }
             let whole = uploaded.is_ok() && client.inbound.body_is_done();
-            carried(exchange, connection, keep_server, whole)
+            // What the server did not take is read past: the client has its answer, sends on, and
+            // may have more to ask (HAProxy does so).
+            let keep_client = whole || matches!(uploaded, Err(RelayError::To(_)));
+            carried(exchange, connection, (keep_server, keep_client), whole)
         }
         Both::Answered(Outcome::Tunnel, _) => {
             // In a box: once in a connection's life, and no other exchange need carry its size.
@@ -152,13 +155,18 @@ pub(crate) async fn exchange(
 }
 
 /// The client has its response; `whole` when the server has the request, too.
-fn carried(exchange: &Exchange, mut connection: Link, keep_server: bool, whole: bool) -> End {
+fn carried(
+    exchange: &Exchange,
+    mut connection: Link,
+    (keep_server, keep_client): (bool, bool),
+    whole: bool,
+) -> End {
     if whole {
         connection.exchange_is_over();
     }
     let reusable = keep_server && whole && connection.inbound.bytes().is_empty();
     End::Done {
-        next: match exchange.keep_client && whole {
+        next: match exchange.keep_client && keep_client {
             true => Next::Keep,
             false => Next::Close,
         },
