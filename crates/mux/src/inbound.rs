@@ -233,8 +233,10 @@ impl Inbound {
     /// # Errors
     /// [`ReadError::Malformed`], which reading the body would meet too.
     pub fn check_ahead(&mut self) -> Result<bool, ReadError> {
-        let Body::Chunked(decoder) = &self.body else {
-            return Ok(self.body_is_done());
+        let decoder = match &self.body {
+            Body::Chunked(decoder) => decoder,
+            Body::Known(left) => return Ok(self.bytes().len() as u64 >= *left),
+            Body::Done | Body::UntilClose => return Ok(self.body_is_done()),
         };
         let ahead = self.ahead.get_or_insert_with(|| Ahead {
             decoder: decoder.clone(),

@@ -19,6 +19,7 @@ mod forwarded;
 pub(crate) mod framing;
 mod hop;
 mod invalid;
+pub(crate) mod leaving;
 mod monitor;
 mod prepare;
 pub(crate) mod reach;

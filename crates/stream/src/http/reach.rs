@@ -16,6 +16,7 @@ use ballast_upstream::{
     ConnectError, Key, Line, Link, Order, Particulars, Refusal, Seat, Told, connect, pool,
 };
 
+use super::leaving::{self, unless_gone};
 use super::{Kept, Stop, choice};
 use crate::ending::{Cause, Phase};
 use crate::exchange::{Exchange, Given};
@@ -309,7 +310,7 @@ impl Plan {
 /// Takes a place at a server and a connection to it.
 pub(crate) async fn server(
     session: &Session,
-    client: &ClientConnection,
+    client: &mut ClientConnection,
     exchange: &mut Exchange,
     kept: &mut Kept,
     plan: &mut Plan,
@@ -347,7 +348,7 @@ pub(crate) async fn server(
 /// look the least loaded, and attract the traffic.
 async fn connection(
     session: &Session,
-    client: &ClientConnection,
+    client: &mut ClientConnection,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     seat: &Seat,
@@ -417,19 +418,14 @@ fn has_others(backend: &Backend) -> bool {
 /// Waits before the same server is tried again.
 async fn turn_around(
     session: &Session,
-    client: &ClientConnection,
+    client: &mut ClientConnection,
     exchange: &Exchange,
     backend: &Backend,
 ) -> Result<(), Stop> {
     let connect = backend.model.timeouts.connect.unwrap_or(TURN_AROUND);
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
-    let stayed = unless_gone(client, gives_up(session, backend), pause).await;
-    stayed.ok_or_else(|| {
-        exchange.count(session.local.worker, |counters| {
-            counters.client_aborts.increment()
-        });
-        Stop::silent(Cause::Client, Phase::Connect)
-    })
+    let stayed = unless_gone(session, client, backend, pause).await;
+    stayed.map_err(|gone| leaving::stop(session, exchange, gone, Phase::Connect))
 }
 
 /// `http-send-name-header`: the server hears the name it has here; another try, the other's.
@@ -456,7 +452,7 @@ fn tell_name(
 /// Waits for a place, as long as the queue may take and the client stays.
 async fn seat(
     session: &Session,
-    client: &ClientConnection,
+    client: &mut ClientConnection,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     plan: &Plan,
@@ -483,24 +479,18 @@ async fn seat(
     let timeouts = &backend.model.timeouts;
     let patience = timeouts.queue.or(timeouts.connect);
     session.downward.set_after(patience);
-    let gives_up = gives_up(session, backend);
     let outcome = {
         let taking = pin!(Seat::take(backend, &order, &mut line));
-        let taking = pin!(unless_gone(client, gives_up, taking));
+        let taking = pin!(unless_gone(session, client, backend, taking));
         session.downward.guard(taking).await
     };
     exchange.tally.server_queue = line.server;
     exchange.tally.backend_queue = line.backend;
     exchange.times.seated = Some(ballast_worker::now());
     match outcome {
-        Ok(Some(Ok(seat))) => Ok(seat),
-        Ok(Some(Err(refusal))) => Err(refused(session, exchange, refusal)),
-        Ok(None) => {
-            exchange.count(session.local.worker, |counters| {
-                counters.client_aborts.increment()
-            });
-            Err(Stop::silent(Cause::Client, Phase::Queue))
-        }
+        Ok(Ok(Ok(seat))) => Ok(seat),
+        Ok(Ok(Err(refusal))) => Err(refused(session, exchange, refusal)),
+        Ok(Err(gone)) => Err(leaving::stop(session, exchange, gone, Phase::Queue)),
         Err(_) => {
             exchange.count(session.local.worker, |counters| {
                 counters.failed_connections.increment()
@@ -521,33 +511,6 @@ fn refused(session: &Session, exchange: &mut Exchange, refusal: Refusal) -> Stop
         Refusal::QueueFull => Phase::Queue,
     };
     Stop::page(503, Cause::Server, phase)
-}
-
-/// Whether a client that closes gives up its request (`option abortonclose`).
-pub(crate) fn gives_up(session: &Session, backend: &Backend) -> bool {
-    let common = [&session.frontend.model.common, &backend.model.common];
-    common
-        .iter()
-        .any(|common| common.abort_on_close == Some(true))
-}
-
-/// Waits for `work`; `None` when the client closed meanwhile and that matters.
-pub(crate) async fn unless_gone<T>(
-    client: &ClientConnection,
-    matters: bool,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    if !matters {
-        return Some(work.await);
-    }
-    let mut work = std::pin::pin!(work);
-    std::future::poll_fn(|cx| {
-        if let std::task::Poll::Ready(done) = work.as_mut().poll(cx) {
-            return std::task::Poll::Ready(Some(done));
-        }
-        client.stream.poll_read_closed(cx).map(|_| None)
-    })
-    .await
 }
 
 fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, seat: &Seat) {
@@ -640,7 +603,7 @@ struct Failure {
 
 async fn open(
     session: &Session,
-    client: &ClientConnection,
+    client: &mut ClientConnection,
     exchange: &mut Exchange,
     seat: &Seat,
     wanted: Particulars,
@@ -650,26 +613,20 @@ async fn open(
     // Pinned: by value each step would hold it once more.
     let opening = pin!(connect(server, Key::new(backend, server, wanted)));
     let may_retry = backend.model.retry_on.conn_failure;
-    let gives_up = gives_up(session, backend);
-    let opening = pin!(unless_gone(client, gives_up, opening));
+    let opening = pin!(unless_gone(session, client, backend, opening));
     match session.downward.guard(opening).await {
-        Ok(None) => {
-            exchange.count(session.local.worker, |counters| {
-                counters.client_aborts.increment()
-            });
-            Err(Failure {
-                stop: Stop::silent(Cause::Client, Phase::Connect),
-                may_retry: false,
-            })
-        }
-        Ok(Some(Ok(connection))) => Ok(connection),
-        Ok(Some(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
+        Ok(Err(gone)) => Err(Failure {
+            stop: leaving::stop(session, exchange, gone, Phase::Connect),
+            may_retry: false,
+        }),
+        Ok(Ok(Ok(connection))) => Ok(connection),
+        Ok(Ok(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
             Err(Failure {
                 stop: Stop::page(503, Cause::Resource, Phase::Connect),
                 may_retry: error.kind() != Kind::Descriptors && may_retry,
             })
         }
-        Ok(Some(Err(error))) => Err(Failure {
+        Ok(Ok(Err(error))) => Err(Failure {
             stop: Stop::page(503, Cause::Server, Phase::Connect),
             may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
         }),

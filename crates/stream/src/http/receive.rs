@@ -204,20 +204,18 @@ pub(crate) async fn buffer_body(
     if !common.buffer_request {
         return Ok(());
     }
-    let length = match exchange.request_body {
-        BodyLength::Known(length) => length,
-        BodyLength::Chunked => u64::MAX,
-        _ => return Ok(()),
-    };
+    if !matches!(
+        exchange.request_body,
+        BodyLength::Known(_) | BodyLength::Chunked
+    ) {
+        return Ok(());
+    }
     go_on(session, client, exchange).await?;
     let (request, _) = timeouts(session);
     let until = request.map(|request| ballast_worker::now() + request);
     let wait = Wait::until(&session.upward, until);
     let whole = async {
-        while (client.inbound.bytes().len() as u64) < length
-            && !client.inbound.is_full()
-            && !client.inbound.check_ahead()?
-        {
+        while !client.inbound.check_ahead()? && !client.inbound.is_full() {
             if client.inbound.receive(&client.stream, &wait).await? == 0 {
                 return Err(ReadError::Closed);
             }

@@ -15,7 +15,8 @@ use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{Link, Seat};
 use ballast_worker::Stream;
 
-use super::reach::{Again, Plan, Reached, gives_up};
+use super::leaving::gives_up;
+use super::reach::{Again, Plan, Reached};
 use super::respond::{self, Outcome};
 use super::{Next, Stop};
 use crate::ending::{Cause, Phase};

@@ -253,7 +253,7 @@ async fn await_head(
     let gives_up = exchange
         .backend
         .as_ref()
-        .is_some_and(|backend| super::reach::gives_up(session, backend));
+        .is_some_and(|backend| super::leaving::gives_up(session, backend));
     // What the server was asked with: a rule may have changed the client's.
     let method = exchange.request.method();
     let answer = down

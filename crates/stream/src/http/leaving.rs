@@ -1,0 +1,94 @@
+//! A client that leaves before its request has a server's connection.
+//!
+//! One that resets its connection can be told nothing any more. One that only ends its side may
+//! still listen, and is served: unless its request can never become whole, or `option
+//! abortonclose` says that such a client is gone.
+
+use std::future::{pending, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+
+use ballast_engine::Backend;
+use ballast_mux::{ClientConnection, Wait};
+
+use super::Stop;
+use crate::ending::{Cause, Phase};
+use crate::exchange::Exchange;
+use crate::session::Session;
+
+/// How a client left.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Gone {
+    /// It ended its side, and that matters.
+    Closed,
+    /// It broke the connection.
+    Reset,
+}
+
+/// Whether a client that closes gives up its request (`option abortonclose`).
+pub(crate) fn gives_up(session: &Session, backend: &Backend) -> bool {
+    let common = [&session.frontend.model.common, &backend.model.common];
+    common
+        .iter()
+        .any(|common| common.abort_on_close == Some(true))
+}
+
+/// Waits for `work` as long as the client is there.
+///
+/// # Errors
+/// How it left.
+pub(crate) async fn unless_gone<T>(
+    session: &Session,
+    client: &mut ClientConnection,
+    backend: &Backend,
+    work: impl Future<Output = T>,
+) -> Result<T, Gone> {
+    let (mut work, mut gone) = (pin!(work), pin!(gone(session, client, backend)));
+    poll_fn(|cx| {
+        // Before the work: what comes of it, a place at a full server for one, is somebody else's
+        // when the client is gone by then.
+        if let Poll::Ready(gone) = gone.as_mut().poll(cx) {
+            return Poll::Ready(Err(gone));
+        }
+        work.as_mut().poll(cx).map(Ok)
+    })
+    .await
+}
+
+/// The exchange ends because its client left in this phase.
+pub(crate) fn stop(session: &Session, exchange: &Exchange, gone: Gone, phase: Phase) -> Stop {
+    exchange.count(session.local.worker, |counters| {
+        counters.client_aborts.increment()
+    });
+    // HAProxy takes what a TCP client sends for data from the start.
+    match gone {
+        Gone::Reset if !exchange.has_request => Stop::silent(Cause::Client, Phase::Data),
+        _ => Stop::silent(Cause::Client, phase),
+    }
+}
+
+/// Waits until the client has left.
+async fn gone(session: &Session, client: &mut ClientConnection, backend: &Backend) -> Gone {
+    let closed = client.stream.read_closed().await;
+    if closed.is_err() || client.stream.take_error().is_err() {
+        return Gone::Reset;
+    }
+    if gives_up(session, backend) || is_cut_short(session, client).await {
+        return Gone::Closed;
+    }
+    pending().await
+}
+
+/// Whether the request of a client that ended its side is not whole. What of it there is no room
+/// for is not known.
+async fn is_cut_short(session: &Session, client: &mut ClientConnection) -> bool {
+    let wait = Wait::until(&session.upward, None);
+    // One that is malformed is judged where it is carried.
+    while !client.inbound.check_ahead().unwrap_or(true) && !client.inbound.is_full() {
+        let received = client.inbound.receive(&client.stream, &wait).await;
+        if !received.is_ok_and(|bytes| bytes > 0) {
+            return true;
+        }
+    }
+    false
+}

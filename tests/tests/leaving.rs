@@ -1,0 +1,171 @@
+//! Clients that leave before their request has its server.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use ballast_tests::{Client, Desk, Program, Proxy, WAIT_MAX, eventually, free_port};
+use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_timeout};
+use rustix::process::Signal;
+
+/// Places of the full server.
+const PLACES: usize = 5;
+
+/// Who waits for one of them.
+const WAITING: usize = 300;
+
+/// A proxy before a server with few places.
+struct House {
+    proxy: Proxy,
+    desk: Desk,
+    port: u16,
+    origin: TcpListener,
+}
+
+impl House {
+    fn start(program: &Program, mode: &str, places: usize, option: &str) -> Self {
+        let origin = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let server = origin.local_addr().expect("it is bound").port();
+        let (bound, port) = (Timeout::Recv, free_port());
+        set_socket_timeout(&origin, bound, Some(WAIT_MAX)).expect("a socket");
+        let configuration = format!(
+            "global\n nbthread 1\n stats socket unix@ctl.sock level admin\n\
+             defaults\n mode {mode}\n timeout connect 20s\n timeout client 20s\n \
+             timeout server 20s\n {option}\n\
+             frontend www\n bind 127.0.0.1:{port}\n default_backend app\n\
+             backend app\n server one 127.0.0.1:{server} maxconn {places}\n"
+        );
+        let proxy = Proxy::start(program, &configuration, &[port]);
+        let desk = Desk::at(proxy.directory().join("ctl.sock"));
+        Self {
+            proxy,
+            desk,
+            port,
+            origin,
+        }
+    }
+
+    fn ask(&self, request: &str) -> Client {
+        let mut client = Client::connect(self.port);
+        client.send(request);
+        client
+    }
+
+    /// The server's end of the next connection, and what it is asked.
+    fn accept(&self) -> (TcpStream, Vec<u8>) {
+        let (mut server, _) = self.origin.accept().expect("the proxy connects");
+        server.set_read_timeout(Some(WAIT_MAX)).expect("a socket");
+        let mut asked = vec![0; 1024];
+        let count = server.read(&mut asked).unwrap_or(0);
+        asked.truncate(count);
+        (server, asked)
+    }
+
+    fn until_queued(&self, count: usize) {
+        let count = count.to_string();
+        eventually("they are queued", || {
+            self.desk.stat_of("app/BACKEND", "qcur") == count
+        });
+    }
+}
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: test\r\n\r\n";
+const HALF: &str = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\nhalf";
+const WHOLE: &str = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody";
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/// The places become free, and those who wait leave, before the proxy can look at either. Nobody's
+/// request may take a place; HAProxy looks at the events of 200 connections at a time, and lets
+/// some through.
+#[test]
+fn who_left_the_queue_takes_no_place() {
+    for program in Program::both() {
+        let house = House::start(&program, "http", PLACES, "option abortonclose");
+        let firsts: Vec<Client> = (0..PLACES).map(|_| house.ask(GET)).collect();
+        let mut held: Vec<TcpStream> = firsts.iter().map(|_| house.accept().0).collect();
+        let waiting: Vec<Client> = (0..WAITING).map(|_| house.ask(GET)).collect();
+        house.until_queued(WAITING);
+
+        house.proxy.signal(Signal::STOP);
+        for server in &mut held {
+            server.write_all(ANSWER).expect("there is room");
+        }
+        drop(waiting);
+        house.proxy.signal(Signal::CONT);
+        for mut first in firsts {
+            assert_eq!(first.response().status, 200, "{}", program.name());
+        }
+        // Whoever still waits comes before this one.
+        let mut last = house.ask("GET /last HTTP/1.1\r\nHost: test\r\n\r\n");
+        let mut wasted = 0;
+        loop {
+            let (mut server, asked) = house.accept();
+            // To somebody who left: the proxy may have let go of it.
+            let _ = server.write_all(ANSWER);
+            if asked.starts_with(b"GET /last ") {
+                break;
+            }
+            wasted += 1;
+        }
+        assert_eq!(last.response().status, 200, "{}", program.name());
+        let most = if program.is_ballast() { 0 } else { WAITING / 3 };
+        assert!(wasted <= most, "{}: {wasted} for nobody", program.name());
+    }
+}
+
+/// How a client that waits leaves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Leaves {
+    /// It ends its side, and may still listen.
+    Ends,
+    /// It breaks the connection.
+    Resets,
+}
+
+/// Without `option abortonclose` a client that ends its side is served. One whose request can
+/// never become whole is not, and neither is one that broke its connection: HAProxy keeps
+/// a whole HTTP request of such a client in its queue, and sees while it connects that nobody is
+/// there.
+#[test]
+fn who_can_have_no_answer_leaves_the_queue() {
+    use Leaves::{Ends, Resets};
+    let cases = [
+        ("http", GET, Ends, false, true),
+        ("http", WHOLE, Ends, false, true),
+        ("http", HALF, Ends, true, true),
+        ("http", HALF, Resets, true, true),
+        ("http", GET, Resets, true, false),
+        ("http", WHOLE, Resets, true, false),
+        ("tcp", GET, Ends, false, true),
+        ("tcp", GET, Resets, true, true),
+    ];
+    for program in Program::both() {
+        for (mode, request, how, leaves, as_haproxy) in cases {
+            if !as_haproxy && !program.is_ballast() {
+                continue;
+            }
+            let of = format!("{}, {mode}, {request:?}, {how:?}", program.name());
+            let house = House::start(&program, mode, 1, "");
+            let first = house.ask(GET);
+            let (mut held, _) = house.accept();
+            let mut waiting = house.ask(request);
+            house.until_queued(1);
+            if leaves {
+                if how == Resets {
+                    set_socket_linger(waiting.socket(), Some(Duration::ZERO)).expect("a socket");
+                }
+                drop(waiting);
+                house.until_queued(0);
+                assert_eq!(house.desk.stat_of("app/BACKEND", "cli_abrt"), "1", "{of}");
+            } else {
+                waiting.finish();
+                held.write_all(ANSWER).expect("the proxy reads");
+                drop((first, held));
+                let (mut server, _) = house.accept();
+                server.write_all(ANSWER).expect("the proxy reads");
+                assert_eq!(waiting.response().status, 200, "{of}");
+            }
+        }
+    }
+}
