@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
 
 use ballast_tests::repository;
 
@@ -28,4 +31,39 @@ fn the_lists_of_deviations_and_gaps_are_toml() {
             assert!(reason.len() >= 8, "{list}: {script} needs a reason");
         }
     }
+}
+
+/// What a script leaves running would answer, and log to, who takes its ports next.
+#[test]
+fn what_a_script_leaves_running_ends_with_it_and_its_network_is_its_own() {
+    let tools = std::env::temp_dir().join(format!("ballast-runner-{}", std::process::id()));
+    fs::create_dir_all(&tools).expect("a directory");
+    let varnishtest = tools.join("varnishtest");
+    let left = tools.join("left");
+    // It stands for a script whose program goes on, in a session of its own as daemons do.
+    let text = format!(
+        "#!/bin/sh\nsetsid sleep 600 &\necho $! $(readlink /proc/self/ns/net) > {}\n",
+        left.display()
+    );
+    fs::write(&varnishtest, text).expect("a file");
+    fs::set_permissions(&varnishtest, fs::Permissions::from_mode(0o755)).expect("its mode");
+    let path = std::env::var("PATH").expect("there is a PATH");
+    let run = Command::new(repository().join("tests/conformance/run"))
+        .args(["--program", "/bin/true", "log_sampling"])
+        .env("PATH", format!("{}:{path}", tools.display()))
+        .output()
+        .expect("the runner runs");
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    let left = fs::read_to_string(left).expect("the script ran");
+    fs::remove_dir_all(&tools).expect("it is ours");
+    assert!(run.status.success(), "{said}");
+    let (process, network) = left.trim().split_once(' ').expect("two words");
+    // Who has ended and is not waited for yet has no command line.
+    let words = fs::read(Path::new("/proc").join(process).join("cmdline")).unwrap_or_default();
+    assert!(words.is_empty(), "it still runs");
+    let ours = fs::read_link("/proc/self/ns/net").expect("a link");
+    assert!(
+        ours != Path::new(network) || said.contains("one script at a time"),
+        "{said}"
+    );
 }
