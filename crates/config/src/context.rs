@@ -1,6 +1,7 @@
 //! What lowering shares from the first section to the last: the machine's answers, what was said,
 //! what is not served yet, and the names that sections declare for each other.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -51,7 +52,9 @@ pub(crate) struct Context<'s> {
     /// Pattern lists and maps, shared by all expressions.
     pub store: Arc<Store>,
     /// What was said so far.
-    pub diagnostics: Vec<Diagnostic>,
+    pub said: Said,
+    /// How many more names may be compared with unknown ones to find what was meant.
+    pub hint_names_left: Cell<usize>,
     /// What is not served yet.
     pub unserved: Vec<Unserved>,
     /// What was replaced by stand-ins.
@@ -69,8 +72,8 @@ pub(crate) struct Context<'s> {
 pub(crate) struct Names {
     /// `http-errors` groups.
     pub error_groups: BTreeMap<String, ErrorPages>,
-    /// Every other named section: kind, name, where.
-    pub sections: Vec<(SectionKind, String, Span)>,
+    /// Every other named section.
+    pub sections: Declared,
     /// Sections that were named: kind, name, the keyword that did, where.
     pub uses: Vec<(SectionKind, String, String, Span)>,
     /// Defaults with rules that a frontend or backend began with, by where they stand.
@@ -102,13 +105,95 @@ pub(crate) struct UnixBind {
     pub owner: ballast_model::UnixOwner,
 }
 
+/// The named sections of the files.
+#[derive(Debug, Default)]
+pub(crate) struct Declared(BTreeMap<String, Vec<(SectionKind, Span)>>);
+
+impl Declared {
+    /// Adds one.
+    pub(crate) fn add(&mut self, kind: SectionKind, name: &str, span: Span) {
+        let same = self.0.entry(name.to_owned()).or_default();
+        // Of three alike the third is as wrong as the second, and needs no list to be seen.
+        if same.len() < SAME_NAME_COUNT_MAX {
+            same.push((kind, span));
+        }
+    }
+
+    /// Those of a name, in order.
+    pub(crate) fn of_name(&self, name: &str) -> &[(SectionKind, Span)] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The names that sections of a kind have.
+    pub(crate) fn of_kind(&self, kind: SectionKind) -> impl Iterator<Item = &str> {
+        let all = self.0.iter();
+        all.filter(move |(_, same)| same.iter().any(|(known, _)| *known == kind))
+            .map(|(name, _)| name.as_str())
+    }
+}
+
+/// What was said of a configuration, as much of it as anybody reads.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    diagnostics: Vec<Diagnostic>,
+    has_alerts: bool,
+    /// How many were not kept, and whether one of them was an alert.
+    dropped: usize,
+    dropped_alerts: bool,
+}
+
+impl Said {
+    /// Goes on after what was said already.
+    pub(crate) fn after(diagnostics: Vec<Diagnostic>) -> Self {
+        Self {
+            has_alerts: diagnostics.iter().any(is_alert),
+            diagnostics,
+            ..Self::default()
+        }
+    }
+
+    fn push(&mut self, diagnostic: Diagnostic) {
+        let is_alert = is_alert(&diagnostic);
+        self.has_alerts |= is_alert;
+        if self.diagnostics.len() < DIAGNOSTIC_COUNT_MAX {
+            self.diagnostics.push(diagnostic);
+        } else {
+            self.dropped += 1;
+            self.dropped_alerts |= is_alert;
+        }
+    }
+
+    /// All that was kept. An error that was not is an error still.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        if self.dropped > 0 {
+            let severity = match self.dropped_alerts {
+                true => Severity::Alert,
+                false => Severity::Warning,
+            };
+            let message = format!("{} more messages are not shown", self.dropped);
+            let last = Diagnostic::new(severity, "too-many-messages", message);
+            self.diagnostics.push(last);
+        }
+        self.diagnostics
+    }
+}
+
+fn is_alert(diagnostic: &Diagnostic) -> bool {
+    diagnostic.severity == Severity::Alert
+}
+
+/// Sections of one name that are remembered.
+const SAME_NAME_COUNT_MAX: usize = 64;
+
+/// Names that are compared with unknown ones over a whole file.
+pub(crate) const HINT_NAMES_MAX: usize = 200_000;
+
 impl Names {
     /// Whether a section of this kind and name was declared.
     #[must_use]
     pub(crate) fn declares(&self, kind: SectionKind, name: &str) -> bool {
-        self.sections
-            .iter()
-            .any(|(known, known_name, _)| *known == kind && known_name == name)
+        let mut same = self.sections.of_name(name).iter();
+        same.any(|(known, _)| *known == kind)
     }
 
     /// Remembers that `keyword` names a section, to be checked at the end.
@@ -121,9 +206,20 @@ impl Names {
 impl Context<'_> {
     /// Says something.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
-        if self.diagnostics.len() < DIAGNOSTIC_COUNT_MAX {
-            self.diagnostics.push(diagnostic);
-        }
+        self.said.push(diagnostic);
+    }
+
+    /// What was meant by an unknown name, if it is near one of `names`.
+    pub(crate) fn hint<'a>(
+        &self,
+        name: &str,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Option<String> {
+        let mut left = self.hint_names_left.get();
+        let names = names.into_iter().take(left).inspect(|_| left -= 1);
+        let hint = nearest(name, names);
+        self.hint_names_left.set(left);
+        hint
     }
 
     /// Says that something is wrong but usable.
@@ -139,8 +235,7 @@ impl Context<'_> {
 
     /// Whether anything was an error so far.
     pub(crate) fn has_alerts(&self) -> bool {
-        let mut said = self.diagnostics.iter();
-        said.any(|said| said.severity == Severity::Alert)
+        self.said.has_alerts
     }
 
     /// Remembers that a word is not served yet.

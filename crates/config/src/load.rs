@@ -1,5 +1,6 @@
 //! From text to model: every section in turn, then what only the whole can tell.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use ballast_expr::{Linker, Store};
@@ -10,7 +11,7 @@ use ballast_syntax::{
 };
 
 use crate::build::{self, Drafts};
-use crate::context::{Context, LUA, Names, Unserved};
+use crate::context::{Context, HINT_NAMES_MAX, LUA, Names, Said, Unserved};
 use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
 use crate::{global, post, proxy, section, stand_ins, upgrade};
@@ -135,7 +136,8 @@ fn load_with(
         surroundings,
         sources: &document.sources,
         store: Arc::clone(&store),
-        diagnostics: said,
+        said: Said::after(said),
+        hint_names_left: Cell::new(HINT_NAMES_MAX),
         unserved: Vec::new(),
         stubs: std::mem::take(&mut stubs),
         environment: document.env.clone(),
@@ -144,11 +146,12 @@ fn load_with(
     };
     let config = lower(&document, &mut context);
     let Context {
-        mut diagnostics,
+        said,
         mut unserved,
         stubs,
         ..
     } = context;
+    let mut diagnostics = said.finish();
     check_lua(&mut unserved, &mut diagnostics);
     suggest_upgrades(&document, &mut diagnostics);
     let place = |span: Option<Span>| span.map(|span| (span.file, span.start));

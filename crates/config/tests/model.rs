@@ -305,7 +305,7 @@ fn names_must_lead_somewhere() {
         ),
         (
             "backend b\n server a 192.0.2.1:80 track a\n",
-            "'server b/a' : unable to track 'b/a': it leads back here.",
+            "'server b/a' : unable to track b/a as it belongs to a tracking chain looping back to b/a.",
         ),
         (
             "backend b\n server a 192.0.2.1 check\n",

@@ -3,6 +3,8 @@
 //! Consistent hashing places servers by their numbers and statistics show all of them, so the
 //! dealing is HAProxy's: one counter that also moves past what has its own number.
 
+use std::collections::{HashMap, HashSet};
+
 use ballast_model::Written;
 use ballast_syntax::{Diagnostic, Severity};
 
@@ -14,21 +16,21 @@ use crate::draft::ProxyDraft;
 pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
     // HAProxy's own frontend of the command sockets comes first when there is any.
     let first = 1 + u32::from(!drafts.global.stats_sockets.is_empty());
-    let mut used: Vec<(u32, String)> = Vec::new();
+    let mut used: HashMap<u32, String> = HashMap::new();
     for draft in &drafts.proxies {
         let Some((id, span)) = draft.id else {
             continue;
         };
-        if let Some((_, other)) = used.iter().find(|(known, _)| *known == id) {
+        if let Some(other) = used.get(&id) {
             let message = format!(
                 "{} has the same numerical ID (uuid) {id} as {other}.",
                 draft.title()
             );
             context.report(Diagnostic::alert("duplicate-id", message).at(span));
         }
-        used.push((id, draft.title()));
+        used.entry(id).or_insert_with(|| draft.title());
     }
-    let taken: Vec<u32> = used.iter().map(|(id, _)| *id).collect();
+    let taken = used.into_keys().collect();
     let mut dealer = Dealer { next: first, taken };
     for draft in &mut drafts.proxies {
         draft.common.id = dealer.deal(draft.id.map(|(id, _)| id));
@@ -40,16 +42,15 @@ pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
 
 fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let title = draft.title();
-    let mut taken: Vec<u32> = Vec::new();
+    let mut taken = HashSet::new();
     for bind in &draft.binds {
         let Some(id) = bind.id else {
             continue;
         };
-        if taken.contains(&id) {
+        if !taken.insert(id) {
             let message = format!("{title} : 'bind' : custom id {id} already used");
             context.report(Diagnostic::alert("duplicate-id", message).at(bind.span));
         }
-        taken.push(id);
     }
     let mut dealer = Dealer { next: 1, taken };
     for bind in &mut draft.binds {
@@ -58,13 +59,13 @@ fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
 }
 
 fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
-    let mut taken: Vec<(u32, usize)> = Vec::new();
+    let mut taken: HashMap<u32, usize> = HashMap::new();
     for (at, one) in draft.servers.iter().enumerate() {
         let id = one.server.id;
         if id == 0 {
             continue;
         }
-        if let Some((_, other)) = taken.iter().find(|(known, _)| *known == id) {
+        if let Some(other) = taken.get(&id) {
             let other = &draft.servers[*other];
             let place = other
                 .span
@@ -76,9 +77,9 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             let span = one.id_span.or(one.span);
             super::say(context, Severity::Alert, "duplicate-id", message, span);
         }
-        taken.push((id, at));
+        taken.entry(id).or_insert(at);
     }
-    let taken = taken.into_iter().map(|(id, _)| id).collect();
+    let taken = taken.into_keys().collect();
     let mut dealer = Dealer { next: 1, taken };
     for one in &mut draft.servers {
         let given = (one.server.id > 0).then_some(one.server.id);
@@ -90,7 +91,7 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
 /// Hands out the next free number.
 struct Dealer {
     next: u32,
-    taken: Vec<u32>,
+    taken: HashSet<u32>,
 }
 
 impl Dealer {

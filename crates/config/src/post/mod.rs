@@ -2,10 +2,12 @@
 //! what was forgotten. The wording is HAProxy's where it has one.
 
 mod ids;
+mod index;
 mod modes;
 mod names;
 mod servers;
 mod states;
+mod tracks;
 
 use ballast_model::{Check, Global};
 use ballast_syntax::{Diagnostic, Severity, Span};
@@ -31,7 +33,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
         programs(draft, &drafts.global, context);
         forgotten(draft, context);
     }
-    servers::tracks(drafts, context);
+    tracks::check(drafts, context);
 }
 
 /// What `option external-check` needs of the global section.

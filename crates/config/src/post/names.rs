@@ -1,11 +1,12 @@
 //! Names that must lead somewhere: backends, servers, sections, user lists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use ballast_expr::{Reference, nearest};
+use ballast_expr::Reference;
 use ballast_model::{Mode, RouteTarget, UseServerTarget};
 use ballast_syntax::{Diagnostic, SectionKind, Severity, Span};
 
+use super::index::Index;
 use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -13,18 +14,14 @@ use crate::draft::ProxyDraft;
 /// Checks every name that was used.
 pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
     let mut routed = BTreeSet::new();
+    let index = Index::new(drafts);
     for draft in &drafts.proxies {
-        routes(drafts, draft, &mut routed, context);
+        routes((drafts, &index), draft, &mut routed, context);
         use_servers(draft, context);
-        references(drafts, draft, context);
+        references((drafts, &index), draft, context);
     }
     unused(drafts, &routed, context);
-    sections(drafts, context);
-}
-
-fn back<'d>(drafts: &'d Drafts, name: &str) -> Option<&'d ProxyDraft> {
-    let mut all = drafts.proxies.iter();
-    all.find(|draft| draft.is_back() && draft.name == name)
+    sections(&index, context);
 }
 
 fn back_names(drafts: &Drafts) -> impl Iterator<Item = &str> {
@@ -33,7 +30,7 @@ fn back_names(drafts: &Drafts) -> impl Iterator<Item = &str> {
 }
 
 fn routes(
-    drafts: &Drafts,
+    (drafts, index): (&Drafts, &Index<'_>),
     draft: &ProxyDraft,
     routed: &mut BTreeSet<String>,
     context: &mut Context<'_>,
@@ -58,19 +55,13 @@ fn routes(
     let default = default.map(|name| (name, "default_backend", draft.default_backend_span));
     for (name, word, span) in fixed.chain(default) {
         routed.insert(name.to_owned());
-        let Some(target) = back(drafts, name) else {
+        let Some(target) = index.back(name) else {
             let message = format!(
                 "Proxy '{}': unable to find required {word}: '{name}'.",
                 draft.name
             );
-            unknown(
-                context,
-                "unknown-backend",
-                message,
-                span,
-                name,
-                back_names(drafts),
-            );
+            let hint = context.hint(name, back_names(drafts));
+            unknown(context, "unknown-backend", message, span, hint);
             continue;
         };
         let (front_mode, back_mode) = (draft.common.mode, target.common.mode);
@@ -98,14 +89,16 @@ fn routes(
 }
 
 fn use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
-    if !draft.is_back() {
+    if !draft.is_back() || draft.back.use_servers.is_empty() {
         return;
     }
+    let servers = draft.servers.iter();
+    let known: HashSet<&str> = servers.map(|one| one.server.name.as_str()).collect();
     for (at, rule) in draft.back.use_servers.iter().enumerate() {
         let UseServerTarget::Static(name) = &rule.target else {
             continue;
         };
-        if draft.servers.iter().any(|one| one.server.name == *name) {
+        if known.contains(name.as_str()) {
             continue;
         }
         let message = format!(
@@ -114,12 +107,17 @@ fn use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
         );
         let span = draft.use_server_spans.get(at).copied();
         let names = draft.servers.iter().map(|one| one.server.name.as_str());
-        unknown(context, "unknown-server", message, span, name, names);
+        let hint = context.hint(name, names);
+        unknown(context, "unknown-server", message, span, hint);
     }
 }
 
 /// What expressions name.
-fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
+fn references(
+    (drafts, index): (&Drafts, &Index<'_>),
+    draft: &ProxyDraft,
+    context: &mut Context<'_>,
+) {
     let title = draft.title();
     for (reference, span) in &draft.words.references {
         let span = Some(*span);
@@ -130,37 +128,28 @@ fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
             Reference::Frontend(name) if name.is_empty() && !draft.is_front() => {
                 lacks(context, draft, "frontend", span);
             }
-            Reference::Backend(name) if !name.is_empty() && back(drafts, name).is_none() => {
+            Reference::Backend(name) if !name.is_empty() && index.back(name).is_none() => {
                 let message = format!(
                     "unable to find backend '{name}' referenced in an expression of {title}."
                 );
-                unknown(
-                    context,
-                    "unknown-backend",
-                    message,
-                    span,
-                    name,
-                    back_names(drafts),
-                );
+                let hint = context.hint(name, back_names(drafts));
+                unknown(context, "unknown-backend", message, span, hint);
             }
-            Reference::Frontend(name) if !name.is_empty() => {
+            Reference::Frontend(name) if !name.is_empty() && !index.has_front(name) => {
+                let message = format!(
+                    "unable to find frontend '{name}' referenced in an expression of {title}."
+                );
                 let fronts = drafts.proxies.iter().filter(|one| one.is_front());
-                let names: Vec<&str> = fronts.map(|one| one.name.as_str()).collect();
-                if !names.contains(&name.as_str()) {
-                    let message = format!(
-                        "unable to find frontend '{name}' referenced in an expression of {title}."
-                    );
-                    unknown(context, "unknown-frontend", message, span, name, names);
-                }
+                let names = fronts.map(|one| one.name.as_str());
+                let hint = context.hint(name, names);
+                unknown(context, "unknown-frontend", message, span, hint);
             }
             Reference::Server { backend, server } => {
                 let owner = match backend {
-                    Some(name) => back(drafts, name),
-                    None => draft.is_back().then_some(draft),
+                    Some(name) => Some(name),
+                    None => draft.is_back().then_some(&draft.name),
                 };
-                let known = owner.is_some_and(|owner| {
-                    owner.servers.iter().any(|one| one.server.name == *server)
-                });
+                let known = owner.is_some_and(|owner| index.server(owner, server).is_some());
                 if !known {
                     let path = match backend {
                         Some(backend) => format!("{backend}/{server}"),
@@ -174,12 +163,10 @@ fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
             }
             Reference::Table(name) => {
                 let name = if name.is_empty() { &draft.name } else { name };
-                let mut proxies = drafts.proxies.iter();
-                let is_proxy = proxies.any(|one| one.name == *name && one.words.table.is_some());
                 let is_peer = name.split_once('/').is_some_and(|(section, _)| {
                     context.names.declares(SectionKind::Peers, section)
                 });
-                if !is_proxy && !is_peer {
+                if !index.has_table(name) && !is_peer {
                     let message = format!(
                         "Proxy '{}': unable to find stick-table '{name}'.",
                         draft.name
@@ -189,15 +176,13 @@ fn references(drafts: &Drafts, draft: &ProxyDraft, context: &mut Context<'_>) {
                         .iter()
                         .filter(|one| one.words.table.is_some());
                     let names = tables.map(|one| one.name.as_str());
-                    unknown(context, "unknown-table", message, span, name, names);
+                    let hint = context.hint(name, names);
+                    unknown(context, "unknown-table", message, span, hint);
                 }
             }
             Reference::Userlist(name) if !context.names.declares(SectionKind::Userlist, name) => {
                 let message = format!("unable to find userlist '{name}' referenced in {title}.");
-                let sections = context.names.sections.clone();
-                let lists = sections.iter().filter(|one| one.0 == SectionKind::Userlist);
-                let names = lists.map(|one| one.1.as_str());
-                unknown(context, "unknown-userlist", message, span, name, names);
+                unknown_section(context, (SectionKind::Userlist, name), message, span);
             }
             _ => {}
         }
@@ -215,15 +200,14 @@ fn lacks(context: &mut Context<'_>, draft: &ProxyDraft, what: &str, span: Option
 }
 
 /// Sections that keywords name.
-fn sections(drafts: &Drafts, context: &mut Context<'_>) {
+fn sections(index: &Index<'_>, context: &mut Context<'_>) {
     let uses = std::mem::take(&mut context.names.uses);
-    let declared = context.names.sections.clone();
     for (kind, name, keyword, span) in uses {
         // HAProxy makes a resolvers section of this name by itself.
         let is_builtin = kind == SectionKind::Resolvers && name == "default";
         let is_known = is_builtin
             || context.names.declares(kind, &name)
-            || (kind == SectionKind::Backend && back(drafts, &name).is_some());
+            || (kind == SectionKind::Backend && index.back(&name).is_some());
         if is_known {
             continue;
         }
@@ -239,16 +223,7 @@ fn sections(drafts: &Drafts, context: &mut Context<'_>) {
             );
             continue;
         }
-        let names = declared.iter().filter(|one| one.0 == kind);
-        let names = names.map(|one| one.1.as_str());
-        unknown(
-            context,
-            "unknown-section",
-            message,
-            Some(span),
-            &name,
-            names,
-        );
+        unknown_section(context, (kind, &name), message, Some(span));
     }
 }
 
@@ -274,18 +249,30 @@ fn unused(drafts: &Drafts, routed: &BTreeSet<String>, context: &mut Context<'_>)
     }
 }
 
-fn unknown<'a>(
+/// The same for a section that is no proxy.
+fn unknown_section(
+    context: &mut Context<'_>,
+    (kind, name): (SectionKind, &str),
+    message: String,
+    span: Option<Span>,
+) {
+    let code = match kind {
+        SectionKind::Userlist => "unknown-userlist",
+        _ => "unknown-section",
+    };
+    let hint = context.hint(name, context.names.sections.of_kind(kind));
+    unknown(context, code, message, span, hint);
+}
+
+fn unknown(
     context: &mut Context<'_>,
     code: &'static str,
     message: String,
     span: Option<Span>,
-    name: &str,
-    names: impl IntoIterator<Item = &'a str>,
+    hint: Option<String>,
 ) {
     let mut diagnostic = Diagnostic::alert(code, message);
     diagnostic.span = span;
-    if let Some(hint) = nearest(name, names) {
-        diagnostic.help = Some(format!("did you mean '{hint}'?"));
-    }
+    diagnostic.help = hint.map(|hint| format!("did you mean '{hint}'?"));
     context.report(diagnostic);
 }

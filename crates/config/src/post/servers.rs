@@ -1,4 +1,4 @@
-//! Servers: templates, names, addresses, checks, who follows whom.
+//! Servers: templates, names, addresses, checks.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -7,7 +7,6 @@ use ballast_model::{Address, Check, CheckRule};
 use ballast_syntax::{Diagnostic, Severity};
 
 use super::states;
-use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::{ProxyDraft, ServerDraft};
 
@@ -60,7 +59,7 @@ pub(super) fn check(
         resolve(one, &title, last, &mut failed, context);
         ports(one, &title, check_port, context);
         agent(one);
-        checks(one, &title, context);
+        checks(one, (&title, &draft.name), context);
         if one.server.source.is_none() {
             one.server.source.clone_from(&draft.back.source);
         }
@@ -192,7 +191,7 @@ fn agent(one: &mut ServerDraft) {
 }
 
 /// Words of checks that do not fit together.
-fn checks(one: &ServerDraft, title: &str, context: &mut Context<'_>) {
+fn checks(one: &ServerDraft, (title, backend): (&str, &str), context: &mut Context<'_>) {
     let checks = &one.server.checks;
     let name = &one.server.name;
     if checks.agent_enabled && checks.agent_port.is_none() {
@@ -209,8 +208,7 @@ fn checks(one: &ServerDraft, title: &str, context: &mut Context<'_>) {
     }
     if checks.enabled && one.server.track.is_some() {
         let message = format!(
-            "{title} : 'server {name}' : 'check' and 'track' are incompatible: a server follows \
-             another or is probed"
+            "'server {backend}/{name}' : unable to enable checks and tracking at the same time!"
         );
         super::say(
             context,
@@ -239,52 +237,4 @@ fn checks(one: &ServerDraft, title: &str, context: &mut Context<'_>) {
         diagnostic.span = one.span;
         context.report(diagnostic);
     }
-}
-
-/// Servers that follow others: the others exist, are probed and do not follow in a circle.
-pub(super) fn tracks(drafts: &Drafts, context: &mut Context<'_>) {
-    for draft in drafts.proxies.iter().filter(|draft| draft.is_back()) {
-        for one in &draft.servers {
-            if let Err(message) = track(drafts, draft, one) {
-                let message = format!("'server {}/{}' : {message}", draft.name, one.server.name);
-                let span = one.track_span.or(one.span);
-                super::say(context, Severity::Alert, "bad-track", message, span);
-            }
-        }
-    }
-}
-
-fn track(drafts: &Drafts, draft: &ProxyDraft, one: &ServerDraft) -> Result<(), String> {
-    let mut path = vec![(draft.name.as_str(), one.server.name.as_str())];
-    let (mut owner, mut current) = (draft, one);
-    while let Some((backend, server)) = &current.server.track {
-        if !backend.is_empty() {
-            let mut all = drafts.proxies.iter();
-            owner = all
-                .find(|one| one.is_back() && one.name == *backend)
-                .ok_or_else(|| {
-                    format!("unable to find required proxy '{backend}' for tracking.")
-                })?;
-        }
-        let mut all = owner.servers.iter();
-        current = all
-            .find(|one| one.server.name == *server)
-            .ok_or_else(|| format!("unable to find required server '{server}' for tracking."))?;
-        let step = (owner.name.as_str(), current.server.name.as_str());
-        if path.contains(&step) {
-            return Err(format!(
-                "unable to track '{}/{}': it leads back here.",
-                step.0, step.1
-            ));
-        }
-        path.push(step);
-    }
-    let checks = &current.server.checks;
-    if path.len() > 1 && !checks.enabled && !checks.agent_enabled {
-        return Err(format!(
-            "unable to use {}/{} for tracking as it does not have any check nor agent enabled.",
-            owner.name, current.server.name
-        ));
-    }
-    Ok(())
 }

@@ -2,9 +2,11 @@
 //!
 //! Source: HAProxy configuration manual, section 4: without `from`, the latest one.
 
+use std::collections::HashMap;
+
 use ballast_syntax::{Diagnostic, Section, SectionKind, Span};
 
-use crate::context::Context;
+use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
 use crate::section::header::invalid_char;
 
@@ -12,8 +14,10 @@ use crate::section::header::invalid_char;
 #[derive(Debug, Default)]
 pub(crate) struct Defaults {
     drafts: Vec<ProxyDraft>,
-    /// Which were named by `from`, by whom, and which were used because they came last.
-    explicit: Vec<(usize, String)>,
+    /// Where the first and the last of a name are.
+    named: HashMap<String, (usize, usize)>,
+    /// Which were named by `from`, by whom first, and which were used because they came last.
+    explicit: HashMap<usize, String>,
     implicit: Vec<(usize, String, Option<Span>)>,
 }
 
@@ -34,22 +38,21 @@ impl Defaults {
                 context.report(Diagnostic::alert("bad-name", message).at(from.span()));
                 return None;
             }
-            let found: Vec<usize> = (0..self.drafts.len())
-                .filter(|at| self.drafts[*at].name == name)
-                .collect();
-            return match found.as_slice() {
-                [] => {
+            return match self.named.get(name).copied() {
+                None => {
                     let message = format!("defaults section '{name}' not found for {title}.");
                     let names = self.drafts.iter().map(|draft| draft.name.as_str());
                     let diagnostic = Diagnostic::alert("unknown-defaults", message).at(from.span());
-                    context.report(crate::context::suggestion(diagnostic, name, names));
+                    let hint = context.hint(name, names);
+                    let diagnostic = suggestion(diagnostic, name, hint.as_deref());
+                    context.report(diagnostic);
                     None
                 }
-                [only] => {
-                    self.explicit.push((*only, title));
-                    Some(self.drafts[*only].clone())
+                Some((first, last)) if first == last => {
+                    self.explicit.entry(first).or_insert(title);
+                    Some(self.drafts[first].clone())
                 }
-                [first, .., last] => {
+                Some((first, last)) => {
                     let place = |at: usize| {
                         self.drafts[at]
                             .span
@@ -58,12 +61,12 @@ impl Defaults {
                     let message = format!(
                         "ambiguous defaults section name '{name}' referenced by {title} exists \
                          at least at {} and {}.",
-                        place(*first),
-                        place(*last)
+                        place(first),
+                        place(last)
                     );
                     context
                         .report(Diagnostic::alert("ambiguous-defaults", message).at(from.span()));
-                    Some(self.drafts[*last].clone())
+                    Some(self.drafts[last].clone())
                 }
             };
         }
@@ -78,20 +81,23 @@ impl Defaults {
 
     /// Adds a section.
     pub(crate) fn declare(&mut self, draft: ProxyDraft) {
+        let at = self.drafts.len();
+        let named = self.named.entry(draft.name.clone()).or_insert((at, at));
+        named.1 = at;
         self.drafts.push(draft);
     }
 
     /// Warns of sections used both by name and because they came last.
     pub(crate) fn finish(self, context: &mut Context<'_>) {
-        let mut told = Vec::new();
+        let mut told = None;
         for (at, title, span) in &self.implicit {
-            let Some((_, by_name)) = self.explicit.iter().find(|(used, _)| used == at) else {
+            let Some(by_name) = self.explicit.get(at) else {
                 continue;
             };
-            if told.contains(at) {
+            // Whoever began with the same stands together.
+            if told.replace(*at) == Some(*at) {
                 continue;
             }
-            told.push(*at);
             let defaults = &self.drafts[*at];
             let place = defaults
                 .span

@@ -81,10 +81,10 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
             SectionKind::Frontend | SectionKind::Backend | SectionKind::Listen
         )
     };
-    let sections = context.names.sections.iter();
-    let same = sections.filter(|(kind, known, _)| is_proxy(*kind) && known == name.text());
-    let other = same.max_by_key(|(kind, ..)| overlaps(*kind)).cloned();
-    if let Some((kind, _, span)) = other {
+    let sections = context.names.sections.of_name(name.text()).iter();
+    let same = sections.filter(|(kind, _)| is_proxy(*kind));
+    let other = same.max_by_key(|(kind, _)| overlaps(*kind)).copied();
+    if let Some((kind, span)) = other {
         let old = match kind {
             SectionKind::Listen => "proxy",
             kind => kind.word(),
@@ -103,8 +103,8 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
         };
         context.report(said.at(name.span()));
     }
-    let declared = (section.kind, name.text().to_owned(), name.span());
-    context.names.sections.push(declared);
+    let sections = &mut context.names.sections;
+    sections.add(section.kind, name.text(), name.span());
 }
 
 /// The first character that a name must not hold.

@@ -140,11 +140,9 @@ fn declare(section: &Section, context: &mut Context<'_>) {
         );
         context.report(Diagnostic::alert("bad-name", message).at(name.span()));
     }
-    let known = context.names.sections.iter();
-    let twin = known
-        .clone()
-        .find(|(known, text, _)| *known == section.kind && text == name.text())
-        .map(|(_, _, span)| *span);
+    let mut same = context.names.sections.of_name(name.text()).iter();
+    let twin = same.find(|(known, _)| *known == section.kind);
+    let twin = twin.map(|(_, span)| *span);
     if let Some(span) = twin {
         let message = format!(
             "{kind} '{}' has the same name as another declared at {}.",
@@ -160,6 +158,6 @@ fn declare(section: &Section, context: &mut Context<'_>) {
         };
         context.report(diagnostic.at(name.span()));
     }
-    let declared = (section.kind, name.text().to_owned(), name.span());
-    context.names.sections.push(declared);
+    let sections = &mut context.names.sections;
+    sections.add(section.kind, name.text(), name.span());
 }

@@ -1,0 +1,78 @@
+//! What is where: proxies and servers by name, so that a name costs the same in a file of a
+//! hundred thousand of them.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+
+use crate::build::Drafts;
+use crate::draft::{ProxyDraft, ServerDraft};
+
+/// A server by the names of its backend and its own.
+type Servers<'d> = HashMap<(&'d str, &'d str), &'d ServerDraft>;
+
+/// The names of a configuration. Where one is taken twice the first has it.
+pub(super) struct Index<'d> {
+    drafts: &'d Drafts,
+    backs: HashMap<&'d str, &'d ProxyDraft>,
+    fronts: HashSet<&'d str>,
+    tables: HashSet<&'d str>,
+    /// Made when a server is asked for, which most files do not.
+    servers: OnceCell<Servers<'d>>,
+}
+
+impl<'d> Index<'d> {
+    pub(super) fn new(drafts: &'d Drafts) -> Self {
+        let (mut backs, mut fronts, mut tables) = (HashMap::new(), HashSet::new(), HashSet::new());
+        for draft in &drafts.proxies {
+            let name = draft.name.as_str();
+            if draft.is_back() {
+                backs.entry(name).or_insert(draft);
+            }
+            if draft.is_front() {
+                fronts.insert(name);
+            }
+            if draft.words.table.is_some() {
+                tables.insert(name);
+            }
+        }
+        Self {
+            drafts,
+            backs,
+            fronts,
+            tables,
+            servers: OnceCell::new(),
+        }
+    }
+
+    /// The backend or listen of a name.
+    pub(super) fn back(&self, name: &str) -> Option<&'d ProxyDraft> {
+        self.backs.get(name).copied()
+    }
+
+    /// Whether there is a frontend or listen of a name.
+    pub(super) fn has_front(&self, name: &str) -> bool {
+        self.fronts.contains(name)
+    }
+
+    /// Whether a proxy of this name has a stick table.
+    pub(super) fn has_table(&self, name: &str) -> bool {
+        self.tables.contains(name)
+    }
+
+    /// A server of a backend.
+    pub(super) fn server(&self, backend: &str, server: &str) -> Option<&'d ServerDraft> {
+        let servers = self.servers.get_or_init(|| self.servers());
+        servers.get(&(backend, server)).copied()
+    }
+
+    fn servers(&self) -> Servers<'d> {
+        let mut servers = HashMap::new();
+        for draft in self.drafts.proxies.iter().filter(|draft| draft.is_back()) {
+            for one in &draft.servers {
+                let key = (draft.name.as_str(), one.server.name.as_str());
+                servers.entry(key).or_insert(one);
+            }
+        }
+        servers
+    }
+}

@@ -1,0 +1,129 @@
+//! Servers that follow others with `track`: the others exist, are probed or follow somebody
+//! themselves, and nobody follows in a circle. One pass, however long the chains are.
+//!
+//! Source: HAProxy configuration manual, section 5.2, "track"; the wording is HAProxy's.
+
+use std::collections::HashMap;
+
+use ballast_syntax::Severity;
+
+use super::index::Index;
+use crate::build::Drafts;
+use crate::context::Context;
+use crate::draft::ServerDraft;
+
+/// A server that follows another.
+struct Follower<'d> {
+    backend: &'d str,
+    draft: &'d ServerDraft,
+    /// The backend and the server it follows.
+    target: (&'d str, &'d str),
+}
+
+impl<'d> Follower<'d> {
+    fn key(&self) -> (&'d str, &'d str) {
+        (self.backend, self.draft.server.name.as_str())
+    }
+}
+
+/// Checks all of them.
+pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
+    let followers = followers(drafts);
+    if followers.is_empty() {
+        return;
+    }
+    let index = Index::new(drafts);
+    let mut faults: Vec<_> = followers.iter().map(|one| fault(one, &index)).collect();
+    for last in loops(&followers) {
+        let (one, target) = (&followers[last], followers[last].target);
+        faults[last].get_or_insert_with(|| {
+            format!(
+                "unable to track {}/{} as it belongs to a tracking chain looping back to {}/{}.",
+                target.0, target.1, one.backend, one.draft.server.name
+            )
+        });
+    }
+    for (one, fault) in followers.iter().zip(faults) {
+        let Some(fault) = fault else {
+            continue;
+        };
+        let message = format!(
+            "'server {}/{}' : {fault}",
+            one.backend, one.draft.server.name
+        );
+        let span = one.draft.track_span.or(one.draft.span);
+        super::say(context, Severity::Alert, "bad-track", message, span);
+    }
+}
+
+fn followers(drafts: &Drafts) -> Vec<Follower<'_>> {
+    let mut followers = Vec::new();
+    for draft in drafts.proxies.iter().filter(|draft| draft.is_back()) {
+        for one in &draft.servers {
+            let Some((backend, server)) = &one.server.track else {
+                continue;
+            };
+            let backend = if backend.is_empty() {
+                &draft.name
+            } else {
+                backend
+            };
+            followers.push(Follower {
+                backend: &draft.name,
+                draft: one,
+                target: (backend, server),
+            });
+        }
+    }
+    followers
+}
+
+/// What is wrong with whom a server follows.
+fn fault(one: &Follower<'_>, index: &Index<'_>) -> Option<String> {
+    let (backend, server) = one.target;
+    if index.back(backend).is_none() {
+        return Some(format!(
+            "unable to find required proxy '{backend}' for tracking."
+        ));
+    }
+    let Some(target) = index.server(backend, server) else {
+        return Some(format!(
+            "unable to find required server '{server}' for tracking."
+        ));
+    };
+    let checks = &target.server.checks;
+    let is_believed = checks.enabled || checks.agent_enabled || target.server.track.is_some();
+    (!is_believed).then(|| {
+        format!(
+            "unable to use {backend}/{server} for tracking as it does not have any check nor \
+             agent enabled."
+        )
+    })
+}
+
+/// Of each circle the place of the follower that stands last in the file: it closes the circle.
+fn loops(followers: &[Follower<'_>]) -> Vec<usize> {
+    let mut places = HashMap::new();
+    for (place, one) in followers.iter().enumerate() {
+        places.entry(one.key()).or_insert(place);
+    }
+    let next = |place: usize| places.get(&followers[place].target).copied();
+    let mut found = Vec::new();
+    // Which walk came here first; a walk ends where it or another one has been.
+    let mut walks: Vec<Option<usize>> = vec![None; followers.len()];
+    for start in 0..followers.len() {
+        let mut at = Some(start);
+        while let Some(place) = at.filter(|place| walks[*place].is_none()) {
+            walks[place] = Some(start);
+            at = next(place);
+        }
+        let Some(entry) = at.filter(|place| walks[*place] == Some(start)) else {
+            continue;
+        };
+        let circle = std::iter::successors(next(entry), |place| {
+            next(*place).filter(|_| *place != entry)
+        });
+        found.extend(circle.max());
+    }
+    found
+}
