@@ -6,7 +6,7 @@
 use ballast_engine::{Generation, Server};
 
 /// Servers that track one another at most; a longer chain is judged by its last.
-const TRACK_LENGTH_MAX: usize = 64;
+const TRACK_LENGTH_MAX: usize = 4096;
 
 /// What a health check or an agent says.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

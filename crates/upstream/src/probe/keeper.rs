@@ -1,7 +1,8 @@
 //! What follows from an opinion of a server: the one place where it does.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -251,14 +252,31 @@ impl Keeper {
         }
     }
 
-    /// Does what follows, in an order that a reader of the log can rely on: what is counted in a
-    /// line is already so when the line is written.
+    /// Does what follows, for who tracks the server too, however long the chain is.
     fn carry_out(&self, scene: &Scene, at: At, effects: &[Effect], now_ms: u64) {
+        let mut led = Vec::new();
+        self.carry_out_one(scene, at, effects, now_ms);
+        self.lead(scene, at, effects, &mut led);
+        while let Some((at, leader)) = led.pop() {
+            let Some((_, server)) = scene.at(at) else {
+                continue;
+            };
+            let now_ms = self.process.age_ms();
+            let effects = server.state.health().follow(now_ms, &leader);
+            if !effects.is_empty() {
+                self.carry_out_one(scene, at, &effects, now_ms);
+                self.lead(scene, at, &effects, &mut led);
+            }
+        }
+    }
+
+    /// Does what follows for one server, in an order that a reader of the log can rely on: what is
+    /// counted in a line is already so when the line is written.
+    fn carry_out_one(&self, scene: &Scene, at: At, effects: &[Effect], now_ms: u64) {
         let Some((backend, server)) = scene.at(at) else {
             return;
         };
         let counts = self.rebalance(at, backend, server, effects);
-        let mut moved = false;
         for effect in effects {
             match effect {
                 Effect::Balance(_) | Effect::PauseChecks | Effect::RequeuePending => {}
@@ -282,7 +300,6 @@ impl Keeper {
                 }
                 Effect::ShutdownSessions => server.state.shutdown_sessions(Eviction::MarkedDown),
                 Effect::Transition(transition) => {
-                    moved = true;
                     self.announce(backend, server, transition, &counts);
                 }
             }
@@ -300,9 +317,6 @@ impl Keeper {
                 no_server_line(kind, backend.name(), true),
             );
             self.write(backend, Level::Emerg, &line, &console);
-        }
-        if moved {
-            self.lead(scene, at, server);
         }
     }
 
@@ -365,17 +379,18 @@ impl Keeper {
         self.write(backend, transition.level(), &line, &line);
     }
 
-    /// Has the servers that track this one follow.
-    fn lead(&self, scene: &Scene, at: At, server: &Server) {
-        let Some(followers) = scene.followers.get(&at) else {
+    /// Notes that the servers that track one that moved are to follow: the first of them next.
+    fn lead(&self, scene: &Scene, at: At, effects: &[Effect], led: &mut Vec<(At, Rc<Health>)>) {
+        let moved = |effect: &Effect| matches!(effect, Effect::Transition(_));
+        if !effects.iter().any(moved) {
+            return;
+        }
+        let (Some(followers), Some((_, server))) = (scene.followers.get(&at), scene.at(at)) else {
             return;
         };
-        let leader = server.state.health().clone();
-        for follower in followers {
-            self.say(scene, *follower, |health, now_ms| {
-                health.follow(now_ms, &leader)
-            });
-        }
+        let leader = Rc::new(server.state.health().clone());
+        let followers = followers.iter().rev();
+        led.extend(followers.map(|follower| (*follower, Rc::clone(&leader))));
     }
 
     fn nudge_with(&self, (backend, server): (&str, &str), nudge: impl FnOnce(&Nudge)) {
@@ -418,16 +433,15 @@ impl Keeper {
         backend.settle_health(at.server);
     }
 
-    /// Has those that track another take its state.
+    /// Has those that track another take its state, from those that track nobody on: however long
+    /// a chain is, each of it is asked once. A cycle was refused before.
     fn settle_followers(&self, scene: &Scene) {
         let now_ms = self.process.age_ms();
-        let mut leaders: Vec<At> = scene.followers.keys().copied().collect();
-        // A chain settles in as many rounds as it is long; a cycle was refused before.
-        for _ in 0..TRACK_DEPTH_MAX {
-            leaders = follow_quietly(scene, &leaders, now_ms);
-            if leaders.is_empty() {
-                break;
-            }
+        let led: HashSet<&At> = scene.followers.values().flatten().collect();
+        let leaders = scene.followers.keys().filter(|at| !led.contains(at));
+        let mut leaders: Vec<At> = leaders.copied().collect();
+        while let Some(leader) = leaders.pop() {
+            leaders.extend(follow_quietly(scene, leader, now_ms));
         }
     }
 
@@ -473,31 +487,25 @@ fn is_named(scene: &Scene, at: At) -> (&str, &str) {
     })
 }
 
-/// Has the followers of `leaders` take their states; answers which of them changed and lead
-/// others.
-fn follow_quietly(scene: &Scene, leaders: &[At], now_ms: u64) -> Vec<At> {
-    let mut changed = Vec::new();
-    for leader in leaders {
-        let Some((_, server)) = scene.at(*leader) else {
+/// Has the followers of a server take its state; answers which of them lead others.
+fn follow_quietly(scene: &Scene, leader: At, now_ms: u64) -> Vec<At> {
+    let Some((_, server)) = scene.at(leader) else {
+        return Vec::new();
+    };
+    let state = server.state.health().clone();
+    let mut leading = Vec::new();
+    for follower in scene.followers.get(&leader).into_iter().flatten() {
+        let Some((backend, server)) = scene.at(*follower) else {
             continue;
         };
-        let state = server.state.health().clone();
-        for follower in scene.followers.get(leader).into_iter().flatten() {
-            let Some((backend, server)) = scene.at(*follower) else {
-                continue;
-            };
-            let effects = server.state.health().follow(now_ms, &state);
-            backend.settle_health(follower.server);
-            if !effects.is_empty() && scene.followers.contains_key(follower) {
-                changed.push(*follower);
-            }
+        server.state.health().follow(now_ms, &state);
+        backend.settle_health(follower.server);
+        if scene.followers.contains_key(follower) {
+            leading.push(*follower);
         }
     }
-    changed
+    leading
 }
-
-/// How long a chain of `track` may be.
-const TRACK_DEPTH_MAX: usize = 64;
 
 /// All servers of a generation.
 pub(super) fn servers(

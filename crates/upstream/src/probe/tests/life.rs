@@ -224,6 +224,29 @@ fn followers_of_a_disabled_server_begin_as_it_does() {
 }
 
 #[test]
+fn a_chain_is_followed_to_its_end_however_long_it_is() {
+    const LENGTH: usize = 3000;
+    let mut servers: Vec<_> = (0..LENGTH)
+        .map(|n| {
+            let mut one = server(&format!("s{n}"), closed());
+            one.track = Some(("be".into(), format!("s{}", n + 1)));
+            one
+        })
+        .collect();
+    let mut leader = server(&format!("s{LENGTH}"), closed());
+    leader.disabled = true;
+    servers.push(leader);
+    let house = House::new(vec![backend("be", servers)]);
+    let end = Arc::clone(&house.server(0, 0).state);
+    assert!(!end.is_usable(), "it begins as its leader does");
+    let leader = format!("s{LENGTH}");
+    let told = house.keeper.tell("be", &leader, |health, now_ms| {
+        health.set_configured_maint(now_ms, false)
+    });
+    assert!(told && end.is_usable());
+}
+
+#[test]
 fn agents_are_heard() {
     fn half_full(stream: &mut TcpStream) {
         let _ = stream.write_all(b"up 50% maxconn:30\n");
