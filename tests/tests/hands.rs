@@ -436,6 +436,31 @@ fn writing_back_changes_nothing_of_what_runs() {
 }
 
 #[test]
+fn persist_that_cannot_write_says_that_it_stays_off() {
+    let origin = Origin::saying("one");
+    let server = format!(" server s1 127.0.0.1:{}\n", origin.port());
+    let house = House::start(&site("", &server));
+    let desk = &house.desk;
+    assert_eq!(desk.ask("set server app/s1 weight 7"), "");
+    let later = site("", &server.replace("s1", "s2"));
+    house.write(&later);
+    let refused = "'persist' stays off: The files have changed since they were read: reload first.";
+    assert_eq!(desk.ask("persist on"), refused);
+    assert!(!desk.ask("show hands").contains("persist"));
+    // Nothing is tried, and nothing said of it, with what comes after.
+    house.write(&site("", &server));
+    assert_eq!(desk.ask("set server app/s1 weight 8"), "");
+    assert_eq!(desk.ask("persist off"), "Nothing is written any more.");
+    let left = fs::read_to_string(house.proxy.directory().join("haproxy.cfg")).unwrap();
+    assert!(!left.contains("weight"));
+    // What was on stays on.
+    assert!(desk.ask("persist on").contains("Written: haproxy.cfg"));
+    house.write(&later);
+    assert_eq!(desk.ask("persist on"), refused.split_once(": ").unwrap().1);
+    assert!(desk.ask("show hands").contains("persist"));
+}
+
+#[test]
 fn what_is_said_while_hands_are_written_back_is_not_undone() {
     let origin = Origin::saying("one");
     let house = House::start(&site(

@@ -112,9 +112,10 @@ impl Chief {
         }
     }
 
-    /// Has what hands change be written to the files from now on, or no more.
-    pub(crate) fn persist(&self, on: bool) {
-        self.persists.store(on, Ordering::Relaxed);
+    /// Has what hands change be written to the files from now on, or no more; answers whether it
+    /// was before.
+    pub(crate) fn persist(&self, on: bool) -> bool {
+        self.persists.swap(on, Ordering::Relaxed)
     }
 
     /// What the machine answered when files were last read.
@@ -278,14 +279,18 @@ impl House {
                     at_unix_s: now_unix_s(),
                     command: "persist on".to_owned(),
                 };
+                let was_on = chief.persist(true);
                 chief.affairs().note(PERSIST, hand);
-                chief.persist(true);
-                return self.write_back(chief);
+                return self.write_back(chief).map_err(|Refused(why)| {
+                    if was_on {
+                        return Refused(why);
+                    }
+                    // What was refused has changed nothing.
+                    persist_off(chief);
+                    Refused(format!("'persist' stays off: {why}"))
+                });
             }
-            Persist::Off => {
-                chief.affairs().forget_hands(|key| key == PERSIST);
-                chief.persist(false);
-            }
+            Persist::Off => persist_off(chief),
         }
         Ok(Applied::default())
     }
@@ -323,6 +328,9 @@ impl House {
                 return;
             };
             chief.persist_waits.store(false, Ordering::Release);
+            if !chief.persists.load(Ordering::Relaxed) {
+                return;
+            }
             if let Err(Refused(why)) = house.write_back(chief) {
                 say::warn(&format!("persist : {}", why.trim_end()));
             }
@@ -559,4 +567,10 @@ pub(crate) fn now_unix_s() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
         .as_secs()
+}
+
+/// Forgets that what hands change was to be written.
+fn persist_off(chief: &Chief) {
+    chief.affairs().forget_hands(|key| key == PERSIST);
+    chief.persist(false);
 }
