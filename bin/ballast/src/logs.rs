@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use ballast_engine::Process;
-use ballast_log::{LogSet, Logs, NotATarget, SetSpec, TargetSpec};
+use ballast_log::{Endpoint, LogSet, Logs, NotATarget, SetSpec, TargetSpec};
 use ballast_model::{Config, Global, LogEndpoint, LogTarget};
 use ballast_upstream::probe::{BackendSets, EventLog};
 
@@ -98,6 +98,8 @@ pub(crate) struct LossWatch {
     counted: u64,
     said: u64,
     said_at: Option<Instant>,
+    /// What each endpoint had lost by then.
+    said_of: Vec<(Endpoint, u64)>,
     /// The last word is not out yet.
     is_saying: Arc<AtomicBool>,
 }
@@ -110,6 +112,7 @@ impl LossWatch {
             counted: 0,
             said: 0,
             said_at: None,
+            said_of: Vec::new(),
             is_saying: Arc::default(),
         }
     }
@@ -128,9 +131,10 @@ impl LossWatch {
         {
             return;
         }
-        let targets = self.logs.counters().into_iter();
-        let targets = targets.filter(|(_, counters)| counters.dropped > 0);
-        let targets: Vec<String> = targets
+        let counters = self.logs.counters();
+        let reasons: String = counters
+            .iter()
+            .filter(|(endpoint, counters)| counters.dropped > self.said_of(endpoint))
             .map(|(endpoint, counters)| match counters.last_error {
                 0 => format!(", {endpoint} takes no more"),
                 number => {
@@ -140,9 +144,18 @@ impl LossWatch {
             })
             .collect();
         let new = lost - self.said;
-        let text = format!("{new} log lines were lost{}.", targets.concat());
+        let text = format!("{new} log lines were lost{reasons}.");
         (self.said, self.said_at) = (lost, Some(Instant::now()));
+        let counters = counters.into_iter();
+        self.said_of = counters.map(|(at, known)| (at, known.dropped)).collect();
         self.say(text);
+    }
+
+    /// What an endpoint had lost when it was said last.
+    fn said_of(&self, endpoint: &Endpoint) -> u64 {
+        let mut known = self.said_of.iter();
+        let known = known.find(|(known, _)| known == endpoint);
+        known.map_or(0, |(_, dropped)| *dropped)
     }
 
     /// From a thread of its own: standard error may be the very pipe that nobody reads.

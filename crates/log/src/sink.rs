@@ -24,8 +24,7 @@ pub struct Counters {
     pub dropped: u64,
     /// Times the system refused.
     pub errors: u64,
-    /// The system's number for its last refusal; 0 when it never refused, and lines were given up
-    /// for want of room alone.
+    /// Why lines were given up last: the system's number, or 0 for want of room.
     pub last_error: i32,
 }
 
@@ -99,8 +98,14 @@ impl Sink {
         }
     }
 
-    /// Counts lines that were given up.
+    /// Counts lines that were given up for want of room.
     pub(crate) fn drop_lines(&self, lines: usize) {
+        self.drop_lines_after(0, lines);
+    }
+
+    /// Counts lines that were given up because of the system's refusal of this number.
+    fn drop_lines_after(&self, error: i32, lines: usize) {
+        self.last_error.store(error, Ordering::Relaxed);
         self.dropped.fetch_add(lines as u64, Ordering::Relaxed);
         self.dropped_by_all
             .fetch_add(lines as u64, Ordering::Relaxed);
@@ -135,7 +140,9 @@ impl Sink {
     /// Gives up what is left.
     pub(crate) fn abandon(&self) {
         let mut pending = self.lock();
-        self.drop_lines(pending.lengths.len());
+        if !pending.lengths.is_empty() {
+            self.drop_lines(pending.lengths.len());
+        }
         *pending = Pending::default();
     }
 
@@ -151,8 +158,6 @@ impl Sink {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) => {
-                    let number = e.raw_os_error().unwrap_or(0);
-                    self.last_error.store(number, Ordering::Relaxed);
                     // This line is the reason (too long for a datagram) or not
                     // (nobody listens): a few tries tell, without a storm.
                     failures += 1;
@@ -162,7 +167,7 @@ impl Sink {
                         _ => 1,
                     };
                     pending.forget_lines(given_up);
-                    self.drop_lines(given_up);
+                    self.drop_lines_after(e.raw_os_error().unwrap_or(0), given_up);
                 }
             }
         }
