@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use ballast_cli::{Door, Kind, Told};
+use ballast_cli::{Changes, Door, Told};
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
@@ -256,9 +256,9 @@ pub(crate) fn line_of_change(told: &Told<'_>) -> (Level, String) {
     let level = match (told.kind, told.refused) {
         // HAProxy has these commands and no such lines: whoever reads what it tells of requests
         // and servers, at the levels it tells them, finds no others between.
-        (Kind::State, _) => Level::Debug,
-        (Kind::Configuration, None) => Level::Notice,
-        (Kind::Configuration, Some(_)) => Level::Warning,
+        (Changes::State, _) => Level::Debug,
+        (Changes::Configuration, None) => Level::Notice,
+        (Changes::Configuration, Some(_)) => Level::Warning,
     };
     let line = match told.refused {
         None => format!("{change}: done in {took} ms."),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_cli::{Demand, Kind, Told};
+use ballast_cli::{Changes, Demand, Told};
 use ballast_log::{Level, LogSet, Logs};
 use ballast_model::Common;
 use ballast_net::Signal;
@@ -183,7 +183,7 @@ impl Ending<'_> {
         let (grade, text) = change::told(&outcome);
         say::say(grade, &text);
         self.house.log_told(&Told {
-            kind: Kind::Configuration,
+            kind: Changes::Configuration,
             what: "reload",
             who: "SIGUSR2",
             took: began.elapsed(),

@@ -20,6 +20,8 @@ pub struct Command {
     pub level: CliLevel,
     /// What a session must have switched on before.
     pub restriction: Restriction,
+    /// What it changes, if anything: the log is told of it.
+    pub(crate) changes: Option<Changes>,
     /// Help shows it at the end, whatever was asked for.
     pub(crate) always_shown: bool,
     pub(crate) deed: fn(&mut Call<'_>) -> Answer,
@@ -57,69 +59,14 @@ impl Call<'_> {
 
 /// What a command changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum Changes {
     /// What the files say: whole, by section, by rule. HAProxy has no such commands.
     Configuration,
     /// Servers, states, weights, limits, entries of lists, counters.
     State,
 }
 
-/// What a command that changes something begins with.
-const CHANGING: [&str; 17] = [
-    "abort",
-    "add",
-    "apply",
-    "clear",
-    "commit",
-    "del",
-    "disable",
-    "enable",
-    "new",
-    "persist",
-    "prepare",
-    "publish",
-    "reload",
-    "rollback",
-    "set",
-    "shutdown",
-    "unpublish",
-];
-
-/// What one that changes the configuration begins with, or goes on with after `add`, `del`, `set`.
-const OF_CONFIGURATION: [&str; 11] = [
-    "apply",
-    "backend",
-    "bind",
-    "frontend",
-    "listen",
-    "persist",
-    "publish",
-    "reload",
-    "rollback",
-    "rule",
-    "unpublish",
-];
-
-/// What follows `set` where that is about the session alone.
-const OF_SESSION: [&str; 4] = ["anon", "output", "severity-output", "timeout"];
-
 impl Command {
-    /// What it changes, if anything: the log is told of it.
-    pub(crate) fn changes(&self) -> Option<Kind> {
-        let word = |place: usize| self.words.get(place).copied().unwrap_or_default();
-        let (first, second) = (word(0), word(1));
-        if !CHANGING.contains(&first) || first == "set" && OF_SESSION.contains(&second) {
-            return None;
-        }
-        let edits = matches!(first, "add" | "del" | "set");
-        let is_configuration = OF_CONFIGURATION.contains(if edits { &second } else { &first });
-        Some(if is_configuration {
-            Kind::Configuration
-        } else {
-            Kind::State
-        })
-    }
-
     /// A row for everyone.
     pub(crate) const fn new(
         words: &'static [&'static str],
@@ -133,9 +80,16 @@ impl Command {
             help,
             level: CliLevel::User,
             restriction: Restriction::Nothing,
+            changes: None,
             always_shown: false,
             deed,
         }
+    }
+
+    /// It changes something.
+    pub(crate) const fn changing(mut self, kind: Changes) -> Self {
+        self.changes = Some(kind);
+        self
     }
 
     /// Only for callers of at least this level.
@@ -234,20 +188,20 @@ mod tests {
         ];
         for row in commands_of_worker().iter().flat_map(|family| family.iter()) {
             let asks = ASKING.contains(&row.words[0]);
-            assert!(asks || row.changes().is_some(), "{:?}", row.words);
+            assert!(asks || row.changes.is_some(), "{:?}", row.words);
         }
         let kind = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
             let rows = commands_of_worker().iter().flat_map(|family| family.iter());
             let fits = rows.filter(|row| row.words.iter().zip(&words).all(|(a, b)| a == b));
             fits.max_by_key(|row| row.words.len())
-                .and_then(Command::changes)
+                .and_then(|row| row.changes)
         };
-        assert_eq!(kind(&["set", "server"]), Some(Kind::State));
-        assert_eq!(kind(&["add", "server"]), Some(Kind::State));
-        assert_eq!(kind(&["set", "frontend"]), Some(Kind::Configuration));
-        assert_eq!(kind(&["add", "map"]), Some(Kind::State));
-        assert_eq!(kind(&["reload"]), Some(Kind::Configuration));
+        assert_eq!(kind(&["set", "server"]), Some(Changes::State));
+        assert_eq!(kind(&["add", "server"]), Some(Changes::State));
+        assert_eq!(kind(&["set", "frontend"]), Some(Changes::Configuration));
+        assert_eq!(kind(&["add", "map"]), Some(Changes::State));
+        assert_eq!(kind(&["reload"]), Some(Changes::Configuration));
         assert_eq!(kind(&["set", "timeout", "cli"]), None);
     }
 }

@@ -18,7 +18,7 @@ use ballast_model::{Address, PortSpec};
 use ballast_net::PassedSocket;
 use ballast_stats::Surroundings;
 
-use crate::catalogue::Kind;
+use crate::catalogue::Changes;
 use crate::demand::{Demand, Outcome, Refused};
 
 /// What is said to a server's health, given the time it goes by in milliseconds.
@@ -153,7 +153,7 @@ pub trait Control: Surroundings {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Told<'t> {
     /// What it is about.
-    pub kind: Kind,
+    pub kind: Changes,
     /// The command, as it was given.
     pub what: &'t str,
     /// Who gave it: a socket and a process, a signal, the master.

@@ -48,6 +48,8 @@ pub(crate) struct Desk {
     pub(crate) limits: Limits,
     /// The key for sessions that name none (`set anon global-key`).
     pub(crate) anonymous_key: Cell<Option<u32>>,
+    /// Callers so far: their numbers are not given twice.
+    pub(crate) caller_count: Cell<u64>,
     /// Who is being served.
     pub(crate) callers: RefCell<Vec<Rc<Caller>>>,
 }
@@ -139,18 +141,17 @@ impl Desk {
 
     /// Lists a caller who comes from `peer` through a door.
     pub(crate) fn list(self: &Rc<Self>, peer: Option<&Address>, door: u32) -> Listed {
-        let mut callers = self.callers.borrow_mut();
-        let last = callers.last().map_or(0, |last| last.number);
+        let number = self.caller_count.get() + 1;
+        self.caller_count.set(number);
         let caller = Rc::new(Caller {
-            number: last + 1,
+            number,
             source: peer.and_then(Address::ip),
             door,
             since: Instant::now(),
             since_wall: SystemTime::now(),
             command_count: Cell::new(0),
         });
-        callers.push(Rc::clone(&caller));
-        drop(callers);
+        self.callers.borrow_mut().push(Rc::clone(&caller));
         Listed {
             desk: Rc::clone(self),
             caller,

@@ -24,7 +24,7 @@ mod session;
 mod sockets;
 
 pub use answer::{Answer, Batches, Pieces, Severity};
-pub use catalogue::{Call, Command, Kind, Restriction, commands_of_master, commands_of_worker};
+pub use catalogue::{Call, Changes, Command, Restriction, commands_of_master, commands_of_worker};
 pub use control::{Control, Failed, IdleCount, IdleCounts, Say, Told};
 pub use demand::{Applied, Demand, Edit, Outcome, Persist, Refused, SectionAt, SectionOf, Source};
 pub use desk::{Door, Master, ProcessKind, ProcessRow, Reloading, Target};

@@ -58,6 +58,7 @@ pub fn serve_stream(
         sockets: Vec::new(),
         limits,
         anonymous_key: Cell::new(None),
+        caller_count: Cell::default(),
         callers: RefCell::default(),
     });
     let mut session = Session::new(&desk, level, SeverityOutput::None);
@@ -76,6 +77,7 @@ fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
         sockets: sockets.collect(),
         limits,
         anonymous_key: Cell::new(None),
+        caller_count: Cell::default(),
         callers: RefCell::default(),
     });
     let places = Arc::new(Semaphore::new(limits.connection_count_max));

@@ -10,6 +10,7 @@
 //!                                                       closing
 //! ```
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -20,7 +21,7 @@ use ballast_stats::escape_json;
 use ballast_worker::{Stream, Work, select, sleep, stopping, take_turns, timeout, yield_now};
 
 use crate::answer::{Answer, Severity};
-use crate::catalogue::{Call, Command, Kind, Restriction, find};
+use crate::catalogue::{Call, Changes, Restriction, find};
 use crate::commands::master::{self, Passed, forward};
 use crate::control::{Control, Told};
 use crate::desk::{Desk, House, Listed, Target};
@@ -258,12 +259,12 @@ impl Talk {
     }
 
     /// What the log is told of. What a master passes on is told by the worker.
-    fn changes(&self, given: &Given) -> Option<Kind> {
+    fn changes(&self, given: &Given) -> Option<Changes> {
         let row = find(&self.desk, &given.words).filter(|_| !self.desk.is_master());
-        row.and_then(Command::changes)
+        row.and_then(|row| row.changes)
     }
 
-    fn log_change(&self, (kind, what): (Kind, &str), began: Instant, answer: &Answer) {
+    fn log_change(&self, (kind, what): (Changes, &str), began: Instant, answer: &Answer) {
         let House::Worker(control) = &self.desk.house else {
             return;
         };
@@ -351,7 +352,8 @@ impl Talk {
         }
     }
 
-    /// Has a worker talk with the caller until it closes.
+    /// Has a worker talk with the caller until it closes. Both ways go on by themselves: who says
+    /// much and reads late blocks nobody but itself.
     async fn relay(
         &mut self,
         socket: OwnedFd,
@@ -360,37 +362,24 @@ impl Talk {
     ) -> io::Result<()> {
         first.extend_from_slice(&self.reader.take_rest());
         let worker = Stream::from_fd(socket).map_err(io::Error::other)?;
-        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        let moved = Cell::new(Instant::now());
+        let asks = async {
+            pass((&self.stream, &worker), &first, 0, &moved).await?;
+            // What it answers still comes, if it did not hear all of it, too.
+            let _ = worker.shutdown_write();
+            std::future::pending().await
+        };
         let idle = self.session.idle;
-        timeout(idle, worker.write_all(&first))
-            .await
-            .map_err(late)??;
-        let (mut hidden, mut is_open) = (hidden, true);
-        let (mut asked, mut told) = (vec![0; READ_BYTES], vec![0; READ_BYTES]);
-        loop {
-            select! {
-                count = worker.read(&mut told) => {
-                    let count = count?;
-                    if count == 0 {
-                        return Ok(());
-                    }
-                    let from = told[..count].iter().take(hidden).take_while(|&&byte| byte == b'\n');
-                    let from = from.count();
-                    hidden -= from;
-                    timeout(idle, self.stream.write_all(&told[from..count])).await.map_err(late)??;
-                }
-                count = self.stream.read(&mut asked), if is_open => {
-                    let count = count?;
-                    is_open = count > 0;
-                    if is_open {
-                        timeout(idle, worker.write_all(&asked[..count])).await.map_err(late)??;
-                    } else {
-                        worker.shutdown_write()?;
-                    }
-                }
-                _ = sleep(idle) => return Ok(()),
-                _ = stopping() => return Ok(()),
+        let silence = async {
+            while moved.get().elapsed() < idle {
+                sleep(idle.saturating_sub(moved.get().elapsed())).await;
             }
+        };
+        select! {
+            told = pass((&worker, &self.stream), &[], hidden, &moved) => told,
+            gone = asks => gone,
+            () = silence => Ok(()),
+            _ = stopping() => Ok(()),
         }
     }
 
@@ -514,6 +503,31 @@ impl Talk {
             }
         }
     }
+}
+
+/// Passes on what one side says until it ends its side or the other hears no more: `first` before
+/// that, and without the `hidden` empty lines that it begins with. `moved` is when bytes last did.
+async fn pass(
+    (from, to): (&Stream, &Stream),
+    first: &[u8],
+    mut hidden: usize,
+    moved: &Cell<Instant>,
+) -> io::Result<()> {
+    let mut bytes = vec![0; READ_BYTES];
+    let mut heard = to.write_all(first).await;
+    while heard.is_ok() {
+        moved.set(Instant::now());
+        let count = from.read(&mut bytes).await?;
+        if count == 0 {
+            break;
+        }
+        moved.set(Instant::now());
+        let empty = bytes[..count].iter().take(hidden);
+        let empty = empty.take_while(|&&byte| byte == b'\n').count();
+        hidden -= empty;
+        heard = to.write_all(&bytes[empty..count]).await;
+    }
+    Ok(())
 }
 
 /// An answer, once it is there.

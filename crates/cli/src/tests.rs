@@ -491,6 +491,75 @@ fn the_master_answers_for_itself_and_passes_on() {
     );
 }
 
+/// A worker that reads on only when what it said before is read.
+struct Blocking;
+
+/// More than the buffers of two sockets and of the master hold.
+const MUCH_BYTES: usize = 2 << 20;
+
+impl Master for Blocking {
+    fn version(&self) -> String {
+        "9.9".into()
+    }
+
+    fn processes(&self) -> Vec<ProcessRow> {
+        Vec::new()
+    }
+
+    fn process_id(&self, _: Target) -> Option<u32> {
+        Some(11)
+    }
+
+    fn connect(&self, _: Target) -> Result<OwnedFd, String> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        std::thread::spawn(move || {
+            theirs.write_all(&vec![b'a'; MUCH_BYTES]).unwrap();
+            let mut heard = Vec::new();
+            theirs.read_to_end(&mut heard).unwrap();
+            let count = heard.iter().filter(|&&byte| byte == b'q').count();
+            theirs
+                .write_all(format!("heard {count}").as_bytes())
+                .unwrap();
+        });
+        ours.set_nonblocking(true).unwrap();
+        Ok(ours.into())
+    }
+}
+
+#[test]
+fn the_master_listens_to_both_ends_of_a_session_it_passes_on() {
+    let place = open("relay", move |doors| {
+        serve_master(Arc::new(Blocking), doors, limits())
+    });
+    let mut stream = place.connect();
+    // The worker says much and hears nothing until that is read; the caller says much, too, and
+    // reads while it does.
+    stream.write_all(b"@@1\n").unwrap();
+    let mut speaker = stream.try_clone().unwrap();
+    let speaking = std::thread::spawn(move || {
+        speaker.write_all(&vec![b'q'; MUCH_BYTES]).unwrap();
+        speaker.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).unwrap();
+    speaking.join().unwrap();
+    let end = format!("heard {MUCH_BYTES}");
+    assert!(said.ends_with(end.as_bytes()), "{} bytes", said.len());
+}
+
+#[test]
+fn callers_have_numbers_of_their_own() {
+    let place = worker("numbers", limits(), 1);
+    let ids = || {
+        let said = place.ask("show sess\n");
+        let ids = said.lines().filter_map(|line| line.split_once(':'));
+        ids.map(|(id, _)| id.to_owned()).collect::<Vec<_>>()
+    };
+    let (first, second) = (ids(), ids());
+    assert_eq!((first.len(), second.len()), (1, 1));
+    assert_ne!(first, second, "who came later is another");
+}
+
 // === the oracle ===
 
 struct Oracle {

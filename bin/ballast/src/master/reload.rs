@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use ballast_cli::{Kind, Told};
+use ballast_cli::{Changes, Told};
 use ballast_handover::Message;
 use ballast_net::{ChildEnd, steady_us};
 
@@ -152,7 +152,7 @@ impl Watch<'_> {
             "the master's socket"
         };
         let (_, text) = line_of_change(&Told {
-            kind: Kind::Configuration,
+            kind: Changes::Configuration,
             what: "reload",
             who,
             took: self.reload_began.elapsed(),

@@ -9,7 +9,7 @@
 use ballast_model::CliLevel;
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -18,6 +18,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "give up what is under way with a CA file: nothing is",
         |call| no_transaction(call, "'abort ssl ca-file' expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["abort", "ssl", "cert"],
@@ -25,6 +26,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "give up what is under way with a certificate: nothing is",
         |call| no_transaction(call, "'abort ssl cert' expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["abort", "ssl", "crl-file"],
@@ -32,6 +34,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "give up what is under way with a CRL file: nothing is",
         |call| no_transaction(call, "'abort ssl crl-file' expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["add", "ssl", "crt-list"],
@@ -48,6 +51,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             }
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["clear", "table"],
@@ -60,13 +64,15 @@ pub(crate) static COMMANDS: &[Command] = &[
                  <table> key <key> or <table> ptr <ptr>",
             )
         },
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["commit", "ssl", "ca-file"],
         "commit ssl ca-file <cafile>",
         "put a CA file into force: none is under way",
         |call| not_committed(call, "'commit ssl ca-file expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["commit", "ssl", "cert"],
@@ -74,6 +80,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "put a certificate into force: none is under way",
         |call| not_committed(call, "'commit ssl cert expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["commit", "ssl", "crl-file"],
@@ -81,6 +88,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "put a CRL file into force: none is under way",
         |call| not_committed(call, "'commit ssl crl-file expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["del", "ssl", "ca-file"],
@@ -88,6 +96,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "forget a CA file: there are none",
         |call| not_removed(call, "CA file", "'del ssl ca-file' expects a CA file name"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["del", "ssl", "cert"],
@@ -101,6 +110,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["del", "ssl", "crl-file"],
@@ -114,6 +124,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["del", "ssl", "crt-list"],
@@ -127,6 +138,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             _ => Answer::error("'del ssl crtlist' expects a filename and a certificate name"),
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["new", "ssl", "ca-file"],
@@ -134,6 +146,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "make room for a CA file: not available",
         |call| not_made(call, "'new ssl ca-file' expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["new", "ssl", "cert"],
@@ -141,6 +154,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "make room for a certificate: not available",
         |call| not_made(call, "'new ssl cert' expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["new", "ssl", "crl-file"],
@@ -148,6 +162,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "make room for a CRL file: not available",
         |call| not_made(call, "'new ssl crl-file' expects a filename"),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "ssl", "ca-file"],
@@ -161,6 +176,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "ssl", "cert"],
@@ -174,6 +190,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "ssl", "crl-file"],
@@ -187,6 +204,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             )
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "ssl", "ocsp-response"],
@@ -206,7 +224,8 @@ pub(crate) static COMMANDS: &[Command] = &[
                 _ => Answer::error("There is no TLS here: nothing was done."),
             }
         },
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["set", "ssl", "tls-key"],
         "set ssl tls-key [id|file] <key>",
@@ -217,7 +236,8 @@ pub(crate) static COMMANDS: &[Command] = &[
                 "'set ssl tls-key' expects a filename and the new TLS key in base64 encoding.",
             ),
         },
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["set", "table"],
         "set table <table> key <k> [data.* <v>]*",
@@ -229,7 +249,8 @@ pub(crate) static COMMANDS: &[Command] = &[
                  <table> ptr <ptr> [data.<store_data_type> <value>]*",
             )
         },
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["show", "quic"],
         "show quic [help|<format>] [<filter>]",

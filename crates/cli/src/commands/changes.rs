@@ -14,7 +14,7 @@ use ballast_worker::sleep;
 
 use super::target::{ServerAt, answer, control};
 use crate::answer::{Answer, Severity};
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 use crate::control::Control;
 use crate::demand::{Applied, Demand, Persist, Refused, Source};
 
@@ -24,37 +24,43 @@ pub(crate) static COMMANDS: &[Command] = &[
         "add server <bk>/<srv>",
         "create a new server",
         add_server,
-    ),
+    )
+    .changing(Changes::State),
     admin(
         &["del", "server"],
         "del server <bk>/<srv>",
         "remove a server in maintenance mode",
         |call| answer(del_server(call)),
-    ),
+    )
+    .changing(Changes::State),
     admin(
         &["apply"],
         "apply [file <name>] [<<]",
         "put a whole configuration in force, from a file or the payload",
         |call| answer(apply(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["persist"],
         "persist {on|off|now}",
         "write what was set by hand back to the files [after each change]",
         |call| answer(persist(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["reload"],
         "reload [keep]",
         "read the files again and put in force what they say [keep overrides]",
         |call| answer(reload(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["rollback"],
         "rollback <generation>",
         "put a former configuration in force again",
         |call| answer(rollback(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     // It changes nothing, and reads files of the machine, of which its answer tells.
     admin(
         &["show", "plan"],

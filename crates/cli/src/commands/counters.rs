@@ -9,7 +9,7 @@ use ballast_model::CliLevel;
 
 use super::target::{ServerAt, answer, control};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[Command::new(
     &["clear", "counters"],
@@ -17,6 +17,7 @@ pub(crate) static COMMANDS: &[Command] = &[Command::new(
     "forget the highest values, everything that was counted, or all of one server",
     |call| answer(clear(call)),
 )
+.changing(Changes::State)
 .for_level(CliLevel::Operator)];
 
 /// What is forgotten: the highest values, or with them everything counted.

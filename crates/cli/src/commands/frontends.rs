@@ -7,7 +7,7 @@ use ballast_model::CliLevel;
 
 use super::target::{answer, control, frontend, given, leading_number};
 use crate::answer::{Answer, Severity};
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -16,6 +16,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "have a frontend refuse clients for a while",
         |call| answer(disable(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "frontend"],
@@ -23,6 +24,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "have a frontend listen again",
         |call| answer(enable(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "maxconn", "frontend"],
@@ -30,6 +32,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change how many connections a frontend may carry",
         |call| answer(maxconn(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "maxconn", "global"],
@@ -37,6 +40,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change how many connections the process may carry",
         |call| answer(maxconn_global(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "rate-limit"],
@@ -44,6 +48,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change a limit per second of the process",
         |call| answer(rate_limit(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["shutdown", "frontend"],
@@ -51,6 +56,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "close the sockets of a frontend, until a reload",
         |call| answer(shutdown(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
 ];
 

@@ -12,7 +12,7 @@ use ballast_expr::{
 use ballast_worker::{run_blocking, yield_now};
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 use crate::control::Control;
 use crate::desk::House;
 
@@ -22,25 +22,29 @@ pub(crate) static COMMANDS: &[Command] = &[
         "add map [@<ver>] <map> <key> <val>",
         "add an entry to a map; a payload holds a key and a value a line",
         add_map,
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["clear", "map"],
         "clear map [@<ver>] <map>",
         "remove all entries of a map",
         |call| clear(call, MAP),
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["commit", "map"],
         "commit map @<ver> <map>",
         "make a prepared version of a map the one in force",
         |call| commit(call, MAP),
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["del", "map"],
         "del map <map> [<key>|#<ref>]",
         "remove entries from a map",
         |call| del(call, MAP),
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["get", "map"],
         "get map <map> <value>",
@@ -52,13 +56,15 @@ pub(crate) static COMMANDS: &[Command] = &[
         "prepare map <map>",
         "open a new version of a map, to be filled and committed",
         |call| prepare(call, MAP),
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["set", "map"],
         "set map <map> [<key>|#<ref>] <value>",
         "give entries of a map another value",
         set,
-    ),
+    )
+    .changing(Changes::State),
     Command::new(
         &["show", "map"],
         "show map [@<ver>] [<map>]",

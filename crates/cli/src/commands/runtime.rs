@@ -12,7 +12,7 @@ use ballast_worker::{
 };
 
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command, Restriction};
+use crate::catalogue::{Call, Changes, Command, Restriction};
 use crate::desk::House;
 
 /// How long a worker is waited for that should tell its numbers.
@@ -102,6 +102,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "accepted; there is nothing to profile with",
         profiling,
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["show", "trace"],

@@ -11,7 +11,7 @@ use ballast_engine::{Generation, RouteTarget};
 use super::changes::{admin, demanded, info};
 use super::target::{answer, backend, control};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 use crate::demand::{Applied, Demand, Edit, SectionAt, SectionOf};
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -20,103 +20,120 @@ pub(crate) static COMMANDS: &[Command] = &[
         "add backend <backend> [from <defaults>] [mode <mode>] [<<]",
         "add a new backend, its lines as payload",
         |call| answer(add_section(call, SectionOf::Backend)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["add", "frontend"],
         "add frontend <frontend> [from <defaults>] [mode <mode>] [<<]",
         "add a new frontend, its lines as payload",
         |call| answer(add_section(call, SectionOf::Frontend)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["add", "listen"],
         "add listen <name> [from <defaults>] [mode <mode>] [<<]",
         "add a frontend and its backend in one, their lines as payload",
         |call| answer(add_section(call, SectionOf::Listen)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["set", "backend"],
         "set backend <backend> {<setting> | <<}",
         "give a backend another setting, or other lines",
         |call| answer(set_section(call, SectionOf::Backend)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["set", "frontend"],
         "set frontend <frontend> {<setting> | <<}",
         "give a frontend another setting, or other lines",
         |call| answer(set_section(call, SectionOf::Frontend)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["set", "listen"],
         "set listen <name> {<setting> | <<}",
         "give a listen section another setting, or other lines",
         |call| answer(set_section(call, SectionOf::Listen)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["del", "backend"],
         "del backend <backend>",
         "remove a backend that no frontend leads to",
         |call| answer(del_backend(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["del", "frontend"],
         "del frontend <frontend>",
         "remove a frontend; its connections may finish",
         |call| answer(del_frontend(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["del", "listen"],
         "del listen <name>",
         "remove both halves of a listen section; connections may finish",
         |call| answer(del_listen(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["publish", "backend"],
         "publish backend <backend>",
         "let rules lead to a backend",
         |call| answer(publish(call, true)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["unpublish", "backend"],
         "unpublish backend <backend>",
         "have rules pass a backend over",
         |call| answer(publish(call, false)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["add", "bind"],
         "add bind <frontend> <address> [<words>]",
         "have a frontend listen on another address",
         |call| answer(add_bind(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["set", "bind"],
         "set bind <frontend>/<name> <address> [<words>]",
         "write a bind line anew; found by its name, address or number",
         |call| answer(set_bind(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["del", "bind"],
         "del bind <frontend>/<name>",
         "remove a bind line; found by its name, address or number",
         |call| answer(del_bind(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["add", "rule"],
         "add rule {frontend|backend|listen} <name> [before <number>] <rule>",
         "add a rule after the last of its kind, or before a line",
         |call| answer(add_rule(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["set", "rule"],
         "set rule {frontend|backend|listen} <name> <number> <rule>",
         "write the rule on a line anew",
         |call| answer(set_rule(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["del", "rule"],
         "del rule {frontend|backend|listen} <name> <number>",
         "remove the rule on a line",
         |call| answer(del_rule(call)),
-    ),
+    )
+    .changing(Changes::Configuration),
     admin(
         &["show", "section"],
         "show section {frontend|backend|listen} <name>",

@@ -11,7 +11,7 @@ use ballast_model::{Address, Balance, CliLevel, PortSpec};
 use super::changes::{demanded, unremovable};
 use super::target::{ServerAt, answer, given, leading_number};
 use crate::answer::{Answer, Severity};
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 use crate::demand::Demand;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -21,6 +21,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change state, weight, address or checks of a server",
         |call| answer(ServerAt::of(call).and_then(|at| set(call, &at))),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "weight"],
@@ -31,6 +32,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             answer(ServerAt::of(call).and_then(|at| weigh(&at, call.arg(1), command)))
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
 ];
 

@@ -7,7 +7,7 @@ use ballast_model::CliLevel;
 
 use super::target::{ServerAt, answer, backend, control, given, leading_number};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -16,6 +16,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "ask the agent of a server no more",
         |call| switch_agent(call, false),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["disable", "dynamic-cookie", "backend"],
@@ -23,6 +24,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "compute no cookies for the servers of a backend",
         |call| switch_cookies(call, false),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["disable", "health"],
@@ -30,6 +32,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "check a server no more",
         |call| switch_check(call, false),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["disable", "server"],
@@ -37,6 +40,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "put a server into maintenance ('set server' does it, too)",
         |call| switch_server(call, false),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "agent"],
@@ -44,6 +48,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "ask the agent of a server again",
         |call| switch_agent(call, true),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "dynamic-cookie", "backend"],
@@ -51,6 +56,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "compute cookies for the servers of a backend",
         |call| switch_cookies(call, true),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "health"],
@@ -58,6 +64,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "check a server again",
         |call| switch_check(call, true),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["enable", "server"],
@@ -65,6 +72,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "take a server out of maintenance ('set server' does it, too)",
         |call| switch_server(call, true),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "dynamic-cookie-key", "backend"],
@@ -72,6 +80,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change the key that dynamic cookies are computed of",
         |call| answer(cookie_key(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["set", "maxconn", "server"],
@@ -79,6 +88,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "change how many exchanges a server may carry",
         |call| answer(maxconn(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
     Command::new(
         &["shutdown", "sessions", "server"],
@@ -91,6 +101,7 @@ pub(crate) static COMMANDS: &[Command] = &[
             }))
         },
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
 ];
 

@@ -14,7 +14,7 @@ use ballast_net::local_time;
 
 use super::anonymous::Names;
 use crate::answer::{Answer, Batches};
-use crate::catalogue::{Call, Command};
+use crate::catalogue::{Call, Changes, Command};
 use crate::control::Control;
 use crate::desk::House;
 
@@ -35,6 +35,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "end a session",
         shutdown,
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Admin),
 ];
 

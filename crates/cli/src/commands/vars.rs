@@ -10,7 +10,7 @@ use ballast_model::{CliLevel, VariableSource};
 
 use super::target::{answer, control, given};
 use crate::answer::Answer;
-use crate::catalogue::{Call, Command, Restriction};
+use crate::catalogue::{Call, Changes, Command, Restriction};
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -26,6 +26,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         "set a variable of the process to the value of an expression or a format",
         |call| answer(set(call)),
     )
+    .changing(Changes::State)
     .for_level(CliLevel::Operator)
     .restricted(Restriction::Experimental),
     Command::new(
