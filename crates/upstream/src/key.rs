@@ -38,8 +38,22 @@ pub struct Particulars {
     pub(crate) announced: Option<Announced>,
 }
 
+/// Between where and where a connection runs.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Ends {
+    target: Target,
+    source: Source,
+}
+
+impl Ends {
+    /// Whether nothing of the client's is in them.
+    pub(crate) fn are_usual(&self) -> bool {
+        self.target == Target::Own && self.source == Source::Own
+    }
+}
+
 /// Where a connection leads to.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Target {
     /// The server's own address, whoever asks.
     Own,
@@ -50,7 +64,7 @@ pub(crate) enum Target {
 }
 
 /// Where a connection leaves from.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Source {
     /// Our own address, as the line says.
     Own,
@@ -106,6 +120,14 @@ impl Particulars {
                     .then(|| unique_id.unwrap_or_default().into()),
                 tlvs,
             }),
+        }
+    }
+
+    /// Between where and where it runs.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends {
+            target: self.target,
+            source: self.source,
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_mux::ServerConnection;
 
+use crate::key::Ends;
 use crate::{Key, Particulars};
 
 /// A connection to a server, which the server counts for as long as it lives: in use, at rest,
@@ -55,6 +56,11 @@ impl Link {
     /// Whether it bears something of one client, an address or an identity, and serves no other.
     pub fn is_of_one_client(&self) -> bool {
         self.opened.connection.private || self.opened.key.particulars.is_of_one_client()
+    }
+
+    /// Between where and where it runs.
+    pub(crate) fn ends(&self) -> Ends {
+        self.opened.key.particulars.ends()
     }
 
     /// Which address of the server it was opened to.

@@ -1,8 +1,10 @@
 //! Connections at rest: open, idle, and ready for another exchange.
 //!
 //! Each worker keeps its own, by server, so that taking one and giving it back touches nothing
-//! that another worker sees. The one used last is taken first: the others grow old and are
-//! closed after `pool-purge-delay`. No more of them rest than were lately in use at once: under
+//! that another worker sees. A server's connections are mostly all alike; those that lead elsewhere
+//! or leave from elsewhere than others lie apart, each with its like, so that nobody has to look
+//! through them. The one used last is taken first: the others grow old and are closed
+//! after `pool-purge-delay`. No more of them rest than were lately in use at once: under
 //! `http-reuse safe` each new client opens a connection, and nobody would ever use most of what
 //! they leave. HAProxy shows the same bound as `need_est` (`show servers conn`).
 
@@ -15,6 +17,7 @@ use std::time::{Duration, Instant};
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
 
+use crate::key::Ends;
 use crate::{Link, Particulars};
 
 thread_local! {
@@ -48,9 +51,22 @@ impl Hasher for AddressHasher {
 /// The idle connections of one server.
 struct Shelf {
     state: Arc<ServerState>,
-    resting: Vec<Resting>,
+    /// How many there are.
+    count: usize,
+    /// Those that lead to the server's own address and leave from ours.
+    usual: Pile,
+    /// The others. No pile is empty.
+    particular: HashMap<Ends, Pile>,
     purge: Duration,
     need: Need,
+}
+
+/// Connections between the same ends: the one used last on top.
+#[derive(Default)]
+struct Pile {
+    /// Those that have carried one exchange only (`http-reuse aggressive`).
+    unproven: Vec<Resting>,
+    proven: Vec<Resting>,
 }
 
 /// How many connections are worth having, judged by how many were in use at once.
@@ -99,29 +115,24 @@ struct Resting {
 /// says that it is the first exchange of its client's connection.
 pub fn take(backend: &Backend, server: &Server, first: bool, wanted: &Particulars) -> Option<Link> {
     let reuse = backend.model.http_reuse;
-    let proven = match (reuse, first) {
+    let only_proven = match (reuse, first) {
         (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
-        (HttpReuse::Aggressive, true) => 2,
-        _ => 1,
+        (HttpReuse::Aggressive, true) => true,
+        _ => false,
     };
     if wanted.is_of_one_client() {
         return None;
     }
     POOL.with_borrow_mut(|pool| {
         let shelf = pool.get_mut(&key(server))?;
-        let mut at = shelf.resting.len();
-        while at > 0 {
-            at -= 1;
-            if !shelf.resting[at].connection.is_reusable() {
-                drop(shelf.resting.remove(at));
-                shelf.state.idle.leave();
-                continue;
-            }
-            let rests = &shelf.resting[at].connection;
-            if rests.exchange_count >= proven && rests.fits(backend, server, wanted) {
-                let resting = shelf.resting.remove(at);
-                shelf.state.idle.leave();
-                return Some(resting.connection);
+        while let Some(resting) = shelf.pop(&wanted.ends(), only_proven) {
+            // What does not fit was opened by a line that was changed since: nobody new asks for it.
+            let connection = resting.connection;
+            let good = connection.is_reusable() && connection.fits(backend, server, wanted);
+            let taken = good.then_some(connection);
+            shelf.state.idle.leave();
+            if taken.is_some() {
+                return taken;
             }
         }
         None
@@ -149,18 +160,20 @@ pub fn give(server: &Server, mut connection: Link, now: Instant) {
     POOL.with_borrow_mut(|pool| {
         let shelf = pool.entry(key(server)).or_insert_with(|| Shelf {
             state: Arc::clone(&server.state),
-            resting: Vec::new(),
+            count: 0,
+            usual: Pile::default(),
+            particular: HashMap::new(),
             purge: server.model.idle_purge,
             need: Need::since(now),
         });
         shelf.purge = server.model.idle_purge;
         // Its address may have changed since the connection was opened.
         let strays = connection.epoch() != server.state.address_epoch();
-        if worn || strays || shelf.resting.len() >= limit || !shelf.needs_one_more() {
+        if worn || strays || shelf.count >= limit || !shelf.needs_one_more() {
             return;
         }
         shelf.state.idle.enter();
-        shelf.resting.push(Resting {
+        shelf.push(Resting {
             connection,
             since: now,
         });
@@ -174,17 +187,17 @@ pub fn purge(now: Instant) {
         pool.retain(|_, shelf| {
             let (purge, state) = (shelf.purge, Arc::clone(&shelf.state));
             shelf.need.pass(now, purge);
-            let gone = shelf.resting.extract_if(.., |resting| {
+            let is_gone = |resting: &mut Resting| {
                 now.saturating_duration_since(resting.since) >= purge
                     || !resting.connection.is_reusable()
-            });
-            for resting in gone {
+            };
+            for resting in shelf.extract(is_gone) {
                 // Closed before it is counted out, here and elsewhere: who takes what rests from
                 // what is open must not find one in use that nobody uses.
                 drop(resting);
                 state.idle.leave();
             }
-            !shelf.resting.is_empty()
+            shelf.count > 0
         });
     });
 }
@@ -193,9 +206,17 @@ pub fn purge(now: Instant) {
 pub fn clear(server: &Server) {
     POOL.with_borrow_mut(|pool| {
         if let Some(shelf) = pool.remove(&key(server)) {
-            for resting in shelf.resting {
-                drop(resting);
-                shelf.state.idle.leave();
+            let Shelf {
+                state,
+                usual,
+                particular,
+                ..
+            } = shelf;
+            for pile in particular.into_values().chain([usual]) {
+                for resting in pile.unproven.into_iter().chain(pile.proven) {
+                    drop(resting);
+                    state.idle.leave();
+                }
             }
         }
     });
@@ -207,7 +228,7 @@ pub fn census() -> HashMap<usize, (u32, u32)> {
     POOL.with_borrow(|pool| {
         pool.iter()
             .map(|(key, shelf)| {
-                let resting = u32::try_from(shelf.resting.len()).unwrap_or(u32::MAX);
+                let resting = u32::try_from(shelf.count).unwrap_or(u32::MAX);
                 (*key, (resting, shelf.need.count()))
             })
             .collect()
@@ -222,7 +243,63 @@ impl Shelf {
         self.need.note(open.saturating_sub(idle));
         let need = self.need.count();
         let share = need as usize / self.state.counters.worker_count();
-        open <= need || self.resting.len() < share.max(1)
+        open <= need || self.count < share.max(1)
+    }
+
+    fn push(&mut self, resting: Resting) {
+        let ends = resting.connection.ends();
+        let pile = match ends.are_usual() {
+            true => &mut self.usual,
+            false => self.particular.entry(ends).or_default(),
+        };
+        match resting.connection.exchange_count {
+            0..=1 => pile.unproven.push(resting),
+            2.. => pile.proven.push(resting),
+        }
+        self.count += 1;
+    }
+
+    fn pop(&mut self, ends: &Ends, only_proven: bool) -> Option<Resting> {
+        #[cfg(test)]
+        tests::LOOKS.set(tests::LOOKS.get() + 1);
+        let resting = if ends.are_usual() {
+            self.usual.pop(only_proven)
+        } else {
+            let pile = self.particular.get_mut(ends)?;
+            let resting = pile.pop(only_proven);
+            if pile.is_empty() {
+                self.particular.remove(ends);
+            }
+            resting
+        };
+        self.count -= usize::from(resting.is_some());
+        resting
+    }
+
+    /// Takes out those of which `is_gone` is true, and returns them.
+    fn extract(&mut self, mut is_gone: impl FnMut(&mut Resting) -> bool) -> Vec<Resting> {
+        let mut gone = Vec::new();
+        for pile in self.particular.values_mut().chain([&mut self.usual]) {
+            gone.extend(pile.unproven.extract_if(.., &mut is_gone));
+            gone.extend(pile.proven.extract_if(.., &mut is_gone));
+        }
+        self.particular.retain(|_, pile| !pile.is_empty());
+        self.count -= gone.len();
+        gone
+    }
+}
+
+impl Pile {
+    fn pop(&mut self, only_proven: bool) -> Option<Resting> {
+        let used = |pile: &Vec<Resting>| pile.last().map(|resting| resting.since);
+        if !only_proven && used(&self.unproven) > used(&self.proven) {
+            return self.unproven.pop();
+        }
+        self.proven.pop()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.unproven.is_empty() && self.proven.is_empty()
     }
 }
 
@@ -233,7 +310,82 @@ fn key(server: &Server) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+    use ballast_engine::{Generation, Process, Registry};
+    use ballast_model as model;
+    use ballast_mux::Limits;
+    use ballast_worker::block_on;
+
     use super::*;
+    use crate::{Key, Path, Told, connect};
+
+    thread_local! {
+        /// How often a connection was looked for in a pile.
+        pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A backend before these servers, which are reached at the address that the client asked for.
+    fn following(listeners: &[TcpListener]) -> Generation {
+        let port = listeners[0].local_addr().unwrap().port();
+        let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+        let server = model::Server::new("s".into(), model::Address::Inet(anywhere));
+        let mut config = model::Config::default();
+        config.backends.push(Arc::new(model::Backend {
+            servers: vec![Arc::new(server)],
+            http_reuse: HttpReuse::Always,
+            ..model::Backend::default()
+        }));
+        let registry = Registry::new(1, Arc::new(Process::new(1, 1_000)));
+        Generation::compile(1, Arc::new(config), &registry)
+    }
+
+    #[test]
+    fn connections_to_elsewhere_are_not_looked_through() {
+        let host = |n: u8| Ipv4Addr::new(127, 0, 7, n);
+        // One port of many addresses.
+        let first = TcpListener::bind((host(1), 0)).unwrap();
+        let port = first.local_addr().unwrap().port();
+        let mut listeners = vec![first];
+        listeners.extend((2..=100).map(|n| TcpListener::bind((host(n), port)).unwrap()));
+        let generation = following(&listeners);
+        let backend = &generation.backends[0];
+        let server = &backend.servers[0];
+        let wanted = |n: u8| {
+            let path = Path {
+                destination: Some(SocketAddr::from((host(n), 80))),
+                ..Path::default()
+            };
+            Particulars::of(backend, server, &path, Told::default(), Limits::default())
+        };
+        block_on(async {
+            let mut links = Vec::new();
+            for (n, listener) in (1..).zip(&listeners) {
+                let key = Key::new(backend, server, wanted(n));
+                let link = connect(server, key).await.unwrap();
+                links.push((link, listener.accept().unwrap()));
+            }
+            // In use at once, and so worth keeping.
+            let mut peers: Vec<TcpStream> = Vec::new();
+            for (link, (peer, _)) in links {
+                give(server, link, Instant::now());
+                peers.push(peer);
+            }
+            assert_eq!(server.state.idle.now(), 100);
+            LOOKS.set(0);
+            for n in 1..=100 {
+                let link = take(backend, server, false, &wanted(n)).unwrap();
+                assert!(link.fits(backend, server, &wanted(n)));
+                assert!(take(backend, server, false, &wanted(n)).is_none());
+                assert_eq!(server.state.idle.now(), u32::from(100 - n));
+            }
+            assert_eq!(LOOKS.get(), 200, "one for each that was asked for");
+            let left = census()[&key(server)].0;
+            assert_eq!(left, 0);
+        })
+        .unwrap();
+    }
 
     #[test]
     fn what_is_needed_is_what_was_used_and_fades() {
