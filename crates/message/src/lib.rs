@@ -11,6 +11,7 @@
 mod cases;
 mod check;
 mod connection;
+mod cookie;
 mod fields;
 mod length;
 mod limits;
@@ -32,6 +33,7 @@ pub use connection::{
     ConnectionOptions, connection_options, is_persistent, remove_connection_options,
     remove_hop_by_hop, upgrade_protocol,
 };
+pub use cookie::{CookiePair, cookie_pairs, cookies};
 pub use fields::{Field, FieldIter, Fields, Find, NoRoom};
 pub use length::{
     BodyLength, LengthError, TransferCoding, content_length, parse_content_length,

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use ballast_message::{Fields, NoRoom, trim_ows};
+use ballast_message::{CookiePair, Fields, NoRoom, cookie_pairs};
 use ballast_model::{CookieMode, CookiePersistence};
 
 /// What the client's cookie was worth: the third letter of the termination state.
@@ -101,8 +101,8 @@ pub(crate) fn received<'c, 'f>(
     fields
         .iter()
         .filter(|field| field.name == b"cookie")
-        .flat_map(|field| pairs(field.value))
-        .filter(|pair| pair.is(cookie))
+        .flat_map(|field| cookie_pairs(field.value))
+        .filter(|pair| is_ours(pair, cookie))
         .map(|pair| take_apart(cookie, pair.value))
 }
 
@@ -189,7 +189,8 @@ pub(crate) fn hide_from_server(
     }
     let mut at = 0;
     while let Some(field) = fields.field(at) {
-        if field.name != b"cookie" || !pairs(field.value).any(|pair| pair.is(cookie)) {
+        if field.name != b"cookie" || !cookie_pairs(field.value).any(|pair| is_ours(&pair, cookie))
+        {
             at += 1;
             continue;
         }
@@ -215,10 +216,10 @@ fn without_our_part(cookie: &CookiePersistence, strip: bool, value: &[u8], kept:
 }
 
 fn without_prefixes(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
-    for pair in pairs(value) {
+    for pair in cookie_pairs(value) {
         let prefix = pair.value.iter().position(|&byte| byte == PREFIX_DELIMITER);
         match prefix {
-            Some(end) if pair.is(cookie) => {
+            Some(end) if is_ours(&pair, cookie) => {
                 let start = pair.raw.len() - pair.raw.trim_ascii_start().len();
                 kept.extend_from_slice(&pair.raw[..start]);
                 kept.extend_from_slice(pair.name);
@@ -232,12 +233,16 @@ fn without_prefixes(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>
     }
 }
 
-/// The attributes that follow a cookie (`$Path`, RFC 2965) go with it.
+/// The attributes that follow a cookie (`$Path`, RFC 2965) go with it, and `$Version` with the last
+/// cookie.
 fn without_pairs(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
     let (mut begun, mut after_ours, mut separator) = (false, false, None);
-    for pair in pairs(value) {
-        let ours = pair.is(cookie) || (after_ours && pair.name.first() == Some(&b'$'));
+    let mut speaks_of_cookies = false;
+    for pair in cookie_pairs(value) {
+        let of_others = pair.name.first() == Some(&b'$');
+        let ours = is_ours(&pair, cookie) || (after_ours && of_others);
         if !ours {
+            speaks_of_cookies |= !of_others;
             kept.extend(separator.filter(|_| begun));
             if after_ours && begun {
                 kept.push(b' ');
@@ -250,7 +255,11 @@ fn without_pairs(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
         }
         (after_ours, separator) = (ours, pair.separator);
     }
-    kept.truncate(kept.trim_ascii_end().len());
+    let length = match speaks_of_cookies {
+        true => kept.trim_ascii_end().len(),
+        false => 0,
+    };
+    kept.truncate(length);
 }
 
 /// What the response has to be told about.
@@ -311,9 +320,9 @@ fn rewrite_servers_own(
     let mut at = 0;
     while let Some(field) = fields.field(at) {
         let ours = field.name == b"set-cookie"
-            && pairs(field.value)
+            && cookie_pairs(field.value)
                 .next()
-                .is_some_and(|pair| pair.is(cookie));
+                .is_some_and(|pair| is_ours(&pair, cookie));
         if !ours {
             at += 1;
             continue;
@@ -341,7 +350,7 @@ fn rewrite_servers_own(
 
 /// `NAME=value; attributes` with the server's name in place of, or before, the value.
 fn rewritten(mode: CookieMode, server: &[u8], value: &[u8]) -> Vec<u8> {
-    let Some(first) = pairs(value).next() else {
+    let Some(first) = cookie_pairs(value).next() else {
         return value.to_vec();
     };
     let rest = first.raw.trim_ascii_end().len();
@@ -441,60 +450,8 @@ fn decode_date(digits: &[u8]) -> Option<u64> {
     (units > 0).then_some(units * DATE_UNIT_SECONDS)
 }
 
-// === cookie syntax ===
-
-/// One `name=value` of a Cookie or Set-Cookie field.
-#[derive(Clone, Copy, Debug)]
-struct Pair<'a> {
-    name: &'a [u8],
-    value: &'a [u8],
-    /// As it stands there, with the space around it.
-    raw: &'a [u8],
-    /// Whether there is an equals sign: without it nothing is named.
-    is_named: bool,
-    /// What follows it.
-    separator: Option<u8>,
-}
-
-impl Pair<'_> {
-    fn is(&self, cookie: &CookiePersistence) -> bool {
-        self.is_named && self.name == cookie.name.as_bytes()
-    }
-}
-
-/// The pairs of a field, in order, empty ones included. Commas separate as semicolons do
-/// (RFC 2965); within quotes neither does.
-fn pairs(value: &[u8]) -> impl Iterator<Item = Pair<'_>> {
-    let mut rest = value;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let end = separator(rest);
-        let (raw, separator) = (&rest[..end], rest.get(end).copied());
-        rest = rest.get(end + 1..).unwrap_or_default();
-        let equals = raw.iter().position(|&byte| byte == b'=');
-        let (name, value) = raw.split_at(equals.unwrap_or(raw.len()));
-        Some(Pair {
-            name: trim_ows(name),
-            value: trim_ows(value.get(1..).unwrap_or_default()),
-            raw,
-            is_named: equals.is_some(),
-            separator,
-        })
-    })
-}
-
-fn separator(rest: &[u8]) -> usize {
-    let mut quoted = false;
-    for (at, &byte) in rest.iter().enumerate() {
-        match byte {
-            b'"' => quoted = !quoted,
-            b';' | b',' if !quoted => return at,
-            _ => {}
-        }
-    }
-    rest.len()
+fn is_ours(pair: &CookiePair<'_>, cookie: &CookiePersistence) -> bool {
+    pair.is_named && pair.name == cookie.name.as_bytes()
 }
 
 #[cfg(test)]

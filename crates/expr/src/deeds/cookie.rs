@@ -1,6 +1,6 @@
 //! Cookies of either message.
 
-use ballast_message::trim_ows;
+use ballast_message::cookies;
 
 use super::header::{Side, fields};
 use super::text_arg;
@@ -8,53 +8,21 @@ use crate::args::Arg;
 use crate::eval::Cx;
 use crate::value::{Sample, parse_int};
 
-/// Splits a `Cookie` value into its pairs: RFC 6265 section 4.2, semicolons outside quotes.
-struct Pairs<'f> {
-    rest: Option<&'f [u8]>,
-    /// A `Set-Cookie` value has one pair; attributes follow.
-    single: bool,
-}
-
-impl<'f> Iterator for Pairs<'f> {
-    type Item = (&'f [u8], &'f [u8]);
-
-    fn next(&mut self) -> Option<(&'f [u8], &'f [u8])> {
-        loop {
-            let rest = self.rest?;
-            let mut quoted = false;
-            let end = rest.iter().position(|byte| {
-                quoted ^= *byte == b'"';
-                *byte == b';' && !quoted
-            });
-            let pair = &rest[..end.unwrap_or(rest.len())];
-            self.rest = end.filter(|_| !self.single).map(|end| &rest[end + 1..]);
-            // A piece without an equals sign is no cookie.
-            let Some(equals) = memchr::memchr(b'=', pair) else {
-                continue;
-            };
-            let name = trim_ows(&pair[..equals]);
-            if !name.is_empty() {
-                return Some((name, trim_ows(&pair[equals + 1..])));
-            }
-        }
-    }
-}
-
-fn pairs<'f>(
-    cx: &Cx<'f, '_>,
-    side: Side,
-) -> Option<impl Iterator<Item = (&'f [u8], &'f [u8])> + use<'f>> {
-    let response = match side {
+fn is_of_response(cx: &Cx<'_, '_>, side: Side) -> bool {
+    match side {
         Side::Request => false,
         Side::Response => true,
         Side::Either => cx.facts.is_response_side(),
+    }
+}
+
+/// The lines of a message that hold cookies.
+fn lines<'f>(cx: &Cx<'f, '_>, side: Side) -> Option<impl Iterator<Item = &'f [u8]> + use<'f>> {
+    let field: &'static [u8] = match is_of_response(cx, side) {
+        true => b"set-cookie",
+        false => b"cookie",
     };
-    let field: &'static [u8] = if response { b"set-cookie" } else { b"cookie" };
-    let lines = fields(cx, side)?.find(field);
-    Some(lines.flat_map(move |line| Pairs {
-        rest: Some(line),
-        single: response,
-    }))
+    Some(fields(cx, side)?.find(field))
 }
 
 fn wanted<'f>(
@@ -63,10 +31,12 @@ fn wanted<'f>(
     side: Side,
 ) -> Option<impl Iterator<Item = &'f [u8]> + use<'f>> {
     let name = text_arg(args, 0).as_bytes();
-    let all = pairs(cx, side)?;
+    let sets = is_of_response(cx, side);
     Some(
-        all.filter(move |(found, _)| name.is_empty() || *found == name)
-            .map(|(_, value)| value),
+        lines(cx, side)?
+            .flat_map(move |line| cookies(line, sets))
+            .filter(move |pair| name.is_empty() || pair.name == name)
+            .map(|pair| pair.value),
     )
 }
 
@@ -105,13 +75,16 @@ fn names<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<
         .first()
         .copied()
         .unwrap_or(b',');
-    let all = pairs(cx, side)?;
+    let sets = is_of_response(cx, side);
+    // Of those that are set each line tells one.
+    let of_line_max = if sets { 1 } else { usize::MAX };
+    let lines = lines(cx, side)?;
     let mut out = cx.scratch.open();
-    for (name, _) in all {
+    for pair in lines.flat_map(|line| cookies(line, sets).take(of_line_max)) {
         if !out.is_empty() {
             out.push(delimiter);
         }
-        out.extend_from_slice(name);
+        out.extend_from_slice(pair.name);
     }
     Some(Sample::Str(cx.scratch.close(out)))
 }

@@ -1,6 +1,6 @@
 //! `capture`: what the log keeps of headers and cookies.
 
-use ballast_message::Fields;
+use ballast_message::{Fields, cookies};
 use ballast_model::{CaptureSlot, CookieCapture};
 
 use crate::exchange::Exchange;
@@ -69,15 +69,21 @@ fn headers(wanted: &[CaptureSlot], fields: &Fields, slots: &mut Vec<Vec<u8>>) {
 /// The first matching cookie, name and value, as much of it as may be kept.
 fn cookie(wanted: &CookieCapture, header: &[u8], fields: &Fields, slot: &mut Vec<u8>) {
     let name = wanted.name.as_bytes();
+    let sets = header == b"set-cookie";
+    // Of a line that sets some the first is looked at.
+    let of_line_max = if sets { 1 } else { usize::MAX };
     for field in fields.iter().filter(|field| field.name == header) {
-        for pair in field.value.split(|&byte| byte == b';') {
-            let pair = ballast_message::trim_ows(pair);
+        for pair in cookies(field.value, sets).take(of_line_max) {
+            slot.clear();
+            slot.extend_from_slice(pair.name);
+            slot.push(b'=');
+            slot.extend_from_slice(pair.value);
             // A name that ends in an equal sign is a whole one; any other is a beginning.
-            if pair.starts_with(name) {
-                slot.clear();
-                slot.extend_from_slice(&pair[..pair.len().min(wanted.value_bytes_max as usize)]);
+            if slot.starts_with(name) {
+                slot.truncate(wanted.value_bytes_max as usize);
                 return;
             }
         }
     }
+    slot.clear();
 }

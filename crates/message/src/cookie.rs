@@ -1,0 +1,108 @@
+//! Cookies: the pairs of `Cookie` and `Set-Cookie` fields.
+
+use crate::trim_ows;
+
+/// One piece of a `Cookie` or `Set-Cookie` field, a `name=value` mostly.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct CookiePair<'a> {
+    /// What stands before the first equals sign, without the space around it.
+    pub name: &'a [u8],
+    /// What stands after it, without the space around it.
+    pub value: &'a [u8],
+    /// All of it as it stands there, with the space around it.
+    pub raw: &'a [u8],
+    /// Whether there is an equals sign: without it nothing is named.
+    pub is_named: bool,
+    /// What follows it: a semicolon or a comma.
+    pub separator: Option<u8>,
+}
+
+/// The pieces of a field, in order, empty ones included. Commas separate as semicolons do
+/// (RFC 2965, and HAProxy); within quotes neither does.
+pub fn cookie_pairs(value: &[u8]) -> impl Iterator<Item = CookiePair<'_>> {
+    let mut rest = value;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = separator(rest);
+        let (raw, separator) = (&rest[..end], rest.get(end).copied());
+        rest = rest.get(end + 1..).unwrap_or_default();
+        let equals = raw.iter().position(|&byte| byte == b'=');
+        let (name, value) = raw.split_at(equals.unwrap_or(raw.len()));
+        Some(CookiePair {
+            name: trim_ows(name),
+            value: trim_ows(value.get(1..).unwrap_or_default()),
+            raw,
+            is_named: equals.is_some(),
+            separator,
+        })
+    })
+}
+
+/// The cookies of a `Cookie` field, or with `sets` of a `Set-Cookie` field, as HAProxy's fetches
+/// and captures see them: pieces that name nothing are none, nor are those of RFC 2965 that speak
+/// of the others (`$Version`), nor the attributes that follow a cookie that is set.
+pub fn cookies(value: &[u8], sets: bool) -> impl Iterator<Item = CookiePair<'_>> {
+    let mut of_attributes = false;
+    cookie_pairs(value).filter(move |pair| {
+        let is_cookie =
+            !of_attributes && pair.is_named && !matches!(pair.name.first(), None | Some(b'$'));
+        of_attributes = sets && (is_cookie || of_attributes) && pair.separator == Some(b';');
+        is_cookie
+    })
+}
+
+fn separator(rest: &[u8]) -> usize {
+    let mut quoted = false;
+    for (at, &byte) in rest.iter().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b';' | b',' if !quoted => return at,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(value: &str, sets: bool) -> String {
+        cookies(value.as_bytes(), sets)
+            .map(|pair| {
+                [pair.name, pair.value]
+                    .map(String::from_utf8_lossy)
+                    .join("=")
+            })
+            .collect::<Vec<_>>()
+            .join("|")
+    }
+
+    #[test]
+    fn commas_and_semicolons_separate_outside_quotes() {
+        for (value, expected) in [
+            ("a=1,b=2;c=3, d = 4 ", "a=1|b=2|c=3|d=4"),
+            ("a=\"1,2;3\"; b=4", "a=\"1,2;3\"|b=4"),
+            ("a; =1; b=2;; ,c=3", "b=2|c=3"),
+            ("$Version=1; a=1; $Path=/", "a=1"),
+            ("a==1", "a==1"),
+            ("", ""),
+        ] {
+            assert_eq!(named(value, false), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_what_is_set_are_no_cookies() {
+        for (value, expected) in [
+            ("a=1; Path=/; b=2", "a=1"),
+            ("a=1; HttpOnly, b=2; Secure", "a=1|b=2"),
+            ("a=1; expires=Wed, 09 Jun 2027 10:00:00 GMT", "a=1"),
+            ("a; b=1, c=2", "b=1|c=2"),
+        ] {
+            assert_eq!(named(value, true), expected, "{value}");
+        }
+    }
+}
