@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener};
 use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
 
 use ballast_tests::house::{House, configuration, site};
 use ballast_tests::ports::is_listening;
@@ -162,6 +163,106 @@ fn a_reload_under_a_master_drops_what_operators_set() {
         eventually("all is as the file says", || looks() == before);
         assert!(is_listening(paused) && is_listening(shut), "{name}");
         assert_eq!(Client::get_once(front, "/").text(), "one", "{name}");
+        proxy.signal(Signal::TERM);
+    }
+}
+
+/// An agent that hears words of four letters and answers `up`; the last word it heard.
+fn agent() -> (u16, Arc<Mutex<String>>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let heard = Arc::new(Mutex::new(String::new()));
+    let last = Arc::clone(&heard);
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            stream.set_read_timeout(Some(WAIT_MAX)).expect("a timeout");
+            let mut word = [0; 4];
+            if stream.read_exact(&mut word).is_ok() {
+                let _ = stream.write_all(b"up\n");
+                *last.lock().expect("no panic under it") =
+                    String::from_utf8_lossy(&word).into_owned();
+            }
+        }
+    });
+    (port, heard)
+}
+
+/// Where and what checks and agents ask, and what was said in their place.
+#[test]
+fn a_reload_under_a_master_drops_what_checks_were_told() {
+    let origin = Origin::saying("one");
+    let (to, (agent_port, heard)) = (origin.port(), agent());
+    for program in Program::both() {
+        let name = program.name();
+        let port = free_port();
+        let text = format!(
+            "global
+    stats socket unix@ctl.sock level admin
+    max-spread-checks 1ms
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 20s
+    timeout server 20s
+frontend www
+    bind 127.0.0.1:{port}
+    default_backend app
+backend app
+    server checked 127.0.0.1:{to} check inter 60s
+    server asked 127.0.0.1:{to} check inter 60s agent-check agent-port {agent_port} agent-inter 60s agent-send file
+    server often 127.0.0.1:{to} check inter 60s agent-check agent-port {agent_port} agent-inter 20ms agent-send file
+"
+        );
+        let launch = Launch {
+            ports: &[port],
+            words: &["-W", "-S", "unix@master.sock"],
+            ..Launch::default()
+        };
+        let proxy = Proxy::launch(&program, &text, &launch);
+        let desk = Desk::at(proxy.directory().join("ctl.sock"));
+        let looks = || {
+            let shown = desk.ask("show servers state app");
+            let rows = shown.lines().skip(2).map(|row| {
+                let words: Vec<&str> = row.split(' ').collect();
+                // Port and address of checks, address and port of agents.
+                [words[3], words[21], words[22], words[23], words[24]].join(" ")
+            });
+            let rows: Vec<String> = rows.collect();
+            let status = ["app/checked", "app/asked", "app/often"].map(|row| {
+                let status = desk.stat_of(row, "status");
+                status.split(' ').next().map(str::to_owned)
+            });
+            (
+                rows,
+                status,
+                heard.lock().expect("no panic under it").clone(),
+            )
+        };
+        eventually("all are up and asked in the words of the file", || {
+            let (_, status, word) = looks();
+            status.iter().all(|status| status.as_deref() == Some("UP")) && word == "file"
+        });
+        let before = looks();
+        for command in [
+            "set server app/checked check-addr 127.0.0.8 check-port 8",
+            "set server app/asked agent-addr 127.0.0.7",
+            "set server app/asked agent-port 7",
+            "set server app/often agent-send hand",
+            "set server app/checked health down",
+            "set server app/asked agent down",
+        ] {
+            let said = desk.ask(command);
+            assert!(!said.contains("nknown"), "{name}: {command}: {said}");
+        }
+        eventually("what was set shows", || {
+            let (rows, status, word) = looks();
+            rows != before.0
+                && status.map(|status| status.unwrap_or_default()) == ["DOWN", "DOWN", "UP"]
+                && word == "hand"
+        });
+        let said = reload(&proxy);
+        assert!(said.starts_with("Success=1"), "{name}: {said}");
+        eventually("all is as the file says", || looks() == before);
         proxy.signal(Signal::TERM);
     }
 }

@@ -12,7 +12,7 @@ use ballast_cli::Control;
 use ballast_engine::affairs::{Overrides, PERSIST};
 use ballast_engine::{Backend, ChecksByHand, Frontend, Generation, Opening, Server};
 use ballast_expr::ListChange;
-use ballast_health::{Admin, Effect, Forced, Health, Operational};
+use ballast_health::{Admin, Effect, Health, Operational};
 use ballast_model::Address;
 
 use crate::change::Chief;
@@ -166,9 +166,7 @@ impl House {
             });
         }
         if differs.forced_health && !is_told {
-            keeper.tell(at.0, at.1, |health, now_ms| {
-                health.force_health(now_ms, Forced::Up)
-            });
+            keeper.tell(at.0, at.1, Health::forget_forced);
         }
     }
 
@@ -244,7 +242,9 @@ impl Differences {
             check_off: !health.check().enabled,
             agent_off: !health.agent().enabled,
             admin: is_forced(&health) != model.disabled || health.admin().has(Admin::FORCED_DRAIN),
-            forced_health: is_unjudged(&health) && health.operational() != Operational::Running,
+            forced_health: is_unjudged(&health) && health.operational() != Operational::Running
+                || health.check().forced
+                || health.agent().forced,
             has_agent: health.settings().agent.is_some(),
         }
     }

@@ -88,6 +88,35 @@ fn the_first_failure_takes_an_unchecked_server_down() {
 }
 
 #[test]
+fn what_an_operator_said_is_forgotten_and_what_a_check_found_is_not() {
+    let agented = Settings {
+        agent: Some(CheckSettings::AGENT),
+        ..CHECKED
+    };
+    // Nobody has checked since.
+    let mut server = Health::new(agented, false, 0);
+    server.force_health(1, Forced::Down);
+    server.force_agent(1, false);
+    assert_eq!(changes(&server.forget_forced(2)), [Change::Up]);
+    assert_eq!(server.status_text(&server, None), "UP 1/3");
+    assert!(!server.check().forced && !server.agent().forced);
+    // A check said the same.
+    server.force_health(3, Forced::Down);
+    server.check_done(4, refused());
+    assert_eq!(changes(&server.forget_forced(5)), []);
+    assert_eq!(server.operational(), Operational::Stopped);
+    // The agent was overruled, and the check still says no.
+    server.force_agent(6, false);
+    assert_eq!(changes(&server.forget_forced(7)), []);
+    assert!(server.agent().is_up());
+    // One check that passes is not enough to come up: it is the operator's word all the same.
+    let mut server = Health::new(CHECKED, false, 0);
+    server.force_health(1, Forced::Down);
+    assert_eq!(changes(&server.check_done(2, passed())), []);
+    assert_eq!(changes(&server.forget_forced(3)), [Change::Up]);
+}
+
+#[test]
 fn rise_and_fall_are_counted_as_haproxy_counts() {
     let mut server = Health::new(CHECKED, false, 0);
     server.check_done(1, passed());

@@ -164,6 +164,7 @@ impl Health {
             };
             let most = check.settings.health_max();
             check.health = if forced == Forced::Down { 0 } else { most };
+            check.forced = true;
             match forced {
                 Forced::Down => health.stop(now_ms, Cause::Cli, effects),
                 Forced::Stopping => health.wind_down(now_ms, Cause::Cli, effects),

@@ -120,6 +120,8 @@ pub struct Check {
     pub health: u32,
     /// What it found last.
     pub last: Verdict,
+    /// Its counter is what an operator said, and no check has confirmed or ended that since.
+    pub forced: bool,
     /// A probe is on its way (`* ` in the statistics).
     pub running: bool,
     /// Limits and intervals.
@@ -139,6 +141,7 @@ impl Check {
             enabled: true,
             health: settings.rise,
             last,
+            forced: false,
             running: false,
             settings,
         }
@@ -176,11 +179,13 @@ impl Check {
         self.health += 1;
         if self.is_up() {
             self.health = most;
+            self.forced = false;
         }
         true
     }
 
     fn fall_one(&mut self) -> bool {
+        self.forced = false;
         if self.health == 0 {
             return false;
         }

@@ -191,6 +191,21 @@ impl Health {
         self.force(now_ms, if up { Forced::Up } else { Forced::Down }, true)
     }
 
+    /// Forgets what `set server ... health|agent` said and no check has confirmed or ended since:
+    /// as at a start the server is up there, and falls with the first check that fails.
+    pub fn forget_forced(&mut self, now_ms: u64) -> Vec<Effect> {
+        self.step_and_collect(now_ms, |health, effects| {
+            for check in [&mut health.check, &mut health.agent] {
+                if std::mem::take(&mut check.forced) {
+                    check.health = check.settings.rise;
+                }
+            }
+            if health.may_run() {
+                health.run(now_ms, Cause::Cli, effects);
+            }
+        })
+    }
+
     /// `set server ... weight` and agents: the user weight.
     pub fn set_weight(&mut self, now_ms: u64, weight_user: u32) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| health.weigh(weight_user, effects))
