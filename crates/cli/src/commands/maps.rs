@@ -404,9 +404,8 @@ pub(super) fn del(call: &mut Call<'_>, kind: Kind) -> Answer {
             kind.name
         ));
     }
-    let Some(listed) = find(call, 0) else {
-        // HAProxy says "map" for ACLs, too.
-        return MAP.unknown();
+    let Some(listed) = find(call, 0).filter(kind.shows) else {
+        return kind.unknown();
     };
     match listed.list.del(which(call.arg(1))) {
         Ok(()) => {
@@ -422,7 +421,7 @@ pub(super) fn clear(call: &mut Call<'_>, kind: Kind) -> Answer {
     if call.arg(at).is_empty() {
         return Answer::error(format!("Missing {} identifier.", kind.name));
     }
-    let Some(listed) = find(call, at) else {
+    let Some(listed) = find(call, at).filter(kind.shows) else {
         return kind.unknown();
     };
     let count = listed.list.entry_count();
@@ -432,7 +431,7 @@ pub(super) fn clear(call: &mut Call<'_>, kind: Kind) -> Answer {
 }
 
 pub(super) fn prepare(call: &mut Call<'_>, kind: Kind) -> Answer {
-    let Some(listed) = find(call, 0) else {
+    let Some(listed) = find(call, 0).filter(kind.shows) else {
         return kind.unknown();
     };
     let version = listed.list.prepare();
@@ -446,7 +445,7 @@ pub(super) fn commit(call: &mut Call<'_>, kind: Kind) -> Answer {
     if call.arg(at).is_empty() {
         return Answer::error(format!("Missing {} identifier.", kind.name));
     }
-    let Some(listed) = find(call, at) else {
+    let Some(listed) = find(call, at).filter(kind.shows) else {
         return kind.unknown();
     };
     let count = listed.list.entry_count();

@@ -90,7 +90,7 @@ fn entries_come_change_and_go() {
     );
     assert_eq!(
         place.ask("del map m.map #0x2; del map m.map z; del acl x y; show map m.map\n"),
-        "\nKey not found.\n\nUnknown map identifier. Please use #<id> or <file>.\n\n\
+        "\nKey not found.\n\nUnknown ACL identifier. Please use #<id> or <file>.\n\n\
          0x1 a 8\n0x3 b 9\n0x4 k 7\n\n"
     );
     assert_eq!(
