@@ -100,6 +100,60 @@ fn rules_come_where_they_are_told_to() {
     assert_eq!(status("/bad"), 200);
 }
 
+/// What is wrong with a rule is shown in the words that were typed, by the place it would have.
+#[test]
+fn a_refused_rule_is_cited_as_it_was_typed() {
+    let origin = Origin::saying("one");
+    let house = House::start(&site(" acl good path /good\n", &server(&origin)));
+    let desk = &house.desk;
+    let lines = |name: &str| desk.ask(&format!("show section {name}"));
+    let before = [lines("frontend www"), lines("backend app")];
+    for (section, rule, wrong) in [
+        ("frontend www", "http-request deny if bad", "bad"),
+        ("frontend www", "http-request denied", "denied"),
+        ("frontend www", "http-request deny deny_status 999", "999"),
+        (
+            "frontend www",
+            "http-request set-header x-a %[nothing] if good",
+            "nothing",
+        ),
+        (
+            "frontend www",
+            "http-request set-path %[path,nothing]",
+            "nothing",
+        ),
+        (
+            "frontend www",
+            "http-request deny if { path -m nothing /a }",
+            "nothing",
+        ),
+        ("frontend www", "acl x nothing /a", "nothing"),
+        ("frontend www", "use_backend nobody if good", "nobody"),
+        ("backend app", "http-response set-status many", "many"),
+    ] {
+        let said = desk.ask(&format!("add rule {section} {rule}"));
+        let cited = said.lines().position(|line| {
+            line.rsplit_once(" | ")
+                .is_some_and(|(_, cited)| cited.trim() == rule)
+        });
+        let cited = cited.unwrap_or_else(|| panic!("{rule} is cited: {said}"));
+        let [line, marks] = [cited, cited + 1].map(|at| said.lines().nth(at).unwrap_or_default());
+        let marked = marks
+            .find('^')
+            .map(|at| &line[at..=marks.rfind('^').expect("one")]);
+        assert_eq!(marked, Some(wrong), "{said}");
+        assert!(
+            said.ends_with("as if the command had been carried out."),
+            "{said}"
+        );
+        assert_eq!(
+            [lines("frontend www"), lines("backend app")],
+            before,
+            "{rule}"
+        );
+    }
+}
+
 #[test]
 fn settings_and_whole_sections_are_others() {
     let origins = [Origin::saying("one"), Origin::saying("two")];
