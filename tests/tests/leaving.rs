@@ -1,6 +1,6 @@
 //! Clients that leave before their request has its server.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -166,6 +166,25 @@ fn who_can_have_no_answer_leaves_the_queue() {
                 server.write_all(ANSWER).expect("the proxy reads");
                 assert_eq!(waiting.response().status, 200, "{of}");
             }
+        }
+    }
+}
+
+/// A server that is still at work when its exchange is given up hears that nobody waits any more: by
+/// an end alone it could take the proxy for a client that only listens.
+#[test]
+fn a_server_whose_exchange_is_given_up_is_told_by_a_reset() {
+    let part = b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n".as_slice();
+    for program in Program::both() {
+        let house = House::start(&program, "http", 1, "timeout server 200ms");
+        for answers in [b"".as_slice(), part] {
+            let client = house.ask(GET);
+            let (mut server, _) = house.accept();
+            server.write_all(answers).expect("the proxy reads");
+            let ended = server.read(&mut [0]).map_err(|error| error.kind());
+            let of = format!("{}, {} bytes", program.name(), answers.len());
+            assert_eq!(ended, Err(ErrorKind::ConnectionReset), "{of}");
+            drop(client);
         }
     }
 }

@@ -16,8 +16,6 @@ pub struct Link {
     // In a box: it goes from hand to hand for as long as it lives.
     opened: Box<Opened>,
     state: Arc<ServerState>,
-    /// Nothing is under way: what was asked on it was answered, and both went whole.
-    is_over: bool,
 }
 
 #[derive(Debug)]
@@ -33,18 +31,7 @@ impl Link {
         Self {
             opened: Box::new(Opened { connection, key }),
             state: Arc::clone(&server.state),
-            is_over: false,
         }
-    }
-
-    /// An exchange begins on it.
-    pub fn exchange_begins(&mut self) {
-        self.is_over = false;
-    }
-
-    /// The exchange is over: request and response went whole.
-    pub fn exchange_is_over(&mut self) {
-        self.is_over = true;
     }
 
     /// Whether it may carry an exchange that asks for `wanted` of this server: it is one of the
@@ -85,10 +72,12 @@ impl DerefMut for Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Nothing can be lost any more: a reset spares both sides the farewell, and whoever closes
-        // first a connection to remember (TIME_WAIT). HAProxy closes servers' connections so, where
-        // it does not know yet that the server closed.
-        if self.is_over && !self.opened.connection.inbound.peer_closed() {
+        // What is lost by a reset is nobody's any more: an exchange that ended well has all there
+        // is. It spares both sides the farewell, and us a port that is taken until the connection
+        // is forgotten (TIME_WAIT). And a server that is still at work hears that nobody waits: by
+        // an end alone it could take us for one who only listens. HAProxy closes servers'
+        // connections so, where it does not know yet that the server closed.
+        if !self.opened.connection.inbound.peer_closed() {
             // Where it cannot be arranged a plain close follows.
             let _ = self.opened.connection.stream.reset_on_close();
         }
@@ -99,13 +88,13 @@ impl Drop for Link {
 #[cfg(test)]
 mod tests {
     use std::io::{ErrorKind, Read};
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{Shutdown, TcpListener, TcpStream};
     use std::time::Duration;
 
     use ballast_engine::{Generation, Process, Registry};
     use ballast_model as model;
-    use ballast_mux::Limits;
-    use ballast_worker::block_on;
+    use ballast_mux::{Limits, Wait};
+    use ballast_worker::{Deadline, block_on};
 
     use super::*;
     use crate::{Path, Told, connect};
@@ -135,30 +124,28 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_over_is_closed_with_a_reset() {
+    fn a_connection_that_its_server_has_not_closed_is_closed_with_a_reset() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let generation = generation(&listener);
         let backend = &generation.backends[0];
         let server = &backend.servers[0];
         block_on(async {
-            for (over, begins_again, is_reset) in [
-                (false, false, false),
-                (true, false, true),
-                (true, true, false),
-            ] {
+            for closed in [false, true] {
                 let (mut link, mut peer) = link(backend, &listener).await;
                 assert_eq!(server.state.connections.now(), 1);
-                if over {
-                    link.exchange_is_over();
-                }
-                if begins_again {
-                    link.exchange_begins();
+                if closed {
+                    peer.shutdown(Shutdown::Write).unwrap();
+                    let deadline = Deadline::new();
+                    let wait = Wait::until(&deadline, None);
+                    let connection = &mut *link;
+                    let received = connection.inbound.receive(&connection.stream, &wait).await;
+                    assert_eq!(received.unwrap(), 0);
                 }
                 drop(link);
                 assert_eq!(server.state.connections.now(), 0);
                 match peer.read(&mut [0; 8]) {
-                    Ok(0) => assert!(!is_reset),
-                    Err(error) if error.kind() == ErrorKind::ConnectionReset => assert!(is_reset),
+                    Ok(0) => assert!(closed),
+                    Err(error) if error.kind() == ErrorKind::ConnectionReset => assert!(!closed),
                     other => panic!("{other:?}"),
                 }
             }

@@ -60,7 +60,6 @@ pub(crate) async fn exchange(
         connection.outbound.total_bytes(),
         connection.inbound.total_bytes(),
     );
-    connection.exchange_begins();
     connection.begin_request(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
     let live = Live::of(session, exchange);
@@ -158,13 +157,10 @@ pub(crate) async fn exchange(
 /// The client has its response; `whole` when the server has the request, too.
 fn carried(
     exchange: &Exchange,
-    mut connection: Link,
+    connection: Link,
     (keep_server, keep_client): (bool, bool),
     whole: bool,
 ) -> End {
-    if whole {
-        connection.exchange_is_over();
-    }
     let reusable = keep_server && whole && connection.inbound.bytes().is_empty();
     End::Done {
         next: match exchange.keep_client && keep_client {
