@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
 use ballast_engine::affairs::Amendment;
 use ballast_expr::Store;
-use ballast_model::Config;
+use ballast_model::{Address, Config};
 use ballast_syntax::{Diagnostic, Severity};
 
 use crate::amend::{Files, Place, Texts};
@@ -183,7 +183,7 @@ pub(crate) fn again(
 /// is told by the code, and in words where `-V` asks for them, as HAProxy 3.2 has it.
 pub(crate) fn conclude(loaded: &Loaded, quiet: bool, verbose: bool) -> u8 {
     // A file that would not start is not right.
-    if tell_unserved(loaded) {
+    if tell_unserved(loaded) || tell_closed(&loaded.config) {
         return 1;
     }
     let listens = has_listener(&loaded.config);
@@ -199,6 +199,27 @@ pub(crate) fn conclude(loaded: &Loaded, quiet: bool, verbose: bool) -> u8 {
         }
     }
     if listens { 0 } else { NO_LISTENER }
+}
+
+/// Says which descriptors to listen on are not open; true when there are some.
+fn tell_closed(config: &Config) -> bool {
+    let open = ballast_net::inherit::numbers();
+    let binds = config.frontends.iter().flat_map(|frontend| &frontend.binds);
+    let mut is_told = false;
+    for bind in binds {
+        let Address::Fd(number) = bind.address else {
+            continue;
+        };
+        if !open.contains(&number) {
+            let (file, line) = (&bind.origin.file, bind.origin.line);
+            say::alert(&format!(
+                "config : parsing [{file}:{line}] : 'bind' : cannot use file descriptor \
+                 '{number}' : Bad file descriptor."
+            ));
+            is_told = true;
+        }
+    }
+    is_told
 }
 
 /// Whether anything that may be reached is configured; a command socket is enough.

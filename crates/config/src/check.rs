@@ -1,6 +1,8 @@
 //! Deeds that only check the form of a line: for rows that are noted or served later.
 
-use ballast_syntax::Diagnostic;
+use std::net::IpAddr;
+
+use ballast_syntax::{Diagnostic, SectionKind};
 
 use crate::args::Args;
 use crate::context::Context;
@@ -19,6 +21,60 @@ macro_rules! checks {
     };
 }
 
+/// What a word of a table takes, in short: words of which it is one (`[on off]`), the numbers it
+/// lies between (`(0 .. 100)`, `(0 ..)`), or a check of this module by its name.
+macro_rules! form {
+    ([$($word:literal)*]) => {
+        |_, args, _| {
+            args.choice(&[$(($word, ())),*])?;
+            args.end()
+        }
+    };
+    (($min:literal ..)) => {
+        |_, args, _| crate::check::within(args, $min, i64::MAX)
+    };
+    (($min:literal .. $max:literal)) => {
+        |_, args, _| crate::check::within(args, $min, $max)
+    };
+    ($check:ident) => {
+        crate::check::$check
+    };
+}
+pub(crate) use form;
+
+/// A number between two others, alone on its line; sizes (`64k`), too.
+///
+/// # Errors
+/// When it is none, or lies elsewhere.
+pub(crate) fn within(args: &mut Args<'_>, min: i64, max: i64) -> Result<(), Diagnostic> {
+    let text = args.text("a number")?;
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let Ok(size) = ballast_syntax::parse_size(digits, u64::MAX) else {
+        return Err(args.wrong(format!(
+            "'{}' expects a number (got '{text}')",
+            args.keyword()
+        )));
+    };
+    let size = i64::try_from(size).unwrap_or(i64::MAX);
+    let number = if digits.len() < text.len() {
+        -size
+    } else {
+        size
+    };
+    if number < min || number > max {
+        let wanted = match (min, max) {
+            (0, i64::MAX) => "a positive numeric value".to_owned(),
+            (_, i64::MAX) => format!("a number of at least {min}"),
+            _ => format!("a number between {min} and {max}"),
+        };
+        return Err(args.wrong(format!(
+            "'{}' expects {wanted} (got '{text}')",
+            args.keyword()
+        )));
+    }
+    args.end()
+}
+
 checks! {
     /// No argument.
     none(args) { args.end() }
@@ -28,8 +84,6 @@ checks! {
     some(args) { args.text("at least one argument")?; args.rest(); Ok(()) }
     /// One word.
     one(args) { args.text("an argument")?; args.end() }
-    /// One word or none.
-    maybe_one(args) { args.next(); args.end() }
     /// One word among others on the line.
     word(args) { args.text("an argument").map(|_| ()) }
     /// Nothing of its own.
@@ -72,6 +126,65 @@ checks! {
             args.choice(KINDS)?;
         }
         Ok(())
+    }
+    /// What may be masked of what the kernel tells.
+    events(args) {
+        let text = args.text("a list of events")?;
+        match text.split(',').find(|event| !matches!(*event, "err" | "hup" | "rdhup")) {
+            Some(bad) => Err(args.wrong(format!(
+                "'{}' expects a comma-delimited list of 'err', 'hup' and 'rdhup' (got '{bad}')",
+                args.keyword()
+            ))),
+            None => args.end(),
+        }
+    }
+    /// A path, and for what Lua looks there.
+    lua_path(args) {
+        args.text("a path")?;
+        if !args.is_empty() {
+            args.choice(&[("path", ()), ("cpath", ())])?;
+        }
+        args.end()
+    }
+    /// A group of threads, and which are in it.
+    thread_group(args) {
+        args.number("a number", 1..=16)?;
+        while let Some(text) = args.next() {
+            let is_number = |text: &str| text.parse::<u16>().is_ok_and(|number| number > 0);
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            if !is_number(first) || !is_number(last) {
+                return Err(args.wrong(format!("'{}' : invalid threads '{text}'", args.keyword())));
+            }
+        }
+        Ok(())
+    }
+    /// Networks.
+    networks(args) {
+        let text = args.text("a list of networks")?;
+        let is_network = |text: &str| {
+            let (ip, bits) = text.split_once('/').map_or((text, None), |(ip, bits)| (ip, Some(bits)));
+            let bits_max = match ip.parse::<IpAddr>() {
+                Ok(IpAddr::V4(_)) => 32,
+                Ok(IpAddr::V6(_)) => 128,
+                Err(_) => return false,
+            };
+            bits.is_none_or(|bits| bits.parse::<u8>().is_ok_and(|bits| bits <= bits_max))
+        };
+        match text.split(',').find(|text| !is_network(text)) {
+            Some(bad) => Err(args.wrong(format!("'{}' invalid network '{bad}'.", args.keyword()))),
+            None => Ok(()),
+        }
+    }
+    /// The name that something keeps when it is renamed.
+    guid(args) {
+        let text = args.text("a string argument")?;
+        let mut letters = text.chars();
+        match letters.find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':'))) {
+            Some(bad) => {
+                Err(args.wrong(format!("'{}': invalid character '{bad}'.", args.keyword())))
+            }
+            None => Ok(()),
+        }
     }
     /// A time of at most a second.
     second(args) {
@@ -117,6 +230,58 @@ checks! {
     profiling(args) { args.choice(&[("auto", ()), ("on", ()), ("off", ())])?; args.end() }
     /// `on` or `off`.
     on_off(args) { args.choice(&[("on", ()), ("off", ())])?; args.end() }
+}
+
+/// A file or directory that is there, alone on its line.
+///
+/// # Errors
+/// When it is not.
+pub(crate) fn existing<C>(
+    _: &mut C,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let word = args.word("a path")?;
+    context.exists(word.text(), args.keyword(), word.span())?;
+    args.end()
+}
+
+/// The name of a `resolvers` section, alone on its line.
+///
+/// # Errors
+/// When it is missing; at the end when there is no such section.
+pub(crate) fn resolvers<C>(
+    _: &mut C,
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<(), Diagnostic> {
+    let word = args.word("the name of a 'resolvers' section")?;
+    let (keyword, span) = (args.keyword().to_owned(), word.span());
+    let names = &mut context.names;
+    names.names(SectionKind::Resolvers, word.text(), &keyword, span);
+    args.end()
+}
+
+/// The name of a network namespace of the machine.
+///
+/// # Errors
+/// When there is none of this name.
+pub(crate) fn namespace(
+    args: &mut Args<'_>,
+    context: &mut Context<'_>,
+) -> Result<String, Diagnostic> {
+    let word = args.word("a namespace")?;
+    let name = word.text();
+    if !context
+        .surroundings
+        .exists(&format!("/var/run/netns/{name}"))
+    {
+        context.missing(&format!("namespace '{name}'"), || {
+            let message = format!("Cannot open namespace '{name}'.");
+            Diagnostic::alert("missing-namespace", message).at(word.span())
+        })?;
+    }
+    Ok(name.to_owned())
 }
 
 /// A list of cipher suites, alone on its line.
@@ -165,6 +330,12 @@ pub(crate) fn tls_options<C>(
         "tlsv11",
         "tlsv12",
     ];
+    if args.is_empty() {
+        return Err(args.wrong(format!(
+            "global statement '{}' expects an option as an argument.",
+            args.keyword()
+        )));
+    }
     while let Some(text) = args.next() {
         match text {
             "ssl-min-ver" | "ssl-max-ver" => {

@@ -240,7 +240,7 @@ pub(crate) fn perform<C: 'static>(
 /// Whether a word was removed after the dialect that is spoken (3.2): older files may hold it, so it
 /// is warned of instead of refused, and only the start is.
 fn is_dialect(reason: &str) -> bool {
-    reason.contains("since HAProxy 3.") || reason.contains("since HAProxy 2.7")
+    reason.contains("since HAProxy 3.")
 }
 
 /// The alert about something experimental that was not asked for.

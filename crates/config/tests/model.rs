@@ -103,8 +103,7 @@ fn numbers_are_dealt_as_haproxy_deals_them() {
 #[test]
 fn agents_ask_where_checks_do_unless_told_otherwise() {
     let text = "backend b\n server a 127.0.0.1:1 agent-check port 9 addr 127.0.0.2\n \
-                server b 127.0.0.1:1 agent-check agent-addr 127.0.0.3 agent-port 7 port 9 addr 127.0.0.2\n \
-                server c 127.0.0.1:1 agent-check\n";
+                server b 127.0.0.1:1 agent-check agent-addr 127.0.0.3 agent-port 7 port 9 addr 127.0.0.2\n";
     let loaded = good(text);
     let servers = &loaded.config.backends[0].servers;
     let shown = |place: usize| {
@@ -114,12 +113,9 @@ fn agents_ask_where_checks_do_unless_told_otherwise() {
     };
     assert_eq!(shown(0), (Some("127.0.0.2:0".to_owned()), Some(9)));
     assert_eq!(shown(1), (Some("127.0.0.3:0".to_owned()), Some(7)));
-    assert_eq!(shown(2), (None, None));
-    let warnings = said(&loaded, Severity::Warning).join("\n");
     assert_eq!(
-        warnings.matches("'agent-port' is missing").count(),
-        1,
-        "{warnings}"
+        alert("backend b\n server c 127.0.0.1:1 agent-check\n"),
+        "'server b/c' : server c does not have agent port. Agent check has been disabled."
     );
 }
 

@@ -58,8 +58,8 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("group haproxy", "group"),
-    R::new("guid-prefix", B, "<string>", "prefix of the names that survive renames", check::word)
-        .examples("guid-prefix web", "guid-prefix")
+    R::new("guid-prefix", B, "<string>", "prefix of the names that survive renames", check::guid)
+        .examples("guid-prefix web", "guid-prefix a/b")
         .noted("binds have no counters kept by name"),
     R::new("id", B, "<id>", "number of the bind in statistics", |draft, args, _| {
         let number = args.number("a positive integer", 1..=i64::from(i32::MAX))?;
@@ -102,6 +102,9 @@ pub(super) const ROWS: &[R] = &[
     .examples("mode 660", "mode 888"),
     R::new("mss", B, "<maxseg>", "largest TCP segment", |draft, args, _| {
         let number = args.number("a segment size", -65535..=65535)?;
+        if number == 0 {
+            return Err(args.wrong("'mss' : expects an MSS with and absolute value between 1 and 65535"));
+        }
         draft.bind.mss = u16::try_from(number.unsigned_abs()).ok();
         Ok(())
     })
@@ -111,8 +114,8 @@ pub(super) const ROWS: &[R] = &[
         Ok(())
     })
     .examples("name web", "name"),
-    R::new("namespace", B, "<name>", "network namespace of the socket", |draft, args, _| {
-        draft.bind.namespace = Some(args.text("a namespace")?.to_owned());
+    R::new("namespace", B, "<name>", "network namespace of the socket", |draft, args, context| {
+        draft.bind.namespace = Some(check::namespace(args, context)?);
         Ok(())
     })
     .examples("namespace blue", "namespace"),
@@ -124,17 +127,8 @@ pub(super) const ROWS: &[R] = &[
     })
     .examples("nice -10", "nice 5000")
     .noted("tasks of one worker take turns fairly"),
-    R::new("process", B, "<process>[/<threads>]", "threads that serve the bind, in the old notation", |draft, args, context| {
-        let word = args.word("a process and thread set")?;
-            let text = word.text();
-            let message = format!("'process {text}' on 'bind' lines is deprecated; write 'thread'");
-            context.warn("deprecated", message, word.span());
-        if let Some((_, threads)) = text.split_once('/') {
-            draft.bind.threads = thread_set(args, threads)?;
-        }
-        Ok(())
-    })
-    .examples("thread 1", "process"),
+    R::new("process", B, "<process>[/<threads>]", "threads that serve the bind, in the old notation", check::word)
+        .refused("on 'bind' lines is not supported any more since HAProxy 2.5", "thread <threads>"),
     R::new("proto", B, "<name>", "forces the protocol spoken", |_, args, context| {
         let name = args.choice(&[("h1", "h1"), ("h2", "h2"), ("none", "none"), ("quic", "quic"), ("fcgi", "fcgi"), ("spop", "spop")])?;
         match name {

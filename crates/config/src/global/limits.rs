@@ -80,7 +80,7 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("maxsessrate 100", "maxsessrate x"),
-    R::new("maxsslconn", G, "<number>", "concurrent TLS connections", check::amount)
+    R::new("maxsslconn", G, "<number>", "concurrent TLS connections", check::form!((0 ..)))
         .examples("maxsslconn 100", "maxsslconn x")
         .noted("acts on lines with 'ssl' only"),
     R::new("maxsslrate", G, "<number>", "TLS handshakes per second", check::amount)
@@ -117,9 +117,8 @@ pub(super) const ROWS: &[R] = &[
         args.end()
     })
     .examples("spread-checks 5", "spread-checks 80"),
-    R::new("stats bind-process", G, "<process set>", "processes that serve the command socket", check::some)
-        .examples("stats bind-process 1", "stats bind-process")
-        .noted("there is one process"),
+    R::new("stats bind-process", G, "<process set>", "processes that serve the command socket", check::any)
+        .refused("is not supported any more since HAProxy 2.5", ""),
     R::new("stats maxconn", G, "<connections>", "concurrent callers of the command sockets", |global, args, _| {
         let number = args.number("a positive value", 1..=i64::from(i32::MAX))?;
             global.stats_connection_count_max = u32::try_from(number).ok();

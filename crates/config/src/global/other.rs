@@ -20,19 +20,19 @@ const CLIENT: &str = "no HTTP client is built in that it could act on";
 const DEVICES: &str = "belongs to a device detection library that is not built in";
 
 macro_rules! rows {
-    ($state:ident($reason:expr); $($word:literal, $args:literal, $help:literal, $check:ident, $good:literal;)*) => {
-        &[$(R::new($word, G, $args, $help, check::$check)
+    ($state:ident($reason:expr); $($word:literal, $args:literal, $help:literal, $check:tt, $good:literal;)*) => {
+        &[$(R::new($word, G, $args, $help, check::form!($check))
             .examples(concat!($word, " ", $good), "")
             .$state($reason)),*]
     };
 }
 
 pub(super) const TLS_ROWS: &[R] = rows! { noted(TLS);
-    "issuers-chain-path", "<dir>", "issuers of certificates without a chain", one, "/etc/ssl";
+    "issuers-chain-path", "<dir>", "issuers of certificates without a chain", existing, "/etc/ssl";
     "ocsp-update.disable", "on | off", "keeps no OCSP answer fresh", one, "on";
     "ocsp-update.httpproxy", "<address>[:port]", "proxy for OCSP requests", one, "192.0.2.1:80";
-    "ocsp-update.maxdelay", "<number>", "longest time between updates", amount, "3600";
-    "ocsp-update.mindelay", "<number>", "shortest time between updates", amount, "300";
+    "ocsp-update.maxdelay", "<number>", "longest time between updates", (0 ..), "3600";
+    "ocsp-update.mindelay", "<number>", "shortest time between updates", (0 ..), "300";
     "ocsp-update.mode", "on | off", "keeps OCSP answers fresh", one, "on";
     "ssl-default-bind-ciphers", "<ciphers>", "cipher suites of binds up to TLS 1.2", ciphers, "ECDHE";
     "ssl-default-bind-ciphersuites", "<ciphersuites>", "cipher suites of binds for TLS 1.3", one, "TLS_AES_128_GCM_SHA256";
@@ -46,7 +46,7 @@ pub(super) const TLS_ROWS: &[R] = rows! { noted(TLS);
     "ssl-default-server-curves", "<curves>", "key exchange groups towards servers", one, "X25519";
     "ssl-default-server-options", "[<option>]...", "TLS words of every server", tls_options, "no-sslv3";
     "ssl-default-server-sigalgs", "<sigalgs>", "signature algorithms towards servers", one, "RSA+SHA256";
-    "ssl-dh-param-file", "<file>", "Diffie-Hellman parameters", one, "dh.pem";
+    "ssl-dh-param-file", "<file>", "Diffie-Hellman parameters", existing, "dh.pem";
     "ssl-engine", "<name> [algo ...]", "an engine of OpenSSL", some, "rdrand";
     "ssl-load-extra-del-ext", "", "certificate names without extension", none, "";
     "ssl-load-extra-files", "<type>*", "files beside certificates", extra_files, "none";
@@ -62,13 +62,13 @@ pub(super) const TLS_ROWS: &[R] = rows! { noted(TLS);
 };
 
 pub(super) const CLIENT_ROWS: &[R] = rows! { noted(CLIENT);
-    "httpclient.resolvers.disabled", "on | off", "resolves no names", one, "on";
-    "httpclient.resolvers.id", "<resolvers id>", "section that resolves names", one, "dns";
-    "httpclient.resolvers.prefer", "ipv4 | ipv6", "family preferred", one, "ipv4";
+    "httpclient.resolvers.disabled", "on | off", "resolves no names", ["on" "off"], "on";
+    "httpclient.resolvers.id", "<resolvers id>", "section that resolves names", resolvers, "default";
+    "httpclient.resolvers.prefer", "ipv4 | ipv6", "family preferred", ["ipv4" "ipv6"], "ipv4";
     "httpclient.retries", "<number>", "how often is tried again", amount, "3";
     "httpclient.ssl.ca-file", "<cafile>", "authorities of servers", one, "ca.pem";
-    "httpclient.ssl.verify", "none | required", "whether certificates are verified", maybe_one, "none";
-    "httpclient.timeout.connect", "<timeout>", "longest wait for a connection", one, "5s";
+    "httpclient.ssl.verify", "none | required", "whether certificates are verified", ["none" "required"], "none";
+    "httpclient.timeout.connect", "<timeout>", "longest wait for a connection", time, "5s";
 };
 
 pub(super) const LUA_ROWS: &[R] = rows! { later("Lua");
@@ -149,10 +149,10 @@ pub(super) const REMOVED_ROWS: &[R] = &[
 
 /// The rest.
 pub(super) const ROWS: &[R] = &[
-    R::new("acme.scheduler", G, "auto | off", "renews certificates by itself", check::one)
+    R::new("acme.scheduler", G, "auto | off", "renews certificates by itself", check::form!(["auto" "off"]))
         .examples("acme.scheduler auto", "acme.scheduler")
         .noted("acts on 'acme' sections only"),
-    R::new("anonkey", G, "<key>", "key that names are hidden with", check::amount)
+    R::new("anonkey", G, "<key>", "key that names are hidden with", check::form!((0 .. 4294967295)))
         .examples("anonkey 123", "anonkey x")
         .noted("nothing is printed anonymised"),
     R::new("ca-base", G, "<dir>", "where relative names of authorities start", |_, args, context| {
@@ -206,7 +206,7 @@ pub(super) const ROWS: &[R] = &[
         .examples("key-base /etc/ssl", "key-base")
         .noted("acts on 'crt-store' sections only"),
     R::new("limited-quic", G, "", "QUIC with limited libraries", check::none).noted("acts on QUIC only"),
-    R::new("lua-prepend-path", G, "<string> [<type>]", "where scripts look for others", check::some)
+    R::new("lua-prepend-path", G, "<string> [<type>]", "where scripts look for others", check::lua_path)
         .examples("lua-prepend-path /etc/?.lua", "lua-prepend-path")
         .noted("acts on Lua only"),
     R::new("pp2-never-send-local", G, "", "probes send PROXY headers of a proxied connection", check::none).later("PROXY protocol of probes"),

@@ -259,7 +259,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "size of thread groups",
-        check::amount,
+        check::form!((1..)),
     )
     .examples("max-threads-per-group 16", "max-threads-per-group x")
     .noted("threads need no groups"),
@@ -268,7 +268,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "reloads after which an old worker is ended",
-        check::amount,
+        check::form!((0..)),
     )
     .examples("mworker-max-reloads 3", "mworker-max-reloads x")
     .noted("no old worker is left behind by a change"),
@@ -378,7 +378,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "makes rare things happen more often",
-        check::amount,
+        check::form!((0..9)),
     )
     .examples("stress-level 0", "stress-level x")
     .noted("it makes sense for HAProxy's developers"),
@@ -398,7 +398,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number> [<threads>...]",
         "threads of a group",
-        check::some,
+        check::thread_group,
     )
     .examples("thread-group 1 1-4", "thread-group")
     .noted("threads need no groups"),
@@ -407,7 +407,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "groups of threads",
-        check::amount,
+        check::form!((1..16)),
     )
     .examples("thread-groups 1", "thread-groups x")
     .noted("threads need no groups"),
@@ -416,7 +416,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "most threads when their number is automatic",
-        check::amount,
+        check::form!((1..2147483647)),
     )
     .examples("thread-hard-limit 64", "thread-hard-limit x")
     .noted("'nbthread' sets the number"),

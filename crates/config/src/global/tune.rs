@@ -29,8 +29,8 @@ const MEMORY: &str = "buffers are held by exchanges that move data only";
 
 /// Rows that are accepted for one reason: word, arguments, help, check.
 macro_rules! noted {
-    ($reason:expr; $($word:literal, $args:literal, $help:literal, $check:ident, $good:literal;)*) => {
-        &[$(R::new($word, G, $args, $help, check::$check)
+    ($reason:expr; $($word:literal, $args:literal, $help:literal, $check:tt, $good:literal;)*) => {
+        &[$(R::new($word, G, $args, $help, check::form!($check))
             .examples(concat!($word, " ", $good), concat!($word, " a b c"))
             .noted($reason)),*]
     };
@@ -154,7 +154,7 @@ pub(super) const ROWS: &[R] = &[
         G,
         "<number>",
         "remembered results of pattern lookups",
-        check::amount,
+        check::form!((0..)),
     )
     .examples("tune.pattern.cache-size 0", "tune.pattern.cache-size x")
     .noted("every lookup is made anew: no result is remembered"),
@@ -220,45 +220,45 @@ fn bytes(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
 }
 
 pub(super) const H2_ROWS: &[R] = noted! { H2;
-    "tune.h2.be.glitches-threshold", "<number>", "odd frames of a server until its connection ends", amount, "10";
-    "tune.h2.be.initial-window-size", "<size>", "flow control window towards servers", amount, "65535";
-    "tune.h2.be.max-concurrent-streams", "<number>", "streams on one connection to a server", amount, "100";
+    "tune.h2.be.glitches-threshold", "<number>", "odd frames of a server until its connection ends", (0 ..), "10";
+    "tune.h2.be.initial-window-size", "<size>", "flow control window towards servers", (0 ..), "65535";
+    "tune.h2.be.max-concurrent-streams", "<number>", "streams on one connection to a server", (0 ..), "100";
     "tune.h2.be.max-frames-at-once", "<number>", "frames handled in one go", amount, "10";
-    "tune.h2.be.rxbuf", "<size>", "receive buffers of a connection", amount, "64k";
-    "tune.h2.fe.glitches-threshold", "<number>", "odd frames of a client until its connection ends", amount, "10";
-    "tune.h2.fe.initial-window-size", "<size>", "flow control window towards clients", amount, "65535";
-    "tune.h2.fe.max-concurrent-streams", "<number>", "streams on one connection of a client", amount, "100";
+    "tune.h2.be.rxbuf", "<size>", "receive buffers of a connection", (0 .. 4294967295), "64k";
+    "tune.h2.fe.glitches-threshold", "<number>", "odd frames of a client until its connection ends", (0 ..), "10";
+    "tune.h2.fe.initial-window-size", "<size>", "flow control window towards clients", (0 ..), "65535";
+    "tune.h2.fe.max-concurrent-streams", "<number>", "streams on one connection of a client", (0 ..), "100";
     "tune.h2.fe.max-frames-at-once", "<number>", "frames handled in one go", amount, "10";
     "tune.h2.fe.max-rst-at-once", "<number>", "stream resets handled in one go", amount, "10";
-    "tune.h2.fe.max-total-streams", "<number>", "streams in the life of a connection", amount, "1000";
-    "tune.h2.fe.rxbuf", "<size>", "receive buffers of a connection", amount, "64k";
-    "tune.h2.header-table-size", "<number>", "size of the header table", amount, "4096";
-    "tune.h2.initial-window-size", "<number>", "flow control window", amount, "65535";
-    "tune.h2.log-errors", "<which>", "errors of the protocol that are logged", one, "connection";
-    "tune.h2.max-concurrent-streams", "<number>", "streams on one connection", amount, "100";
-    "tune.h2.max-frame-size", "<number>", "largest frame", amount, "16384";
-    "tune.h2.zero-copy-fwd-send", "on | off", "forwards without a copy", one, "on";
+    "tune.h2.fe.max-total-streams", "<number>", "streams in the life of a connection", (0 ..), "1000";
+    "tune.h2.fe.rxbuf", "<size>", "receive buffers of a connection", (0 .. 4294967295), "64k";
+    "tune.h2.header-table-size", "<number>", "size of the header table", (4096 .. 65536), "4096";
+    "tune.h2.initial-window-size", "<number>", "flow control window", (0 ..), "65535";
+    "tune.h2.log-errors", "<which>", "errors of the protocol that are logged", ["none" "connection" "stream"], "connection";
+    "tune.h2.max-concurrent-streams", "<number>", "streams on one connection", (0 ..), "100";
+    "tune.h2.max-frame-size", "<number>", "largest frame", (16384 .. 16777215), "16384";
+    "tune.h2.zero-copy-fwd-send", "on | off", "forwards without a copy", ["on" "off"], "on";
 };
 
 pub(super) const QUIC_ROWS: &[R] = noted! { QUIC;
     "tune.quic.be.cc.cubic-min-losses", "<number>", "losses before the window shrinks", amount, "2";
-    "tune.quic.be.cc.hystart", "on | off", "slow start that ends early", one, "on";
+    "tune.quic.be.cc.hystart", "on | off", "slow start that ends early", ["on" "off"], "on";
     "tune.quic.be.cc.max-frame-loss", "<number>", "losses of one frame", amount, "10";
     "tune.quic.be.cc.max-win-size", "<size>", "largest congestion window", amount, "1m";
     "tune.quic.be.cc.reorder-ratio", "<number>", "reordering taken for loss", amount, "50";
-    "tune.quic.be.max-idle-timeout", "<timeout>", "longest silence", one, "30s";
+    "tune.quic.be.max-idle-timeout", "<timeout>", "longest silence", time, "30s";
     "tune.quic.be.sec.glitches-threshold", "<number>", "odd frames until the connection ends", amount, "10";
     "tune.quic.be.stream.data-ratio", "<number>", "share of the window a stream may take", amount, "90";
     "tune.quic.be.stream.max-concurrent", "<number>", "streams on one connection", amount, "100";
     "tune.quic.be.stream.rxbuf", "<size>", "receive window", amount, "64k";
-    "tune.quic.be.tx.pacing", "on | off", "spreads packets", one, "on";
-    "tune.quic.be.tx.udp-gso", "on | off", "several packets in one call", one, "on";
+    "tune.quic.be.tx.pacing", "on | off", "spreads packets", ["on" "off"], "on";
+    "tune.quic.be.tx.udp-gso", "on | off", "several packets in one call", ["on" "off"], "on";
     "tune.quic.fe.cc.cubic-min-losses", "<number>", "losses before the window shrinks", amount, "2";
-    "tune.quic.fe.cc.hystart", "on | off", "slow start that ends early", one, "on";
+    "tune.quic.fe.cc.hystart", "on | off", "slow start that ends early", ["on" "off"], "on";
     "tune.quic.fe.cc.max-frame-loss", "<number>", "losses of one frame", amount, "10";
     "tune.quic.fe.cc.max-win-size", "<size>", "largest congestion window", amount, "1m";
     "tune.quic.fe.cc.reorder-ratio", "<number>", "reordering taken for loss", amount, "50";
-    "tune.quic.fe.max-idle-timeout", "<timeout>", "longest silence", one, "30s";
+    "tune.quic.fe.max-idle-timeout", "<timeout>", "longest silence", time, "30s";
     "tune.quic.fe.sec.glitches-threshold", "<number>", "odd frames until the connection ends", amount, "10";
     "tune.quic.fe.sec.retry-threshold", "<number>", "half-open connections before clients must prove their address", amount, "100";
     "tune.quic.fe.sock-per-conn", "<mode>", "a socket for each connection", one, "default-on";
@@ -266,31 +266,35 @@ pub(super) const QUIC_ROWS: &[R] = noted! { QUIC;
     "tune.quic.fe.stream.max-concurrent", "<number>", "streams on one connection", amount, "100";
     "tune.quic.fe.stream.max-total", "<number>", "streams in the life of a connection", amount, "1000";
     "tune.quic.fe.stream.rxbuf", "<size>", "receive window", amount, "64k";
-    "tune.quic.fe.tx.pacing", "on | off", "spreads packets", one, "on";
-    "tune.quic.fe.tx.udp-gso", "on | off", "several packets in one call", one, "on";
-    "tune.quic.frontend.conn-tx-buffers.limit", "<number>", "send buffers of a connection", amount, "30";
-    "tune.quic.frontend.glitches-threshold", "<number>", "odd frames until the connection ends", amount, "10";
-    "tune.quic.frontend.max-data-size", "<size>", "receive window of a connection", amount, "1m";
-    "tune.quic.frontend.max-idle-timeout", "<timeout>", "longest silence", one, "30s";
-    "tune.quic.frontend.max-streams-bidi", "<number>", "streams on one connection", amount, "100";
-    "tune.quic.frontend.max-tx-mem", "<size>", "memory for sending", amount, "1m";
-    "tune.quic.backend.max-idle-timeout", "<timeout>", "longest silence", one, "30s";
-    "tune.quic.cc-hystart", "on | off", "slow start that ends early", one, "on";
-    "tune.quic.listen", "on | off", "accepts QUIC", one, "on";
-    "tune.quic.max-frame-loss", "<number>", "losses of one frame", amount, "10";
+    "tune.quic.fe.tx.pacing", "on | off", "spreads packets", ["on" "off"], "on";
+    "tune.quic.fe.tx.udp-gso", "on | off", "several packets in one call", ["on" "off"], "on";
+    "tune.quic.frontend.conn-tx-buffers.limit", "<number>", "send buffers of a connection", (1 ..), "30";
+    "tune.quic.frontend.glitches-threshold", "<number>", "odd frames until the connection ends", (1 ..), "10";
+    "tune.quic.frontend.max-data-size", "<size>", "receive window of a connection", (1 .. 4294967295), "1m";
+    "tune.quic.frontend.max-idle-timeout", "<timeout>", "longest silence", time, "30s";
+    "tune.quic.frontend.max-streams-bidi", "<number>", "streams on one connection", (1 ..), "100";
+    "tune.quic.frontend.max-tx-mem", "<size>", "memory for sending", (1 ..), "1m";
+    "tune.quic.backend.max-idle-timeout", "<timeout>", "longest silence", time, "30s";
+    "tune.quic.cc-hystart", "on | off", "slow start that ends early", ["on" "off"], "on";
+    "tune.quic.cc.cubic.min-losses", "<number>", "losses before the window shrinks", (1 ..), "2";
+    "tune.quic.disable-tx-pacing", "", "sends packets at once", none, "";
+    "tune.quic.disable-udp-gso", "", "sends each packet in a call of its own", none, "";
+    "tune.quic.frontend.stream-data-ratio", "<number>", "share of the window a stream may take", (1 .. 100), "90";
+    "tune.quic.listen", "on | off", "accepts QUIC", ["on" "off"], "on";
+    "tune.quic.max-frame-loss", "<number>", "losses of one frame", (1 ..), "10";
     "tune.quic.mem.tx-max", "<size>", "memory for sending", amount, "1m";
-    "tune.quic.reorder-ratio", "<number>", "reordering taken for loss", amount, "50";
-    "tune.quic.retry-threshold", "<number>", "half-open connections before clients must prove their address", amount, "100";
-    "tune.quic.socket-owner", "connection | listener", "how sockets are shared", one, "listener";
-    "tune.quic.zero-copy-fwd-send", "on | off", "forwards without a copy", one, "on";
+    "tune.quic.reorder-ratio", "<number>", "reordering taken for loss", (1 .. 100), "50";
+    "tune.quic.retry-threshold", "<number>", "half-open connections before clients must prove their address", (1 ..), "100";
+    "tune.quic.socket-owner", "connection | listener", "how sockets are shared", ["listener" "connection"], "listener";
+    "tune.quic.zero-copy-fwd-send", "on | off", "forwards without a copy", ["on" "off"], "on";
 };
 
 pub(super) const LUA_ROWS: &[R] = noted! { LUA;
-    "tune.lua.bool-sample-conversion", "normal | pre-3.1-bug", "how booleans reach Lua", one, "normal";
+    "tune.lua.bool-sample-conversion", "normal | pre-3.1-bug", "how booleans reach Lua", ["normal" "pre-3.1-bug"], "normal";
     "tune.lua.burst-timeout", "<timeout>", "longest run without a pause", time, "1s";
     "tune.lua.forced-yield", "<number>", "instructions between pauses", amount, "10000";
-    "tune.lua.log.loggers", "on | off", "logs of scripts go to the log targets", one, "on";
-    "tune.lua.log.stderr", "on | off | auto", "logs of scripts go to stderr", one, "auto";
+    "tune.lua.log.loggers", "on | off", "logs of scripts go to the log targets", ["on" "off"], "on";
+    "tune.lua.log.stderr", "on | off | auto", "logs of scripts go to stderr", ["on" "auto" "off"], "auto";
     "tune.lua.maxmem", "<number>", "memory of scripts", amount, "64";
     "tune.lua.openlibs", "all | none | <lib>,...", "standard libraries loaded", one, "all";
     "tune.lua.service-timeout", "<timeout>", "longest run of a service", time, "4s";
@@ -299,19 +303,19 @@ pub(super) const LUA_ROWS: &[R] = noted! { LUA;
 };
 
 pub(super) const TLS_ROWS: &[R] = noted! { TLS;
-    "tune.ssl.cachesize", "<number>", "remembered sessions", amount, "20000";
-    "tune.ssl.capture-buffer-size", "<number>", "bytes of the client hello that are kept", amount, "100";
-    "tune.ssl.capture-cipherlist-size", "<number>", "the same in its old name", amount, "100";
-    "tune.ssl.certificate-compression", "auto | off", "compresses certificates", one, "auto";
+    "tune.ssl.cachesize", "<number>", "remembered sessions", (0 ..), "20000";
+    "tune.ssl.capture-buffer-size", "<number>", "bytes of the client hello that are kept", (0 ..), "100";
+    "tune.ssl.capture-cipherlist-size", "<number>", "the same in its old name", (0 ..), "100";
+    "tune.ssl.certificate-compression", "auto | off", "compresses certificates", ["auto" "off"], "auto";
     "tune.ssl.default-dh-param", "<number>", "size of Diffie-Hellman parameters", dh_bits, "2048";
-    "tune.ssl.hard-maxrecord", "<number>", "largest record ever", amount, "1400";
-    "tune.ssl.keylog", "on | off", "keeps the secrets of sessions", one, "off";
-    "tune.ssl.keyupdate-rate-limit", "<number>", "key updates per second", amount, "10";
-    "tune.ssl.lifetime", "<timeout>", "age of a remembered session", one, "300";
-    "tune.ssl.maxrecord", "<number>", "largest record", amount, "1400";
-    "tune.ssl.ocsp-update.maxdelay", "<number>", "longest time between updates", amount, "3600";
-    "tune.ssl.ocsp-update.mindelay", "<number>", "shortest time between updates", amount, "300";
-    "tune.ssl.ssl-ctx-cache-size", "<number>", "remembered generated certificates", amount, "1000";
+    "tune.ssl.hard-maxrecord", "<number>", "largest record ever", (0 ..), "1400";
+    "tune.ssl.keylog", "on | off", "keeps the secrets of sessions", ["on" "off"], "off";
+    "tune.ssl.keyupdate-rate-limit", "<number>", "key updates per second", (0 ..), "10";
+    "tune.ssl.lifetime", "<timeout>", "age of a remembered session", time, "300";
+    "tune.ssl.maxrecord", "<number>", "largest record", (0 ..), "1400";
+    "tune.ssl.ocsp-update.maxdelay", "<number>", "longest time between updates", (0 ..), "3600";
+    "tune.ssl.ocsp-update.mindelay", "<number>", "shortest time between updates", (0 ..), "300";
+    "tune.ssl.ssl-ctx-cache-size", "<number>", "remembered generated certificates", (0 ..), "1000";
 };
 
 pub(super) const VARS_ROWS: &[R] = noted! { VARS;
@@ -324,64 +328,82 @@ pub(super) const VARS_ROWS: &[R] = noted! { VARS;
 };
 
 pub(super) const COPY_ROWS: &[R] = noted! { COPY;
-    "tune.applet.zero-copy-forwarding", "on | off", "forwards without a copy", one, "on";
-    "tune.disable-fast-forward", "", "data pass every layer", none, "";
+    "tune.applet.zero-copy-forwarding", "on | off", "forwards without a copy", ["on" "off"], "on";
     "tune.disable-zero-copy-forwarding", "", "data are copied", none, "";
-    "tune.h1.zero-copy-fwd-recv", "on | off", "receives without a copy", one, "on";
-    "tune.h1.zero-copy-fwd-send", "on | off", "forwards without a copy", one, "on";
-    "tune.pt.zero-copy-forwarding", "on | off", "forwards without a copy", one, "on";
-    "tune.recv_enough", "<number>", "bytes that end a read", amount, "10k";
+    "tune.h1.zero-copy-fwd-recv", "on | off", "receives without a copy", ["on" "off"], "on";
+    "tune.h1.zero-copy-fwd-send", "on | off", "forwards without a copy", ["on" "off"], "on";
+    "tune.pt.zero-copy-forwarding", "on | off", "forwards without a copy", ["on" "off"], "on";
+    "tune.recv_enough", "<number>", "bytes that end a read", (0 .. 4294967295), "10k";
 };
 
 pub(super) const SCHEDULER_ROWS: &[R] = noted! { SCHEDULER;
-    "tune.epoll.mask-events", "<event>[,...]", "events that are not waited for", one, "rdhup";
-    "tune.events.max-events-at-once", "<number>", "events sent in one go", amount, "100";
-    "tune.fd.edge-triggered", "on | off", "waits by edges", one, "on";
+    "tune.epoll.mask-events", "<event>[,...]", "events that are not waited for", events, "rdhup";
+    "tune.events.max-events-at-once", "<number>", "events sent in one go", (1 .. 10000), "100";
     "tune.fd.tables", "<number>", "tables of descriptors", amount, "1";
-    "tune.idletimer", "<timeout>", "silence that ends a burst", one, "1s";
-    "tune.listener.default-shards", "by-process | by-thread | by-group", "sockets a bind is split into", one, "by-group";
-    "tune.listener.multi-queue", "on | fair | off", "spreads accepted connections", one, "on";
+    "tune.idletimer", "<timeout>", "silence that ends a burst", time, "1s";
+    "tune.listener.default-shards", "by-process | by-thread | by-group", "sockets a bind is split into", ["by-process" "by-thread" "by-group"], "by-group";
+    "tune.listener.multi-queue", "on | fair | off", "spreads accepted connections", ["on" "fair" "off"], "on";
     "tune.max-checks-per-thread", "<number>", "probes a thread runs at once", amount, "10";
-    "tune.max-rules-at-once", "<number>", "rules run in one go", amount, "50";
-    "tune.maxpollevents", "<number>", "events taken from the system at once", amount, "200";
-    "tune.renice.runtime", "<number>", "priority of the process", amount, "-10";
-    "tune.renice.startup", "<number>", "priority while it starts", amount, "-10";
+    "tune.max-rules-at-once", "<number>", "rules run in one go", (0 ..), "50";
+    "tune.maxpollevents", "<number>", "events taken from the system at once", (0 .. 1000000), "200";
+    "tune.renice.runtime", "<number>", "priority of the process", (-20 .. 19), "-10";
+    "tune.renice.startup", "<number>", "priority while it starts", (-20 .. 19), "-10";
     "tune.runqueue-depth", "<number>", "tasks run in one go", amount, "200";
-    "tune.sched.low-latency", "on | off", "short turns", one, "on";
+    "tune.sched.low-latency", "on | off", "short turns", ["on" "off"], "on";
     "tune.streams-elasticity", "<number>", "streams follow the load", amount, "50";
-    "tune.takeover-other-tg-connections", "<mode>", "groups take each other's kept connections", one, "restricted";
+    "tune.takeover-other-tg-connections", "<mode>", "groups take each other's kept connections", ["none" "restricted" "full"], "restricted";
 };
 
 pub(super) const MEMORY_ROWS: &[R] = noted! { MEMORY;
-    "tune.buffers.limit", "<number>", "buffers of the process", amount, "1000";
-    "tune.buffers.reserve", "<number>", "buffers kept for the end of exchanges", amount, "2";
-    "tune.bufsize.large", "<size>", "buffer of large messages", amount, "64k";
-    "tune.bufsize.small", "<size>", "buffer of small messages", amount, "1k";
-    "tune.chksize", "<size>", "buffer of probes", amount, "16k";
+    "tune.buffers.limit", "<number>", "buffers of the process", (0 ..), "1000";
+    "tune.buffers.reserve", "<number>", "buffers kept for the end of exchanges", (0 ..), "2";
+    "tune.bufsize.large", "<size>", "buffer of large messages", (1 .. 4294967295), "64k";
+    "tune.bufsize.small", "<size>", "buffer of small messages", (1 .. 4294967295), "1k";
     "tune.cli.max-payload-size", "<size>", "largest payload of a command", amount, "1m";
     "tune.defaults.purge", "", "forgets defaults that nobody names", none, "";
-    "tune.fail-alloc", "<number>", "allocations that fail on purpose", amount, "0";
-    "tune.glitches.kill.cpu-usage", "<number>", "load above which odd clients are cut", amount, "50";
+    "tune.fail-alloc", "<number>", "allocations that fail on purpose", (0 .. 100), "0";
+    "tune.glitches.kill.cpu-usage", "<number>", "load above which odd clients are cut", (0 .. 100), "50";
     "tune.h1.be.glitches-threshold", "<number>", "oddities of a server until its connection ends", amount, "10";
     "tune.h1.fe.glitches-threshold", "<number>", "oddities of a client until its connection ends", amount, "10";
-    "tune.memory.hot-size", "<number>", "memory each thread keeps", amount, "512k";
-    "tune.notsent-lowat.client", "<size>", "unsent data in the kernel towards clients", amount, "16k";
-    "tune.notsent-lowat.server", "<size>", "unsent data in the kernel towards servers", amount, "16k";
-    "tune.peers.max-updates-at-once", "<number>", "updates sent in one go", amount, "200";
-    "tune.pool-high-fd-ratio", "<number>", "share of descriptors above which connections close", amount, "25";
-    "tune.pool-low-fd-ratio", "<number>", "share of descriptors below which connections are kept", amount, "20";
-    "tune.ring.queues", "<number>", "queues of a ring", amount, "1";
+    "tune.memory.hot-size", "<number>", "memory each thread keeps", (1 ..), "512k";
+    "tune.notsent-lowat.client", "<size>", "unsent data in the kernel towards clients", (0 .. 4294967295), "16k";
+    "tune.notsent-lowat.server", "<size>", "unsent data in the kernel towards servers", (0 .. 4294967295), "16k";
+    "tune.peers.max-updates-at-once", "<number>", "updates sent in one go", (1 ..), "200";
+    "tune.pool-high-fd-ratio", "<number>", "share of descriptors above which connections close", (0 .. 100), "25";
+    "tune.pool-low-fd-ratio", "<number>", "share of descriptors below which connections are kept", (0 .. 100), "20";
+    "tune.ring.queues", "<number>", "queues of a ring", (0 .. 16), "1";
 };
 
 pub(super) const DATAGRAM_ROWS: &[R] = noted! { DATAGRAMS;
-    "tune.rcvbuf.backend", "<size>", "kernel receive buffer of datagram sockets towards servers", amount, "64k";
-    "tune.rcvbuf.frontend", "<size>", "kernel receive buffer of datagram sockets towards clients", amount, "64k";
-    "tune.sndbuf.backend", "<size>", "kernel send buffer of datagram sockets towards servers", amount, "64k";
-    "tune.sndbuf.frontend", "<size>", "kernel send buffer of datagram sockets towards clients", amount, "64k";
+    "tune.rcvbuf.backend", "<size>", "kernel receive buffer of datagram sockets towards servers", (1 .. 2147483647), "64k";
+    "tune.rcvbuf.frontend", "<size>", "kernel receive buffer of datagram sockets towards clients", (1 .. 2147483647), "64k";
+    "tune.sndbuf.backend", "<size>", "kernel send buffer of datagram sockets towards servers", (1 .. 2147483647), "64k";
+    "tune.sndbuf.frontend", "<size>", "kernel send buffer of datagram sockets towards clients", (1 .. 2147483647), "64k";
 };
 
-/// Words of TLS that take no argument.
+/// Words of TLS that take no argument, words for experiments, and what is not supported any more.
 pub(super) const BARE_ROWS: &[R] = &[
+    R::new("tune.chksize", G, "<size>", "buffer of probes", check::any)
+        .refused("is not supported any more", "tune.bufsize <size>"),
+    R::new(
+        "tune.disable-fast-forward",
+        G,
+        "",
+        "data pass every layer",
+        check::none,
+    )
+    .experimental()
+    .noted(COPY),
+    R::new(
+        "tune.fd.edge-triggered",
+        G,
+        "on | off",
+        "waits by edges",
+        check::on_off,
+    )
+    .examples("tune.fd.edge-triggered on", "tune.fd.edge-triggered x")
+    .experimental()
+    .noted(SCHEDULER),
     R::new(
         "tune.ssl.force-private-cache",
         G,

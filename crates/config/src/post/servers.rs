@@ -196,15 +196,10 @@ fn checks(one: &ServerDraft, (title, backend): (&str, &str), context: &mut Conte
     let name = &one.server.name;
     if checks.agent_enabled && checks.agent_port.is_none() {
         let message = format!(
-            "{title} : 'server {name}' : 'agent-port' is missing. Agent check is disabled."
+            "'server {backend}/{name}' : server {name} does not have agent port. Agent check has \
+             been disabled."
         );
-        super::say(
-            context,
-            Severity::Warning,
-            "missing-port",
-            message,
-            one.span,
-        );
+        super::say(context, Severity::Alert, "missing-port", message, one.span);
     }
     if checks.enabled && one.server.track.is_some() {
         let message = format!(

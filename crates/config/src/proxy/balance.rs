@@ -53,8 +53,9 @@ pub(super) const ROWS: &[R] = &[
         "<percent>",
         "how much above the mean a hashed server may be loaded",
         |draft, args, context| {
+            let is_negative = args.peek().is_some_and(|text| text.starts_with('-'));
             let factor = ask::loose_count(args, context, "an integer argument")?;
-            if (1..=100).contains(&factor) {
+            if is_negative || (1..=100).contains(&factor) {
                 let message = "'hash-balance-factor' must be 0 or greater than 100";
                 return Err(args.wrong(message));
             }

@@ -20,21 +20,11 @@ const SINCE_21: &str = "is not supported any more since HAProxy 2.1";
 
 /// The rows.
 pub(super) const ROWS: &[R] = &[
-    R::new(
+    gone(
         "bind-process",
-        Sections::PROXIES,
-        "[ all | odd | even | <number>[-<number>] ] ...",
-        "which processes the proxy ran in, when there were several",
-        |_, args, context| {
-            args.rest();
-            let message = "'bind-process' has no effect, is deprecated, and was removed in \
-                           version 2.7";
-            context.report(Diagnostic::notice("deprecated", message).at(args.span()));
-            Ok(())
-        },
-    )
-    .examples("bind-process all", "")
-    .noted("there is one process; 'thread' on a bind line chooses threads"),
+        "is not supported any more since HAProxy 2.7",
+        "",
+    ),
     R::new(
         "dispatch",
         Sections::BACK_ONLY,

@@ -62,8 +62,12 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<name>",
         "network namespace of the connection; * is the client's",
-        |one, args, _| {
-            one.server.namespace = Some(args.text("a namespace")?.to_owned());
+        |one, args, context| {
+            one.server.namespace = Some(if args.take("*") {
+                "*".to_owned()
+            } else {
+                check::namespace(args, context)?
+            });
             Ok(())
         },
     )
@@ -136,7 +140,7 @@ pub(super) const ROWS: &[R] = &[
         S,
         "<network>[,<network>]*",
         "networks preferred among resolved addresses",
-        check::word,
+        check::networks,
     )
     .examples("resolve-net 10.0.0.0/8", "resolve-net")
     .noted("it acts with resolvers only"),

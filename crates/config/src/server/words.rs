@@ -34,11 +34,14 @@ pub(super) const ROWS: &[R] = &[
         one.server.disabled = false;
         Ok(())
     }),
-    R::new("guid", S, "<string>", "the name that survives renames", |one, args, _| {
+    R::new("guid", S, "<string>", "the name that survives renames", |one, args, context| {
+        let place = args.position();
+        check::guid(one, args, context)?;
+        args.seek(place);
         one.server.guid = Some(args.text("a name")?.to_owned());
         Ok(())
     })
-    .examples("guid web-1", "guid")
+    .examples("guid web-1", "guid a/b")
     .noted(crate::proxy::GUID_UNUSED),
     R::new("hash-key", S, "id | addr | addr-port | guid", "what places the server on the hash ring", |one, args, context| {
         let key = args.choice(&[
