@@ -463,6 +463,13 @@ fn the_master_answers_for_itself_and_passes_on() {
                     # workers\n\
                     11              worker          0               0d00h01m02s     9.9            \n\n";
     assert_eq!(proc, expected);
+    let debug = place.ask("show proc debug\n");
+    let head = debug.lines().next().unwrap_or_default();
+    assert!(head.ends_with("<version>      \t\t <ipc_fd[0]>     <ipc_fd[1]>    "));
+    assert_eq!(
+        place.ask("show proc x\n"),
+        "'show proc' only supports 'debug' as argument\n\n"
+    );
     assert_eq!(place.ask("@1 show backend\n"), "# name\nbe\n\n");
     assert_eq!(place.ask("@!11 echo a <<E\nx\nE\n"), "a\n\n");
     assert_eq!(

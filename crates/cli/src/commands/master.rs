@@ -2,6 +2,7 @@
 //!
 //! Source: management manual, section 9.4 "Master CLI".
 
+use std::fmt::Write as _;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -58,7 +59,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     .for_level(CliLevel::Operator),
     Command::new(
         &["show", "proc"],
-        "show proc",
+        "show proc [debug]",
         "list the processes",
         processes,
     )
@@ -99,11 +100,20 @@ fn reload(call: &mut Call<'_>, hard: bool) -> Answer {
 }
 
 fn processes(call: &mut Call<'_>) -> Answer {
+    let with_pipes = match call.arg(0) {
+        "" => false,
+        "debug" => true,
+        _ => return Answer::error("'show proc' only supports 'debug' as argument"),
+    };
     let rows = master(call.desk).map(Master::processes).unwrap_or_default();
-    let mut text = format!(
-        "{:<15} {:<15} {:<15} {:<15} {:<15}\n",
+    let head = format!(
+        "{:<15} {:<15} {:<15} {:<15} {:<15}",
         "#<PID>", "<type>", "<reloads>", "<uptime>", "<version>"
     );
+    let mut text = match with_pipes {
+        true => format!("{head}\t\t {:<15} {:<15}\n", "<ipc_fd[0]>", "<ipc_fd[1]>"),
+        false => format!("{head}\n"),
+    };
     let mut section = |head: &str, kind: ProcessKind| {
         let mut rows = rows.iter().filter(|row| row.kind == kind).peekable();
         if rows.peek().is_some() || kind == ProcessKind::Worker {
@@ -111,6 +121,11 @@ fn processes(call: &mut Call<'_>) -> Answer {
         }
         for row in rows {
             text.push_str(&process_line(row));
+            if with_pipes {
+                // HAProxy's pair of sockets; commands reach a worker in another way here.
+                let _ = write!(text, "\t\t {:<15} {:<15}", -1, -1);
+            }
+            text.push('\n');
         }
     };
     section("", ProcessKind::Master);
@@ -134,7 +149,7 @@ fn process_line(row: &ProcessRow) -> String {
     let (days, hours, minutes, seconds) = (s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60);
     let uptime = format!("{days}d{hours:02}h{minutes:02}m{seconds:02}s");
     format!(
-        "{:<15} {kind:<15} {reloads:<15} {uptime:<15} {:<15}\n",
+        "{:<15} {kind:<15} {reloads:<15} {uptime:<15} {:<15}",
         row.process_id, row.version
     )
 }

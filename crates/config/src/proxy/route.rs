@@ -9,7 +9,7 @@ use ballast_syntax::Diagnostic;
 
 use super::ask;
 use crate::args::Args;
-use crate::context::Context;
+use crate::context::{Context, LUA};
 use crate::draft::ProxyDraft;
 use crate::keyword::{Row, Sections};
 
@@ -117,6 +117,11 @@ fn acl(
     let never = last.and_then(|criterion| criterion.never_matches());
     if let Some(text) = never {
         context.warn("never-matches", text, span);
+    }
+    // What no script brings is unknown, whether or not the ACL is ever used.
+    let unserved = last.map(|criterion| criterion.expr.unserved());
+    if unserved.is_some_and(|words| words.contains(&LUA)) {
+        context.unserved(LUA, "", span);
     }
     let named = last
         .map(|criterion| criterion.expr.references())
