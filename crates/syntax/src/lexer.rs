@@ -133,6 +133,7 @@ impl Lexer<'_> {
         if self.over_bounds && self.out.ignored.is_none() && self.at < self.source.len() {
             self.out.ignored = Some(self.span(self.at..self.source.len()));
         }
+        self.drop_empty_variables();
         self.check_empty_words();
     }
 
@@ -439,6 +440,16 @@ impl Lexer<'_> {
         self.out
             .diagnostics
             .push(Diagnostic::alert("line-too-long", message).at(span));
+    }
+
+    /// A word made of variables without a value is none where another follows; as the last word it
+    /// is an empty argument.
+    fn drop_empty_variables(&mut self) {
+        let mut left = self.out.words.len();
+        self.out.words.retain(|word| {
+            left -= 1;
+            left == 0 || !word.is_expanded() || !word.text().is_empty()
+        });
     }
 
     /// HAProxy's words end at the first empty one for most keywords: what follows would be lost

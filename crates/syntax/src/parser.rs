@@ -280,10 +280,9 @@ impl<'f> Parser<'f> {
                     .expect("the name is a variable's");
             }
             word @ ("presetenv" | "setenv") => {
-                let extra = (line.text(3), line.text(4));
-                if !extra.0.is_empty() && !extra.1.is_empty() {
-                    // One word too many is let through by HAProxy, two are not.
-                    let message = format!("unexpected word '{}' after '{word}'", extra.0);
+                let extra = line.text(3);
+                if !extra.is_empty() {
+                    let message = format!("unexpected word '{extra}' after '{word}'");
                     failed = Some((message, line.words[3].span()));
                 } else if value.is_empty() {
                     failed = Some((

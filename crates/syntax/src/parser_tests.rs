@@ -320,7 +320,7 @@ fn the_environment_changes_on_the_way() {
     let show = ".notice \"<$A|$FOO|$HAPROXY_LOCALPEER>\"\n";
     for (text, said) in [
         ("global\nsetenv A 1\n", "'<1|foo|>'."),
-        ("global\nsetenv A \"x y\" more\n", "'<x y|foo|>'."),
+        ("global\nsetenv A \"x y\"\n", "'<x y|foo|>'."),
         (
             "global\npresetenv A 1\npresetenv A 2\npresetenv FOO x\n",
             "'<1|foo|>'.",
@@ -340,6 +340,7 @@ fn the_environment_changes_on_the_way() {
         "presetenv A \"\"",
         "unsetenv",
         "setenv A=B 1",
+        "setenv A \"x y\" more",
         "setenv \"\" 1",
         "unsetenv A=B",
     ] {
