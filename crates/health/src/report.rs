@@ -44,14 +44,17 @@ pub enum Change {
         /// It was down already.
         was_down: bool,
     },
-    /// No longer drains.
-    LeavesDrain,
+    /// No longer drains; forced means not inherited.
+    LeavesDrain {
+        /// The drain was forced, not inherited.
+        forced: bool,
+    },
     /// No longer in maintenance; forced means not inherited.
     LeavesMaint {
         /// Maintenance was forced, not inherited.
         forced: bool,
     },
-    /// Something else changed while draining.
+    /// One reason to drain came or went, or maintenance ended, and it still drains.
     RemainsDrain {
         /// The drain is forced, not only inherited.
         forced: bool,
@@ -138,12 +141,12 @@ impl Transition {
             Change::RemainsDrain { forced: true } => write!(line, "remains in forced drain mode"),
             Change::RemainsDrain { forced: false } => {
                 let via = Via(tracked);
-                write!(
-                    line,
-                    "is leaving forced drain but remains in drain mode{via}"
-                )
+                write!(line, "remains in drain mode{via}")
             }
-            Change::LeavesDrain => write!(line, "is {up} (leaving forced drain)"),
+            Change::LeavesDrain { forced } => {
+                let how = if forced { "forced " } else { "" };
+                write!(line, "is {up} (leaving {how}drain){via}")
+            }
             Change::EntersMaint { was_down: true } => {
                 write!(line, "was DOWN and now enters maintenance{via}")
             }
@@ -167,7 +170,7 @@ impl Transition {
             Change::EntersDrain { was_down } => was_down,
             Change::Stopping | Change::Up => false,
             Change::EntersMaint { was_down: true }
-            | Change::LeavesDrain
+            | Change::LeavesDrain { .. }
             | Change::LeavesMaint { .. }
             | Change::RemainsDrain { .. } => return,
         };

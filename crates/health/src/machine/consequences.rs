@@ -88,7 +88,7 @@ impl Health {
         if let Some(percent) = answer.weight_percent {
             let weight = u64::from(self.settings.weight) * u64::from(percent) / 100;
             let weight = u32::try_from(weight).unwrap_or(WEIGHT_MAX);
-            self.weigh(weight, effects);
+            self.weigh(weight);
         }
         if let Some(maxconn) = answer.maxconn {
             effects.push(Effect::Maxconn(maxconn));
@@ -173,9 +173,8 @@ impl Health {
         })
     }
 
-    pub(super) fn weigh(&mut self, weight_user: u32, effects: &mut Vec<Effect>) {
+    pub(super) fn weigh(&mut self, weight_user: u32) {
         self.weight_user = weight_user.min(WEIGHT_MAX);
-        self.say_remains(effects);
     }
 
     pub(super) fn stop(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
@@ -189,7 +188,6 @@ impl Health {
         }
         self.say(Change::Down, cause, effects);
         note_stopping(was_stopping, effects);
-        self.say_remains(effects);
     }
 
     pub(super) fn wind_down(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
@@ -198,7 +196,6 @@ impl Health {
         }
         self.go(now_ms, Operational::Stopping);
         self.say(Change::Stopping, cause, effects);
-        self.say_remains(effects);
     }
 
     pub(super) fn run(&mut self, now_ms: u64, cause: Cause, effects: &mut Vec<Effect>) {
@@ -221,7 +218,6 @@ impl Health {
             effects.push(Effect::ShutdownBackupSessions);
         }
         self.say(Change::Up, cause, effects);
-        self.say_remains(effects);
     }
 
     pub(super) fn enter_maint(&mut self, now_ms: u64, reason: Admin, effects: &mut Vec<Effect>) {
@@ -289,7 +285,11 @@ impl Health {
         }
         let was_drain = self.admin.is_drain();
         self.admin = self.admin.with(reason);
-        if was_drain || self.admin.is_maint() {
+        if self.admin.is_maint() {
+            return;
+        }
+        if was_drain {
+            self.say_remains(effects);
             return;
         }
         let was_down = self.operational == Operational::Stopped;
@@ -306,9 +306,16 @@ impl Health {
             return;
         }
         self.admin = self.admin.without(reason);
-        if !self.admin.is_drain() && !self.admin.is_maint() {
-            self.say(Change::LeavesDrain, Cause::None, effects);
+        if self.admin.is_maint() {
+            return;
         }
+        if self.admin.is_drain() {
+            self.say_remains(effects);
+            return;
+        }
+        let forced = reason != Admin::INHERITED_DRAIN;
+        let cause = if forced { Cause::None } else { Cause::Tracked };
+        self.say(Change::LeavesDrain { forced }, cause, effects);
     }
 
     /// Maintenance takes the place of a forced drain.
@@ -387,7 +394,8 @@ impl Health {
         }));
     }
 
-    /// A server that drains is said to remain so whenever something else of it changes.
+    /// A server that drains is said to remain so where a command, its own or one of the tracked
+    /// server, leaves it another reason to drain.
     pub(super) fn say_remains(&self, effects: &mut Vec<Effect>) {
         if self.admin.is_drain() && !self.admin.is_maint() {
             let forced = self.admin.has(Admin::FORCED_DRAIN);

@@ -208,7 +208,7 @@ impl Health {
 
     /// `set server ... weight` and agents: the user weight.
     pub fn set_weight(&mut self, now_ms: u64, weight_user: u32) -> Vec<Effect> {
-        self.step_and_collect(now_ms, |health, effects| health.weigh(weight_user, effects))
+        self.step_and_collect(now_ms, |health, _| health.weigh(weight_user))
     }
 
     /// `enable|disable health`.
