@@ -18,7 +18,7 @@ const PAGES: [u16; 21] = [
 ];
 
 /// Headers that an answer always makes itself.
-const OWN_HEADERS: [&str; 1] = ["content-length"];
+const OWN_HEADERS: [&str; 3] = ["content-length", "content-type", "transfer-encoding"];
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,6 +160,15 @@ impl Reply {
             args.warn("hdr parameters ignored by the http reply when used with an errorfile");
             self.headers.clear();
         }
+        let has_payload = match &self.body {
+            Body::Text(text) => !text.is_empty(),
+            Body::Format(_) => true,
+            _ => false,
+        };
+        if has_payload && matches!(self.status, 204 | 304) {
+            let message = format!("No body expected for {} responses.", self.status);
+            return Err(args.error_before(message));
+        }
         let why = match &self.body {
             Body::Text(text) if !text.is_empty() && self.content_type.is_none() => {
                 return Err(args.error_before(
@@ -241,6 +250,7 @@ impl Reply {
             response.fields_mut().add(name, value)?;
         }
         let (response, _) = stage.transaction.answer_mut();
+        // RFC 9110, section 8.6: a 204 tells no length.
         if self.status != 204 {
             add_length(response, length, &mut stage.space.text)?;
         }
