@@ -151,8 +151,12 @@ impl Request {
         self.reshape(&[Part::new(Piece::Word, target)])
     }
 
-    /// Sets the path and keeps scheme, authority and query: `set-path`.
+    /// Sets the path and keeps scheme, authority and query: `set-path`. A target that has neither
+    /// path nor query (`*`, `host:port`, `http://host`) is replaced.
     pub fn set_path(&mut self, path: &[u8]) -> Result<(), NoRoom> {
+        if self.path_and_query().is_empty() {
+            return self.set_target(path);
+        }
         let old = self.shape.path();
         let end = self.target().len();
         self.reshape(&[
@@ -162,8 +166,12 @@ impl Request {
         ])
     }
 
-    /// Sets path and query and keeps scheme and authority: `set-pathq`.
+    /// Sets path and query and keeps scheme and authority: `set-pathq`. As [`Request::set_path`]
+    /// where there is neither.
     pub fn set_path_and_query(&mut self, path_and_query: &[u8]) -> Result<(), NoRoom> {
+        if self.path_and_query().is_empty() {
+            return self.set_target(path_and_query);
+        }
         let start = self.shape.path_and_query().start;
         self.reshape(&[Part::Kept(0..start), Part::new(Piece::Word, path_and_query)])
     }
