@@ -87,7 +87,6 @@ fn record(session: &Session, exchange: &Exchange, asap: bool) -> Record {
     } else {
         Duration::ZERO
     };
-    let requests = exchange.has_request || exchange.backend.is_some();
     let active_from = begun.unwrap_or(times.idle_from);
     let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.now()));
     Record {
@@ -98,20 +97,24 @@ fn record(session: &Session, exchange: &Exchange, asap: bool) -> Record {
                 .map_or(session.accepted_at, |begun| session.local.wall(begun)),
         ),
         handshake_ms: milliseconds(handshake),
-        // A request that never came has no times.
-        idle_ms: if requests {
+        // A request that never came has no times, nor has a connection of TCP mode.
+        idle_ms: if exchange.has_request {
             between(Some(times.idle_from), begun)
         } else {
             -1
         },
-        request_ms: if requests {
+        request_ms: if exchange.has_request {
             between(begun, times.received)
         } else {
             -1
         },
         queue_ms: between(times.received, times.seated),
         connect_ms: between(times.seated, times.connected),
-        response_ms: between(times.connected, times.answered),
+        response_ms: if exchange.has_request {
+            between(times.connected, times.answered)
+        } else {
+            -1
+        },
         data_ms: between(times.answered, Some(ended)),
         active_ms: milliseconds(ended.saturating_duration_since(active_from)),
         total_ms: milliseconds(ended.saturating_duration_since(if exchange.first {

@@ -6,7 +6,6 @@ use ballast_expr::{
     CLF_HTTP_LOG_FORMAT, CLF_TCP_LOG_FORMAT, HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, LogFormat, Phase,
     TCP_LOG_FORMAT, Usage,
 };
-use ballast_model::Mode;
 use ballast_syntax::{Diagnostic, Span};
 
 use super::ask;
@@ -83,7 +82,6 @@ pub(super) const ROWS: &[R] = &[
             overrides(draft, "log-format", span, context);
             draft.front.log.format = Some(format);
             draft.log_word = Some(("log-format", Some(span)));
-            draft.words.format_span = Some(span);
             Ok(())
         },
     )
@@ -94,9 +92,8 @@ pub(super) const ROWS: &[R] = &[
         "<format>",
         "log lines of failed connections in an own format",
         |draft, args, context| {
-            let (format, span) = format(draft, args, context, Usage::Log, &[Phase::Log])?;
+            let (format, _) = format(draft, args, context, Usage::Log, &[Phase::Log])?;
             draft.front.log.error_format = Some(format);
-            draft.words.error_format_span = Some(span);
             Ok(())
         },
     )
@@ -227,7 +224,6 @@ fn stands_for(
     }
     draft.front.log.format = format;
     draft.log_word = Some((word, Some(span)));
-    draft.words.format_span = None;
 }
 
 /// In defaults, a format that replaces one of the same section was hardly meant.
@@ -287,27 +283,6 @@ pub(super) fn finish(draft: &ProxyDraft, context: &mut Context<'_>) {
         return;
     }
     let log = &draft.front.log;
-    if draft.common.mode == Mode::Tcp {
-        let formats = [
-            (log.format.as_ref(), draft.words.format_span),
-            (log.error_format.as_ref(), draft.words.error_format_span),
-        ];
-        for (format, span) in formats {
-            if let (Some(format), Some(span)) = (format, span)
-                && let Some(alias) = format.http_only()
-            {
-                let message = format!(
-                    "failed to parse log-format : format variable '{}' is reserved for HTTP mode",
-                    alias.word
-                );
-                context.report(
-                    Diagnostic::alert("needs-http", message)
-                        .at(span)
-                        .help(format!("{} is in mode tcp", draft.title())),
-                );
-            }
-        }
-    }
     if (log.format.is_some() || log.structured_data.is_some()) && draft.logs.is_empty() {
         let message = format!(
             "log format ignored for {} since it has no log address",

@@ -415,18 +415,6 @@ fn rules_of_named_defaults_run_first() {
 }
 
 #[test]
-fn a_tcp_frontend_refuses_formats_of_requests() {
-    let text = format!(
-        "frontend f\n mode tcp\n{TIMEOUTS} bind :80\n log 192.0.2.9 local0\n log-format %HM\n"
-    );
-    let said = messages(&stubbed(&text), Severity::Alert);
-    assert_eq!(
-        said,
-        ["failed to parse log-format : format variable 'HM' is reserved for HTTP mode"]
-    );
-}
-
-#[test]
 fn persistence_rules_keep_their_order() {
     let back = back(" force-persist if { path /a }\n ignore-persist unless { path /b }");
     let rules: Vec<_> = back

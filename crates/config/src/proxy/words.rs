@@ -26,10 +26,6 @@ pub(crate) struct Words {
     pub table: Option<Span>,
     /// Words of this section whose rules HAProxy runs in an order of its own.
     pub ordered: Vec<&'static str>,
-    /// Where the `log-format` in force stands.
-    pub format_span: Option<Span>,
-    /// Where the `error-log-format` in force stands.
-    pub error_format_span: Option<Span>,
     /// Where this section's first `stats` line stands: its page is not that of the defaults.
     pub stats: Option<Span>,
 }

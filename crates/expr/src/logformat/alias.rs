@@ -80,8 +80,6 @@ pub struct Alias {
     pub id: AliasId,
     /// What it prints, in a few words.
     pub help: &'static str,
-    /// It says something in HTTP mode only.
-    pub http_only: bool,
 }
 
 impl PartialEq for Alias {
@@ -91,48 +89,34 @@ impl PartialEq for Alias {
 }
 
 const fn any(word: &'static str, id: AliasId, help: &'static str) -> Alias {
-    Alias {
-        word,
-        id,
-        help,
-        http_only: false,
-    }
-}
-
-const fn http(word: &'static str, id: AliasId, help: &'static str) -> Alias {
-    Alias {
-        word,
-        id,
-        help,
-        http_only: true,
-    }
+    Alias { word, id, help }
 }
 
 /// Every alias.
 pub const ALIASES: &[Alias] = &[
     any("B", AliasId::BytesOut, "bytes from server to client"),
-    http("CC", AliasId::RequestCookie, "captured request cookie"),
-    http("CS", AliasId::ResponseCookie, "captured response cookie"),
+    any("CC", AliasId::RequestCookie, "captured request cookie"),
+    any("CS", AliasId::ResponseCookie, "captured response cookie"),
     any("H", AliasId::Hostname, "host name"),
-    http("HM", AliasId::Method, "HTTP method"),
-    http("HP", AliasId::Path, "request URI without query string"),
-    http("HPO", AliasId::PathOnly, "request path only"),
-    http("HQ", AliasId::Query, "query string with its question mark"),
-    http("HU", AliasId::Uri, "request URI"),
-    http("HV", AliasId::HttpVersion, "HTTP version"),
+    any("HM", AliasId::Method, "HTTP method"),
+    any("HP", AliasId::Path, "request URI without query string"),
+    any("HPO", AliasId::PathOnly, "request path only"),
+    any("HQ", AliasId::Query, "query string with its question mark"),
+    any("HU", AliasId::Uri, "request URI"),
+    any("HV", AliasId::HttpVersion, "HTTP version"),
     any("ID", AliasId::UniqueId, "unique id"),
     any("OG", AliasId::Origin, "why the line is written"),
     any("ST", AliasId::Status, "status code"),
     any("T", AliasId::AcceptDateGmt, "accept date, GMT"),
-    http("TR", AliasId::RequestTime, "receiving the request, ms"),
-    http("Ta", AliasId::ActiveTime, "active time, ms"),
+    any("TR", AliasId::RequestTime, "receiving the request, ms"),
+    any("Ta", AliasId::ActiveTime, "active time, ms"),
     any("Tc", AliasId::ConnectTime, "connecting to the server, ms"),
     any("Td", AliasId::DataTime, "transferring data, ms"),
     any("Th", AliasId::HandshakeTime, "handshakes, ms"),
-    http("Ti", AliasId::IdleTime, "idle before the request, ms"),
+    any("Ti", AliasId::IdleTime, "idle before the request, ms"),
     any("Tl", AliasId::AcceptDateLocal, "accept date, local time"),
-    http("Tq", AliasId::TimeToQueue, "Th + Ti + TR, ms"),
-    http("Tr", AliasId::ResponseTime, "waiting for the response, ms"),
+    any("Tq", AliasId::TimeToQueue, "Th + Ti + TR, ms"),
+    any("Tr", AliasId::ResponseTime, "waiting for the response, ms"),
     any(
         "Ts",
         AliasId::AcceptStamp,
@@ -191,7 +175,7 @@ pub const ALIASES: &[Alias] = &[
     ),
     any("o", AliasId::Options, "sets the flags of what follows"),
     any("pid", AliasId::Pid, "process id"),
-    http("r", AliasId::RequestLine, "request line"),
+    any("r", AliasId::RequestLine, "request line"),
     any("rc", AliasId::Retries, "connection retries"),
     any(
         "rt",
@@ -210,11 +194,11 @@ pub const ALIASES: &[Alias] = &[
     any("sslc", AliasId::TlsCipher, "TLS cipher"),
     any("sslv", AliasId::TlsVersion, "TLS version"),
     any("t", AliasId::AcceptDate, "accept date with milliseconds"),
-    http("tr", AliasId::RequestDate, "request date with milliseconds"),
-    http("trg", AliasId::RequestDateGmt, "request date, GMT"),
-    http("trl", AliasId::RequestDateLocal, "request date, local time"),
+    any("tr", AliasId::RequestDate, "request date with milliseconds"),
+    any("trg", AliasId::RequestDateGmt, "request date, GMT"),
+    any("trl", AliasId::RequestDateLocal, "request date, local time"),
     any("ts", AliasId::Termination, "termination state"),
-    http(
+    any(
         "tsc",
         AliasId::TerminationCookie,
         "termination state with cookie status",

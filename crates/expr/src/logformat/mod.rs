@@ -154,11 +154,6 @@ impl LogFormat {
         })
     }
 
-    /// An alias that says something in HTTP mode only, when there is one.
-    pub fn http_only(&self) -> Option<&'static Alias> {
-        self.aliases().find(|alias| alias.http_only)
-    }
-
     /// Words parsed but not evaluated yet; encodings of the whole line count.
     pub fn unserved(&self) -> Vec<&'static str> {
         let mut all: Vec<_> = self.exprs().flat_map(Expr::unserved).collect();

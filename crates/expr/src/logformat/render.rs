@@ -303,7 +303,6 @@ impl Line<'_> {
             | AliasId::HttpVersion => {
                 let part = match facts.request_line() {
                     Some(line) => line_part(line, id),
-                    None if id == AliasId::Query => b"",
                     None => b"<BADREQ>",
                 };
                 self.encoded(part, b'#', is_refused_in_uri);
@@ -457,11 +456,7 @@ fn append_date(out: &mut Vec<u8>, time: Time, ahead: i32, shape: Shape) {
 fn line_part(line: &[u8], id: AliasId) -> &[u8] {
     const BAD: &[u8] = b"<BADREQ>";
     let Some(first) = memchr::memchr(b' ', line) else {
-        return match id {
-            AliasId::Method => BAD,
-            AliasId::Query => b"",
-            _ => BAD,
-        };
+        return BAD;
     };
     let last = memchr::memrchr(b' ', line).filter(|last| *last > first);
     let uri = &line[first + 1..last.unwrap_or(line.len())];

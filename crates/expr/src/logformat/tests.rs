@@ -69,7 +69,7 @@ fn dates_numbers_and_names() {
         ("%ft %f %b %s", "www~ www www <NOSRV>"),
         ("%{+Q}ft", "\"www~\""),
         ("%ci:%fi:%si", "unix:-:-"),
-        ("%r %HM %HQ", "<BADREQ> <BADREQ> "),
+        ("%r %HM %HQ", "<BADREQ> <BADREQ> <BADREQ>"),
         ("%%[%ts]", "%[--]"),
     ] {
         assert_eq!(written(format, Usage::Log), wanted, "{format}");
