@@ -110,6 +110,11 @@ fn balance(
             let expr = ask::expr(draft, args, context, what, &[Phase::SelectServer])?;
             Balance::Hash(expr)
         }
+        "log-hash" => {
+            args.text("a list of converters")?;
+            context.unserved("balance log-hash", "mode log", args.span());
+            Balance::Sticky
+        }
         "sticky" => {
             context.unserved("balance sticky", "mode log", args.span());
             Balance::Sticky

@@ -48,8 +48,8 @@ pub(super) const ROWS: &[R] = &[
         "a file to send instead of an own answer",
         |draft, args, context| {
             let (status, page) = errorfile(args, context)?;
+            args.end()?;
             set(draft, status, page);
-            super::ask::ignore_rest(args, context);
             Ok(())
         },
     )
@@ -62,20 +62,18 @@ pub(super) const ROWS: &[R] = &[
         errorfiles,
     )
     .examples("errorfiles site 503", "errorfiles"),
-    errorloc(
-        "errorloc",
-        "errorloc 503 http://x/",
-        |draft, args, context| location(draft, args, context, 302),
-    ),
+    errorloc("errorloc", "errorloc 503 http://x/", |draft, args, _| {
+        location(draft, args, 302)
+    }),
     errorloc(
         "errorloc302",
         "errorloc302 503 http://x/",
-        |draft, args, context| location(draft, args, context, 302),
+        |draft, args, _| location(draft, args, 302),
     ),
     errorloc(
         "errorloc303",
         "errorloc303 503 http://x/",
-        |draft, args, context| location(draft, args, context, 303),
+        |draft, args, _| location(draft, args, 303),
     ),
     R::new(
         "http-error",
@@ -217,16 +215,11 @@ fn errorfiles(
     Ok(())
 }
 
-fn location(
-    draft: &mut ProxyDraft,
-    args: &mut Args<'_>,
-    context: &mut Context<'_>,
-    redirect: u16,
-) -> Result<(), Diagnostic> {
+fn location(draft: &mut ProxyDraft, args: &mut Args<'_>, redirect: u16) -> Result<(), Diagnostic> {
     let expects = "<status_code> and <url> as arguments";
     let code = status(args, expects)?;
     let location = args.text(expects)?.to_owned();
-    super::ask::ignore_rest(args, context);
+    args.end()?;
     let status = redirect;
     set(draft, code, ErrorPage::Location { status, location });
     Ok(())

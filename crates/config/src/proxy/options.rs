@@ -33,7 +33,11 @@ macro_rules! former {
             concat!("the former name of '", $new, "'"),
             |$draft, args, context| {
                 args.end()?;
-                $place = args.prefix == Prefix::None;
+                if args.prefix != Prefix::None {
+                    let message = concat!("negation is not supported for '", $word, "'");
+                    return Err(args.wrong(message.to_owned()));
+                }
+                $place = true;
                 let message = concat!(
                     "'",
                     $word,
