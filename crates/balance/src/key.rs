@@ -57,10 +57,17 @@ pub fn url_param<'a>(uri: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 /// The value of parameter `name` in a request body (`balance url_param <name> check_post`).
 ///
 /// `body` is what has arrived of it (of the first chunk, when chunked); it is read as a query
-/// string, whatever else it may hold.
+/// string. White space ends the value. A value with any other byte that is not of a token (RFC
+/// 9110 section 5.6.2) is no key, since the body is then hardly a form.
 #[must_use]
 pub fn post_param<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    named_value(body, name)
+    let value = named_value(body, name)?;
+    let of_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    let Some(end) = value.iter().position(|byte| !of_token(byte)) else {
+        return Some(value);
+    };
+    let (token, rest) = value.split_at(end);
+    matches!(rest, [b' ' | b'\t' | b'\r' | b'\n', ..]).then_some(token)
 }
 
 /// The main domain label of a host name (`balance hdr(host) use_domain_only`): what stands

@@ -104,29 +104,10 @@ impl Rota {
         }
     }
 
+    /// A weight changed: the server leaves, and comes anew.
     pub(crate) fn reweigh(&mut self, index: u32, weight: u32) {
-        let weight = i64::from(weight);
-        let wait = self.seats[index as usize].wait;
-        self.dequeue(index);
-        let seat = &mut self.seats[index as usize];
-        self.next_lap += weight - seat.weight;
-        seat.weight = weight;
-        match wait {
-            Wait::Pool(pool) if pool == self.fresh => {
-                self.wait_fresh(index);
-                return;
-            }
-            Wait::Pool(_) => seat.due += self.lap,
-            Wait::Due | Wait::Out => {}
-        }
-        // Its next turn may come earlier than planned, never later, and not within two turns.
-        let step = self.next_lap / weight;
-        seat.due = seat.due.min(seat.last + step);
-        seat.carry = 0;
-        if seat.due < self.turn + 2 {
-            seat.due = self.turn + step;
-        }
-        self.enqueue(index);
+        self.leave(index);
+        self.join(index, weight);
     }
 
     /// Whose turn it is. A full server loses its turn; one to avoid is taken only if no other is
