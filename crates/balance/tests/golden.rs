@@ -4,11 +4,17 @@
 
 mod scenarios;
 
+use ballast_balance::Algorithm;
+
 #[test]
 fn choices_are_those_recorded_from_haproxy() {
     let golden = scenarios::golden();
     let mut wrong = Vec::new();
     for scenario in scenarios::all() {
+        if scenario.setup.algorithm == Algorithm::LeastConn {
+            wrong.extend(scenario.busier(&scenario.play()));
+            continue;
+        }
         let ours = scenarios::digest(&scenario.play());
         match golden.get(&scenario.name) {
             None => wrong.push(format!("{}: not recorded", scenario.name)),

@@ -6,6 +6,8 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
+#[path = "../../../tests/src/oracle.rs"]
+mod installed;
 mod scenarios;
 
 use std::collections::HashMap;
@@ -44,10 +46,7 @@ impl Drop for Oracle {
 impl Oracle {
     /// Starts HAProxy with the given backends; `None` when it is not installed.
     fn start(backends: impl Fn(&Path, &Held) -> String) -> Option<Self> {
-        if Command::new("haproxy").arg("-v").output().is_err() {
-            eprintln!("SKIPPED: haproxy is not installed, nothing was compared");
-            return None;
-        }
+        let program = installed::haproxy()?;
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path().display().to_string();
         let held = Held::default();
@@ -64,7 +63,7 @@ impl Oracle {
         let path = directory.path().join("haproxy.cfg");
         std::fs::write(&path, config).unwrap();
         let log = std::fs::File::create(directory.path().join("log")).unwrap();
-        let process = Command::new("haproxy")
+        let process = Command::new(program)
             .args(["-db", "-f"])
             .arg(&path)
             .stdout(Stdio::null())
@@ -307,6 +306,7 @@ fn choices_are_haproxys() {
     };
     let golden = scenarios::golden();
     let mut wrong = Vec::new();
+    let recording = std::env::var_os("BALLAST_RECORD").is_some();
     let mut record = String::from(
         "# HAProxy's choices per scenario: CRC-32 of the sequence, its first 64 servers.\n\
          # Written by tests/oracle.rs with BALLAST_RECORD=1.\n",
@@ -314,8 +314,15 @@ fn choices_are_haproxys() {
     let mut total = 0;
     for scenario in &scenarios {
         let theirs = play(&oracle, scenario);
-        let ours = scenario.play();
         total += theirs.len();
+        if scenario.setup.algorithm == Algorithm::LeastConn {
+            wrong.extend(scenario.busier(&theirs));
+            continue;
+        }
+        if !recording && scenario.weighs_turns() && installed::version() < (3, 2) {
+            continue;
+        }
+        let ours = scenario.play();
         let (crc, first) = digest(&theirs);
         let _ = writeln!(record, "{} {crc:08x} {first}", scenario.name);
         let same = ours
@@ -338,7 +345,6 @@ fn choices_are_haproxys() {
                 show(&theirs)
             ));
         }
-        let recording = std::env::var_os("BALLAST_RECORD").is_some();
         if !recording && golden.get(&scenario.name) != Some(&(crc, first)) {
             wrong.push(format!(
                 "{}: golden.txt is not what this haproxy does",
@@ -346,7 +352,7 @@ fn choices_are_haproxys() {
             ));
         }
     }
-    if std::env::var_os("BALLAST_RECORD").is_some() {
+    if recording {
         std::fs::write(
             concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt"),
             record,
@@ -386,7 +392,6 @@ const TARGETS: &[&str] = &[
     "*",
     "/?q",
     "http://h/a/b/c?q=1",
-    "http://h",
     "http://h/?x",
     "http://h/p//q/r/",
     "/verylongpathindeed/with/many/parts?z",
@@ -603,7 +608,12 @@ fn keys_are_extracted_as_haproxy_does() {
         .collect();
     let algorithm = Algorithm::Hash(Method::MapBased);
     let mut wrong = Vec::new();
+    let before = installed::version() < (3, 2);
     for (number, case) in cases.iter().enumerate() {
+        // HAProxy before 3.2 took any byte of a body for part of the value.
+        if before && case.balance.ends_with("check_post") {
+            continue;
+        }
         let mut balancer = Balancer::new(
             Setup {
                 algorithm,

@@ -1,5 +1,7 @@
 //! Sessions over real sockets, from accepting to closing.
 
+#[path = "../../../tests/src/oracle.rs"]
+mod installed;
 mod maps;
 mod servers;
 mod table;
@@ -585,11 +587,7 @@ impl Drop for Oracle {
 
 /// Debian's HAProxy with the same backend as [`House`], or nothing where it is not installed.
 fn oracle() -> Option<Oracle> {
-    let program = std::env::var("HAPROXY").unwrap_or_else(|_| "/usr/sbin/haproxy".into());
-    if !std::path::Path::new(&program).exists() {
-        eprintln!("SKIPPED: no {program} to compare with");
-        return None;
-    }
+    let program = installed::haproxy()?;
     let base = std::env::temp_dir().join(format!("ballast-cli-{}-oracle", std::process::id()));
     let (path, file) = (base.with_extension("sock"), base.with_extension("cfg"));
     let config = format!(

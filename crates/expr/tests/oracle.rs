@@ -12,6 +12,9 @@ mod oracle {
     pub(crate) mod world;
 }
 
+#[path = "../../../tests/src/oracle.rs"]
+mod installed;
+
 use ballast_expr::{AclSet, Condition, Expr, Linker, LogFormat, Scratch, Store, Usage, eval};
 use oracle::world::{Haproxy, World, quoted};
 use oracle::{accepted, cases};
@@ -53,8 +56,7 @@ fn ours(text: &str, world: &World) -> String {
 
 #[test]
 fn expressions_give_what_haproxy_gives() {
-    if !Haproxy::is_here() {
-        eprintln!("SKIPPED: no haproxy on this machine, expressions were not compared");
+    if installed::haproxy().is_none() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -102,8 +104,7 @@ fn expressions_give_what_haproxy_gives() {
 
 #[test]
 fn conditions_hold_where_haproxy_holds_them() {
-    if !Haproxy::is_here() {
-        eprintln!("SKIPPED: no haproxy on this machine, conditions were not compared");
+    if installed::haproxy().is_none() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -171,8 +172,7 @@ fn conditions_hold_where_haproxy_holds_them() {
 
 #[test]
 fn log_lines_read_as_haproxys() {
-    if !Haproxy::is_here() {
-        eprintln!("SKIPPED: no haproxy on this machine, log lines were not compared");
+    if installed::haproxy().is_none() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -200,8 +200,7 @@ fn log_lines_read_as_haproxys() {
 
 #[test]
 fn what_haproxy_refuses_is_refused_and_what_it_takes_is_taken() {
-    if !Haproxy::is_here() {
-        eprintln!("SKIPPED: no haproxy on this machine, acceptance was not compared");
+    if installed::haproxy().is_none() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

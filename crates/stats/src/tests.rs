@@ -1,9 +1,12 @@
 //! The forms against each other, against the reference lists, and against HAProxy.
 
+#[path = "../../../tests/src/oracle.rs"]
+mod installed;
+
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -248,11 +251,7 @@ impl Drop for Oracle {
 impl Oracle {
     /// Debian's HAProxy with the sample's configuration, or nothing where it is not installed.
     fn start() -> Option<Self> {
-        let program = std::env::var("HAPROXY").unwrap_or_else(|_| "/usr/sbin/haproxy".into());
-        if !Path::new(&program).exists() {
-            eprintln!("SKIPPED: no {program} to compare with");
-            return None;
-        }
+        let program = installed::haproxy()?;
         let directory = std::env::temp_dir().join(format!("ballast-stats-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let socket = directory.join("cli.sock");

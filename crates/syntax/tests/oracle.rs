@@ -3,6 +3,9 @@
 //! HAProxy shows what a word means in the message of `.notice`. Where we differ on purpose, the
 //! table says so.
 
+#[path = "../../../tests/src/oracle.rs"]
+mod installed;
+
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
@@ -24,17 +27,7 @@ const VARIABLES: [(&str, &str); 5] = [
 
 /// HAProxy with our environment; `None`, and a word, when it is not installed.
 fn haproxy(arguments: &[&str]) -> Option<Output> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
-    // The environment is ours, so the program must be found before.
-    let Some(program) = places
-        .map(|place| place.join("haproxy"))
-        .find(|file| file.exists())
-    else {
-        eprintln!("SKIPPED: haproxy is not installed, nothing to compare with");
-        return None;
-    };
-    let output = Command::new(program)
+    let output = Command::new(installed::haproxy()?)
         .args(arguments)
         .env_clear()
         .envs(VARIABLES)
@@ -90,6 +83,11 @@ fn line_of(document: &Document, found: &Diagnostic) -> u32 {
         .map_or(0, |span| document.sources.locate(span).line)
 }
 
+/// HAProxy before 3.2 takes one word too many after `setenv`.
+fn is_before_dialect() -> bool {
+    installed::version() < (3, 2)
+}
+
 /// Per line, what both sides make of it: refused, or the notice it gives.
 type Verdicts = BTreeMap<u32, String>;
 
@@ -107,16 +105,34 @@ fn our_verdicts(text: &[u8]) -> Verdicts {
     verdicts
 }
 
+/// HAProxy 3.2 gives no notice of a file it refuses, so what it refuses is left out the next time.
 fn their_verdicts(text: &[u8]) -> Option<Verdicts> {
-    let mut verdicts = Verdicts::new();
-    for (level, line, message) in asked(text)? {
-        match level.as_str() {
-            "ALERT" => drop(verdicts.insert(line, "refused".to_owned())),
-            "NOTICE" => drop(verdicts.insert(line, message)),
-            _ => {}
+    let mut lines: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
+    let mut refused = Verdicts::new();
+    loop {
+        let found = asked(&lines.join(&b'\n'))?;
+        let said = |wanted: &str| {
+            let of_level = found.iter().filter(|(level, ..)| level == wanted);
+            of_level
+                .map(|(_, line, message)| (*line, message.clone()))
+                .collect::<Verdicts>()
+        };
+        let alerts = said("ALERT");
+        let known = refused.len();
+        for &line in alerts.keys() {
+            refused.insert(line, "refused".to_owned());
+            if let Some(line) = (line as usize)
+                .checked_sub(1)
+                .and_then(|at| lines.get_mut(at))
+            {
+                *line = b"";
+            }
+        }
+        if refused.len() == known {
+            refused.extend(said("NOTICE"));
+            return Some(refused);
         }
     }
-    Some(verdicts)
 }
 
 /// What follows `.notice` in a line: quotes, escapes, variables, comments.
@@ -251,6 +267,9 @@ fn lines_mean_the_same() {
         .map(|words| format!("global\n.notice {words}\n"))
         .collect();
     texts.extend(TEXTS.iter().map(|text| (*text).to_owned()));
+    if installed::haproxy().is_some() && is_before_dialect() {
+        texts.retain(|text| !text.contains("setenv A 1 2"));
+    }
     for text in &texts {
         let Some(theirs) = their_verdicts(text.as_bytes()) else {
             return;
@@ -289,9 +308,14 @@ fn what_we_do_on_purpose() {
     }
 }
 
-/// Lines made of what the grammar cares about, hundreds to a file.
+/// Lines made of what the grammar cares about, hundreds to a file. A variable without a value is
+/// not among it: 3.2 glues what follows the word to it, which `command_line_empty_variable` of the
+/// conformance scripts shows.
 #[test]
 fn random_words_mean_the_same() {
+    if installed::haproxy().is_none() || is_before_dialect() {
+        return;
+    }
     let parts = prop::sample::select(vec![
         "a",
         "b",
@@ -321,7 +345,6 @@ fn random_words_mean_the_same() {
         "\\$",
         "\\#",
         "[*]",
-        "\"${NOPE}\"",
         ".",
         "é",
     ]);
@@ -469,6 +492,13 @@ const CONDITIONS: &[&str] = &[
     "(!)",
 ];
 
+/// The version in `Running on OpenSSL version : OpenSSL 3.0.19 27 Jan 2026`, or `SSL library` of 3.2.
+fn openssl_version(said: &str) -> Option<SslVersion> {
+    let line = said.lines().find(|line| line.starts_with("Running on "))?;
+    let (_, library) = line.split_once(": ")?;
+    SslVersion::parse(library.split_whitespace().nth(1)?)
+}
+
 #[test]
 fn conditions_mean_the_same() {
     let Some(version) = haproxy(&["-vv"]) else {
@@ -482,7 +512,7 @@ fn conditions_mean_the_same() {
     let facts = FixedFacts {
         version: Version::parse(number),
         features: features.map(str::to_owned).collect(),
-        openssl_version: Some(SslVersion::release(3, 0, 0)),
+        openssl_version: openssl_version(&version),
         ssl_library: Some("OpenSSL".to_owned()),
         ..FixedFacts::default()
     };

@@ -154,6 +154,57 @@ impl Scenario {
         choices
     }
 
+    /// Whether a server's weight changes from one to another while they take turns: HAProxy before
+    /// 3.2 kept more of a server's place than 3.2 does.
+    pub fn weighs_turns(&self) -> bool {
+        let weighs = |step: &Step| matches!(step, Step::Weight(_, 1..));
+        self.setup.algorithm == Algorithm::RoundRobin && self.steps.iter().any(weighs)
+    }
+
+    /// Choices of a server while another had less work for its weight. Among equals HAProxy 3.2
+    /// throws dice, so `leastconn` is held to no more than this.
+    pub fn busier(&self, choices: &[u8]) -> Vec<String> {
+        let mut crowd = Crowd {
+            inflight: vec![0; self.servers.len()],
+            usable: vec![true; self.servers.len()],
+            weights: self.servers.iter().map(|server| server.weight).collect(),
+        };
+        let mut held = Vec::new();
+        let mut wrong = Vec::new();
+        let mut left = choices.iter().enumerate();
+        for &step in &self.steps {
+            let count = match step {
+                Step::Keys(count) | Step::Turns(count) => count,
+                Step::Hold => 1,
+                Step::Disable(index) | Step::Enable(index) => {
+                    crowd.usable[index] = matches!(step, Step::Enable(_));
+                    0
+                }
+                Step::Release(nth) => {
+                    let index: usize = held.remove(nth);
+                    crowd.inflight[index] -= 1;
+                    0
+                }
+                Step::Weight(index, to) => {
+                    crowd.weights[index] = to;
+                    0
+                }
+            };
+            for (at, &choice) in left.by_ref().take(count) {
+                let best = crowd.least(self);
+                if !best.contains(&choice) {
+                    let name = &self.name;
+                    wrong.push(format!("{name}: choice {at} is {choice}, not of {best:?}"));
+                }
+                if matches!(step, Step::Hold) {
+                    held.push(usize::from(choice));
+                    crowd.inflight[usize::from(choice)] += 1;
+                }
+            }
+        }
+        wrong
+    }
+
     fn hash_of(&self, number: usize) -> u32 {
         let key = key_text(number, self.kind);
         match self.kind {
@@ -205,6 +256,44 @@ pub fn hash_type_words(hash: HashType) -> String {
         "{method} {function}{}",
         if hash.avalanche { " avalanche" } else { "" }
     )
+}
+
+/// What `leastconn` looks at.
+struct Crowd {
+    inflight: Vec<u32>,
+    usable: Vec<bool>,
+    weights: Vec<u32>,
+}
+
+impl Crowd {
+    /// The servers with the least work, or nobody.
+    fn least(&self, scenario: &Scenario) -> Vec<u8> {
+        let of = |backup: bool| {
+            (0..scenario.servers.len()).filter(move |&index| {
+                let is_backup = scenario.servers[index].backup;
+                is_backup == backup && self.usable[index] && self.weights[index] > 0
+            })
+        };
+        let backups = if scenario.setup.all_backups {
+            usize::MAX
+        } else {
+            1
+        };
+        let mut group: Vec<usize> = of(false).collect();
+        if group.is_empty() {
+            group = of(true).take(backups).collect();
+        }
+        let work = |index: &usize| match self.inflight[*index] {
+            0 => 0,
+            busy => (busy + 1) * 4096 / (self.weights[*index] * 16),
+        };
+        let least = group.iter().map(work).min();
+        group.retain(|index| Some(work(index)) == least);
+        match group.as_slice() {
+            [] => vec![NOBODY],
+            group => group.iter().map(|&index| index as u8).collect(),
+        }
+    }
 }
 
 struct Books {

@@ -1,11 +1,12 @@
 //! One HAProxy process, and the facts of a request as it sees them.
 
-use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::installed;
 
 use ballast_expr::{
     BackendCount, Facts, FrontendCount, Record, Scope, ServerCount, Time, Value, VarName,
@@ -190,11 +191,6 @@ fn free_port() -> u16 {
         .port()
 }
 
-/// What `HAPROXY` names, as the checks of the whole have it, else the one of the system.
-fn program() -> OsString {
-    std::env::var_os("HAPROXY").unwrap_or_else(|| "haproxy".into())
-}
-
 const VARIABLES: &str = "  http-request set-var(txn.text) str(hello)
   http-request set-var(txn.c) req.hdr(x-c)
   http-request set-var(txn.number) int(12)
@@ -208,13 +204,6 @@ const BACKEND: &str = "backend be
 ";
 
 impl Haproxy {
-    pub(crate) fn is_here() -> bool {
-        Command::new(program())
-            .arg("-v")
-            .output()
-            .is_ok_and(|output| output.status.success())
-    }
-
     /// Starts HAProxy with `rules` in a frontend, less those it refuses, whose indexes are given.
     pub(crate) fn start(dir: &Path, rules: &[String]) -> (Haproxy, Vec<usize>) {
         let port = free_port();
@@ -233,7 +222,7 @@ impl Haproxy {
     fn run(dir: &Path, configuration: &str, port: u16) -> Haproxy {
         let path = dir.join("haproxy.cfg");
         std::fs::write(&path, configuration).unwrap();
-        let mut child = Command::new(program())
+        let mut child = Command::new(installed::haproxy().expect("it is here"))
             .args(["-db", "-f"])
             .arg(&path)
             .env("BALLAST_TEST", "from env")
@@ -353,7 +342,7 @@ fn prune(dir: &Path, head: &str, lines: &[String]) -> (Vec<String>, Vec<usize>) 
     let mut refused = Vec::new();
     loop {
         std::fs::write(&path, format!("{head}{}\n", lines.join("\n"))).unwrap();
-        let output = Command::new(program())
+        let output = Command::new(installed::haproxy().expect("it is here"))
             .args(["-c", "-f"])
             .arg(&path)
             .current_dir(dir)
