@@ -63,8 +63,9 @@ pub(crate) fn of_response(
         BodyLength::Known(bytes) => known(fields, bytes, chunks),
         BodyLength::Chunked if chunks => chunked(fields),
         BodyLength::Chunked | BodyLength::UntilClose => {
-            // A client of HTTP/1.0 does not know chunks (RFC 9112, section 6.1).
-            if body == BodyLength::Chunked {
+            // No chunks follow: the client does not know them (RFC 9112, section 6.1), or a rule
+            // speaks of some where there are none.
+            if body == BodyLength::Chunked || ends_in_chunks(fields) {
                 fields.remove(CODING);
             }
             fields.remove(LENGTH);
@@ -89,14 +90,17 @@ fn known(fields: &mut Fields, bytes: u64, chunks: bool) -> Result<BodyLength, No
 
 fn chunked(fields: &mut Fields) -> Result<BodyLength, NoRoom> {
     fields.remove(LENGTH);
-    let ends_in_chunks = matches!(
-        transfer_coding(fields),
-        Ok(TransferCoding::Chunked | TransferCoding::CodedThenChunked)
-    );
-    if !ends_in_chunks {
+    if !ends_in_chunks(fields) {
         fields.set(CODING, b"chunked")?;
     }
     Ok(BodyLength::Chunked)
+}
+
+fn ends_in_chunks(fields: &Fields) -> bool {
+    matches!(
+        transfer_coding(fields),
+        Ok(TransferCoding::Chunked | TransferCoding::CodedThenChunked)
+    )
 }
 
 #[cfg(test)]
