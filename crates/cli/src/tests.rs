@@ -618,6 +618,10 @@ fn oracle() -> Option<Oracle> {
 #[test]
 fn answers_are_those_of_haproxy() {
     let Some(oracle) = oracle() else { return };
+    if installed::version() < (3, 2) {
+        eprintln!("SKIPPED: HAProxy before 3.2 answers one line of a session without a prompt");
+        return;
+    }
     let ours = worker("beside", limits(), 1);
     let mut differing = Vec::new();
     for command in [

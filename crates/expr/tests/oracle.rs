@@ -54,6 +54,13 @@ fn ours(text: &str, world: &World) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
+/// What HAProxy before 3.2 answers otherwise: control characters in answers, words that are not
+/// there, addresses in brackets, IPv4 within IPv6.
+fn is_since_dialect(what: &str) -> bool {
+    let whole = ["hdr_ip(x-bracket)", "req.hdrs", "str(\"a\\nb\")"];
+    whole.contains(&what) || what.contains(",word(") || what.ends_with(",ipmask(24)")
+}
+
 #[test]
 fn expressions_give_what_haproxy_gives() {
     if installed::haproxy().is_none() {
@@ -74,8 +81,12 @@ fn expressions_give_what_haproxy_gives() {
         rules.push(format!("  {answer} string none if {guard}"));
     }
     let (haproxy, refused) = Haproxy::start(dir.path(), &rules);
+    let before = installed::version() < (3, 2);
     let mut differing = Vec::new();
     for (number, case) in cases.iter().enumerate() {
+        if before && is_since_dialect(&case.text) {
+            continue;
+        }
         if refused.contains(&(2 * number)) {
             if number < cases.len() / 5 {
                 eprintln!("haproxy refuses {}", case.text);

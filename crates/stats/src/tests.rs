@@ -332,7 +332,9 @@ fn a_fresh_process_shows_what_haproxy_shows() {
     let mut differences = Vec::new();
     for (name, row) in &theirs {
         for (column, value) in row.iter().filter(|(column, _)| !column.is_empty()) {
-            if !NOT_COMPARED.contains(&column.as_str()) && ours[name][column] != *value {
+            // HAProxy before 3.2 leaves this one empty in the rows of listeners.
+            let is_new = column == "conn_tot" && value.is_empty();
+            if !is_new && !NOT_COMPARED.contains(&column.as_str()) && ours[name][column] != *value {
                 differences.push(format!(
                     "{name:?} {column}: {} not {value}",
                     ours[name][column]
@@ -341,6 +343,10 @@ fn a_fresh_process_shows_what_haproxy_shows() {
         }
     }
     assert!(differences.is_empty(), "{differences:#?}");
+    if installed::version() < (3, 2) {
+        eprintln!("SKIPPED: the kinds of typed lines, which HAProxy before 3.2 gives otherwise");
+        return;
+    }
     compare_kinds(
         &oracle.ask("show stat typed"),
         &stat(&sample, Filter::default(), Form::Typed(false)),
