@@ -1,4 +1,4 @@
-# The doors of the house. `make run` shows it, `make test` checks all of it;
+# The entry points. `make run` shows it, `make test` checks all of it;
 # neither needs anything but Rust and, for the checks, Debian's packages.
 
 .DEFAULT_GOAL := help

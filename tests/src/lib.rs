@@ -8,23 +8,23 @@
 //! whether the test is true, and on Ballast, which says whether we are.
 
 pub mod client;
-pub mod desk;
-pub mod house;
+pub mod fixture;
 pub mod load;
 pub mod origin;
 pub mod ports;
 pub mod proxy;
+pub mod runtime_api;
 pub mod sink;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use client::{Client, Response};
-pub use desk::{Desk, StatRow};
 pub use load::{Counted, Load};
 pub use origin::{Origin, Request};
 pub use ports::free_port;
 pub use proxy::{Launch, Program, Proxy};
+pub use runtime_api::{RuntimeApi, StatRow};
 pub use sink::LogSink;
 
 /// How long any single wait of a test may last: a deadline for what should come at once, long

@@ -6,55 +6,55 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use ballast_tests::house::{
-    House, ask_slowly, configuration, one_waits, patient, servers, site, until_requested,
+use ballast_tests::fixture::{
+    Fixture, ask_slowly, configuration, one_waits, patient, servers, site, until_requested,
 };
 use ballast_tests::ports::is_listening;
 use ballast_tests::{Client, Load, Origin, Program, Proxy, eventually, free_port};
 use rustix::process::Signal;
 
 /// A change of each kind, the `n`th time.
-fn change(house: &House, n: usize, site: &dyn Fn(&str, &str) -> String, spare: u16) -> String {
-    let desk = &house.desk;
+fn change(fixture: &Fixture, n: usize, site: &dyn Fn(&str, &str) -> String, spare: u16) -> String {
+    let api = &fixture.api;
     let server = format!("app/d{n}");
     match n % 10 {
-        0 => desk.ask(&format!("set server app/s1 weight {}", 1 + n % 200)),
-        1 => desk.ask(&format!(
+        0 => api.ask(&format!("set server app/s1 weight {}", 1 + n % 200)),
+        1 => api.ask(&format!(
             "add server {server} 127.0.0.1:{spare} weight 3; enable server {server}"
         )),
         2 => {
             let server = format!("app/d{}", n - 1);
-            desk.ask(&format!(
+            api.ask(&format!(
                 "disable server {server}; wait 5s srv-removable {server}; del server {server}"
             ))
         }
-        3 => house.apply(&site(&format!(" timeout client {}s", 20 + n), "")),
-        4 => house.apply(&site(
+        3 => fixture.apply(&site(&format!(" timeout client {}s", 20 + n), "")),
+        4 => fixture.apply(&site(
             &format!(" http-request set-header X-Turn {n}\n http-response set-header X-Turn {n}"),
             "",
         )),
         5 => {
             let port = free_port();
-            let said = desk.ask(&format!(
+            let said = api.ask(&format!(
                 "add frontend extra{n} from web <<\n bind 127.0.0.1:{port}\n default_backend app\n"
             ));
             assert_eq!(Client::get_once(port, "/").status, 200, "{said}");
-            let gone = desk.ask(&format!("del frontend extra{n}"));
+            let gone = api.ask(&format!("del frontend extra{n}"));
             assert!(!is_listening(port), "{gone}");
             format!("{said}\n{gone}")
         }
-        6 => desk.ask(&format!(
+        6 => api.ask(&format!(
             "add backend extra{n} from web <<\n server x 127.0.0.1:{spare}\n"
         )),
-        7 => desk.ask(&format!("del backend extra{}", n - 1)),
+        7 => api.ask(&format!("del backend extra{}", n - 1)),
         8 => {
             let words = ["leastconn", "roundrobin", "source", "random"];
             let balance = format!(" balance {}\n retries {}", words[n / 10 % 4], n % 7);
-            house.apply(&site("", &balance))
+            fixture.apply(&site("", &balance))
         }
         _ => {
-            house.write(&site(&format!(" maxconn {}", 500 + n), ""));
-            desk.ask("reload")
+            fixture.write(&site(&format!(" maxconn {}", 500 + n), ""));
+            api.ask("reload")
         }
     }
 }
@@ -80,8 +80,8 @@ fn a_hundred_changes_of_every_kind_cost_no_request() {
     let origins = [Origin::saying("one"), Origin::saying("two")];
     let lines = servers(&[&origins[0], &origins[1]]);
     let whole = |front: &str, back: &str| site(front, &format!("{back}\n{lines}"));
-    let house = House::start(&whole("", ""));
-    let target = format!("127.0.0.1:{}", house.port);
+    let fixture = Fixture::start(&whole("", ""));
+    let target = format!("127.0.0.1:{}", fixture.port);
     let words = [
         "--no-retry",
         "--rate",
@@ -94,19 +94,19 @@ fn a_hundred_changes_of_every_kind_cost_no_request() {
     let kept = Load::start(&[&words[..], &[&target]].concat());
     let words = ["connect", "--rate", "100", "--duration", "2m"];
     let fresh = Load::start(&[&words[..], &[&target]].concat());
-    let descriptors = |house: &House| house.proxy.descriptor_count();
+    let descriptors = |fixture: &Fixture| fixture.proxy.descriptor_count();
     let mut after_warm_up = 0;
     for n in 0..100 {
-        let said = change(&house, n, &whole, origins[1].port());
+        let said = change(&fixture, n, &whole, origins[1].port());
         // `set server` says nothing when it was done.
         assert!(n % 10 == 0 || !is_refusal(&said), "change {n}: {said}");
         if n == 20 {
-            after_warm_up = descriptors(&house);
+            after_warm_up = descriptors(&fixture);
         }
         // The load needs a breath between two changes, or it meets none of them.
-        let _ = house.desk.ask("wait 20ms");
+        let _ = fixture.api.ask("wait 20ms");
     }
-    assert!(house.generation() > 100, "{}", house.generation());
+    assert!(fixture.generation() > 100, "{}", fixture.generation());
     for load in [kept, fresh] {
         let counted = load.finish();
         assert!(counted.ok > 200, "{}", counted.json);
@@ -115,7 +115,7 @@ fn a_hundred_changes_of_every_kind_cost_no_request() {
     }
     // How many connections a busy machine has open at once is no matter of ours: afterwards.
     eventually("nothing is left behind", || {
-        descriptors(&house) <= after_warm_up + 24
+        descriptors(&fixture) <= after_warm_up + 24
     });
 }
 
@@ -123,14 +123,14 @@ fn a_hundred_changes_of_every_kind_cost_no_request() {
 fn a_restart_in_the_place_of_a_change_would_be_seen() {
     let origin = Origin::saying("one");
     let lines = site("", &servers(&[&origin]));
-    let mut house = House::start(&lines);
-    let target = format!("127.0.0.1:{}", house.port);
+    let mut fixture = Fixture::start(&lines);
+    let target = format!("127.0.0.1:{}", fixture.port);
     let load = Load::start(&["--no-retry", "--duration", "1m", &target]);
     until_requested(&origin, 100);
-    house.proxy.signal(Signal::TERM);
-    let _ = house.proxy.wait();
-    let text = configuration(&lines, house.port);
-    let _second = Proxy::start(&Program::ballast(), &text, &[house.port]);
+    fixture.proxy.signal(Signal::TERM);
+    let _ = fixture.proxy.wait();
+    let text = configuration(&lines, fixture.port);
+    let _second = Proxy::start(&Program::ballast(), &text, &[fixture.port]);
     assert!(load.finish().failed > 0, "nothing fails: it proves nothing");
 }
 
@@ -138,25 +138,25 @@ fn a_restart_in_the_place_of_a_change_would_be_seen() {
 fn the_same_file_again_has_no_effect() {
     let origin = Origin::saying("one");
     let lines = site(" maxconn 50", &servers(&[&origin]));
-    let house = House::start(&lines);
-    let mut client = house.client();
+    let fixture = Fixture::start(&lines);
+    let mut client = fixture.client();
     assert_eq!(client.get("/").text(), "one");
-    let before = house.desk.stat();
+    let before = fixture.api.stat();
     assert_eq!(
-        house.desk.ask("reload"),
+        fixture.api.ask("reload"),
         "Success=1\n--\nNothing to change."
     );
-    assert_eq!(house.apply(&lines), "Nothing to change.");
+    assert_eq!(fixture.apply(&lines), "Nothing to change.");
     assert_eq!(
-        house.desk.ask("apply file haproxy.cfg"),
+        fixture.api.ask("apply file haproxy.cfg"),
         "Nothing to change."
     );
     // Comments, order of words and blank lines say nothing.
-    let file = fs::read_to_string(house.proxy.directory().join("haproxy.cfg")).unwrap();
+    let file = fs::read_to_string(fixture.proxy.directory().join("haproxy.cfg")).unwrap();
     let file = file.replace("\nbackend app", "\n# a word\n\nbackend app # here");
-    assert_eq!(house.desk.apply(&file), "Nothing to change.");
-    assert_eq!(house.generation(), 1);
-    let after = house.desk.stat();
+    assert_eq!(fixture.api.apply(&file), "Nothing to change.");
+    assert_eq!(fixture.generation(), 1);
+    let after = fixture.api.stat();
     let steady = |row: &str, column: &str| assert_eq!(before[row][column], after[row][column]);
     steady("app/s1", "lastchg");
     steady("www/FRONTEND", "stot");
@@ -167,10 +167,10 @@ fn the_same_file_again_has_no_effect() {
 #[test]
 fn a_bad_file_changes_nothing_and_names_line_and_word() {
     let origin = Origin::saying("one");
-    let house = House::start(&site("", &servers(&[&origin])));
+    let fixture = Fixture::start(&site("", &servers(&[&origin])));
     let bad = site(" maxcon 50", &servers(&[&origin]));
-    house.write(&bad);
-    let place = 1 + configuration(&bad, house.port)
+    fixture.write(&bad);
+    let place = 1 + configuration(&bad, fixture.port)
         .lines()
         .position(|line| line.contains("maxcon "))
         .expect("the line is there");
@@ -178,21 +178,21 @@ fn a_bad_file_changes_nothing_and_names_line_and_word() {
         ("reload", "haproxy.cfg"),
         ("apply file haproxy.cfg", "haproxy.cfg"),
     ] {
-        let said = house.desk.ask(command);
+        let said = fixture.api.ask(command);
         assert!(said.contains(&format!("[{name}:{place}]")), "{said}");
         assert!(said.contains("'maxcon'"), "{said}");
     }
-    let said = house.apply(&bad);
+    let said = fixture.apply(&bad);
     assert!(
         said.contains(&format!(":{place}]")) && said.contains("'maxcon'"),
         "{said}"
     );
-    assert!(house.desk.ask("reload").starts_with("Success=0"));
-    assert_eq!(house.generation(), 1);
+    assert!(fixture.api.ask("reload").starts_with("Success=0"));
+    assert_eq!(fixture.generation(), 1);
     // A file that cannot be read, an empty one, one that listens nowhere new but cannot.
     assert!(
-        house
-            .desk
+        fixture
+            .api
             .ask("apply file nowhere.cfg")
             .contains("nowhere.cfg")
     );
@@ -202,10 +202,10 @@ fn a_bad_file_changes_nothing_and_names_line_and_word() {
         "{}frontend more\n bind 127.0.0.1:{port}\n default_backend app\n",
         site(" maxconn 77", &servers(&[&origin]))
     );
-    let said = house.apply(&busy);
+    let said = fixture.apply(&busy);
     assert!(is_refusal(&said), "{said}");
-    assert_eq!(house.generation(), 1);
-    assert_eq!(house.client().get("/").text(), "one");
+    assert_eq!(fixture.generation(), 1);
+    assert_eq!(fixture.client().get("/").text(), "one");
 }
 
 #[test]
@@ -215,16 +215,16 @@ fn counters_never_decrease_over_fifty_applies() {
         let extra = format!("backend other\n retries {n}\n");
         site("", &servers(&[&origin])) + &extra
     };
-    let house = House::start(&lines(0));
-    let mut client = house.client();
+    let fixture = Fixture::start(&lines(0));
+    let mut client = fixture.client();
     let counted = [
         "stot", "bin", "bout", "hrsp_2xx", "req_tot", "conn_tot", "lbtot", "reuse", "connect",
     ];
     let mut before: BTreeMap<String, u64> = BTreeMap::new();
     for n in 1..=50 {
         assert_eq!(client.get("/").status, 200);
-        house.apply_well(&lines(n));
-        for (row, values) in house.desk.stat() {
+        fixture.apply_well(&lines(n));
+        for (row, values) in fixture.api.stat() {
             for column in counted {
                 let Ok(now) = values.get(column).map_or("", String::as_str).parse() else {
                     continue;
@@ -235,7 +235,7 @@ fn counters_never_decrease_over_fifty_applies() {
             }
         }
     }
-    assert_eq!(house.generation(), 51);
+    assert_eq!(fixture.generation(), 51);
     let totals = [
         ("www/FRONTEND", "req_tot", 50),
         ("www/FRONTEND", "stot", 1),
@@ -244,15 +244,15 @@ fn counters_never_decrease_over_fifty_applies() {
     ];
     for (row, column, total) in totals {
         assert_eq!(
-            house.desk.stat_of(row, column),
+            fixture.api.stat_of(row, column),
             total.to_string(),
             "{row} {column}"
         );
     }
     assert_eq!(origin.connections(), 1, "idle connections stay");
     // Of a frontend that is changed itself too.
-    house.apply_well(&lines(50).replace("frontend www", "frontend www\n maxconn 70"));
-    assert_eq!(house.desk.stat_of("www/FRONTEND", "req_tot"), "50");
+    fixture.apply_well(&lines(50).replace("frontend www", "frontend www\n maxconn 70"));
+    assert_eq!(fixture.api.stat_of("www/FRONTEND", "req_tot"), "50");
 }
 
 #[test]
@@ -268,16 +268,20 @@ fn health_and_slow_start_of_unchanged_servers_stay() {
         );
         site("", &back)
     };
-    let house = House::start(&lines(0));
-    let _ = house
-        .desk
+    let fixture = Fixture::start(&lines(0));
+    let _ = fixture
+        .api
         .ask("disable server app/slow; enable server app/slow");
     let began = std::time::Instant::now();
-    while !house.desk.stat_of("app/down", "status").starts_with("DOWN") {
+    while !fixture
+        .api
+        .stat_of("app/down", "status")
+        .starts_with("DOWN")
+    {
         assert!(began.elapsed() < ballast_tests::WAIT_MAX, "it is seen down");
     }
-    let state = |house: &House| {
-        let stat = house.desk.stat();
+    let state = |fixture: &Fixture| {
+        let stat = fixture.api.stat();
         let of = |row: &str, column: &str| stat[row][column].clone();
         [
             of("app/up", "status"),
@@ -288,15 +292,15 @@ fn health_and_slow_start_of_unchanged_servers_stay() {
             of("app/slow", "weight"),
         ]
     };
-    let before = state(&house);
+    let before = state(&fixture);
     assert_eq!(before[1], "DOWN");
     assert!(
         !before[4].is_empty() && before[4] != "100",
         "slow start: {before:?}"
     );
     for n in 1..5 {
-        house.apply_well(&lines(n));
-        assert_eq!(state(&house), before, "apply {n}");
+        fixture.apply_well(&lines(n));
+        assert_eq!(state(&fixture), before, "apply {n}");
     }
 }
 
@@ -304,28 +308,28 @@ fn health_and_slow_start_of_unchanged_servers_stay() {
 fn who_waits_in_a_queue_waits_on_and_is_served() {
     let (origin, go_on) = patient("one");
     let back = format!(" server s1 127.0.0.1:{} maxconn 1\n", origin.port());
-    let house = House::start(&site("", &back));
-    let (mut first, mut second) = one_waits(&house, &origin);
-    house.apply_well(&site(
+    let fixture = Fixture::start(&site("", &back));
+    let (mut first, mut second) = one_waits(&fixture, &origin);
+    fixture.apply_well(&site(
         " http-response set-header X-New yes",
         &format!(" retries 2\n{back}"),
     ));
-    assert_eq!(house.desk.stat_of("app/BACKEND", "qcur"), "1");
-    assert_eq!(house.desk.stat_of("app/s1", "scur"), "1");
+    assert_eq!(fixture.api.stat_of("app/BACKEND", "qcur"), "1");
+    assert_eq!(fixture.api.stat_of("app/s1", "scur"), "1");
     go_on.send(()).unwrap();
     assert_eq!(first.response().text(), "one");
     assert_eq!(second.response().text(), "one");
-    assert_eq!(house.desk.stat_of("app/BACKEND", "qcur"), "0");
-    assert_eq!(house.desk.stat_of("app/s1", "scur"), "0");
+    assert_eq!(fixture.api.stat_of("app/BACKEND", "qcur"), "0");
+    assert_eq!(fixture.api.stat_of("app/s1", "scur"), "0");
 }
 
 #[test]
 fn a_maxconn_that_is_raised_lets_in_who_waits() {
     let (origin, go_on) = patient("one");
     let back = |max: u32| format!(" server s1 127.0.0.1:{} maxconn {max}\n", origin.port());
-    let house = House::start(&site("", &back(1)));
-    let (mut first, mut second) = one_waits(&house, &origin);
-    house.apply_well(&site("", &back(2)));
+    let fixture = Fixture::start(&site("", &back(1)));
+    let (mut first, mut second) = one_waits(&fixture, &origin);
+    fixture.apply_well(&site("", &back(2)));
     assert_eq!(second.response().text(), "one");
     go_on.send(()).unwrap();
     assert_eq!(first.response().text(), "one");
@@ -348,15 +352,15 @@ fn cookies_lead_to_the_same_server_after_a_change() {
         }
         site("", &back)
     };
-    let house = House::start(&lines(1, &[0, 1, 2]));
+    let fixture = Fixture::start(&lines(1, &[0, 1, 2]));
     let names = ["one", "two", "three"];
     let orders: [&[usize]; 3] = [&[0, 1, 2], &[2, 1, 0], &[1, 2]];
     for (n, order) in orders.iter().enumerate() {
         if n > 0 {
-            house.apply_well(&lines(n + 1, order));
+            fixture.apply_well(&lines(n + 1, order));
         }
         for server in *order {
-            let mut client = house.client();
+            let mut client = fixture.client();
             client.send(format!(
                 "GET / HTTP/1.1\r\nHost: test\r\nCookie: SRV=c{server}\r\n\r\n"
             ));
@@ -370,11 +374,11 @@ fn an_exchange_finishes_under_the_generation_it_began_with() {
     let (origin, go_on) = patient("one");
     let lines =
         |n: usize, back: &str| site(&format!(" http-response set-header X-Generation {n}"), back);
-    let house = House::start(&lines(1, &servers(&[&origin])));
-    let mut slow = ask_slowly(&house, &origin);
-    let mut other = house.client();
+    let fixture = Fixture::start(&lines(1, &servers(&[&origin])));
+    let mut slow = ask_slowly(&fixture, &origin);
+    let mut other = fixture.client();
     assert_eq!(other.get("/").header("x-generation"), Some("1"));
-    house.apply_well(&lines(2, &servers(&[&origin])));
+    fixture.apply_well(&lines(2, &servers(&[&origin])));
     // A connection that is kept goes by the new rules from its next request on.
     assert_eq!(other.get("/").header("x-generation"), Some("2"));
     go_on.send(()).unwrap();
@@ -394,65 +398,65 @@ fn exchanges_of_what_is_removed_finish() {
         "",
         &format!(" balance first\n{}", servers(&[&origin, &stays])),
     );
-    let house = House::start(&both);
-    let mut slow = ask_slowly(&house, &origin);
+    let fixture = Fixture::start(&both);
+    let mut slow = ask_slowly(&fixture, &origin);
     // A line of the file goes: the plan says so, the server ends what it has.
     let without = both.replace(&format!(" server s1 127.0.0.1:{}\n", origin.port()), "");
-    let plan = house.desk.ask(&format!(
+    let plan = fixture.api.ask(&format!(
         "show plan <<END\n{}\nEND",
-        configuration(&without, house.port)
+        configuration(&without, fixture.port)
     ));
     assert!(
         plan.contains("- server app/s1 (1 connections may finish)"),
         "{plan}"
     );
     assert!(plan.ends_with("Plan: changes with drains"), "{plan}");
-    house.apply_well(&without);
-    assert_eq!(house.client().get("/").text(), "two");
-    assert!(!house.desk.stat().contains_key("app/s1"));
+    fixture.apply_well(&without);
+    assert_eq!(fixture.client().get("/").text(), "two");
+    assert!(!fixture.api.stat().contains_key("app/s1"));
     go_on.send(()).unwrap();
     assert_eq!(slow.response().text(), "one");
     // What comes back under its name begins anew.
     assert_eq!(slow.get("/").text(), "two");
-    house.apply_well(&both);
-    assert_eq!(house.desk.stat_of("app/s1", "stot"), "0");
-    assert_eq!(house.desk.stat_of("app/s1", "scur"), "0");
+    fixture.apply_well(&both);
+    assert_eq!(fixture.api.stat_of("app/s1", "stot"), "0");
+    assert_eq!(fixture.api.stat_of("app/s1", "scur"), "0");
 }
 
 #[test]
 fn plans_say_nothing_or_changes_and_change_nothing() {
     let origin = Origin::saying("one");
     let lines = site("", &servers(&[&origin]));
-    let house = House::start(&lines);
-    assert_eq!(house.desk.ask("show plan"), "Plan: nothing");
-    house.write(&lines.replace("frontend www", "frontend www\n maxconn 10"));
-    let plan = house.desk.ask("show plan");
+    let fixture = Fixture::start(&lines);
+    assert_eq!(fixture.api.ask("show plan"), "Plan: nothing");
+    fixture.write(&lines.replace("frontend www", "frontend www\n maxconn 10"));
+    let plan = fixture.api.ask("show plan");
     assert!(plan.contains("~ frontend www: maxconn"), "{plan}");
     assert!(plan.ends_with("Plan: changes"), "{plan}");
-    let plan = house.desk.ask("show plan file haproxy.cfg");
+    let plan = fixture.api.ask("show plan file haproxy.cfg");
     assert!(plan.ends_with("Plan: changes"), "{plan}");
-    assert_eq!(house.generation(), 1);
-    assert_ne!(house.desk.stat_of("www/FRONTEND", "slim"), "10");
-    house.proxy.signal(Signal::USR2);
+    assert_eq!(fixture.generation(), 1);
+    assert_ne!(fixture.api.stat_of("www/FRONTEND", "slim"), "10");
+    fixture.proxy.signal(Signal::USR2);
     let began = std::time::Instant::now();
-    while house.desk.stat_of("www/FRONTEND", "slim") != "10" {
+    while fixture.api.stat_of("www/FRONTEND", "slim") != "10" {
         assert!(
             began.elapsed() < ballast_tests::WAIT_MAX,
             "the signal reloads"
         );
     }
-    assert_eq!(house.desk.ask("show plan"), "Plan: nothing");
+    assert_eq!(fixture.api.ask("show plan"), "Plan: nothing");
 }
 
 #[test]
 fn the_program_asks_for_a_plan_and_its_exit_code_says_how_much_it_is() {
     let (origin, go_on) = patient("one");
     let lines = site("", &servers(&[&origin]));
-    let house = House::start(&lines);
-    let directory = house.proxy.directory().to_string_lossy().into_owned();
+    let fixture = Fixture::start(&lines);
+    let directory = fixture.proxy.directory().to_string_lossy().into_owned();
     let [socket, file] = ["ctl.sock", "next.cfg"].map(|name| format!("{directory}/{name}"));
     let plan = |lines: &str| {
-        fs::write(&file, configuration(lines, house.port)).expect("the file is written");
+        fs::write(&file, configuration(lines, fixture.port)).expect("the file is written");
         let done = Program::ballast().run(&["plan", "-f", &file, "-s", &socket]);
         (done.status.code().unwrap_or(-1), done.stdout + &done.stderr)
     };
@@ -460,7 +464,7 @@ fn the_program_asks_for_a_plan_and_its_exit_code_says_how_much_it_is() {
     let (code, said) = plan(&lines.replace("\nbackend app", "\nbackend app\n retries 7"));
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("~ backend app: retries 3 -> 7"), "{said}");
-    let mut slow = ask_slowly(&house, &origin);
+    let mut slow = ask_slowly(&fixture, &origin);
     let other = lines.replace(" server s1 ", " server s9 ");
     let (code, said) = plan(&other);
     assert_eq!(code, 3, "{said}");
@@ -474,7 +478,7 @@ fn the_program_asks_for_a_plan_and_its_exit_code_says_how_much_it_is() {
     assert_eq!(done.status.code(), Some(2), "{}", done.stderr);
     go_on.send(()).unwrap();
     assert_eq!(slow.response().status, 200);
-    assert_eq!(house.generation(), 1);
+    assert_eq!(fixture.generation(), 1);
 }
 
 #[test]
@@ -486,20 +490,20 @@ fn a_rollback_puts_the_former_configuration_in_force() {
             &servers(&[&origin]),
         )
     };
-    let house = House::start(&lines(1));
-    let mut client = house.client();
+    let fixture = Fixture::start(&lines(1));
+    let mut client = fixture.client();
     let mut now = |n: &str| assert_eq!(client.get("/").header("x-generation"), Some(n));
-    house.apply_well(&lines(2));
-    house.apply_well(&lines(3));
+    fixture.apply_well(&lines(2));
+    fixture.apply_well(&lines(3));
     now("3");
-    let said = house.desk.ask("rollback 1");
+    let said = fixture.api.ask("rollback 1");
     assert!(said.contains("Generation 4 is in force."), "{said}");
     now("1");
-    assert!(house.desk.ask("rollback 99").contains("No generation 99."));
-    let said = house.desk.ask("rollback 3");
+    assert!(fixture.api.ask("rollback 99").contains("No generation 99."));
+    let said = fixture.api.ask("rollback 3");
     assert!(said.contains("Generation 5 is in force."), "{said}");
     now("3");
-    let shown = house.desk.ask("show generations");
+    let shown = fixture.api.ask("show generations");
     assert!(
         shown.lines().any(|line| line.ends_with(" rollback 1")),
         "{shown}"
@@ -520,10 +524,10 @@ fn a_connection_that_left_from_elsewhere_is_used_no_more() {
             )
         )
     };
-    let house = House::start(&lines("source 127.0.0.70"));
-    let asked = || Client::get_once(house.port, "/").text();
+    let fixture = Fixture::start(&lines("source 127.0.0.70"));
+    let asked = || Client::get_once(fixture.port, "/").text();
     let connects = || {
-        let rows = house.desk.ask("show stat");
+        let rows = fixture.api.ask("show stat");
         let row = rows.lines().find(|row| row.starts_with("app,s,"));
         let cells: Vec<&str> = row.expect("its row").split(',').collect();
         let titles = rows.lines().next().expect("the titles").split(',');
@@ -536,15 +540,15 @@ fn a_connection_that_left_from_elsewhere_is_used_no_more() {
     );
     assert_eq!(connects(), "1");
     // What is no property of a connection leaves it in use.
-    house.apply_well(&lines("source 127.0.0.70 weight 7 maxconn 5"));
+    fixture.apply_well(&lines("source 127.0.0.70 weight 7 maxconn 5"));
     assert_eq!(asked(), "127.0.0.70");
     assert_eq!(connects(), "1");
-    house.apply_well(&lines("source 127.0.0.71"));
+    fixture.apply_well(&lines("source 127.0.0.71"));
     assert_eq!(asked(), "127.0.0.71");
-    house.apply_well(&lines("source 0.0.0.0 interface lo"));
+    fixture.apply_well(&lines("source 0.0.0.0 interface lo"));
     assert_eq!(asked(), "127.0.0.1");
     assert_eq!(connects(), "3");
-    house.apply_well(&lines("tcp-ut 5s"));
+    fixture.apply_well(&lines("tcp-ut 5s"));
     assert_eq!(asked(), "127.0.0.1");
     assert_eq!(connects(), "4");
 }

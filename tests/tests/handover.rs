@@ -328,7 +328,7 @@ fn a_killed_worker_is_followed_by_another_and_nobody_is_refused() {
     drop(running);
 }
 
-/// What hands did outlives the worker they told it.
+/// What operators did outlives the worker they told it.
 #[test]
 fn what_commands_added_is_there_after_a_crash() {
     let (directory, port) = fresh();
@@ -364,7 +364,7 @@ fn what_commands_added_is_there_after_a_crash() {
         );
     }
     let looks = || {
-        let shown = ["show hands", "show map to.map", "show backend"];
+        let shown = ["show overrides", "show map to.map", "show backend"];
         let shown = shown.map(|command| ask(&stats, command));
         let map = shown[1].lines().filter_map(|line| line.split_once(' '));
         let map: Vec<String> = map.map(|(_, entry)| entry.to_owned()).collect();

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use ballast_tests::{Client, Desk, Program, Proxy, WAIT_MAX, eventually, free_port};
+use ballast_tests::{Client, Program, Proxy, RuntimeApi, WAIT_MAX, eventually, free_port};
 use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_timeout};
 use rustix::process::Signal;
 
@@ -15,14 +15,14 @@ const PLACES: usize = 5;
 const WAITING: usize = 300;
 
 /// A proxy before a server with few places.
-struct House {
+struct Fixture {
     proxy: Proxy,
-    desk: Desk,
+    api: RuntimeApi,
     port: u16,
     origin: TcpListener,
 }
 
-impl House {
+impl Fixture {
     fn start(program: &Program, mode: &str, places: usize, option: &str) -> Self {
         let origin = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let server = origin.local_addr().expect("it is bound").port();
@@ -36,10 +36,10 @@ impl House {
              backend app\n server one 127.0.0.1:{server} maxconn {places}\n"
         );
         let proxy = Proxy::start(program, &configuration, &[port]);
-        let desk = Desk::at(proxy.directory().join("ctl.sock"));
+        let api = RuntimeApi::at(proxy.directory().join("ctl.sock"));
         Self {
             proxy,
-            desk,
+            api,
             port,
             origin,
         }
@@ -64,7 +64,7 @@ impl House {
     fn until_queued(&self, count: usize) {
         let count = count.to_string();
         eventually("they are queued", || {
-            self.desk.stat_of("app/BACKEND", "qcur") == count
+            self.api.stat_of("app/BACKEND", "qcur") == count
         });
     }
 }
@@ -81,26 +81,26 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: clos
 #[test]
 fn who_left_the_queue_takes_no_place() {
     for program in Program::both() {
-        let house = House::start(&program, "http", PLACES, "option abortonclose");
-        let firsts: Vec<Client> = (0..PLACES).map(|_| house.ask(GET)).collect();
-        let mut held: Vec<TcpStream> = firsts.iter().map(|_| house.accept().0).collect();
-        let waiting: Vec<Client> = (0..WAITING).map(|_| house.ask(GET)).collect();
-        house.until_queued(WAITING);
+        let fixture = Fixture::start(&program, "http", PLACES, "option abortonclose");
+        let firsts: Vec<Client> = (0..PLACES).map(|_| fixture.ask(GET)).collect();
+        let mut held: Vec<TcpStream> = firsts.iter().map(|_| fixture.accept().0).collect();
+        let waiting: Vec<Client> = (0..WAITING).map(|_| fixture.ask(GET)).collect();
+        fixture.until_queued(WAITING);
 
-        house.proxy.signal(Signal::STOP);
+        fixture.proxy.signal(Signal::STOP);
         for server in &mut held {
             server.write_all(ANSWER).expect("there is room");
         }
         drop(waiting);
-        house.proxy.signal(Signal::CONT);
+        fixture.proxy.signal(Signal::CONT);
         for mut first in firsts {
             assert_eq!(first.response().status, 200, "{}", program.name());
         }
         // Whoever still waits comes before this one.
-        let mut last = house.ask("GET /last HTTP/1.1\r\nHost: test\r\n\r\n");
+        let mut last = fixture.ask("GET /last HTTP/1.1\r\nHost: test\r\n\r\n");
         let mut wasted = 0;
         loop {
-            let (mut server, asked) = house.accept();
+            let (mut server, asked) = fixture.accept();
             // To somebody who left: the proxy may have let go of it.
             let _ = server.write_all(ANSWER);
             if asked.starts_with(b"GET /last ") {
@@ -146,23 +146,23 @@ fn who_can_have_no_answer_leaves_the_queue() {
                 continue;
             }
             let of = format!("{}, {mode}, {request:?}, {how:?}", program.name());
-            let house = House::start(&program, mode, 1, "");
-            let first = house.ask(GET);
-            let (mut held, _) = house.accept();
-            let mut waiting = house.ask(request);
-            house.until_queued(1);
+            let fixture = Fixture::start(&program, mode, 1, "");
+            let first = fixture.ask(GET);
+            let (mut held, _) = fixture.accept();
+            let mut waiting = fixture.ask(request);
+            fixture.until_queued(1);
             if leaves {
                 if how == Resets {
                     set_socket_linger(waiting.socket(), Some(Duration::ZERO)).expect("a socket");
                 }
                 drop(waiting);
-                house.until_queued(0);
-                assert_eq!(house.desk.stat_of("app/BACKEND", "cli_abrt"), "1", "{of}");
+                fixture.until_queued(0);
+                assert_eq!(fixture.api.stat_of("app/BACKEND", "cli_abrt"), "1", "{of}");
             } else {
                 waiting.finish();
                 held.write_all(ANSWER).expect("the proxy reads");
                 drop((first, held));
-                let (mut server, _) = house.accept();
+                let (mut server, _) = fixture.accept();
                 server.write_all(ANSWER).expect("the proxy reads");
                 assert_eq!(waiting.response().status, 200, "{of}");
             }
@@ -176,10 +176,10 @@ fn who_can_have_no_answer_leaves_the_queue() {
 fn a_server_whose_exchange_is_given_up_is_told_by_a_reset() {
     let part = b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n".as_slice();
     for program in Program::both() {
-        let house = House::start(&program, "http", 1, "timeout server 200ms");
+        let fixture = Fixture::start(&program, "http", 1, "timeout server 200ms");
         for answers in [b"".as_slice(), part] {
-            let client = house.ask(GET);
-            let (mut server, _) = house.accept();
+            let client = fixture.ask(GET);
+            let (mut server, _) = fixture.accept();
             server.write_all(answers).expect("the proxy reads");
             let ended = server.read(&mut [0]).map_err(|error| error.kind());
             let of = format!("{}, {} bytes", program.name(), answers.len());

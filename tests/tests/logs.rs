@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Desk, Program, WAIT_MAX, eventually, free_port};
+use ballast_tests::{Client, Program, RuntimeApi, WAIT_MAX, eventually, free_port};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -77,10 +77,10 @@ impl Logging {
     }
 
     fn until_lost(&self, count: u32, why: &str) {
-        let desk = Desk::at(self.directory.path().join("ctl.sock"));
+        let api = RuntimeApi::at(self.directory.path().join("ctl.sock"));
         let line = format!("DroppedLogs: {count}\n");
         eventually("what is lost is counted", || {
-            desk.ask("show info").contains(&line)
+            api.ask("show info").contains(&line)
         });
         eventually("what is lost is said", || {
             self.said().contains("log lines were lost")
@@ -186,12 +186,12 @@ fn a_standard_error_that_nobody_reads_holds_up_no_worker() {
     let global = "nbthread 1\n    log DIR/absent.sock format raw local0";
     let ends = (Stdio::null(), Stdio::from(writer));
     let logging = Logging::launch(&["-db"], directory, global, ends);
-    let desk = Desk::at(logging.directory.path().join("ctl.sock"));
+    let api = RuntimeApi::at(logging.directory.path().join("ctl.sock"));
     for count in ["1", "2"] {
         logging.get("/one");
         let line = format!("DroppedLogs: {count}\n");
         eventually("what is lost is counted", || {
-            desk.ask("show info").contains(&line)
+            api.ask("show info").contains(&line)
         });
     }
 }
@@ -203,7 +203,7 @@ fn every_change_leaves_a_line() {
     let log = daemon(&directory.path().join("log.sock"));
     let global = "log DIR/log.sock format priority local0";
     let logging = Logging::start(directory, global, Stdio::null());
-    let desk = Desk::at(logging.directory.path().join("ctl.sock"));
+    let api = RuntimeApi::at(logging.directory.path().join("ctl.sock"));
     let file = logging.directory.path().join("a.cfg");
     let caller = format!("by unix@ctl.sock (pid {}, uid ", std::process::id());
     let apply = format!("apply file {}", file.display());
@@ -216,7 +216,7 @@ fn every_change_leaves_a_line() {
         ("<133>", "rollback 1", "): done in "),
         ("<132>", "set frontend www no such", "): refused in "),
     ] {
-        let _ = desk.ask(&format!("set timeout cli 9; show info; {command}"));
+        let _ = api.ask(&format!("set timeout cli 9; show info; {command}"));
         let line = line(&log);
         let begins = format!("{level}Change '{command}' {caller}");
         assert!(line.starts_with(&begins), "{line}");
@@ -260,7 +260,7 @@ fn a_master_says_why_a_reload_is_refused() {
             "{done}"
         );
         fs::write(&file, "frontend www\n    bogus\n").expect("the file is written");
-        let master = Desk::at(logging.directory.path().join("m.sock"));
+        let master = RuntimeApi::at(logging.directory.path().join("m.sock"));
         assert!(master.ask("reload; quit").starts_with("Success=0"));
         let refused = line(&log);
         let begins = "Change 'reload' by the master's socket: refused in ";

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use ballast_tests::house::{House, ask_slowly, one_waits, patient, site};
+use ballast_tests::fixture::{Fixture, ask_slowly, one_waits, patient, site};
 use ballast_tests::ports::is_listening;
 use ballast_tests::{Client, Origin, Program, eventually, free_port};
 use rustix::process::{Pid, Signal, kill_process};
@@ -66,31 +66,31 @@ fn a_check_whose_verdict_does_not_fit_ends_as_it_should() {
 fn who_waits_in_a_backend_that_goes_is_served_by_it() {
     let (origin, go_on) = patient("one");
     let back = format!(" server s1 127.0.0.1:{} maxconn 1\n", origin.port());
-    let house = House::start(&site("", &back));
-    let (mut first, mut second) = one_waits(&house, &origin);
+    let fixture = Fixture::start(&site("", &back));
+    let (mut first, mut second) = one_waits(&fixture, &origin);
     let renamed = site("", &back).replace("app", "other");
-    house.apply_well(&renamed);
+    fixture.apply_well(&renamed);
     go_on.send(()).expect("the origin waits");
     assert_eq!(first.response().text(), "one");
     assert_eq!(second.response().text(), "one");
-    assert_eq!(house.client().get("/third").text(), "one");
+    assert_eq!(fixture.client().get("/third").text(), "one");
 }
 
 #[test]
 fn the_limit_of_the_process_follows_the_file() {
     let origin = Origin::saying("hello");
     let back = format!(" server s1 127.0.0.1:{}\n", origin.port());
-    let house = House::start(&site("", &back));
-    let shown = |house: &House| {
-        let info = house.desk.ask("show info");
+    let fixture = Fixture::start(&site("", &back));
+    let shown = |fixture: &Fixture| {
+        let info = fixture.api.ask("show info");
         let mut lines = info.lines();
         let line = lines.find(|line| line.starts_with("Maxconn: "));
         line.expect("it is shown").to_owned()
     };
-    assert_ne!(shown(&house), "Maxconn: 40");
-    house.apply_well(&format!("global\n maxconn 40\n{}", site("", &back)));
-    assert_eq!(shown(&house), "Maxconn: 40");
-    assert_eq!(house.desk.stat_of("www/FRONTEND", "slim"), "40");
+    assert_ne!(shown(&fixture), "Maxconn: 40");
+    fixture.apply_well(&format!("global\n maxconn 40\n{}", site("", &back)));
+    assert_eq!(shown(&fixture), "Maxconn: 40");
+    assert_eq!(fixture.api.stat_of("www/FRONTEND", "slim"), "40");
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn what_is_removed_ends_when_its_time_is_over() {
         origin.port()
     );
     let global = "global\n hard-stop-after 1s\n";
-    let house = House::start(&format!("{global}{}", site("", &back(&old))));
-    let mut slow = ask_slowly(&house, &origin);
-    let plan = house.desk.ask("show plan");
+    let fixture = Fixture::start(&format!("{global}{}", site("", &back(&old))));
+    let mut slow = ask_slowly(&fixture, &origin);
+    let plan = fixture.api.ask("show plan");
     assert!(plan.contains("Plan: nothing"), "{plan}");
-    house.apply_well(&format!("{global}{}", site("", &back(""))));
+    fixture.apply_well(&format!("{global}{}", site("", &back(""))));
     // It may finish for a second; the origin takes longer. It is closed without a word then.
     assert!(slow.rest().is_empty());
 }
@@ -114,20 +114,20 @@ fn what_is_removed_ends_when_its_time_is_over() {
 #[test]
 fn proxies_that_commands_add_have_numbers_of_their_own() {
     let origin = Origin::saying("hello");
-    let house = House::start(&site(
+    let fixture = Fixture::start(&site(
         "",
         &format!(" server s1 127.0.0.1:{}\n", origin.port()),
     ));
     for name in ["b1", "b2"] {
-        let said = house.desk.ask(&format!("add backend {name} mode http"));
+        let said = fixture.api.ask(&format!("add backend {name} mode http"));
         assert!(said.contains("registered"), "{said}");
     }
     let rows = ["www/FRONTEND", "app/BACKEND", "b1/BACKEND", "b2/BACKEND"];
-    let mut ids = rows.map(|row| house.desk.stat_of(row, "iid"));
+    let mut ids = rows.map(|row| fixture.api.stat_of(row, "iid"));
     ids.sort();
     assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
-    let said = house
-        .desk
+    let said = fixture
+        .api
         .ask("add backend b3 <<\n mode http\nfrontend other\n bind :1\n\n");
     assert!(said.contains("begins another"), "{said}");
 }
@@ -136,28 +136,28 @@ fn proxies_that_commands_add_have_numbers_of_their_own() {
 fn a_backend_that_commands_add_takes_nothing_before_it_is_published() {
     let (origin, other) = (Origin::saying("old"), Origin::saying("new"));
     let back = format!(" server s1 127.0.0.1:{}\n", origin.port());
-    let house = House::start(&site(" use_backend %[req.hdr(x-to)]\n", &back));
+    let fixture = Fixture::start(&site(" use_backend %[req.hdr(x-to)]\n", &back));
     let ask = || {
-        let mut client = house.client();
+        let mut client = fixture.client();
         client.send("GET / HTTP/1.1\r\nHost: test\r\nX-To: fresh\r\n\r\n");
         client.response().text()
     };
     let lines = format!(" mode http\n server n1 127.0.0.1:{}\n", other.port());
-    let said = house
-        .desk
+    let said = fixture
+        .api
         .ask(&format!("add backend fresh from web <<\n{lines}\n"));
     assert!(said.contains("registered"), "{said}");
     assert_eq!(ask(), "old");
     assert!(
-        house
-            .desk
+        fixture
+            .api
             .ask("publish backend fresh")
             .contains("published")
     );
     assert_eq!(ask(), "new");
     assert!(
-        house
-            .desk
+        fixture
+            .api
             .ask("unpublish backend fresh")
             .contains("unpublished")
     );
@@ -168,10 +168,10 @@ fn a_backend_that_commands_add_takes_nothing_before_it_is_published() {
 fn a_log_target_that_cannot_be_opened_is_named_to_who_asked() {
     let origin = Origin::saying("hello");
     let back = format!(" server s1 127.0.0.1:{}\n", origin.port());
-    let house = House::start(&site("", &back));
-    let answer = house.apply(&site(" log fd@999 local0", &back));
+    let fixture = Fixture::start(&site("", &back));
+    let answer = fixture.apply(&site(" log fd@999 local0", &back));
     assert!(answer.contains("cannot log to 'fd@999': "), "{answer}");
-    assert_eq!(house.client().get("/").text(), "hello");
+    assert_eq!(fixture.client().get("/").text(), "hello");
     // At a start it is said too.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("haproxy.cfg");

@@ -7,17 +7,17 @@ use std::net::{Shutdown, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 
-use ballast_tests::house::{House, configuration, site};
+use ballast_tests::fixture::{Fixture, configuration, site};
 use ballast_tests::ports::is_listening;
 use ballast_tests::{
-    Client, Desk, Launch, Origin, Program, Proxy, WAIT_MAX, eventually, free_port,
+    Client, Launch, Origin, Program, Proxy, RuntimeApi, WAIT_MAX, eventually, free_port,
 };
 use rustix::process::Signal;
 
 /// The rows of `show servers state` as far as operators set them: name, administrative state,
 /// weight, address and port.
-fn servers(desk: &Desk) -> Vec<String> {
-    let shown = desk.ask("show servers state app");
+fn servers(api: &RuntimeApi) -> Vec<String> {
+    let shown = api.ask("show servers state app");
     let rows = shown.lines().skip(2).map(|row| {
         let words: Vec<&str> = row.split(' ').collect();
         let [name, address, admin, weight, port] = [3, 4, 6, 7, 18].map(|at| words[at]);
@@ -27,8 +27,8 @@ fn servers(desk: &Desk) -> Vec<String> {
 }
 
 /// The keys and values of a map or list.
-fn entries(desk: &Desk, command: &str) -> Vec<String> {
-    let shown = desk.ask(command);
+fn entries(api: &RuntimeApi, command: &str) -> Vec<String> {
+    let shown = api.ask(command);
     let words = shown.lines().filter_map(|line| line.split_once(' '));
     words.map(|(_, entry)| entry.to_owned()).collect()
 }
@@ -45,8 +45,8 @@ fn reload(proxy: &Proxy) -> String {
     answer
 }
 
-fn info(desk: &Desk, name: &str) -> String {
-    let shown = desk.ask("show info");
+fn info(api: &RuntimeApi, name: &str) -> String {
+    let shown = api.ask("show info");
     let mut lines = shown.lines().filter_map(|line| line.split_once(": "));
     let found = lines.find(|(known, _)| *known == name);
     found.map(|(_, value)| value.to_owned()).unwrap_or_default()
@@ -105,22 +105,22 @@ fn a_reload_under_a_master_drops_what_operators_set() {
         };
         let name = program.name();
         let proxy = Proxy::launch(&program, &text, &launch);
-        let desk = Desk::at(proxy.directory().join("ctl.sock"));
+        let api = RuntimeApi::at(proxy.directory().join("ctl.sock"));
         let looks = || {
             let fronts = ["www", "paused", "shut"]
-                .map(|front| desk.stat_of(&format!("{front}/FRONTEND"), "status"));
+                .map(|front| api.stat_of(&format!("{front}/FRONTEND"), "status"));
             (
-                servers(&desk),
-                entries(&desk, "show map to.map"),
-                entries(&desk, "show acl paths.acl"),
-                ["app/limited", "www/FRONTEND"].map(|row| desk.stat_of(row, "slim")),
+                servers(&api),
+                entries(&api, "show map to.map"),
+                entries(&api, "show acl paths.acl"),
+                ["app/limited", "www/FRONTEND"].map(|row| api.stat_of(row, "slim")),
                 ["app/quiet", "app/ready"].map(|row| {
-                    let status = desk.stat_of(row, "status");
+                    let status = api.stat_of(row, "status");
                     status.split(' ').next().map(str::to_owned)
                 }),
                 fronts,
-                ["Maxconn", "SessRateLimit"].map(|what| info(&desk, what)),
-                desk.ask("get var proc.written"),
+                ["Maxconn", "SessRateLimit"].map(|what| info(&api, what)),
+                api.ask("get var proc.written"),
             )
         };
         let before = looks();
@@ -145,10 +145,10 @@ fn a_reload_under_a_master_drops_what_operators_set() {
             "experimental-mode on; set var proc.written str(hand)",
             "set server app/gone state maint; del server app/gone",
         ] {
-            let said = desk.ask(command);
+            let said = api.ask(command);
             assert!(!said.contains("nknown"), "{name}: {command}: {said}");
         }
-        let added = desk.ask(&format!(
+        let added = api.ask(&format!(
             "add server app/added 127.0.0.1:{to}; enable server app/added"
         ));
         assert!(added.contains("New server registered."), "{added}");
@@ -219,9 +219,9 @@ backend app
             ..Launch::default()
         };
         let proxy = Proxy::launch(&program, &text, &launch);
-        let desk = Desk::at(proxy.directory().join("ctl.sock"));
+        let api = RuntimeApi::at(proxy.directory().join("ctl.sock"));
         let looks = || {
-            let shown = desk.ask("show servers state app");
+            let shown = api.ask("show servers state app");
             let rows = shown.lines().skip(2).map(|row| {
                 let words: Vec<&str> = row.split(' ').collect();
                 // Port and address of checks, address and port of agents.
@@ -229,7 +229,7 @@ backend app
             });
             let rows: Vec<String> = rows.collect();
             let status = ["app/checked", "app/asked", "app/often"].map(|row| {
-                let status = desk.stat_of(row, "status");
+                let status = api.stat_of(row, "status");
                 status.split(' ').next().map(str::to_owned)
             });
             (
@@ -251,7 +251,7 @@ backend app
             "set server app/checked health down",
             "set server app/asked agent down",
         ] {
-            let said = desk.ask(command);
+            let said = api.ask(command);
             assert!(!said.contains("nknown"), "{name}: {command}: {said}");
         }
         eventually("what was set shows", || {
@@ -276,9 +276,9 @@ fn the_plan_tells_what_a_reload_drops() {
         "",
         &format!(" server s1 127.0.0.1:{to} weight 1\n server s2 127.0.0.1:{to}\n"),
     );
-    let house = House::start(&text);
-    let desk = &house.desk;
-    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    let fixture = Fixture::start(&text);
+    let api = &fixture.api;
+    assert_eq!(api.ask("show plan"), "Plan: nothing");
     for command in [
         "set server app/s1 weight 77".to_owned(),
         "set server app/s2 state drain".to_owned(),
@@ -288,9 +288,9 @@ fn the_plan_tells_what_a_reload_drops() {
         format!("add frontend other <<\n bind 127.0.0.1:{other}\n default_backend app\n"),
         "shutdown frontend www".to_owned(),
     ] {
-        let _ = desk.ask(&command);
+        let _ = api.ask(&command);
     }
-    let plan = desk.ask("show plan");
+    let plan = api.ask("show plan");
     let mut lines: Vec<&str> = plan.lines().collect();
     lines.sort_unstable();
     assert_eq!(
@@ -305,22 +305,22 @@ fn the_plan_tells_what_a_reload_drops() {
             "Plan: changes",
         ]
     );
-    let said = desk.ask("reload");
+    let said = api.ask("reload");
     for line in &lines[..lines.len() - 1] {
         assert!(said.contains(line), "{line}: {said}");
     }
-    assert_eq!(desk.ask("show plan"), "Plan: nothing");
-    assert_eq!(desk.ask("show hands").lines().count(), 1);
-    assert_eq!(house.client().get("/").text(), "one");
+    assert_eq!(api.ask("show plan"), "Plan: nothing");
+    assert_eq!(api.ask("show overrides").lines().count(), 1);
+    assert_eq!(fixture.client().get("/").text(), "one");
     assert!(!is_listening(other));
     // `apply` is a reload from elsewhere, and a signal one that nobody waits for.
-    assert_eq!(desk.ask("set server app/s1 weight 77"), "");
-    let _ = house.apply(&text);
-    assert_eq!(desk.stat_of("app/s1", "weight"), "1");
-    assert_eq!(desk.ask("set server app/s1 weight 77"), "");
-    house.proxy.signal(Signal::USR2);
+    assert_eq!(api.ask("set server app/s1 weight 77"), "");
+    let _ = fixture.apply(&text);
+    assert_eq!(api.stat_of("app/s1", "weight"), "1");
+    assert_eq!(api.ask("set server app/s1 weight 77"), "");
+    fixture.proxy.signal(Signal::USR2);
     eventually("the signal is heard", || {
-        desk.stat_of("app/s1", "weight") == "1"
+        api.stat_of("app/s1", "weight") == "1"
     });
 }
 
@@ -328,28 +328,28 @@ fn the_plan_tells_what_a_reload_drops() {
 fn overrides_are_kept_where_that_is_asked_for() {
     let origin = Origin::saying("one");
     let lines = format!(" server s1 127.0.0.1:{} weight 1\n", origin.port());
-    let house = House::start(&site("", &lines));
-    let desk = &house.desk;
-    assert_eq!(desk.ask("set server app/s1 weight 77"), "");
-    let said = desk.ask("reload keep");
+    let fixture = Fixture::start(&site("", &lines));
+    let api = &fixture.api;
+    assert_eq!(api.ask("set server app/s1 weight 77"), "");
+    let said = api.ask("reload keep");
     assert!(said.starts_with("Success=1"), "{said}");
-    assert_eq!(desk.stat_of("app/s1", "weight"), "77");
-    let said = desk.ask("reload reset");
+    assert_eq!(api.stat_of("app/s1", "weight"), "77");
+    let said = api.ask("reload reset");
     assert!(said.contains("Unknown word 'reset'"), "{said}");
     // By a word of the file, for those who cannot say it.
     let asks = format!("global\n reload-keep-overrides\n{}", site("", &lines));
-    house.write(&asks);
-    house.proxy.signal(Signal::USR2);
-    eventually("the signal is heard", || house.generation() == 2);
-    assert_eq!(desk.stat_of("app/s1", "weight"), "77");
-    assert_eq!(desk.ask("show plan"), "Plan: nothing");
-    house.write(&site("", &lines));
-    let said = desk.ask("reload");
+    fixture.write(&asks);
+    fixture.proxy.signal(Signal::USR2);
+    eventually("the signal is heard", || fixture.generation() == 2);
+    assert_eq!(api.stat_of("app/s1", "weight"), "77");
+    assert_eq!(api.ask("show plan"), "Plan: nothing");
+    fixture.write(&site("", &lines));
+    let said = api.ask("reload");
     assert!(
         said.contains("- override server app/s1 weight 77"),
         "{said}"
     );
-    assert_eq!(desk.stat_of("app/s1", "weight"), "1");
+    assert_eq!(api.stat_of("app/s1", "weight"), "1");
 }
 
 /// What is believed of a server is no override: one that is down stays down until it is checked.
@@ -363,28 +363,28 @@ fn what_is_counted_and_believed_stays() {
             origin.port()
         )
     };
-    let house = House::start(&site("", &back("20ms")));
-    let desk = &house.desk;
-    let status = || desk.stat_of("app/down", "status");
+    let fixture = Fixture::start(&site("", &back("20ms")));
+    let api = &fixture.api;
+    let status = || api.stat_of("app/down", "status");
     eventually("it is down", || status().starts_with("DOWN"));
-    let mut client = house.client();
+    let mut client = fixture.client();
     assert_eq!(client.get("/").text(), "one");
     // Nobody checks it again soon.
-    house.write(&site("", &back("60s")));
-    let _ = desk.ask("set server app/down weight 5");
+    fixture.write(&site("", &back("60s")));
+    let _ = api.ask("set server app/down weight 5");
     for _ in 0..2 {
-        let said = desk.ask("reload");
+        let said = api.ask("reload");
         assert!(said.starts_with("Success=1"), "{said}");
         assert!(status().starts_with("DOWN"), "{}", status());
     }
-    assert_eq!(desk.stat_of("app/down", "weight"), "1");
+    assert_eq!(api.stat_of("app/down", "weight"), "1");
     assert_eq!(client.get("/").text(), "one", "on the connection it had");
-    assert_eq!(desk.stat_of("app/up", "stot"), "2");
+    assert_eq!(api.stat_of("app/up", "stot"), "2");
     // Where nobody judges it, only an operator can have said that it is down.
-    let _ = desk.ask("set server app/up health down");
-    assert_eq!(desk.stat_of("app/up", "status"), "DOWN");
-    let _ = desk.ask("reload");
-    assert_eq!(desk.stat_of("app/up", "status"), "no check");
+    let _ = api.ask("set server app/up health down");
+    assert_eq!(api.stat_of("app/up", "status"), "DOWN");
+    let _ = api.ask("reload");
+    assert_eq!(api.stat_of("app/up", "status"), "no check");
 }
 
 #[test]
@@ -412,13 +412,13 @@ fn a_state_file_holds_after_a_reload_as_after_a_start() {
         };
         let name = program.name();
         let proxy = Proxy::launch(&program, &text, &launch);
-        let desk = Desk::at(proxy.directory().join("ctl.sock"));
-        let _ = desk.ask("set server app/kept weight 77");
-        let _ = desk.ask("set server app/drained state drain");
-        let saved = desk.ask("show servers state app");
-        let _ = desk.ask("set server app/kept weight 33");
-        let _ = desk.ask("set server app/plain weight 55");
-        let _ = desk.ask("set server app/drained state ready");
+        let api = RuntimeApi::at(proxy.directory().join("ctl.sock"));
+        let _ = api.ask("set server app/kept weight 77");
+        let _ = api.ask("set server app/drained state drain");
+        let saved = api.ask("show servers state app");
+        let _ = api.ask("set server app/kept weight 33");
+        let _ = api.ask("set server app/plain weight 55");
+        let _ = api.ask("set server app/drained state ready");
         let rows = saved.lines().filter(|line| !line.contains(" plain "));
         let file: String = rows.map(|line| format!("{line}\n")).collect();
         fs::write(proxy.directory().join("app.state"), file).expect("it is written");
@@ -429,7 +429,7 @@ fn a_state_file_holds_after_a_reload_as_after_a_start() {
             format!("drained 127.0.0.1:{to} admin 8 weight 1"),
             format!("plain 127.0.0.1:{to} admin 0 weight 10"),
         ];
-        eventually("the state file holds", || servers(&desk) == wanted);
+        eventually("the state file holds", || servers(&api) == wanted);
         proxy.signal(Signal::TERM);
     }
 }

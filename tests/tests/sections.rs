@@ -3,14 +3,14 @@
 
 use std::fs;
 
-use ballast_tests::house::{House, site};
+use ballast_tests::fixture::{Fixture, site};
 use ballast_tests::ports::is_listening;
-use ballast_tests::{Client, Desk, Launch, Origin, Program, Proxy, free_port};
+use ballast_tests::{Client, Launch, Origin, Program, Proxy, RuntimeApi, free_port};
 
 /// What a command answers when it was done.
 #[track_caller]
-fn done(desk: &Desk, command: &str, answer: &str) {
-    assert_eq!(desk.ask(command), answer, "{command}");
+fn done(api: &RuntimeApi, command: &str, answer: &str) {
+    assert_eq!(api.ask(command), answer, "{command}");
 }
 
 fn server(origin: &Origin) -> String {
@@ -20,82 +20,82 @@ fn server(origin: &Origin) -> String {
 #[test]
 fn binds_come_and_go_and_are_written_anew() {
     let origin = Origin::saying("one");
-    let house = House::start(&site("", &server(&origin)));
-    let desk = &house.desk;
+    let fixture = Fixture::start(&site("", &server(&origin)));
+    let api = &fixture.api;
     let (second, third) = (free_port(), free_port());
-    let mut client = house.client();
+    let mut client = fixture.client();
     assert_eq!(client.get("/").text(), "one");
     let add = format!("add bind www 127.0.0.1:{second} name more maxconn 5");
-    done(desk, &add, "Bind added.");
+    done(api, &add, "Bind added.");
     assert_eq!(Client::get_once(second, "/").text(), "one");
     let set = format!("set bind www/more 127.0.0.1:{third} name more");
-    done(desk, &set, "Bind changed.");
+    done(api, &set, "Bind changed.");
     assert_eq!(Client::get_once(third, "/").text(), "one");
     assert!(!is_listening(second));
-    let shown = desk.ask("show section frontend www");
+    let shown = api.ask("show section frontend www");
     assert!(
         shown.contains(&format!("2  bind 127.0.0.1:{third} name more")),
         "{shown}"
     );
     // By its address, and by the number of its line.
     done(
-        desk,
+        api,
         &format!("del bind www/127.0.0.1:{third}"),
         "Bind deleted.",
     );
     assert!(!is_listening(third));
-    done(desk, &add, "Bind added.");
-    done(desk, "del bind www/2", "Bind deleted.");
+    done(api, &add, "Bind added.");
+    done(api, "del bind www/2", "Bind deleted.");
     assert!(!is_listening(second));
-    let said = desk.ask("del bind www/more");
+    let said = api.ask("del bind www/more");
     assert!(
         said.contains("No bind line of frontend www is called 'more'"),
         "{said}"
     );
     // The connection of the beginning never noticed.
     assert_eq!(client.get("/").text(), "one");
-    // As the file has it: no hand is left.
-    assert_eq!(desk.ask("show hands").lines().count(), 1);
+    // As the file has it: no override is left.
+    assert_eq!(api.ask("show overrides").lines().count(), 1);
 }
 
 #[test]
 fn rules_come_where_they_are_told_to() {
     let origin = Origin::saying("one");
     let front = " acl bad path_beg /bad\n http-request deny if bad\n";
-    let house = House::start(&site(front, &server(&origin)));
-    let desk = &house.desk;
-    let status = |path: &str| Client::get_once(house.port, path).status;
+    let fixture = Fixture::start(&site(front, &server(&origin)));
+    let api = &fixture.api;
+    let status = |path: &str| Client::get_once(fixture.port, path).status;
     assert_eq!([status("/bad"), status("/good")], [403, 200]);
     done(
-        desk,
+        api,
         "add rule frontend www before 4 http-request allow if { path /bad/but }",
         "Rule added.",
     );
     assert_eq!([status("/bad"), status("/bad/but")], [403, 200]);
     done(
-        desk,
+        api,
         "set rule frontend www 5 http-request deny deny_status 429 if bad",
         "Rule changed.",
     );
     assert_eq!([status("/bad"), status("/bad/but")], [429, 200]);
     // Another kind comes after the last of its kind, or at the end.
     done(
-        desk,
+        api,
         "add rule backend app http-response set-header x-by %[srv_name]",
         "Rule added.",
     );
-    let answer = Client::get_once(house.port, "/good");
+    let answer = Client::get_once(fixture.port, "/good");
     assert_eq!(answer.header("x-by"), Some("s1"));
-    done(desk, "del rule frontend www 5", "Rule deleted.");
+    done(api, "del rule frontend www 5", "Rule deleted.");
     assert_eq!(status("/bad"), 200);
     // What would not stand in a file does not stand.
-    let said = desk.ask("del rule frontend www 3");
+    let said = api.ask("del rule frontend www 3");
     assert_eq!(said, "Rule deleted.", "nobody asks for it any more");
-    let said = desk.ask("add rule frontend www http-request deny if bad");
+    let said = api.ask("add rule frontend www http-request deny if bad");
     assert!(said.contains("no such ACL : 'bad'"), "{said}");
-    let said = desk.ask("add rule frontend www maxconn 5");
+    let said = api.ask("add rule frontend www maxconn 5");
     assert!(said.contains("'maxconn' is no rule"), "{said}");
-    let said = desk.ask("del rule frontend www 1");
+    let said = api.ask("del rule frontend www 1");
     assert!(said.contains("No rule stands on line 1"), "{said}");
     assert_eq!(status("/bad"), 200);
 }
@@ -104,9 +104,9 @@ fn rules_come_where_they_are_told_to() {
 #[test]
 fn a_refused_rule_is_cited_as_it_was_typed() {
     let origin = Origin::saying("one");
-    let house = House::start(&site(" acl good path /good\n", &server(&origin)));
-    let desk = &house.desk;
-    let lines = |name: &str| desk.ask(&format!("show section {name}"));
+    let fixture = Fixture::start(&site(" acl good path /good\n", &server(&origin)));
+    let api = &fixture.api;
+    let lines = |name: &str| api.ask(&format!("show section {name}"));
     let before = [lines("frontend www"), lines("backend app")];
     for (section, rule, wrong) in [
         ("frontend www", "http-request deny if bad", "bad"),
@@ -131,7 +131,7 @@ fn a_refused_rule_is_cited_as_it_was_typed() {
         ("frontend www", "use_backend nobody if good", "nobody"),
         ("backend app", "http-response set-status many", "many"),
     ] {
-        let said = desk.ask(&format!("add rule {section} {rule}"));
+        let said = api.ask(&format!("add rule {section} {rule}"));
         let cited = said.lines().position(|line| {
             line.rsplit_once(" | ")
                 .is_some_and(|(_, cited)| cited.trim() == rule)
@@ -157,53 +157,49 @@ fn a_refused_rule_is_cited_as_it_was_typed() {
 #[test]
 fn settings_and_whole_sections_are_others() {
     let origins = [Origin::saying("one"), Origin::saying("two")];
-    let house = House::start(&site(" maxconn 90\n", &server(&origins[0])));
-    let desk = &house.desk;
-    done(desk, "set frontend www maxconn 70", "Section changed.");
-    assert_eq!(desk.stat_of("www/FRONTEND", "slim"), "70");
-    done(
-        desk,
-        "set backend app balance leastconn",
-        "Section changed.",
-    );
-    assert_eq!(desk.stat_of("app/BACKEND", "algo"), "leastconn");
-    let said = desk.ask("set backend app server s2 127.0.0.1:1");
+    let fixture = Fixture::start(&site(" maxconn 90\n", &server(&origins[0])));
+    let api = &fixture.api;
+    done(api, "set frontend www maxconn 70", "Section changed.");
+    assert_eq!(api.stat_of("www/FRONTEND", "slim"), "70");
+    done(api, "set backend app balance leastconn", "Section changed.");
+    assert_eq!(api.stat_of("app/BACKEND", "algo"), "leastconn");
+    let said = api.ask("set backend app server s2 127.0.0.1:1");
     assert!(
         said.contains("There may be several 'server' lines"),
         "{said}"
     );
-    let said = desk.ask("set frontend www maxconn many");
+    let said = api.ask("set frontend www maxconn many");
     assert!(said.contains("[ALERT]"), "{said}");
     let lines = server(&origins[1]);
     done(
-        desk,
+        api,
         &format!("set backend app <<\n{lines}"),
         "Section changed.",
     );
-    assert_eq!(Client::get_once(house.port, "/").text(), "two");
-    let said = desk.ask("set backend app <<\nfrontend other\n bind :1\n");
+    assert_eq!(Client::get_once(fixture.port, "/").text(), "two");
+    let said = api.ask("set backend app <<\nfrontend other\n bind :1\n");
     assert!(said.contains("'frontend' begins another"), "{said}");
     // What was before is before again.
-    let said = desk.ask("rollback 1");
+    let said = api.ask("rollback 1");
     assert!(said.contains("is in force."), "{said}");
-    assert_eq!(Client::get_once(house.port, "/").text(), "one");
-    assert_eq!(desk.ask("show plan"), "Plan: nothing");
-    assert_eq!(desk.ask("show hands").lines().count(), 1);
+    assert_eq!(Client::get_once(fixture.port, "/").text(), "one");
+    assert_eq!(api.ask("show plan"), "Plan: nothing");
+    assert_eq!(api.ask("show overrides").lines().count(), 1);
 }
 
 /// A section by command stands at the end of the files: all they say holds there, too.
 #[test]
 fn a_section_by_command_knows_what_the_file_says() {
     let origin = Origin::saying("one");
-    let house = House::start(&site("", &server(&origin)));
-    let desk = &house.desk;
+    let fixture = Fixture::start(&site("", &server(&origin)));
+    let api = &fixture.api;
     let (asking, both) = (free_port(), free_port());
     let front = format!(
         " bind 127.0.0.1:{asking}\n http-request deny deny_status 429 if {{ srv_is_up(app/s1) }} \
          {{ nbsrv(app) 1 }} {{ path /busy }}\n default_backend app\n"
     );
     done(
-        desk,
+        api,
         &format!("add frontend asking <<\n{front}"),
         "New frontend registered.",
     );
@@ -211,18 +207,18 @@ fn a_section_by_command_knows_what_the_file_says() {
     assert_eq!(Client::get_once(asking, "/").text(), "one");
     let lines = server(&origin);
     let listen = format!("add listen both <<\n bind 127.0.0.1:{both}\n{lines}");
-    let said = desk.ask(&format!("{listen} server s2 127.0.0.1:1 track app/s1\n"));
+    let said = api.ask(&format!("{listen} server s2 127.0.0.1:1 track app/s1\n"));
     assert!(said.contains("app/s1"), "it is not checked: {said}");
-    done(desk, &listen, "New listen section registered.");
+    done(api, &listen, "New listen section registered.");
     assert_eq!(Client::get_once(both, "/").text(), "one");
-    let said = desk.ask("del frontend both");
+    let said = api.ask("del frontend both");
     assert!(said.contains("'del listen both' removes both"), "{said}");
-    done(desk, "del listen both", "Listen section deleted.");
+    done(api, "del listen both", "Listen section deleted.");
     assert!(!is_listening(both));
-    done(desk, "del frontend asking", "Frontend deleted.");
+    done(api, "del frontend asking", "Frontend deleted.");
     assert!(!is_listening(asking));
-    assert_eq!(desk.ask("show hands").lines().count(), 1);
-    let said = desk.ask("del backend app");
+    assert_eq!(api.ask("show overrides").lines().count(), 1);
+    let said = api.ask("del backend app");
     assert!(said.contains("a frontend leads to it"), "{said}");
 }
 
@@ -236,43 +232,43 @@ fn the_file_wins_where_its_section_changed() {
             site(www, &server(&origin))
         )
     };
-    let house = House::start(&text("", ""));
-    let desk = &house.desk;
-    done(desk, "set frontend www maxconn 70", "Section changed.");
-    done(desk, "set frontend other maxconn 80", "Section changed.");
+    let fixture = Fixture::start(&text("", ""));
+    let api = &fixture.api;
+    done(api, "set frontend www maxconn 70", "Section changed.");
+    done(api, "set frontend other maxconn 80", "Section changed.");
     let new = free_port();
     done(
-        desk,
+        api,
         &format!("add frontend new <<\n bind 127.0.0.1:{new}\n default_backend app\n"),
         "New frontend registered.",
     );
-    house.write(&text("", " # only said\n maxconn 60\n"));
-    let said = desk.ask("reload keep");
+    fixture.write(&text("", " # only said\n maxconn 60\n"));
+    let said = api.ask("reload keep");
     assert!(
-        said.contains("The file overrules what was set by hand: frontend other"),
+        said.contains("The file overrules what was set by command: frontend other"),
         "{said}"
     );
-    let slim = |name: &str| desk.stat_of(&format!("{name}/FRONTEND"), "slim");
+    let slim = |name: &str| api.stat_of(&format!("{name}/FRONTEND"), "slim");
     assert_eq!([slim("www"), slim("other")], ["70", "60"]);
     assert_eq!(Client::get_once(new, "/").text(), "one");
     // A comment is no other section.
-    house.write(&text(" # a comment\n", " maxconn 60\n"));
-    let said = desk.ask("reload keep");
+    fixture.write(&text(" # a comment\n", " maxconn 60\n"));
+    let said = api.ask("reload keep");
     assert!(!said.contains("overrules"), "{said}");
     assert_eq!(slim("www"), "70");
     // What the files do not go with is refused whole.
-    house.write("frontend www\n bind 127.0.0.1:PORT\n");
-    let said = desk.ask("reload keep");
+    fixture.write("frontend www\n bind 127.0.0.1:PORT\n");
+    let said = api.ask("reload keep");
     assert!(said.starts_with("Success=0"), "{said}");
     assert!(
         said.contains("'reload' without 'keep' drops these"),
         "{said}"
     );
     assert_eq!(slim("www"), "70");
-    let said = desk.ask("reload");
+    let said = api.ask("reload");
     assert!(said.starts_with("Success=1"), "{said}");
     assert!(!is_listening(new), "{said}");
-    assert_eq!(desk.ask("show hands").lines().count(), 1);
+    assert_eq!(api.ask("show overrides").lines().count(), 1);
 }
 
 /// A file that somebody wrote with care, whose servers are this origin's.
@@ -316,17 +312,17 @@ fn sections_are_written_back_to_the_file() {
         ..Launch::default()
     };
     let proxy = Proxy::launch(&Program::ballast(), &text, &launch);
-    let desk = Desk::at(proxy.directory().join("ctl.sock"));
+    let api = RuntimeApi::at(proxy.directory().join("ctl.sock"));
     let file = || fs::read_to_string(proxy.directory().join("haproxy.cfg")).unwrap();
     done(
-        &desk,
+        &api,
         "add rule frontend www http-request set-header x-a %[path] if { path /a }",
         "Rule added.",
     );
-    done(&desk, "set frontend www maxconn 70", "Section changed.");
-    done(&desk, "del frontend old", "Frontend deleted.");
+    done(&api, "set frontend www maxconn 70", "Section changed.");
+    done(&api, "del frontend old", "Frontend deleted.");
     done(
-        &desk,
+        &api,
         &format!(
             "add frontend new <<\n    bind 127.0.0.1:{}\n    default_backend app\n",
             ports[2]
@@ -334,17 +330,17 @@ fn sections_are_written_back_to_the_file() {
         "New frontend registered.",
     );
     done(
-        &desk,
+        &api,
         "disable server app/s2; del server app/s2",
         "\nServer deleted.",
     );
     done(
-        &desk,
+        &api,
         &format!("add server app/s4 127.0.0.1:{}", origin.port()),
         "New server registered.",
     );
-    assert_eq!(desk.ask("set maxconn frontend new 50"), "");
-    let said = desk.ask("persist now");
+    assert_eq!(api.ask("set maxconn frontend new 50"), "");
+    let said = api.ask("persist now");
     assert_eq!(said, "Written: haproxy.cfg");
     let wanted = format!(
         "global
@@ -380,16 +376,16 @@ frontend new
         port = origin.port()
     );
     assert_eq!(file(), wanted);
-    assert_eq!(desk.ask("show plan"), "Plan: nothing");
-    assert_eq!(desk.ask("show hands").lines().count(), 1);
-    assert_eq!(desk.stat_of("new/FRONTEND", "slim"), "50");
+    assert_eq!(api.ask("show plan"), "Plan: nothing");
+    assert_eq!(api.ask("show overrides").lines().count(), 1);
+    assert_eq!(api.stat_of("new/FRONTEND", "slim"), "50");
     assert_eq!(Client::get_once(ports[2], "/").text(), "one");
     // From now on by itself, and the file that comes of it is one that starts.
-    done(&desk, "persist on", "Nothing to write.");
-    done(&desk, "del frontend new", "Frontend deleted.");
+    done(&api, "persist on", "Nothing to write.");
+    done(&api, "del frontend new", "Frontend deleted.");
     let gone = "disable server app/s1; del server app/s1";
-    done(&desk, gone, "\nServer deleted.");
-    let said = desk.ask("persist now");
+    done(&api, gone, "\nServer deleted.");
+    let said = api.ask("persist now");
     assert!(!said.contains("Not written"), "{said}");
     assert!(!file().contains("frontend new"), "{}", file());
     // Counted anew it would have another number, and another place in a ring of hashes.
@@ -403,34 +399,34 @@ frontend new
 fn what_was_before_is_before_again_patterns_and_all() {
     let origin = Origin::saying("one");
     let front = " acl bad path_beg /bad\n http-request deny if bad\n";
-    let house = House::start(&site(front, &server(&origin)));
-    let desk = &house.desk;
-    let status = |path: &str| Client::get_once(house.port, path).status;
+    let fixture = Fixture::start(&site(front, &server(&origin)));
+    let api = &fixture.api;
+    let status = |path: &str| Client::get_once(fixture.port, path).status;
     done(
-        desk,
+        api,
         "set rule frontend www 3 acl bad path_beg /new",
         "Rule changed.",
     );
     assert_eq!([status("/bad"), status("/new")], [200, 403]);
-    let said = desk.ask("rollback 1");
+    let said = api.ask("rollback 1");
     assert!(said.contains("is in force."), "{said}");
     assert_eq!([status("/bad"), status("/new")], [403, 200]);
     // Each time a rule with other patterns at the same place.
     for path in ["/one", "/two"] {
         let rule = format!("add rule frontend www http-request deny if {{ path {path} }}");
-        done(desk, &rule, "Rule added.");
-        let last = house.generation();
+        done(api, &rule, "Rule added.");
+        let last = fixture.generation();
         assert_eq!(status(path), 403);
         if path == "/one" {
-            let said = desk.ask("rollback 3");
+            let said = api.ask("rollback 3");
             assert!(said.contains("is in force."), "{said}");
         } else {
-            let said = desk.ask("rollback 4");
+            let said = api.ask("rollback 4");
             assert!(said.contains("is in force."), "{last}: {said}");
         }
     }
     assert_eq!([status("/one"), status("/two")], [403, 200]);
-    let plan = desk.ask("show plan");
+    let plan = api.ask("show plan");
     assert_eq!(
         plan, "~ frontend www: rules\nPlan: changes",
         "a reload drops it"
@@ -442,15 +438,15 @@ fn what_was_before_is_before_again_patterns_and_all() {
 fn what_is_denied_is_denied_while_rules_come_and_go() {
     let origin = Origin::saying("one");
     let front = " http-request deny if { path /admin }\n http-request deny deny_status 429 if { path /slow }\n";
-    let house = House::start(&site(front, &server(&origin)));
-    let desk = &house.desk;
-    done(desk, "add acl #0 /hand", "");
+    let fixture = Fixture::start(&site(front, &server(&origin)));
+    let api = &fixture.api;
+    done(api, "add acl #0 /hand", "");
     let over = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         let asking: Vec<_> = (0..3)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut client = house.client();
+                    let mut client = fixture.client();
                     let mut answers = std::collections::BTreeSet::new();
                     while !over.load(std::sync::atomic::Ordering::Relaxed) {
                         answers.insert(client.get("/admin").status);
@@ -461,11 +457,11 @@ fn what_is_denied_is_denied_while_rules_come_and_go() {
             .collect();
         for _ in 0..60 {
             done(
-                desk,
+                api,
                 "add rule frontend www before 3 http-request deny deny_status 503 if { path /new }",
                 "Rule added.",
             );
-            done(desk, "del rule frontend www 3", "Rule deleted.");
+            done(api, "del rule frontend www 3", "Rule deleted.");
         }
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         for asked in asking {
@@ -473,8 +469,8 @@ fn what_is_denied_is_denied_while_rules_come_and_go() {
             assert_eq!(Vec::from_iter(answers), [403]);
         }
     });
-    // What a hand put into a list stays in that list.
-    assert_eq!(Client::get_once(house.port, "/hand").status, 403);
+    // What an override put into a list stays in that list.
+    assert_eq!(Client::get_once(fixture.port, "/hand").status, 403);
 }
 
 #[test]
@@ -486,47 +482,47 @@ fn an_edit_stays_within_its_section() {
          default_backend app\nfrontend third\n # caf\u{e9}\n bind 127.0.0.1:{third}\n default_backend app\n",
         site("", &server(&origin))
     );
-    let house = House::start(&text);
-    let desk = &house.desk;
+    let fixture = Fixture::start(&text);
+    let api = &fixture.api;
     for command in [
         "set backend app backend other",
         "set backend app userlist u",
         "set backend app <<\n.if 0\nbackend other\n.endif\n",
         "add frontend x <<\n.if defined(HOME)\nbackend hidden\n.endif\n",
     ] {
-        let said = desk.ask(command);
+        let said = api.ask(command);
         assert!(said.contains("begins another"), "{command}: {said}");
     }
-    let said = desk.ask("del frontend second");
+    let said = api.ask("del frontend second");
     assert!(
         said.contains("in a conditional block and after it"),
         "{said}"
     );
-    assert_eq!(Client::get_once(house.port, "/").text(), "one");
+    assert_eq!(Client::get_once(fixture.port, "/").text(), "one");
     assert_eq!(Client::get_once(second, "/").status, 403);
-    assert_eq!(desk.ask("show hands").lines().count(), 1);
-    let shown = desk.ask("show section listen app");
+    assert_eq!(api.ask("show overrides").lines().count(), 1);
+    let shown = api.ask("show section listen app");
     assert!(shown.contains("No such listen."), "{shown}");
 }
 
 #[test]
 fn bytes_that_are_no_text_stay_as_they_are() {
     let origin = Origin::saying("one");
-    let house = House::start(&site("", &server(&origin)));
-    let file = house.proxy.directory().join("haproxy.cfg");
+    let fixture = Fixture::start(&site("", &server(&origin)));
+    let file = fixture.proxy.directory().join("haproxy.cfg");
     let mut bytes = vec![b'#', b' '];
     bytes.extend([0xe9; 60]);
     bytes.push(b'\n');
     bytes.extend(fs::read(&file).unwrap());
     bytes.extend(b"frontend latin # \xe9\n mode tcp\n");
     fs::write(&file, &bytes).unwrap();
-    let desk = &house.desk;
-    let said = desk.ask("reload");
+    let api = &fixture.api;
+    let said = api.ask("reload");
     assert!(said.starts_with("Success=1"), "{said}");
-    done(desk, "set server app/s1 weight 7", "");
-    let said = desk.ask("set frontend latin maxconn 5");
+    done(api, "set server app/s1 weight 7", "");
+    let said = api.ask("set frontend latin maxconn 5");
     assert!(said.contains("not valid UTF-8"), "{said}");
-    done(desk, "persist now", "Written: haproxy.cfg");
+    done(api, "persist now", "Written: haproxy.cfg");
     let written = fs::read(&file).unwrap();
     assert_eq!(written.len(), bytes.len() + " weight 7".len());
     assert!(written.starts_with(&bytes[..60]));
@@ -536,32 +532,32 @@ fn bytes_that_are_no_text_stay_as_they_are() {
 #[test]
 fn a_rollback_is_written_back_too() {
     let origin = Origin::saying("one");
-    let house = House::start(&site("", &server(&origin)));
-    let desk = &house.desk;
-    let file = || fs::read_to_string(house.proxy.directory().join("haproxy.cfg")).unwrap();
+    let fixture = Fixture::start(&site("", &server(&origin)));
+    let api = &fixture.api;
+    let file = || fs::read_to_string(fixture.proxy.directory().join("haproxy.cfg")).unwrap();
     let before = file();
-    done(desk, "persist on", "Nothing to write.");
+    done(api, "persist on", "Nothing to write.");
     done(
-        desk,
+        api,
         "add rule frontend www http-request deny if { path /one }",
         "Rule added.",
     );
-    let _ = desk.ask("persist now");
+    let _ = api.ask("persist now");
     assert!(file().contains("path /one"));
-    let said = desk.ask("rollback 1");
+    let said = api.ask("rollback 1");
     assert!(said.contains("is in force."), "{said}");
-    let _ = desk.ask("persist now");
+    let _ = api.ask("persist now");
     assert_eq!(file(), before);
     done(
-        desk,
+        api,
         "add rule frontend www http-request deny if { path /two }",
         "Rule added.",
     );
-    let _ = desk.ask("persist now");
+    let _ = api.ask("persist now");
     assert!(file().contains("path /two"), "{}", file());
-    assert_eq!(desk.ask("show plan"), "Plan: nothing");
+    assert_eq!(api.ask("show plan"), "Plan: nothing");
     // What stands in for the files is told from files that were changed.
-    house.apply_well(&site(" maxconn 9\n", &server(&origin)));
-    let said = desk.ask("persist now");
+    fixture.apply_well(&site(" maxconn 9\n", &server(&origin)));
+    let said = api.ask("persist now");
     assert!(said.contains("applied in place of the files"), "{said}");
 }

@@ -36,7 +36,7 @@ enum Mode {
 }
 
 /// A place where one process after the other serves.
-struct Stage {
+struct Fixture {
     directory: TempDir,
     port: u16,
     /// Who was started: the process number of each master or daemon.
@@ -44,7 +44,7 @@ struct Stage {
     children: Vec<Child>,
 }
 
-impl Stage {
+impl Fixture {
     /// Debian's file, with a frontend, and what else `socket_words` say of its command socket.
     fn new(socket_words: &str) -> Self {
         let packaged = fs::read_to_string(PACKAGED).expect("Debian's package haproxy is installed");
@@ -161,7 +161,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Fixture {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("--- said:\n{}", self.said());
@@ -221,7 +221,7 @@ fn number(info: &str, name: &str) -> Option<u64> {
 }
 
 /// One process after the other takes over, from HAProxy as Debian's unit runs it.
-fn walk(stage: &mut Stage, gives: bool, steps: &[(Program, Mode)]) {
+fn walk(stage: &mut Fixture, gives: bool, steps: &[(Program, Mode)]) {
     let admin = stage.path("admin.sock").display().to_string();
     let mut serving = stage.start(&Program::haproxy(), Mode::Unit, &[]);
     let front = fs::metadata(stage.path("front.sock")).expect("it listens there");
@@ -243,7 +243,7 @@ fn walk(stage: &mut Stage, gives: bool, steps: &[(Program, Mode)]) {
 
 #[test]
 fn debians_haproxy_and_ballast_follow_each_other() {
-    let mut stage = Stage::new(" expose-fd listeners");
+    let mut stage = Fixture::new(" expose-fd listeners");
     let (haproxy, ballast) = (Program::haproxy, Program::ballast);
     let steps = [
         (ballast(), Mode::Daemon),
@@ -262,14 +262,14 @@ fn debians_haproxy_and_ballast_follow_each_other() {
 #[test]
 fn debians_untouched_file_is_taken_over() {
     for mode in [Mode::Daemon, Mode::Unit] {
-        walk(&mut Stage::new(""), false, &[(Program::ballast(), mode)]);
+        walk(&mut Fixture::new(""), false, &[(Program::ballast(), mode)]);
     }
 }
 
 /// `-x` names a socket that exposes nothing: what `-sf` names is looked through instead.
 #[test]
 fn a_socket_that_exposes_nothing_is_done_without() {
-    let mut stage = Stage::new("");
+    let mut stage = Fixture::new("");
     walk(&mut stage, true, &[(Program::ballast(), Mode::Daemon)]);
     assert!(
         stage.said().contains("expose-fd listeners"),
@@ -281,7 +281,7 @@ fn a_socket_that_exposes_nothing_is_done_without() {
 /// Whoever may not end the old process does not begin to serve beside it.
 #[test]
 fn a_process_that_cannot_be_told_is_named_and_goes_on_alone() {
-    let mut stage = Stage::new(" expose-fd listeners");
+    let mut stage = Fixture::new(" expose-fd listeners");
     let old = stage.start(&Program::haproxy(), Mode::Unit, &[]);
     let owner = fs::metadata("/run/haproxy").expect("Debian's directory");
     fs::write(

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
-use ballast_engine::affairs::Amendment;
+use ballast_engine::config_history::SectionEdit;
 use ballast_expr::Store;
 use ballast_model::{Address, Config};
 use ballast_syntax::{Diagnostic, Severity};
 
-use crate::amend::{Files, Place, Texts};
 use crate::args::{CheckOptions, Options};
 use crate::machine::Machine;
+use crate::section_edits::{Files, Place, Texts};
 use crate::{read, reading, say, states, tools};
 
 /// The exit code of a configuration that is right and has nothing to listen on.
@@ -52,15 +52,15 @@ pub(crate) struct Read {
     pub(crate) loaded: Loaded,
     /// The files as they are.
     pub(crate) texts: Texts,
-    /// Sections by hand that were read in place of theirs.
-    pub(crate) amendments: Vec<Amendment>,
+    /// Sections by command that were read in place of theirs.
+    pub(crate) section_edits: Vec<SectionEdit>,
     /// What the files say without these, where there are some.
     pub(crate) file: Option<Config>,
 }
 
-/// Reads the configuration of a start, with the sections that hands wrote in the process before.
+/// Reads the configuration of a start, with the sections that overrides wrote in the process before.
 /// `Err` is the exit code of a start that ends here, with everything said.
-pub(crate) fn for_start(options: &Options, by_hand: &[Amendment]) -> Result<Read, u8> {
+pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result<Read, u8> {
     let fail = |text: &str| {
         say::alert(text);
         1
@@ -72,18 +72,20 @@ pub(crate) fn for_start(options: &Options, by_hand: &[Amendment]) -> Result<Read
     let machine = reading::machine(options, &files);
     let mut loaded = load(files.clone(), &machine);
     let texts = Texts::of(Arc::new(files), std::mem::take(&mut loaded.sections));
-    let amended = texts.amended(by_hand, Place::Beside);
-    for title in &amended.overruled {
-        say::warn(&format!("The file overrules what was set by hand: {title}"));
+    let with_edits = texts.with_edits(overridden, Place::Beside);
+    for title in &with_edits.overruled {
+        say::warn(&format!(
+            "The file overrules what was set by command: {title}"
+        ));
     }
-    let mut amendments = amended.kept;
+    let mut section_edits = with_edits.kept;
     let mut file = None;
-    if !amendments.is_empty() {
-        let whole = load(amended.files, &machine);
+    if !section_edits.is_empty() {
+        let whole = load(with_edits.files, &machine);
         if whole.has_alerts() || !whole.unserved.is_empty() {
             // Better without them than not at all.
             say::warn("The files do not go with the sections that commands wrote: without them.");
-            amendments.clear();
+            section_edits.clear();
         } else {
             file = Some(std::mem::replace(&mut loaded, whole).config);
         }
@@ -115,7 +117,7 @@ pub(crate) fn for_start(options: &Options, by_hand: &[Amendment]) -> Result<Read
     Ok(Read {
         loaded,
         texts,
-        amendments,
+        section_edits,
         file,
     })
 }
@@ -159,8 +161,8 @@ pub(crate) fn again(
     if options.ignore_resolution_failures {
         forgive_unresolved(&mut loaded);
     }
-    let wanted = |found: &Diagnostic| found.severity == Severity::Alert || about.wants(found);
-    loaded.diagnostics.retain(wanted);
+    let target = |found: &Diagnostic| found.severity == Severity::Alert || about.wants(found);
+    loaded.diagnostics.retain(target);
     let pid = std::process::id();
     let mut said = ballast_config::text(
         &loaded,
@@ -174,7 +176,7 @@ pub(crate) fn again(
         said.push_str(&ballast_config::closing_lines(&loaded, pid));
     }
     for text in unserved(&loaded) {
-        said.push_str(&say::line_of(say::Grade::Alert, &text));
+        said.push_str(&say::line_of(say::Severity::Alert, &text));
     }
     (loaded, said)
 }

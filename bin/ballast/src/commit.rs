@@ -14,25 +14,25 @@ use ballast_stream::{Local, Running, end_leaving, wake_connections};
 use ballast_upstream::probe::Probes;
 use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
 
-use crate::desk::House;
+use crate::instance::Instance;
 use crate::{logs, say};
 
-impl House {
+impl Instance {
     /// Opens what is new. Nothing is in force yet; what was opened is closed on a refusal.
     pub(crate) fn prepare(&self, now: &Generation, next: &Generation) -> Result<Prepared, Refused> {
         let logs = match self.logs() {
-            Some(desk) if !same_logs(&now.config, &next.config) => {
-                let opened = logs::open(&desk.logs, &next.config, desk.background);
-                Some(opened.map_err(|why| Refused(say::line_of(say::Grade::Alert, &why)))?)
+            Some(instance) if !same_logs(&now.config, &next.config) => {
+                let opened = logs::open(&instance.logs, &next.config, instance.background);
+                Some(opened.map_err(|why| Refused(say::line_of(say::Severity::Alert, &why)))?)
             }
             _ => None,
         };
         let settings = OpenSettings {
             connection_count_max: self.registry.process().connection_count_max(),
             no_reuseport: self
-                .chief
+                .controller
                 .get()
-                .is_some_and(|chief| chief.options.no_reuseport),
+                .is_some_and(|controller| controller.options.no_reuseport),
             worker_count: self.mailboxes().len(),
         };
         let listeners = match &*self.listeners() {
@@ -90,12 +90,12 @@ impl House {
         taken: &TakenOver,
         prepared: Prepared,
     ) {
-        if let (Some(desk), Some(opened)) = (self.logs(), prepared.logs) {
-            desk.journal.retarget(opened.backends.clone());
-            desk.open.store(Arc::new(opened));
+        if let (Some(instance), Some(opened)) = (self.logs(), prepared.logs) {
+            instance.journal.retarget(opened.backends.clone());
+            instance.open.store(Arc::new(opened));
         }
-        if let Some(keeper) = self.keeper() {
-            keeper.succeed(Arc::clone(generation), taken);
+        if let Some(probes) = self.probes() {
+            probes.succeed(Arc::clone(generation), taken);
         }
         let former = self.generation.swap(Arc::clone(generation));
         let (starts, closing) = self.commit_listeners(prepared.listeners);
@@ -153,16 +153,16 @@ impl House {
     /// and with it that of frontends that set none.
     pub(crate) fn limit_connections(&self, generation: &Generation) {
         let most = self.facts.connection_count_hard_max;
-        let wanted = generation.config.global.connection_count_max;
-        let wanted = wanted.map_or(most, |wanted| wanted.min(most));
+        let target = generation.config.global.connection_count_max;
+        let target = target.map_or(most, |target| target.min(most));
         let process = self.registry.process();
-        if process.connection_count_written() == wanted {
+        if process.connection_count_written() == target {
             return;
         }
-        process.limit_connections(wanted);
+        process.limit_connections(target);
         for frontend in &generation.frontends {
             if frontend.model.connection_count_max.is_none() {
-                frontend.state.limit_connections(wanted);
+                frontend.state.limit_connections(target);
             }
         }
         if let Some(listeners) = &*self.listeners() {
@@ -175,7 +175,7 @@ impl House {
 fn cannot_listen(errors: Vec<OpenError>) -> Refused {
     let lines = errors
         .iter()
-        .map(|error| say::line_of(say::Grade::Alert, &error.to_string()));
+        .map(|error| say::line_of(say::Severity::Alert, &error.to_string()));
     Refused(lines.collect())
 }
 

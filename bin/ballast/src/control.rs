@@ -5,9 +5,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_cli::{Control, Demand, Failed, IdleCount, IdleCounts, Outcome, Say, Told};
+use ballast_cli::{
+    ChangeRecord, ChangeRequest, Control, Failed, IdleCount, IdleCounts, Outcome, Say,
+};
 use ballast_config::{Sections, State};
-use ballast_engine::affairs::{Affairs, Hand};
+use ballast_engine::config_history::{ConfigHistory, Override};
 use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, Frontend, ServerState};
 use ballast_expr::Store;
@@ -20,17 +22,17 @@ use ballast_stream::{end_session, sessions, wake_connections};
 use ballast_upstream::pool;
 use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
-use crate::change::Chief;
-use crate::change::now_unix_s;
-use crate::desk::House;
+use crate::controller::Controller;
+use crate::controller::now_unix_s;
+use crate::instance::Instance;
 use crate::say;
 
 /// How long a worker is waited for that should tell of its sessions.
 const SESSIONS_WAIT: Duration = Duration::from_secs(2);
 
-impl Control for House {
-    fn demand(&self, demand: Demand) -> Outcome {
-        self.bring(demand)
+impl Control for Instance {
+    fn request(&self, request: ChangeRequest) -> Outcome {
+        self.bring(request)
     }
 
     fn server_words(&self) -> Vec<&'static str> {
@@ -44,29 +46,29 @@ impl Control for House {
         words
     }
 
-    fn affairs(&self, look: &mut dyn FnMut(&Affairs)) {
-        if let Some(chief) = self.chief.get() {
-            look(&chief.affairs());
+    fn config_history(&self, look: &mut dyn FnMut(&ConfigHistory)) {
+        if let Some(controller) = self.controller.get() {
+            look(&controller.config_history());
         }
     }
 
-    fn note_hand(&self, key: &str, value: &str, command: &str) {
-        if let Some(chief) = self.chief.get() {
-            let hand = Hand {
+    fn note_override(&self, key: &str, value: &str, command: &str) {
+        if let Some(controller) = self.controller.get() {
+            let entry = Override {
                 value: value.to_owned(),
                 at_unix_s: now_unix_s(),
                 command: command.to_owned(),
             };
-            chief.affairs().note(key, hand);
+            controller.config_history().note(key, entry);
             self.persist_soon();
         }
     }
 
     fn tell(&self, backend: &str, server: &str, say: Say<'_>) -> bool {
-        let Some(keeper) = self.keeper() else {
+        let Some(probes) = self.probes() else {
             return false;
         };
-        keeper.tell(backend, server, say)
+        probes.tell(backend, server, say)
     }
 
     fn listening_sockets(&self) -> Vec<PassedSocket> {
@@ -75,10 +77,12 @@ impl Control for House {
     }
 
     fn patterns(&self) -> Arc<Store> {
-        self.chief.get().map_or_else(Arc::default, Chief::patterns)
+        self.controller
+            .get()
+            .map_or_else(Arc::default, Controller::patterns)
     }
 
-    fn log_change(&self, told: &Told<'_>) {
+    fn log_change(&self, told: &ChangeRecord<'_>) {
         self.log_told(told);
     }
 
@@ -94,10 +98,10 @@ impl Control for House {
         };
         known.state.set_reach(Some(to.0), to.1);
         backend.address_changed(server);
-        let Some(keeper) = self.keeper() else {
+        let Some(probes) = self.probes() else {
             return;
         };
-        keeper.moved(known);
+        probes.moved(known);
     }
 
     fn shutdown_sessions(&self, server: &ServerState) {
@@ -222,7 +226,7 @@ impl Control for House {
     }
 }
 
-impl House {
+impl Instance {
     /// `SIGTTOU`: listens no more, so that another process may listen on the same addresses.
     pub(crate) fn pause_all(&self) {
         for name in self.frontend_names() {

@@ -30,7 +30,7 @@ const DESCRIPTORS_MAX: u64 = 1_048_576;
 const CONNECTION_BYTES: u64 = 3900;
 
 /// `stats maxconn`, unless the configuration says otherwise.
-const DESK_CONNECTIONS: u32 = 10;
+const CLI_CONNECTIONS: u32 = 10;
 
 /// What a process may take.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -61,17 +61,15 @@ pub(crate) struct Needs {
 impl Limits {
     /// Computes them.
     pub(crate) fn of(global: &Global, needs: &Needs, system_descriptors: u64) -> Self {
-        let desk = match global.stats_sockets.is_empty() {
+        let instance = match global.stats_sockets.is_empty() {
             true => 0,
-            false => global
-                .stats_connection_count_max
-                .unwrap_or(DESK_CONNECTIONS),
+            false => global.stats_connection_count_max.unwrap_or(CLI_CONNECTIONS),
         };
         let reserve = 10
             + needs.listeners as u64
             + 3 * needs.threads as u64
             + needs.checks as u64
-            + u64::from(desk)
+            + u64::from(instance)
             + 2 * u64::from(global.pipe_count_max.unwrap_or(0));
         let written = needs.connections.or(global.connection_count_max);
         let connections = written.filter(|&count| count > 0).unwrap_or_else(|| {
@@ -105,11 +103,11 @@ impl Limits {
     /// Asks the system for them, and says what it does not give. `Err` is the exit code: with
     /// `strict-limits` less than wanted ends the start.
     pub(crate) fn apply(&mut self, strict: bool, memory_megabytes: Option<u32>) -> Result<(), u8> {
-        let wanted = self.descriptors;
-        if raise_open_files(wanted).is_err() {
+        let target = self.descriptors;
+        if raise_open_files(target).is_err() {
             let have = limit(Resource::OpenFiles).soft.unwrap_or(u64::MAX);
             let text =
-                format!("[haproxy.main()] Cannot raise FD limit to {wanted}, limit is {have}.");
+                format!("[haproxy.main()] Cannot raise FD limit to {target}, limit is {have}.");
             self.descriptors = have;
             if strict {
                 say::alert(&text);
@@ -128,11 +126,11 @@ impl Limits {
         let bytes = Some(u64::from(megabytes) << 20);
         // The data segment counts what is really asked for; address space would count room that
         // the allocator only keeps for later.
-        let wanted = Limit {
+        let target = Limit {
             soft: bytes,
             hard: bytes,
         };
-        if let Err(error) = set_limit(Resource::Data, wanted) {
+        if let Err(error) = set_limit(Resource::Data, target) {
             let text =
                 format!("[haproxy.main()] Cannot fix MEM limit to {megabytes} megs: {error}.");
             if strict {

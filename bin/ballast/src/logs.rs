@@ -32,7 +32,7 @@ pub(crate) struct Opened {
 
 /// Where everyone logs, over every change of the configuration.
 #[derive(Debug)]
-pub(crate) struct LogDesk {
+pub(crate) struct LogTargets {
     pub(crate) logs: Logs,
     /// The targets in force.
     pub(crate) open: ArcSwap<Opened>,

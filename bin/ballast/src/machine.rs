@@ -1,7 +1,7 @@
 //! This machine, as a configuration asks about it.
 //!
 //! A worker that gave its rights up, or sees another root, cannot ask. Then a scout, which has
-//! both, reads the configuration once, and what the machine answered it is written in a [`Book`];
+//! both, reads the configuration once, and what the machine answered it is written in a [`MachineAnswers`];
 //! the worker reads the same configuration and finds the same answers there.
 //!
 //! What was answered when files were read is kept for the edits that commands make until they are
@@ -22,15 +22,15 @@ use crate::version;
 
 /// What a machine was asked, and answered.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct MachineAnswers {
     answers: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
-    /// Nothing is asked of the machine: what is not in the book is not there.
+    /// Nothing is asked of the machine: what is not in the machine answers is not there.
     is_closed: bool,
 }
 
-static BOOK: Mutex<Option<Arc<Book>>> = Mutex::new(None);
+static ANSWERS: Mutex<Option<Arc<MachineAnswers>>> = Mutex::new(None);
 
-impl Book {
+impl MachineAnswers {
     /// An empty one, to be written in.
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
@@ -62,14 +62,17 @@ impl Book {
     }
 
     /// Has every machine of this process use it, until what comes back is dropped.
-    pub(crate) fn open(self: &Arc<Self>) -> OpenBook {
+    pub(crate) fn open(self: &Arc<Self>) -> OpenAnswers {
         let before = use_for_all(Some(Arc::clone(self)));
-        OpenBook { before }
+        OpenAnswers { before }
     }
 
     /// The one that every machine uses, if there is one.
     pub(crate) fn in_use() -> Option<Arc<Self>> {
-        BOOK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        ANSWERS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Forgets the content of files, which somebody else keeps.
@@ -81,36 +84,39 @@ impl Book {
     }
 }
 
-/// A book that is in use for as long as this lives.
+/// A machine answers that is in use for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct OpenBook {
-    before: Option<Arc<Book>>,
+pub(crate) struct OpenAnswers {
+    before: Option<Arc<MachineAnswers>>,
 }
 
-impl Drop for OpenBook {
+impl Drop for OpenAnswers {
     fn drop(&mut self) {
         let _ = use_for_all(self.before.take());
     }
 }
 
-fn use_for_all(book: Option<Arc<Book>>) -> Option<Arc<Book>> {
-    let mut used = BOOK.lock().unwrap_or_else(PoisonError::into_inner);
-    std::mem::replace(&mut used, book)
+fn use_for_all(machine_answers: Option<Arc<MachineAnswers>>) -> Option<Arc<MachineAnswers>> {
+    let mut used = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
+    std::mem::replace(&mut used, machine_answers)
 }
 
 /// The question for the content of a file.
 const CONTENT: u8 = b'r';
 
-/// Asks the machine, or the book in its place, which says nothing of what was not asked.
+/// Asks the machine, or the machine answers in its place, which says nothing of what was not asked.
 fn asked(kind: u8, about: &str, ask: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
-    let Some(book) = Book::in_use() else {
+    let Some(machine_answers) = MachineAnswers::in_use() else {
         return ask();
     };
     let question = [&[kind], about.as_bytes()].concat();
-    let mut answers = book.answers.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut answers = machine_answers
+        .answers
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     match answers.get(&question) {
         Some(answer) => answer.clone(),
-        None if book.is_closed => Vec::new(),
+        None if machine_answers.is_closed => Vec::new(),
         None => {
             let answer = ask();
             answers.insert(question, answer.clone());

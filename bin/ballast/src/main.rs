@@ -7,22 +7,20 @@
 //!   args ─► read ─► check ─► limits ─► listeners ─► (daemon, master) ─► identity ─► serve ─► stop
 //! ```
 
-mod amend;
 mod args;
-mod change;
 mod check;
 mod commit;
 mod control;
-mod crew;
-mod desk;
-mod former;
+mod controller;
 mod fragment;
-mod hands;
 mod identity;
+mod instance;
 mod limits;
 mod logs;
 mod machine;
 mod master;
+mod old_processes;
+mod override_state;
 mod overrides;
 mod persist;
 mod plan;
@@ -32,14 +30,16 @@ mod reading;
 mod renewal;
 mod run;
 mod say;
+mod section_edits;
 mod serve;
 mod services;
-mod skeleton;
 mod states;
 mod stop;
+mod stub;
 mod tools;
 mod version;
 mod worker;
+mod worker_set;
 
 use std::process::ExitCode;
 

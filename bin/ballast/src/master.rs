@@ -14,7 +14,7 @@
 //!      └────────────────┴──────────────────────────┴──► asking for a snapshot ──► starting
 //! ```
 
-mod door;
+mod cli_binds;
 mod ends;
 mod reload;
 mod supervisor;
@@ -22,7 +22,7 @@ mod supervisor;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use ballast_cli::{Door, Limits as DeskLimits};
+use ballast_cli::{CliBind, Limits as CliLimits};
 use ballast_handover::{Message, Outcome, Received, Sheet, pool};
 use ballast_model::Global;
 use ballast_net::{self as net, Error, PassedSocket, Signal, steady_us};
@@ -30,11 +30,13 @@ use ballast_worker::sync::mpsc;
 use ballast_worker::{Signals, Stream, block_on, select, sleep_until, spawn_service};
 
 use crate::args::Options;
-use crate::crew::{Crew, Member, Program, Role, WISH_COUNT_MAX, Wish, spawn_worker};
-use crate::process::{Herald, write_pid};
+use crate::process::{ReadyNotifier, write_pid};
 use crate::renewal::Inheritance;
 use crate::say;
-use crate::worker::Duty;
+use crate::worker::WorkerKind;
+use crate::worker_set::{
+    Member, Program, ReloadRequest, Role, WISH_COUNT_MAX, WorkerSet, spawn_worker,
+};
 use supervisor::{Watchdog, tell_supervisor};
 
 /// The signals a master answers to.
@@ -75,25 +77,25 @@ const SILENCE_MAX: Duration = Duration::from_secs(10);
 pub(crate) fn run(
     options: &Options,
     global: &Global,
-    herald: Herald,
+    notifier: ReadyNotifier,
     background: bool,
 ) -> Result<u8, u8> {
     if options.files.iter().any(|name| name == "-") {
         say::alert("-f -: a worker cannot read the standard input again; name a file.");
         return Err(1);
     }
-    let mut doors = Vec::new();
+    let mut cli_binds = Vec::new();
     for address in &options.master_sockets {
-        doors.push(door::open(address)?);
+        cli_binds.push(cli_binds::open(address)?);
     }
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
     let start = Start {
-        herald,
+        notifier,
         background,
         pidfile,
-        limits: DeskLimits::of(global),
+        limits: CliLimits::of(global),
         before: Inheritance {
-            doors,
+            cli_binds,
             started_us: steady_us(),
             background,
             ..Inheritance::default()
@@ -107,10 +109,10 @@ pub(crate) fn run(
 pub(crate) fn resume(options: &Options, before: Inheritance) -> Result<u8, u8> {
     say::notice("The master is a new program now.");
     let start = Start {
-        herald: Herald::default(),
+        notifier: ReadyNotifier::default(),
         background: before.background,
         pidfile: None,
-        limits: DeskLimits::default(),
+        limits: CliLimits::default(),
         before,
         why: Why::Reload,
     };
@@ -119,10 +121,10 @@ pub(crate) fn resume(options: &Options, before: Inheritance) -> Result<u8, u8> {
 
 /// How a watch begins.
 struct Start {
-    herald: Herald,
+    notifier: ReadyNotifier,
     background: bool,
     pidfile: Option<String>,
-    limits: DeskLimits,
+    limits: CliLimits,
     before: Inheritance,
     why: Why,
 }
@@ -133,23 +135,23 @@ impl Start {
         let before = self.before;
         let (wish, wishes) = mpsc::channel(WISH_COUNT_MAX);
         let (ear, heard) = mpsc::channel(HEARD_COUNT_MAX);
-        let crew = Crew::new(before.started_us, String::new(), wish);
-        crew.roll().reloads = before.reloads;
+        let worker_set = WorkerSet::new(before.started_us, String::new(), wish);
+        worker_set.workers().reloads = before.reloads;
         let watch = Watch {
             options,
             program: Program::own(),
             signals,
-            crew: crew.clone(),
+            worker_set: worker_set.clone(),
             ear,
             heard,
             wishes,
-            herald: self.herald,
+            notifier: self.notifier,
             background: self.background,
             pidfile: self.pidfile,
             sockets: before.sockets,
             snapshot: before.snapshot,
-            doors: before.doors.clone(),
-            stage: Stage::Idle,
+            cli_binds: before.cli_binds.clone(),
+            stage: MasterPhase::Idle,
             asking: Vec::new(),
             reload_began: Instant::now(),
             next: None,
@@ -162,7 +164,11 @@ impl Start {
         };
         let (members, why) = (before.members, self.why);
         let ended = block_on(async {
-            ballast_cli::serve_master(std::sync::Arc::new(crew), before.doors, self.limits)?;
+            ballast_cli::serve_master(
+                std::sync::Arc::new(worker_set),
+                before.cli_binds,
+                self.limits,
+            )?;
             watch.until_end(members, why).await
         });
         match ended {
@@ -182,7 +188,7 @@ enum Why {
 
 /// What the master is at.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+enum MasterPhase {
     Idle,
     /// The worker reads its configuration again.
     Applying,
@@ -210,25 +216,25 @@ struct Watch<'o> {
     options: &'o Options,
     program: Program,
     signals: Signals,
-    crew: Crew,
+    worker_set: WorkerSet,
     ear: mpsc::Sender<Heard>,
     heard: mpsc::Receiver<Heard>,
-    wishes: mpsc::Receiver<Wish>,
-    herald: Herald,
+    wishes: mpsc::Receiver<ReloadRequest>,
+    notifier: ReadyNotifier,
     background: bool,
     pidfile: Option<String>,
     /// What is listened on: kept open, so that nobody is refused while there is no worker.
     sockets: Vec<PassedSocket>,
     /// What the worker said last of what it counts and believes. Never read here.
     snapshot: Option<Sheet>,
-    doors: Vec<Door>,
-    stage: Stage,
+    cli_binds: Vec<CliBind>,
+    stage: MasterPhase,
     /// Who waits for the reload that is under way.
-    asking: Vec<Wish>,
+    asking: Vec<ReloadRequest>,
     /// When that one began.
     reload_began: Instant,
     /// Who waits for the one after it; `Some` and empty when a signal asked.
-    next: Option<Vec<Wish>>,
+    next: Option<Vec<ReloadRequest>>,
     /// The signal that asked for the end.
     asked: Option<Signal>,
     /// The exit code of a start that failed when the worker was there already.
@@ -246,9 +252,9 @@ impl Watch<'_> {
     async fn until_end(mut self, members: Vec<Member>, why: Why) -> Result<u8, Error> {
         for member in members {
             self.listen_to(&member)?;
-            self.crew.roll().members.push(member);
+            self.worker_set.workers().members.push(member);
         }
-        if self.crew.roll().in_role(Role::Current).is_some() {
+        if self.worker_set.workers().in_role(Role::Current).is_some() {
             self.reap()?;
             self.ask_for_snapshot();
         } else {
@@ -296,7 +302,11 @@ impl Watch<'_> {
         while let Ok(heard) = self.heard.try_recv() {
             self.hear(heard);
         }
-        let line = self.crew.roll().of(pid).map(|member| member.line.clone());
+        let line = self
+            .worker_set
+            .workers()
+            .of(pid)
+            .map(|member| member.line.clone());
         let Some(line) = line else {
             return;
         };
@@ -310,18 +320,18 @@ impl Watch<'_> {
     }
 
     fn current(&self) -> Option<i32> {
-        let roll = self.crew.roll();
-        roll.in_role(Role::Current).map(|member| member.pid)
+        let workers = self.worker_set.workers();
+        workers.in_role(Role::Current).map(|member| member.pid)
     }
 
     /// The next moment at which something is to be done though nobody says so.
     fn due(&self) -> Option<Instant> {
         let of_stage = match self.stage {
-            Stage::Idle | Stage::Applying | Stage::Judging(_) => None,
-            Stage::Asking(until)
-            | Stage::Scouting(_, until)
-            | Stage::Starting(_, _, until)
-            | Stage::Becoming(until) => Some(until),
+            MasterPhase::Idle | MasterPhase::Applying | MasterPhase::Judging(_) => None,
+            MasterPhase::Asking(until)
+            | MasterPhase::Scouting(_, until)
+            | MasterPhase::Starting(_, _, until)
+            | MasterPhase::Becoming(until) => Some(until),
         };
         let of_watchdog = self.watchdog.as_ref().map(|watchdog| watchdog.next);
         [of_stage, self.restart_at, of_watchdog]
@@ -334,22 +344,22 @@ impl Watch<'_> {
         let now = Instant::now();
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
-            if matches!(self.stage, Stage::Idle) && self.asked.is_none() {
+            if matches!(self.stage, MasterPhase::Idle) && self.asked.is_none() {
                 self.start_worker(Why::Restart);
             }
         }
         match self.stage {
-            Stage::Asking(until) if until <= now => self.start_worker(Why::Reload),
-            Stage::Starting(pid, why, until) if until <= now => {
+            MasterPhase::Asking(until) if until <= now => self.start_worker(Why::Reload),
+            MasterPhase::Starting(pid, why, until) if until <= now => {
                 say::alert(&format!("The new worker ({pid}) does not get ready."));
                 let _ = net::kill_outright(pid);
-                self.stage = Stage::Starting(pid, why, now + START_PATIENCE);
+                self.stage = MasterPhase::Starting(pid, why, now + START_PATIENCE);
             }
-            Stage::Scouting(pid, until) if until <= now => {
+            MasterPhase::Scouting(pid, until) if until <= now => {
                 let _ = net::kill_outright(pid);
-                self.stage = Stage::Scouting(pid, now + START_PATIENCE);
+                self.stage = MasterPhase::Scouting(pid, now + START_PATIENCE);
             }
-            Stage::Becoming(at) if at <= now => self.become_program(),
+            MasterPhase::Becoming(at) if at <= now => self.become_program(),
             _ => {}
         }
         if self.watchdog.as_ref().is_some_and(|dog| dog.next <= now) {
@@ -360,9 +370,10 @@ impl Watch<'_> {
     /// The service manager hears that all is well, unless the worker has fallen silent.
     fn feed_watchdog(&mut self, now: Instant) {
         let silent = {
-            let roll = self.crew.roll();
+            let workers = self.worker_set.workers();
             let silence_us = u64::try_from(SILENCE_MAX.as_micros()).unwrap_or(u64::MAX);
-            roll.in_role(Role::Current)
+            workers
+                .in_role(Role::Current)
                 .is_some_and(|one| steady_us().saturating_sub(one.heard_us) > silence_us)
         };
         if let Some(watchdog) = &mut self.watchdog {
@@ -378,12 +389,12 @@ impl Watch<'_> {
         match self.try_start(why) {
             Ok(pid) => {
                 say::notice(&format!("New worker ({pid}) forked"));
-                self.stage = Stage::Starting(pid, why, Instant::now() + START_PATIENCE);
+                self.stage = MasterPhase::Starting(pid, why, Instant::now() + START_PATIENCE);
             }
             Err(error) => {
                 let text = format!("No worker can be started: {error}.");
                 say::alert(&text);
-                self.stage = Stage::Idle;
+                self.stage = MasterPhase::Idle;
                 match why {
                     Why::First => self.over = Some(1),
                     Why::Restart => self.restart_later(),
@@ -394,18 +405,18 @@ impl Watch<'_> {
     }
 
     fn try_start(&mut self, why: Why) -> std::io::Result<i32> {
-        let born = self.crew.roll().reloads.all + u32::from(why == Why::Reload);
-        self.hire(Duty::Serve, born, why == Why::First)
+        let born = self.worker_set.workers().reloads.all + u32::from(why == Why::Reload);
+        self.hire(WorkerKind::Serve, born, why == Why::First)
     }
 
     /// Starts a process of ours and gives it what is held.
-    fn hire(&mut self, duty: Duty, born: u32, first: bool) -> std::io::Result<i32> {
-        let (pid, line) = spawn_worker(duty)?;
+    fn hire(&mut self, kind: WorkerKind, born: u32, first: bool) -> std::io::Result<i32> {
+        let (pid, line) = spawn_worker(kind)?;
         let mut member = Member::new(pid, line, born);
-        if duty == Duty::Scout {
+        if kind == WorkerKind::Scout {
             member.role = Role::Scout;
         }
-        let snapshot = self.snapshot.iter().filter(|_| duty == Duty::Serve);
+        let snapshot = self.snapshot.iter().filter(|_| kind == WorkerKind::Serve);
         let sheet: Vec<_> = snapshot.map(AsFd::as_fd).collect();
         let given = member
             .line
@@ -417,7 +428,7 @@ impl Watch<'_> {
         {
             say::warn(&format!("{error}."));
         }
-        self.crew.roll().members.push(member);
+        self.worker_set.workers().members.push(member);
         Ok(pid)
     }
 
@@ -457,8 +468,8 @@ impl Watch<'_> {
             return;
         };
         let role = {
-            let mut roll = self.crew.roll();
-            let Some(member) = roll.of(pid) else {
+            let mut workers = self.worker_set.workers();
+            let Some(member) = workers.of(pid) else {
                 return;
             };
             member.heard_us = steady_us();
@@ -475,13 +486,13 @@ impl Watch<'_> {
             }
             Message::Snapshot if role == Role::Current => {
                 self.snapshot = received.fds.into_iter().next().map(Sheet::from_fd);
-                if matches!(self.stage, Stage::Asking(_)) {
+                if matches!(self.stage, MasterPhase::Asking(_)) {
                     self.start_worker(Why::Reload);
                 }
             }
             Message::Late if role == Role::Leaving => {
-                let roll = self.crew.roll();
-                if let Some(current) = roll.in_role(Role::Current) {
+                let workers = self.worker_set.workers();
+                if let Some(current) = workers.in_role(Role::Current) {
                     let sheet: Vec<_> = received.fds.iter().map(AsFd::as_fd).collect();
                     // A worker that is gone counts nothing.
                     let _ = current.line.send(&Message::Late, &sheet);
@@ -490,11 +501,11 @@ impl Watch<'_> {
             Message::Ready(log) if role == Role::Starting => self.takes_over(pid, log),
             Message::Scouted if role == Role::Scout => self.scouted(pid, &received.fds),
             Message::Failed(log) if matches!(role, Role::Starting | Role::Scout) => {
-                if let Some(member) = self.crew.roll().of(pid) {
+                if let Some(member) = self.worker_set.workers().of(pid) {
                     member.failure = Some(log);
                 }
             }
-            Message::Reloaded(outcome, text) if matches!(self.stage, Stage::Applying) => {
+            Message::Reloaded(outcome, text) if matches!(self.stage, MasterPhase::Applying) => {
                 match outcome {
                     Outcome::Applied if self.is_hard() => self.ask_for_snapshot(),
                     Outcome::Applied => self.finish(Ok(text)),
@@ -513,8 +524,8 @@ impl Watch<'_> {
 
     /// Notes what a worker listens on, once the list is whole.
     fn listens_on(&mut self, pid: i32, (begins, ends): (bool, bool), sockets: Vec<PassedSocket>) {
-        let mut roll = self.crew.roll();
-        let Some(member) = roll.of(pid) else {
+        let mut workers = self.worker_set.workers();
+        let Some(member) = workers.of(pid) else {
             return;
         };
         if begins {
@@ -535,7 +546,7 @@ impl Watch<'_> {
 
     /// A worker is ready: from now on it is the one that serves.
     fn takes_over(&mut self, pid: i32, log: String) {
-        let Stage::Starting(starting, why, _) = self.stage else {
+        let MasterPhase::Starting(starting, why, _) = self.stage else {
             return;
         };
         if starting != pid {
@@ -543,8 +554,8 @@ impl Watch<'_> {
         }
         let mut former = Vec::new();
         {
-            let mut roll = self.crew.roll();
-            for member in &mut roll.members {
+            let mut workers = self.worker_set.workers();
+            for member in &mut workers.members {
                 if member.role == Role::Current {
                     member.role = Role::Leaving;
                     former.push(member.pid);
@@ -563,7 +574,7 @@ impl Watch<'_> {
             // It may have ended by itself.
             let _ = net::kill(pid, end);
         }
-        self.stage = Stage::Idle;
+        self.stage = MasterPhase::Idle;
         match why {
             Why::First => self.begun(log),
             Why::Restart => {
@@ -578,7 +589,7 @@ impl Watch<'_> {
     /// The first worker serves.
     fn begun(&mut self, log: String) {
         say::notice("Loading success.");
-        self.crew.roll().startup_log = say::take_startup_log() + &log;
+        self.worker_set.workers().startup_log = say::take_startup_log() + &log;
         if let Some(path) = self.pidfile.take()
             && let Err(code) = write_pid(&path)
         {
@@ -598,7 +609,7 @@ impl Watch<'_> {
         {
             say::warn("[haproxy.main()] the terminal cannot be left.");
         }
-        self.herald.ready();
+        self.notifier.ready();
         self.next_reload();
     }
 }

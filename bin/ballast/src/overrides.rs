@@ -9,16 +9,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ballast_cli::Control;
-use ballast_engine::affairs::{Overrides, PERSIST};
-use ballast_engine::{Backend, ChecksByHand, Frontend, Generation, Opening, Server};
+use ballast_engine::config_history::{Overrides, PERSIST};
+use ballast_engine::{Backend, CheckOverrides, Frontend, Generation, Opening, Server};
 use ballast_expr::ListChange;
 use ballast_health::{Admin, Effect, Health, Operational};
 use ballast_model::Address;
 
-use crate::change::Chief;
-use crate::desk::House;
-use crate::hands::added;
-use crate::reading::Wanted;
+use crate::controller::Controller;
+use crate::instance::Instance;
+use crate::override_state::added;
+use crate::reading::TargetConfig;
 
 /// The line of a plan for a list that gets other entries.
 pub(crate) fn line_of_list(change: &ListChange) -> String {
@@ -31,24 +31,24 @@ pub(crate) fn line_of_list(change: &ListChange) -> String {
 }
 
 /// Has what was set while the files were read go with the rest: it was set of what is no more.
-pub(crate) fn drop_late(chief: &Chief, wanted: &mut Wanted) {
-    if wanted.overrides == Overrides::Drop {
-        let affairs = chief.affairs();
-        let keys = affairs.hands().map(|(key, _)| key.to_owned());
-        wanted.overruled = keys.filter(|key| key != PERSIST).collect();
+pub(crate) fn drop_late(controller: &Controller, target: &mut TargetConfig) {
+    if target.overrides == Overrides::Drop {
+        let config_history = controller.config_history();
+        let keys = config_history.overrides().map(|(key, _)| key.to_owned());
+        target.overruled = keys.filter(|key| key != PERSIST).collect();
     }
 }
 
 /// Whether a frontend that was shut is to listen again.
-pub(crate) fn reopens(now: &Generation, wanted: &Wanted) -> bool {
+pub(crate) fn reopens(now: &Generation, target: &TargetConfig) -> bool {
     let is_shut = |one: &Arc<Frontend>| one.state.gate.opening() == Opening::Shut;
-    wanted.overrides == Overrides::Drop && now.frontends.iter().any(is_shut)
+    target.overrides == Overrides::Drop && now.frontends.iter().any(is_shut)
 }
 
 /// Opens the gates that were shut, where that is wanted, before their sockets are opened; answers
 /// which.
-pub(crate) fn reopen(generation: &Generation, wanted: bool) -> Vec<Arc<Frontend>> {
-    let frontends = generation.frontends.iter().filter(|_| wanted);
+pub(crate) fn reopen(generation: &Generation, target: bool) -> Vec<Arc<Frontend>> {
+    let frontends = generation.frontends.iter().filter(|_| target);
     let reopened = frontends.filter(|frontend| frontend.state.gate.reopen());
     reopened.cloned().collect()
 }
@@ -60,20 +60,21 @@ pub(crate) fn shut_again(reopened: &[Arc<Frontend>]) {
     }
 }
 
-impl House {
+impl Instance {
     /// The lines of a plan for the overrides that are dropped. Servers and sections that go, or
     /// come back, have lines of their own.
-    pub(crate) fn dropped(&self, wanted: &Wanted) -> Vec<String> {
-        let (Overrides::Drop, Some(chief)) = (wanted.overrides, self.chief.get()) else {
+    pub(crate) fn dropped(&self, target: &TargetConfig) -> Vec<String> {
+        let (Overrides::Drop, Some(controller)) = (target.overrides, self.controller.get()) else {
             return Vec::new();
         };
-        let affairs = chief.affairs();
-        let overruled: HashSet<&str> = wanted.overruled.iter().map(String::as_str).collect();
-        let hands = affairs.hands();
-        let hands = hands.filter(|(key, _)| overruled.contains(key) && has_own_line(key, wanted));
-        hands
-            .map(|(key, hand)| {
-                format!("- override {key} {}", hand.value)
+        let config_history = controller.config_history();
+        let overruled: HashSet<&str> = target.overruled.iter().map(String::as_str).collect();
+        let overrides = config_history.overrides();
+        let overrides =
+            overrides.filter(|(key, _)| overruled.contains(key) && has_own_line(key, target));
+        overrides
+            .map(|(key, entry)| {
+                format!("- override {key} {}", entry.value)
                     .trim_end()
                     .to_owned()
             })
@@ -81,26 +82,26 @@ impl House {
     }
 
     /// Lets go of what operators set, where that is wanted, and takes over what state files say.
-    pub(crate) fn equal_the_files(&self, wanted: &Wanted, generation: &Generation) {
-        if wanted.overrides == Overrides::Keep {
+    pub(crate) fn equal_the_files(&self, target: &TargetConfig, generation: &Generation) {
+        if target.overrides == Overrides::Keep {
             return;
         }
         self.equal_the_process(generation);
-        let by_hand: HashSet<&str> = wanted.overruled.iter().map(String::as_str).collect();
-        let told: HashSet<(usize, usize)> = wanted.states.iter().map(|one| one.place()).collect();
+        let overridden: HashSet<&str> = target.overruled.iter().map(String::as_str).collect();
+        let told: HashSet<(usize, usize)> = target.states.iter().map(|one| one.place()).collect();
         for (at, backend) in generation.backends.iter().enumerate() {
             for (place, server) in backend.servers.iter().enumerate() {
                 let is_told = told.contains(&(at, place));
-                self.equal_its_line(generation, (backend, server), &by_hand, is_told);
+                self.equal_its_line(generation, (backend, server), &overridden, is_told);
             }
         }
-        self.take_over_states(wanted, generation);
+        self.take_over_states(target, generation);
     }
 
     /// The limits of the process and its frontends.
     fn equal_the_process(&self, generation: &Generation) {
         let process = self.registry.process();
-        process.limit_connections_by_hand(None);
+        process.override_connection_limit(None);
         let rates = &process.rates;
         let all = [
             &rates.connections,
@@ -110,7 +111,7 @@ impl House {
         ];
         all.into_iter().for_each(|rate| rate.set(None));
         for frontend in &generation.frontends {
-            frontend.state.limit_connections_by_hand(None);
+            frontend.state.override_connection_limit(None);
             if frontend.state.gate.opening() == Opening::Paused {
                 // Why one cannot be resumed was logged.
                 let _ = self.resume_frontend(frontend.name());
@@ -125,7 +126,7 @@ impl House {
         &self,
         generation: &Generation,
         (backend, server): (&Arc<Backend>, &Arc<Server>),
-        by_hand: &HashSet<&str>,
+        overridden: &HashSet<&str>,
         is_told: bool,
     ) {
         let (model, state) = (&server.model, &server.state);
@@ -134,22 +135,22 @@ impl House {
         if !differs.any() {
             return;
         }
-        let is_hand = |word: &str| {
+        let is_override = |word: &str| {
             let key = format!("server {}/{} {word}", at.0, at.1);
-            !differs.has_agent || by_hand.contains(key.as_str())
+            !differs.has_agent || overridden.contains(key.as_str())
         };
         let give_back = |word: &str| self.let_go_of_server(at, word, generation);
-        if differs.weight && !is_told && is_hand("weight") {
+        if differs.weight && !is_told && is_override("weight") {
             give_back("weight");
         }
-        if differs.limit && is_hand("maxconn") {
+        if differs.limit && is_override("maxconn") {
             give_back("maxconn");
         }
         if differs.address {
             give_back("addr");
         }
         if differs.checks {
-            state.change_checks(|checks| *checks = ChecksByHand::default());
+            state.change_checks(|checks| *checks = CheckOverrides::default());
         }
         if differs.check_off {
             give_back("health");
@@ -157,29 +158,29 @@ impl House {
         if differs.agent_off {
             give_back("agent");
         }
-        let Some(keeper) = self.keeper() else {
+        let Some(probes) = self.probes() else {
             return;
         };
-        if differs.admin && !is_told && is_hand("state") {
-            keeper.tell(at.0, at.1, |health, now_ms| {
+        if differs.admin && !is_told && is_override("state") {
+            probes.tell(at.0, at.1, |health, now_ms| {
                 health.set_configured_maint(now_ms, model.disabled)
             });
         }
         if differs.forced_health && !is_told {
-            keeper.tell(at.0, at.1, Health::forget_forced);
+            probes.tell(at.0, at.1, Health::forget_forced);
         }
     }
 
-    fn take_over_states(&self, wanted: &Wanted, generation: &Generation) {
-        let Some(keeper) = self.keeper().filter(|_| !wanted.states.is_empty()) else {
+    fn take_over_states(&self, target: &TargetConfig, generation: &Generation) {
+        let Some(probes) = self.probes().filter(|_| !target.states.is_empty()) else {
             return;
         };
-        for state in &wanted.states {
+        for state in &target.states {
             let (backend, server) = state.place();
             let backend = &generation.backends[backend];
             let server = &backend.servers[server];
             let was_usable = server.state.is_usable();
-            keeper.tell(backend.name(), server.name(), |health, now_ms| {
+            probes.tell(backend.name(), server.name(), |health, now_ms| {
                 let standing = |health: &Health| (health.operational(), health.balance());
                 let before = standing(health);
                 state.restore(health, now_ms);
@@ -192,24 +193,24 @@ impl House {
                 state.tell(generation, was_usable);
             }
         }
-        keeper.settle_tracking();
+        probes.settle_tracking();
     }
 }
 
 /// Whether a line of its own tells that an override is dropped.
-fn has_own_line(key: &str, wanted: &Wanted) -> bool {
+fn has_own_line(key: &str, target: &TargetConfig) -> bool {
     let words: Vec<&str> = key.splitn(3, ' ').collect();
     match words[..] {
         ["map" | "acl", ..] => false,
         ["server", at, _] if added(key).is_none() => {
             at.split_once('/').is_some_and(|(backend, name)| {
-                let backend = wanted.config.backend(backend);
+                let backend = target.config.backend(backend);
                 backend.is_some_and(|known| known.servers.iter().any(|one| one.name == name))
             })
         }
         ["server", ..] => false,
-        ["backend", name, _] => wanted.config.backend(name).is_some(),
-        ["frontend", name, _] => wanted.config.frontend(name).is_some(),
+        ["backend", name, _] => target.config.backend(name).is_some(),
+        ["frontend", name, _] => target.config.frontend(name).is_some(),
         _ => true,
     }
 }
@@ -238,7 +239,7 @@ impl Differences {
             weight: health.weight_user() != u32::from(model.weight),
             limit: state.connection_count_max(model) != model.connection_count_max,
             address: moved && !is_name,
-            checks: state.checks_by_hand() != ChecksByHand::default(),
+            checks: state.check_overrides() != CheckOverrides::default(),
             check_off: !health.check().enabled,
             agent_off: !health.agent().enabled,
             admin: is_forced(&health) != model.disabled || health.admin().has(Admin::FORCED_DRAIN),

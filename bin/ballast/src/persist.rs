@@ -1,4 +1,4 @@
-//! What hands changed is written back to the files (`persist`).
+//! What operators changed is written back to the files (`persist`).
 //!
 //! Words are changed where they stand, so that comments and layout stay. Nothing is written that
 //! was not read again first: the new text must say what was meant, and nothing else, or it is
@@ -10,19 +10,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use ballast_cli::{Applied, Refused};
-use ballast_engine::affairs::Hand;
+use ballast_engine::config_history::Override;
 use ballast_model::change::diff;
 use ballast_model::{Address, Config, Origin, Server};
 use ballast_net::replace_files;
 use ballast_stats::Surroundings;
 use ballast_syntax::{Env, FixedFacts, Line, LineKind, parse};
 
-use crate::amend::{Files, Place, Texts};
-use crate::change::Chief;
 use crate::check::About;
-use crate::desk::House;
+use crate::controller::Controller;
 use crate::fragment;
+use crate::instance::Instance;
 use crate::reading::{files_of, read};
+use crate::section_edits::{Files, Place, Texts};
 
 /// A file as it is, and what is to become of its lines.
 struct Text {
@@ -157,21 +157,21 @@ impl Text {
 }
 
 /// What is to be written, as it is put together.
-struct Pen {
+struct WriteBack {
     texts: BTreeMap<String, Text>,
     /// What the files are to say then.
-    wanted: Config,
-    /// Keys of hands that the files have then.
+    target: Config,
+    /// Keys of overrides that the files have then.
     written: Vec<String>,
-    /// Keys of hands on servers that come into the files: they are settled with these.
+    /// Keys of overrides on servers that come into the files: they are settled with these.
     settled: Vec<String>,
     notes: String,
 }
 
-impl Pen {
+impl WriteBack {
     /// The files with all edits made.
-    fn edited(&self, amended: &Files) -> Files {
-        let edited = amended.iter().map(|(name, bytes)| {
+    fn edited(&self, with_edits: &Files) -> Files {
+        let edited = with_edits.iter().map(|(name, bytes)| {
             let text = self.texts.get(name);
             (
                 name.clone(),
@@ -184,7 +184,7 @@ impl Pen {
     /// Has servers that would be counted otherwise say their number.
     fn keep_numbers(&mut self, counted: &Config) {
         let mut wrong = Vec::new();
-        for backend in &self.wanted.backends {
+        for backend in &self.target.backends {
             let Some(now) = counted.backend(&backend.common.name) else {
                 continue;
             };
@@ -211,7 +211,7 @@ impl Pen {
 
     /// The server as the files are to have it.
     fn change(&mut self, backend: &str, server: &str, change: impl FnOnce(&mut Server)) {
-        let mut backends = self.wanted.backends.iter_mut();
+        let mut backends = self.target.backends.iter_mut();
         if let Some(known) = backends.find(|one| one.common.name == backend) {
             let mut servers = Arc::make_mut(known).servers.iter_mut();
             if let Some(known) = servers.find(|one| one.name == server) {
@@ -220,15 +220,15 @@ impl Pen {
         }
     }
 
-    /// A setting by hand of a server that has a line of its own.
-    fn server(&mut self, key: &str, (backend, server): (&str, &str), word: &str, hand: &Hand) {
-        let known = self.wanted.backend(backend).and_then(|backend| {
+    /// A setting by command of a server that has a line of its own.
+    fn server(&mut self, key: &str, (backend, server): (&str, &str), word: &str, entry: &Override) {
+        let known = self.target.backend(backend).and_then(|backend| {
             let mut servers = backend.servers.iter();
             servers.find(|one| one.name == server).cloned()
         });
         let Some(known) = known else { return };
         let origin = known.origin.clone();
-        let value = hand.value.as_str();
+        let value = entry.value.as_str();
         let Some(text) = self.text(&origin) else {
             return self.note(key, "its line is in none of the files");
         };
@@ -267,34 +267,34 @@ impl Pen {
     }
 
     /// `set maxconn frontend`.
-    fn frontend(&mut self, key: &str, name: &str, hand: &Hand) {
-        let known = self.wanted.frontend(name).cloned();
+    fn frontend(&mut self, key: &str, name: &str, entry: &Override) {
+        let known = self.target.frontend(name).cloned();
         let Some(known) = known else { return };
         let origin = known.common.origin.clone();
         let done = self
             .text(&origin)
-            .is_some_and(|text| text.set_line(origin.line, "maxconn", &hand.value));
+            .is_some_and(|text| text.set_line(origin.line, "maxconn", &entry.value));
         if !done {
             return self.note(key, "its section was not found");
         }
-        let mut frontends = self.wanted.frontends.iter_mut();
+        let mut frontends = self.target.frontends.iter_mut();
         if let Some(known) = frontends.find(|one| one.common.name == name) {
-            Arc::make_mut(known).connection_count_max = hand.value.parse().ok();
+            Arc::make_mut(known).connection_count_max = entry.value.parse().ok();
         }
         self.written.push(key.to_owned());
     }
 
-    /// Servers that a hand added to, or took from, a backend of the files.
-    fn members(&mut self, running: &Config, hands: &[(String, Hand)]) {
+    /// Servers that an override added to, or took from, a backend of the files.
+    fn members(&mut self, running: &Config, overrides: &[(String, Override)]) {
         let names: Vec<String> = self
-            .wanted
+            .target
             .backends
             .iter()
             .map(|one| one.common.name.clone())
             .collect();
         for name in names {
             let (Some(known), Some(runs)) = (
-                self.wanted.backend(&name).cloned(),
+                self.target.backend(&name).cloned(),
                 running.backend(&name).cloned(),
             ) else {
                 continue;
@@ -316,7 +316,7 @@ impl Pen {
                 .cloned()
                 .collect();
             for server in come {
-                self.add(&name, &server, hands);
+                self.add(&name, &server, overrides);
             }
         }
     }
@@ -332,7 +332,7 @@ impl Pen {
         if own.is_none() {
             return self.note(&key, "it shares its line with others");
         }
-        let mut backends = self.wanted.backends.iter_mut();
+        let mut backends = self.target.backends.iter_mut();
         if let Some(known) = backends.find(|one| one.common.name == backend) {
             Arc::make_mut(known)
                 .servers
@@ -340,13 +340,13 @@ impl Pen {
         }
     }
 
-    fn add(&mut self, backend: &str, server: &Arc<Server>, hands: &[(String, Hand)]) {
+    fn add(&mut self, backend: &str, server: &Arc<Server>, overrides: &[(String, Override)]) {
         let key = format!("server {backend}/{} added", server.name);
-        let words = hands.iter().find(|(known, _)| *known == key);
+        let words = overrides.iter().find(|(known, _)| *known == key);
         let Some((_, words)) = words.cloned() else {
             return self.note(&key, "its words are not known");
         };
-        let known = self.wanted.backend(backend).cloned();
+        let known = self.target.backend(backend).cloned();
         let Some(known) = known else { return };
         let last = known.servers.iter().rev().map(|one| &one.origin);
         let mut places = last
@@ -358,11 +358,11 @@ impl Pen {
         let mut words = fragment::words(&words.value);
         let mut model = Server::clone(server);
         let prefix = format!("server {backend}/{} ", server.name);
-        let own = hands.iter().filter(|(key, _)| key.starts_with(&prefix));
-        for (key, hand) in own {
+        let own = overrides.iter().filter(|(key, _)| key.starts_with(&prefix));
+        for (key, entry) in own {
             self.settled.push(key.clone());
             let word = key.strip_prefix(&prefix).unwrap_or_default();
-            if is_said(word, hand, &mut words, &mut model) {
+            if is_said(word, entry, &mut words, &mut model) {
                 self.written.push(key.clone());
             } else {
                 self.note(key, "no word of a file says it");
@@ -381,17 +381,17 @@ impl Pen {
         if !done {
             return self.note(&key, "its backend was not found");
         }
-        let mut backends = self.wanted.backends.iter_mut();
+        let mut backends = self.target.backends.iter_mut();
         if let Some(known) = backends.find(|one| one.common.name == backend) {
             Arc::make_mut(known).servers.push(Arc::new(model));
         }
     }
 }
 
-/// Has the words of a server line, and what they amount to, say what a hand set; false where no
+/// Has the words of a server line, and what they amount to, say what an override set; false where no
 /// word does.
-fn is_said(word: &str, hand: &Hand, words: &mut Vec<String>, model: &mut Server) -> bool {
-    let value = hand.value.as_str();
+fn is_said(word: &str, entry: &Override, words: &mut Vec<String>, model: &mut Server) -> bool {
+    let value = entry.value.as_str();
     let mut set = |word: &str| {
         match words.iter().skip(1).position(|one| one == word) {
             Some(at) if at + 2 < words.len() => value.clone_into(&mut words[at + 2]),
@@ -426,20 +426,23 @@ fn is_said(word: &str, hand: &Hand, words: &mut Vec<String>, model: &mut Server)
     }
 }
 
-impl House {
-    /// Writes what hands changed to the files of the start, and to those of lists and maps; answers
+impl Instance {
+    /// Writes what operators changed to the files of the start, and to those of lists and maps; answers
     /// which were written, and what the files of the start hold now.
-    pub(crate) fn persist(&self, chief: &Chief) -> Result<(Applied, Files), Refused> {
-        let files = files_of(&chief.options, None)?;
-        let (before, hands) = {
-            let affairs = chief.affairs();
-            let hands = affairs
-                .hands()
-                .map(|(key, hand)| (key.to_owned(), hand.clone()));
-            (affairs.written().clone(), hands.collect::<Vec<_>>())
+    pub(crate) fn persist(&self, controller: &Controller) -> Result<(Applied, Files), Refused> {
+        let files = files_of(&controller.options, None)?;
+        let (before, overrides) = {
+            let config_history = controller.config_history();
+            let overrides = config_history
+                .overrides()
+                .map(|(key, entry)| (key.to_owned(), entry.clone()));
+            (
+                config_history.written().clone(),
+                overrides.collect::<Vec<_>>(),
+            )
         };
-        let disk = chief.disk();
-        if *disk != files && !self.says(chief, &files, &disk)? {
+        let disk = controller.disk();
+        if *disk != files && !self.says(controller, &files, &disk)? {
             return Err(Refused(
                 "The files have changed since they were read: reload first.".into(),
             ));
@@ -463,23 +466,23 @@ impl House {
         } else {
             Files::clone(&before.files)
         };
-        let _open = chief.book().open();
-        let texts = Texts::read(Arc::new(text), &chief.machine(&files));
-        let amended = texts.amended(&before.amendments, Place::Last).files;
-        let config = self.understood_again(chief, amended.clone())?;
-        let texts = amended
+        let _open = controller.machine_answers().open();
+        let texts = Texts::read(Arc::new(text), &controller.machine(&files));
+        let with_edits = texts.with_edits(&before.section_edits, Place::Last).files;
+        let config = self.understood_again(controller, with_edits.clone())?;
+        let texts = with_edits
             .iter()
             .map(|(name, bytes)| (name.clone(), Text::of(name, bytes)));
-        let mut pen = Pen {
+        let mut pen = WriteBack {
             texts: texts.collect(),
-            wanted: config,
+            target: config,
             written: Vec::new(),
             settled: Vec::new(),
             notes: String::new(),
         };
         let now = self.generation();
-        pen.members(&now.config, &hands);
-        for (key, hand) in &hands {
+        pen.members(&now.config, &overrides);
+        for (key, entry) in &overrides {
             if pen.written.contains(key) || pen.settled.contains(key) {
                 continue;
             }
@@ -491,41 +494,51 @@ impl House {
                 ["map" | "acl", ..] => {}
                 // That it is done.
                 ["global", "persist"] => {}
-                ["backend", _, "published"] if hand.value != "no" => {}
-                ["frontend", name, "maxconn"] => pen.frontend(key, name, hand),
+                ["backend", _, "published"] if entry.value != "no" => {}
+                ["frontend", name, "maxconn"] => pen.frontend(key, name, entry),
                 ["server", at, word] => {
                     if let Some(at) = at.split_once('/') {
-                        pen.server(key, at, word, hand);
+                        pen.server(key, at, word, entry);
                     }
                 }
                 _ => pen.note(key, "it stays with this process"),
             }
         }
-        self.write(chief, pen, &amended, (&files, &hands))
+        self.write(controller, pen, &with_edits, (&files, &overrides))
     }
 
     /// What files say.
-    fn understood_again(&self, chief: &Chief, files: Files) -> Result<Config, Refused> {
-        let (loaded, _) = read(&chief.options, &chief.patterns(), files, &About::All)?;
+    fn understood_again(&self, controller: &Controller, files: Files) -> Result<Config, Refused> {
+        let (loaded, _) = read(
+            &controller.options,
+            &controller.patterns(),
+            files,
+            &About::All,
+        )?;
         let mut config = loaded.config;
-        crate::run::apply_options(&chief.options, &mut config);
+        crate::run::apply_options(&controller.options, &mut config);
         Ok(config)
     }
 
     /// Whether files say what they said before: comments may be others.
-    fn says(&self, chief: &Chief, files: &Files, before: &Files) -> Result<bool, Refused> {
-        let was = self.understood_again(chief, before.clone())?;
-        let is = self.understood_again(chief, files.clone())?;
+    fn says(
+        &self,
+        controller: &Controller,
+        files: &Files,
+        before: &Files,
+    ) -> Result<bool, Refused> {
+        let was = self.understood_again(controller, before.clone())?;
+        let is = self.understood_again(controller, files.clone())?;
         Ok(diff(&was, &is).is_empty())
     }
 
-    /// Reads again what is to be written, writes it, and forgets the hands that it holds.
+    /// Reads again what is to be written, writes it, and forgets the overrides that it holds.
     fn write(
         &self,
-        chief: &Chief,
-        mut pen: Pen,
-        amended: &Files,
-        (files, hands): (&Files, &[(String, Hand)]),
+        controller: &Controller,
+        mut pen: WriteBack,
+        with_edits: &Files,
+        (files, overrides): (&Files, &[(String, Override)]),
     ) -> Result<(Applied, Files), Refused> {
         let mut applied = Applied {
             generation: self.generation().number,
@@ -533,12 +546,12 @@ impl House {
             ..Applied::default()
         };
         // Servers that follow one that went would be counted anew: they keep their numbers.
-        let counted = self.understood_again(chief, pen.edited(amended))?;
+        let counted = self.understood_again(controller, pen.edited(with_edits))?;
         pen.keep_numbers(&counted);
-        let edited = pen.edited(amended);
-        let config = self.understood_again(chief, edited.clone())?;
-        let other = diff(&pen.wanted, &config);
-        if let Some(line) = ballast_model::plan::lines(&pen.wanted, &other).first() {
+        let edited = pen.edited(with_edits);
+        let config = self.understood_again(controller, edited.clone())?;
+        let other = diff(&pen.target, &config);
+        if let Some(line) = ballast_model::plan::lines(&pen.target, &other).first() {
             return Err(Refused(format!(
                 "The files cannot say it: {line}. Nothing was written."
             )));
@@ -547,7 +560,7 @@ impl House {
         let mut files: Files = new.map(|(new, _)| new.clone()).collect();
         let mut written = pen.written;
         let mut lists = Vec::new();
-        for listed in chief.patterns().all() {
+        for listed in controller.patterns().all() {
             let Some(path) = listed.path.filter(|_| listed.list.is_changed()) else {
                 continue;
             };
@@ -567,13 +580,13 @@ impl House {
             written.extend([format!("map {name}"), format!("acl {name}")]);
         }
         applied.lines = files.into_iter().map(|(name, _)| name).collect();
-        let mut affairs = chief.affairs();
-        let seen: Vec<_> = hands
+        let mut config_history = controller.config_history();
+        let seen: Vec<_> = overrides
             .iter()
             .filter(|(key, _)| written.contains(key))
             .cloned()
             .collect();
-        affairs.forget_as_seen(&seen);
+        config_history.forget_as_seen(&seen);
         Ok((applied, edited))
     }
 }

@@ -1,6 +1,6 @@
 //! `ballast plan`: what files would change of a process that runs, and what that would drain.
 //!
-//! The process itself says so (`show plan`): it alone knows what runs, what hands set, and which
+//! The process itself says so (`show plan`): it alone knows what runs, what operators set, and which
 //! connections there are. Names in the files are looked up where it runs.
 
 use std::io::{Read, Write};
@@ -80,17 +80,17 @@ fn ask(socket: &str, question: &[u8]) -> std::io::Result<String> {
     let path = socket.strip_prefix("unix@").unwrap_or(socket);
     let mut answer = Vec::new();
     if !path.starts_with('/') && !std::path::Path::new(path).exists() && socket.contains(':') {
-        let mut desk = TcpStream::connect(socket)?;
-        desk.set_read_timeout(Some(ANSWER_MAX))?;
-        desk.write_all(question)?;
-        desk.shutdown(Shutdown::Write)?;
-        desk.read_to_end(&mut answer)?;
+        let mut instance = TcpStream::connect(socket)?;
+        instance.set_read_timeout(Some(ANSWER_MAX))?;
+        instance.write_all(question)?;
+        instance.shutdown(Shutdown::Write)?;
+        instance.read_to_end(&mut answer)?;
     } else {
-        let mut desk = UnixStream::connect(path)?;
-        desk.set_read_timeout(Some(ANSWER_MAX))?;
-        desk.write_all(question)?;
-        desk.shutdown(Shutdown::Write)?;
-        desk.read_to_end(&mut answer)?;
+        let mut instance = UnixStream::connect(path)?;
+        instance.set_read_timeout(Some(ANSWER_MAX))?;
+        instance.write_all(question)?;
+        instance.shutdown(Shutdown::Write)?;
+        instance.read_to_end(&mut answer)?;
     }
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }

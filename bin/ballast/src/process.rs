@@ -5,16 +5,16 @@ use std::path::Path;
 
 use ballast_net::{self as net, Fork};
 
-use crate::former::{Former, wait_ready};
+use crate::old_processes::{OldProcesses, wait_ready};
 use crate::say;
 
 /// Tells another process that this one is ready, or with which code its start ended.
 #[derive(Debug, Default)]
-pub(crate) struct Herald {
+pub(crate) struct ReadyNotifier {
     waiting: Vec<PipeWriter>,
 }
 
-impl Herald {
+impl ReadyNotifier {
     /// One more who waits.
     pub(crate) fn add(&mut self, writer: PipeWriter) {
         self.waiting.push(writer);
@@ -39,8 +39,8 @@ pub(crate) enum Side {
 }
 
 /// Leaves the terminal: the caller goes on in a new process, in its own session, while the old
-/// one waits until `herald` has spoken, and then has `former` go.
-pub(crate) fn to_background(herald: &mut Herald, former: &Former) -> Side {
+/// one waits until `notifier` has spoken, and then has `former` go.
+pub(crate) fn to_background(notifier: &mut ReadyNotifier, former: &OldProcesses) -> Side {
     let pipe = match std::io::pipe() {
         Ok(pipe) => pipe,
         Err(error) => return cannot("pipe", &error),
@@ -49,7 +49,7 @@ pub(crate) fn to_background(herald: &mut Herald, former: &Former) -> Side {
     match net::fork() {
         Ok(Fork::Child) => {
             drop(reader);
-            herald.add(writer);
+            notifier.add(writer);
             if let Err(error) = net::detach_session() {
                 return cannot("setsid", &error);
             }

@@ -1,13 +1,15 @@
-//! What a demand amounts to: the configuration that is to be in force once it is met.
+//! What a request amounts to: the configuration that is to be in force once it is met.
 //!
-//! Files are read, sections by hand are put into them, and what hands did to servers is put
+//! Files are read, sections by command are put into them, and what operators did to servers is put
 //! together with what they say. Nothing is changed here.
 
 use std::sync::Arc;
 
-use ballast_cli::{Demand, Edit, Refused, SectionAt, SectionOf, Source};
+use ballast_cli::{ChangeRequest, Edit, Refused, SectionAt, SectionOf, Source};
 use ballast_config::Loaded;
-use ballast_engine::affairs::{AMENDMENT_BYTES_MAX, Amendment, Merged, Overrides, Written};
+use ballast_engine::config_history::{
+    ConfigSource, Merged, Overrides, SECTION_EDIT_BYTES_MAX, SectionEdit,
+};
 use ballast_engine::numbers;
 use ballast_expr::{RuntimeEntries, Store};
 use ballast_model::change::{apply, diff};
@@ -15,21 +17,21 @@ use ballast_model::{Change, Config, Server};
 use ballast_stats::Surroundings;
 use ballast_syntax::SectionPlace;
 
-use crate::amend::{Files, NO_FILE, Place, Texts};
 use crate::args::Options;
-use crate::change::Chief;
 use crate::check::{self, About};
-use crate::desk::House;
-use crate::machine::{Book, Machine};
+use crate::controller::Controller;
+use crate::instance::Instance;
+use crate::machine::{Machine, MachineAnswers};
+use crate::section_edits::{Files, NO_FILE, Place, Texts};
 use crate::states::{self, State};
-use crate::{fragment, run, say, skeleton};
+use crate::{fragment, run, say, stub};
 
 /// A configuration on its way.
 #[derive(Default)]
-pub(crate) struct Wanted {
+pub(crate) struct TargetConfig {
     pub(crate) config: Config,
     /// What is written then, where that is another.
-    pub(crate) written: Option<Written>,
+    pub(crate) written: Option<ConfigSource>,
     /// Files were read for it.
     pub(crate) is_read: bool,
     /// These are the files of the start.
@@ -38,10 +40,10 @@ pub(crate) struct Wanted {
     /// Where the sections of the files stand.
     pub(crate) texts: Option<Texts>,
     /// What the machine answered while files were read.
-    pub(crate) book: Option<Arc<Book>>,
+    pub(crate) machine_answers: Option<Arc<MachineAnswers>>,
     pub(crate) cause: String,
     pub(crate) notes: String,
-    /// Settings by hand that hold no longer, by their keys.
+    /// Settings by command that hold no longer, by their keys.
     pub(crate) overruled: Vec<String>,
     /// Whether the process is to be what the files say, whatever operators set.
     pub(crate) overrides: Overrides,
@@ -56,7 +58,7 @@ pub(crate) struct Wanted {
     pub(crate) dormant: Option<(String, String, String)>,
 }
 
-impl Chief {
+impl Controller {
     /// The machine, as a configuration in these files asks about it.
     pub(crate) fn machine(&self, files: &Files) -> Machine {
         machine(&self.options, files)
@@ -66,11 +68,11 @@ impl Chief {
     /// the same object.
     fn understand(
         &self,
-        house: &House,
+        instance: &Instance,
         files: Files,
         before: Option<&Config>,
         about: &About,
-    ) -> Result<Said, Refused> {
+    ) -> Result<FileConfig, Refused> {
         let (loaded, notes) = read(&self.options, &self.patterns(), files, about)?;
         let Loaded {
             mut config,
@@ -79,13 +81,13 @@ impl Chief {
             ..
         } = loaded;
         run::apply_options(&self.options, &mut config);
-        numbers::keep(&mut config, &house.generation().config);
+        numbers::keep(&mut config, &instance.generation().config);
         // What they say as before is kept once, however often they are read.
         let config = match before {
             Some(before) => apply(before, &diff(before, &config)).unwrap_or(config),
             None => config,
         };
-        Ok(Said {
+        Ok(FileConfig {
             config,
             store,
             sections,
@@ -95,7 +97,7 @@ impl Chief {
 }
 
 /// What files say.
-struct Said {
+struct FileConfig {
     config: Config,
     store: Arc<Store>,
     sections: Vec<SectionPlace>,
@@ -110,34 +112,40 @@ pub(crate) fn machine(options: &Options, files: &Files) -> Machine {
     Machine::new(&names, options.local_peer.as_deref(), options.master_worker)
 }
 
-impl House {
-    /// Makes of a demand the configuration it amounts to.
-    pub(crate) fn wanted(&self, chief: &Chief, demand: Demand) -> Result<Wanted, Refused> {
+impl Instance {
+    /// Makes of a request the configuration it amounts to.
+    pub(crate) fn target(
+        &self,
+        controller: &Controller,
+        request: ChangeRequest,
+    ) -> Result<TargetConfig, Refused> {
         let now = self.generation();
-        match demand {
-            Demand::Reload { keep } => {
+        match request {
+            ChangeRequest::Reload { keep } => {
                 let overrides = if keep {
                     Overrides::Keep
                 } else {
                     Overrides::Drop
                 };
-                self.read_again(chief, None, overrides, "reload")
+                self.read_again(controller, None, overrides, "reload")
             }
-            Demand::Plan(source) => self.read_again(chief, source, Overrides::Drop, "plan"),
-            Demand::Apply(source) => {
+            ChangeRequest::Plan(source) => {
+                self.read_again(controller, source, Overrides::Drop, "plan")
+            }
+            ChangeRequest::Apply(source) => {
                 let cause = match &source {
                     Source::File(name) => format!("apply {name}"),
                     Source::Text(_) => "apply".to_owned(),
                 };
-                self.read_again(chief, Some(source), Overrides::Drop, &cause)
+                self.read_again(controller, Some(source), Overrides::Drop, &cause)
             }
-            Demand::Rollback(number) => self.back_to(chief, number),
-            Demand::Change { changes, command } => Ok(Wanted {
+            ChangeRequest::Rollback(number) => self.back_to(controller, number),
+            ChangeRequest::Change { changes, command } => Ok(TargetConfig {
                 config: changed(&now.config, &changes)?,
                 cause: command,
-                ..Wanted::default()
+                ..TargetConfig::default()
             }),
-            Demand::AddServer {
+            ChangeRequest::AddServer {
                 backend,
                 server,
                 words,
@@ -145,105 +153,113 @@ impl House {
                 let (line, notes) = fragment::server(&now.config, &backend, &server, &words)?;
                 let words = fragment::numbered(&words, line.id);
                 let changes = [Change::AddServer(backend.clone(), Arc::new(line))];
-                Ok(Wanted {
+                Ok(TargetConfig {
                     config: changed(&now.config, &changes)?,
                     cause: format!("add server {backend}/{server}"),
                     notes,
                     dormant: Some((backend, server, words)),
-                    ..Wanted::default()
+                    ..TargetConfig::default()
                 })
             }
-            Demand::Edit {
+            ChangeRequest::Edit {
                 section,
                 edit,
                 command,
-            } => self.edit(chief, &section, edit, command),
-            Demand::RenameServer {
+            } => self.edit(controller, &section, edit, command),
+            ChangeRequest::RenameServer {
                 backend,
                 server,
                 name,
-            } => self.rename(chief, &now.config, [backend, server, name]),
+            } => self.rename(controller, &now.config, [backend, server, name]),
             // These want nothing.
-            Demand::Persist(_) | Demand::Section(_) => Err(Refused(String::new())),
+            ChangeRequest::Persist(_) | ChangeRequest::Section(_) => Err(Refused(String::new())),
         }
     }
 
     /// What was in force before. Its text is read again: lists and maps are no part of what is
     /// kept, and hold what somebody else wrote by now.
-    fn back_to(&self, chief: &Chief, number: u64) -> Result<Wanted, Refused> {
+    fn back_to(&self, controller: &Controller, number: u64) -> Result<TargetConfig, Refused> {
         let past = {
-            let affairs = chief.affairs();
-            let past = affairs.history().find(|past| past.number == number);
+            let config_history = controller.config_history();
+            let past = config_history.history().find(|past| past.number == number);
             let past = past.ok_or_else(|| Refused(format!("No generation {number}.")))?;
             past.clone()
         };
-        let _open = chief.book().open();
+        let _open = controller.machine_answers().open();
         let now = self.generation();
         let written = past.written;
-        let texts = Texts::read(Arc::clone(&written.files), &chief.machine(&written.files));
-        let amended = texts.amended(&written.amendments, Place::Beside);
-        let said = chief.understand(self, amended.files, Some(&now.config), &About::All)?;
-        // What hands had done beside it at that time.
-        let by_hand = diff(&written.amended, &past.config);
-        Ok(Wanted {
-            config: changed(&said.config, &by_hand)?,
+        let texts = Texts::read(
+            Arc::clone(&written.files),
+            &controller.machine(&written.files),
+        );
+        let with_edits = texts.with_edits(&written.section_edits, Place::Beside);
+        let said = controller.understand(self, with_edits.files, Some(&now.config), &About::All)?;
+        // What operators had done beside it at that time.
+        let overridden = diff(&written.with_edits, &past.config);
+        Ok(TargetConfig {
+            config: changed(&said.config, &overridden)?,
             written: Some(written),
             is_read: true,
             patterns: Some(said.store),
             texts: Some(texts),
             cause: format!("rollback {number}"),
-            ..Wanted::default()
+            ..TargetConfig::default()
         })
     }
 
-    /// Reads files, and puts together with what hands did what they say.
+    /// Reads files, and puts together with what operators did what they say.
     fn read_again(
         &self,
-        chief: &Chief,
+        controller: &Controller,
         source: Option<Source>,
         overrides: Overrides,
         cause: &str,
-    ) -> Result<Wanted, Refused> {
+    ) -> Result<TargetConfig, Refused> {
         let is_of_start = source.is_none();
-        let files = files_of(&chief.options, source)?;
-        let wanted = self.understood(chief, files, overrides, cause)?;
-        Ok(Wanted {
+        let files = files_of(&controller.options, source)?;
+        let target = self.understood(controller, files, overrides, cause)?;
+        Ok(TargetConfig {
             is_of_start,
-            ..wanted
+            ..target
         })
     }
 
-    /// Puts together what files say with what hands did, or leaves out what these did: `overrides`
+    /// Puts together what files say with what operators did, or leaves out what these did: `overrides`
     /// says which, unless the files ask for them to be kept.
     pub(crate) fn understood(
         &self,
-        chief: &Chief,
+        controller: &Controller,
         files: Files,
         overrides: Overrides,
         cause: &str,
-    ) -> Result<Wanted, Refused> {
+    ) -> Result<TargetConfig, Refused> {
         // What a scout was answered, or what the machine answers now.
-        let book = Book::in_use().unwrap_or_else(Book::new);
-        let _open = book.open();
-        let before = chief.affairs().written().clone();
-        let file = chief.understand(self, files.clone(), Some(&before.file), &About::All)?;
+        let machine_answers = MachineAnswers::in_use().unwrap_or_else(MachineAnswers::new);
+        let _open = machine_answers.open();
+        let before = controller.config_history().written().clone();
+        let file = controller.understand(self, files.clone(), Some(&before.file), &About::All)?;
         let overrides = match file.config.global.reload_keeps_overrides {
             true => Overrides::Keep,
             false => overrides,
         };
         let drops = overrides == Overrides::Drop;
-        let amendments: &[Amendment] = if drops { &[] } else { &before.amendments };
+        let section_edits: &[SectionEdit] = if drops { &[] } else { &before.section_edits };
         let files = if *before.files == files {
             before.files
         } else {
             Arc::new(files)
         };
         let texts = Texts::of(Arc::clone(&files), file.sections);
-        let amended = texts.amended(amendments, Place::Beside);
-        let said = if amended.kept.is_empty() {
+        let with_edits = texts.with_edits(section_edits, Place::Beside);
+        let said = if with_edits.kept.is_empty() {
             None
         } else {
-            let said = chief.understand(self, amended.files, Some(&before.amended), &About::All);
+            let said = controller.understand(
+                self,
+                with_edits.files,
+                Some(&before.with_edits),
+                &About::All,
+            );
             Some(said.map_err(|Refused(why)| {
                 Refused(format!(
                     "{why}The files are right by themselves, not with the sections that commands \
@@ -256,70 +272,70 @@ impl House {
             Some(said) => (Arc::new(said.config), said.store, said.notes),
             None => (Arc::clone(&file_config), file.store, file.notes),
         };
-        for title in amended.overruled {
+        for title in with_edits.overruled {
             notes.push_str(&format!(
-                "The file overrules what was set by hand: {title}\n"
+                "The file overrules what was set by command: {title}\n"
             ));
         }
-        let mut merged = self.merged(chief, &config, overrides, &mut notes);
+        let mut merged = self.merged(controller, &config, overrides, &mut notes);
         let mut states = Vec::new();
         if drops {
             patterns.set_runtime_entries(RuntimeEntries::Drop);
             let (found, troubles) = states::read(&merged.config);
             for trouble in troubles {
-                notes.push_str(&say::line_of(say::Grade::Warning, &trouble));
+                notes.push_str(&say::line_of(say::Severity::Warning, &trouble));
             }
             states::configure(&mut merged.config, &found);
             states = found;
         }
-        states::forget(&book, &merged.config);
-        Ok(Wanted {
+        states::forget(&machine_answers, &merged.config);
+        Ok(TargetConfig {
             config: merged.config,
-            written: Some(Written {
+            written: Some(ConfigSource {
                 files,
                 file: file_config,
-                amendments: Arc::new(amended.kept),
-                amended: config,
+                section_edits: Arc::new(with_edits.kept),
+                with_edits: config,
             }),
             is_read: true,
             patterns: Some(patterns),
-            book: Some(book),
+            machine_answers: Some(machine_answers),
             texts: Some(texts),
             cause: cause.to_owned(),
             notes,
             overruled: merged.overruled,
             overrides,
             states,
-            ..Wanted::default()
+            ..TargetConfig::default()
         })
     }
 
     /// Edits a section of what is written.
     fn edit(
         &self,
-        chief: &Chief,
+        controller: &Controller,
         section: &SectionAt,
         edit: Edit,
         command: String,
-    ) -> Result<Wanted, Refused> {
-        let _open = chief.book().open();
-        let before = chief.affairs().written().clone();
-        let machine = chief.machine(&before.files);
+    ) -> Result<TargetConfig, Refused> {
+        let _open = controller.machine_answers().open();
+        let before = controller.config_history().written().clone();
+        let machine = controller.machine(&before.files);
         // Whoever removes something knows that what was set of it goes along.
         let removes = matches!(edit, Edit::Remove);
         let comes_or_goes = removes || matches!(edit, Edit::Add(..));
         let adds = section.kind == SectionOf::Backend && matches!(edit, Edit::Add(..));
-        let texts = chief.texts(&before);
-        let (amendments, title) =
-            texts.edited(&before.amendments, section, edit, &command, &machine)?;
-        let bytes = amendments.iter().filter_map(|one| one.text.as_ref());
-        if bytes.map(String::len).sum::<usize>() > AMENDMENT_BYTES_MAX {
+        let texts = controller.texts(&before);
+        let (section_edits, title) =
+            texts.edited(&before.section_edits, section, edit, &command, &machine)?;
+        let bytes = section_edits.iter().filter_map(|one| one.text.as_ref());
+        if bytes.map(String::len).sum::<usize>() > SECTION_EDIT_BYTES_MAX {
             return Err(Refused(
-                "The sections by hand are too large: 'persist now' writes them to the files."
+                "The sections by command are too large: 'persist now' writes them to the files."
                     .into(),
             ));
         }
-        let said = self.edited(chief, &before, &amendments, &title, comes_or_goes);
+        let said = self.edited(controller, &before, &section_edits, &title, comes_or_goes);
         let said = said.map_err(|Refused(why)| {
             Refused(format!(
                 "{why}Nothing was changed; lines are counted as if the command had been carried \
@@ -328,18 +344,18 @@ impl House {
         })?;
         let (config, mut notes) = (Arc::new(said.config), said.notes);
         let mut overruled = String::new();
-        let merged = self.merged(chief, &config, Overrides::Keep, &mut overruled);
+        let merged = self.merged(controller, &config, Overrides::Keep, &mut overruled);
         if !check::has_listener(&merged.config) {
             return Err(Refused("Nothing would be listened on.".into()));
         }
         if !removes {
             notes.push_str(&overruled);
         }
-        Ok(Wanted {
+        Ok(TargetConfig {
             config: merged.config,
-            written: Some(Written {
-                amendments: Arc::new(amendments),
-                amended: config,
+            written: Some(ConfigSource {
+                section_edits: Arc::new(section_edits),
+                with_edits: config,
                 ..before
             }),
             patterns: Some(said.store),
@@ -347,7 +363,7 @@ impl House {
             notes,
             overruled: merged.overruled,
             unpublished: adds.then(|| section.name.clone()).into_iter().collect(),
-            ..Wanted::default()
+            ..TargetConfig::default()
         })
     }
 
@@ -355,19 +371,19 @@ impl House {
     /// where the section `comes_or_goes`.
     fn edited(
         &self,
-        chief: &Chief,
-        before: &Written,
-        amendments: &[Amendment],
+        controller: &Controller,
+        before: &ConfigSource,
+        section_edits: &[SectionEdit],
         title: &str,
         comes_or_goes: bool,
-    ) -> Result<Said, Refused> {
-        let texts = chief.texts(before);
-        let text = amendments.iter().find(|one| one.title == title);
+    ) -> Result<FileConfig, Refused> {
+        let texts = controller.texts(before);
+        let text = section_edits.iter().find(|one| one.title == title);
         let is_there = text.map_or(texts.has(title), |one| one.text.is_some());
-        if comes_or_goes && !is_there && !skeleton::is_mentioned(&texts, amendments, title) {
-            return Ok(Said {
-                config: skeleton::without(&before.amended, title),
-                store: chief.patterns(),
+        if comes_or_goes && !is_there && !stub::is_mentioned(&texts, section_edits, title) {
+            return Ok(FileConfig {
+                config: stub::without(&before.with_edits, title),
+                store: controller.patterns(),
                 sections: Vec::new(),
                 notes: String::new(),
             });
@@ -376,29 +392,29 @@ impl House {
         if comes_or_goes
             && is_there
             && !texts.has(title)
-            && let Some(part) = skeleton::around(&texts, amendments, title, &before.amended)
+            && let Some(part) = stub::around(&texts, section_edits, title, &before.with_edits)
             && let own = part.len() - 1
             && let about = About::Part(Some((own, 0..part[own].1.len())))
-            && let Ok(said) = chief.understand(self, part, None, &about)
+            && let Ok(said) = controller.understand(self, part, None, &about)
         {
             said.store.keep_others();
-            let mut config = skeleton::with(&before.amended, &said.config, title);
+            let mut config = stub::with(&before.with_edits, &said.config, title);
             numbers::keep(&mut config, &self.generation().config);
-            return Ok(Said { config, ..said });
+            return Ok(FileConfig { config, ..said });
         }
-        let amended = texts.amended(amendments, Place::Beside);
-        let about = About::Part(amended.place(title));
-        chief.understand(self, amended.files, Some(&before.amended), &about)
+        let with_edits = texts.with_edits(section_edits, Place::Beside);
+        let about = About::Part(with_edits.place(title));
+        controller.understand(self, with_edits.files, Some(&before.with_edits), &about)
     }
 
     /// Gives a server another name: where its line is in a file, there; else to what a command
     /// added.
     fn rename(
         &self,
-        chief: &Chief,
+        controller: &Controller,
         now: &Config,
         [backend, server, name]: [String; 3],
-    ) -> Result<Wanted, Refused> {
+    ) -> Result<TargetConfig, Refused> {
         let command = format!("set server {backend}/{server} name {name}");
         let renamed = (backend.clone(), server.clone(), name.clone());
         let known = now.backend(&backend).and_then(|known| {
@@ -411,10 +427,10 @@ impl House {
                 kind: SectionOf::Backend,
                 name: backend,
             };
-            let wanted = self.edit(chief, &at, Edit::RenameServer(server, name), command)?;
-            return Ok(Wanted {
+            let target = self.edit(controller, &at, Edit::RenameServer(server, name), command)?;
+            return Ok(TargetConfig {
                 renamed: Some(renamed),
-                ..wanted
+                ..target
             });
         }
         let mut other = Server::clone(known);
@@ -423,25 +439,25 @@ impl House {
             Change::RemoveServer(backend.clone(), server),
             Change::AddServer(backend, Arc::new(other)),
         ];
-        Ok(Wanted {
+        Ok(TargetConfig {
             config: changed(now, &changes)?,
             cause: command,
             renamed: Some(renamed),
-            ..Wanted::default()
+            ..TargetConfig::default()
         })
     }
 
-    /// What is written, and what hands did beside it.
+    /// What is written, and what operators did beside it.
     fn merged(
         &self,
-        chief: &Chief,
+        controller: &Controller,
         config: &Config,
         overrides: Overrides,
         notes: &mut String,
     ) -> Merged {
         let now = self.generation();
-        // Workers note hands meanwhile: nobody waits for the comparing.
-        let basis = chief.affairs().basis();
+        // Workers note overrides meanwhile: nobody waits for the comparing.
+        let basis = controller.config_history().basis();
         let merged = basis.merge(&now.config, config, overrides);
         let dropped = merged.dropped.iter().flat_map(|change| {
             ballast_model::plan::lines(&now.config, std::slice::from_ref(change))
@@ -451,7 +467,7 @@ impl House {
         // What a reload drops stands among the lines of its plan.
         for what in said.filter(|_| overrides == Overrides::Keep) {
             notes.push_str(&format!(
-                "The file overrules what was set by hand: {what}\n"
+                "The file overrules what was set by command: {what}\n"
             ));
         }
         for word in self.needs_handover(&now.config, &merged.config) {
@@ -474,7 +490,7 @@ pub(crate) fn files_of(options: &Options, source: Option<Source>) -> Result<File
         Some(Source::File(name)) => crate::read::files(&[name]),
         None => crate::read::files(&options.files),
     };
-    files.map_err(|error| Refused(say::line_of(say::Grade::Alert, &error)))
+    files.map_err(|error| Refused(say::line_of(say::Severity::Alert, &error)))
 }
 
 /// Understands files that are to follow what is in force.
@@ -491,12 +507,12 @@ pub(crate) fn read(
     let zero_warning = options.zero_warning || loaded.config.global.zero_warning;
     if zero_warning && loaded.has_warnings() {
         let text = "Some warnings were found and 'zero-warning' is set. Aborting.";
-        return Err(Refused(said + &say::line_of(say::Grade::Alert, text)));
+        return Err(Refused(said + &say::line_of(say::Severity::Alert, text)));
     }
     // Of an edit only a part may be read.
     if matches!(about, About::All) && !check::has_listener(&loaded.config) {
         let text = "No enabled listener found (check for 'bind' directives) ! Exiting.";
-        return Err(Refused(say::line_of(say::Grade::Alert, text)));
+        return Err(Refused(say::line_of(say::Severity::Alert, text)));
     }
     Ok((loaded, said))
 }

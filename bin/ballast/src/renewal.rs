@@ -10,15 +10,15 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::Arc;
 
-use ballast_cli::Door;
-use ballast_handover::{Line, Sheet};
+use ballast_cli::CliBind;
+use ballast_handover::{Channel, Sheet};
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_net::{self as net, PassedSocket, inherit};
 use ballast_wire::handoff::{self, Writer};
 
-use crate::crew::{Member, Program, Reloads, Role, Roll, words};
 use crate::say;
 use crate::worker;
+use crate::worker_set::{Member, Program, Reloads, Role, WorkerList, words};
 
 /// How a master knows what it was: `descriptor:its process number`.
 pub(crate) const VARIABLE: &str = "BALLAST_MASTER_SHEET";
@@ -28,7 +28,7 @@ pub(crate) const VARIABLE: &str = "BALLAST_MASTER_SHEET";
 pub(crate) struct Inheritance {
     pub(crate) members: Vec<Member>,
     pub(crate) sockets: Vec<PassedSocket>,
-    pub(crate) doors: Vec<Door>,
+    pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) snapshot: Option<Sheet>,
     pub(crate) reloads: Reloads,
     pub(crate) started_us: u64,
@@ -37,15 +37,15 @@ pub(crate) struct Inheritance {
 
 /// What a master leaves to the program it becomes.
 #[derive(Debug)]
-pub(crate) struct Estate<'e> {
-    pub(crate) roll: &'e Roll,
+pub(crate) struct MasterState<'e> {
+    pub(crate) workers: &'e WorkerList,
     pub(crate) sockets: &'e [PassedSocket],
-    pub(crate) doors: &'e [Door],
+    pub(crate) cli_binds: &'e [CliBind],
     pub(crate) snapshot: Option<&'e Sheet>,
     pub(crate) background: bool,
 }
 
-impl Estate<'_> {
+impl MasterState<'_> {
     /// Becomes the program that stands on the disk. Returns only when that fails.
     pub(crate) fn become_program(&self, program: &Program) -> io::Error {
         match self.try_become(program) {
@@ -55,7 +55,7 @@ impl Estate<'_> {
     }
 
     fn try_become(&self, program: &Program) -> io::Result<io::Error> {
-        let mut kept = Kept::default();
+        let mut kept = InheritedFd::default();
         let sheet = Sheet::write(&self.written(&mut kept)?)?;
         kept.keep(&sheet)?;
         inherit::pass_on(true)?;
@@ -72,9 +72,9 @@ impl Estate<'_> {
         Ok(error)
     }
 
-    fn written(&self, kept: &mut Kept) -> io::Result<Vec<u8>> {
+    fn written(&self, kept: &mut InheritedFd) -> io::Result<Vec<u8>> {
         let mut writer = Writer::new();
-        let roll = self.roll;
+        let workers = self.workers;
         writer.table(
             "master",
             0,
@@ -85,9 +85,9 @@ impl Estate<'_> {
             None => 0,
         };
         let row = [
-            roll.reloads.all.into(),
-            roll.reloads.failed.into(),
-            roll.started_us,
+            workers.reloads.all.into(),
+            workers.reloads.failed.into(),
+            workers.started_us,
             self.background.into(),
             snapshot,
         ];
@@ -99,7 +99,7 @@ impl Estate<'_> {
         );
         // One that starts or scouts ends when its line does.
         let stays = |one: &&Member| matches!(one.role, Role::Current | Role::Leaving);
-        for member in roll.members.iter().filter(stays) {
+        for member in workers.members.iter().filter(stays) {
             let row = [
                 u64::try_from(member.pid).unwrap_or(0),
                 u64::from(member.role == Role::Leaving),
@@ -115,14 +115,14 @@ impl Estate<'_> {
             writer.row(&[&socket.namespace, &socket.interface], &row);
         }
         writer.table("doors", 1, &["fd", "level"]);
-        for door in self.doors {
-            let level = match door.level {
+        for cli_bind in self.cli_binds {
+            let level = match cli_bind.level {
                 CliLevel::User => 0,
                 CliLevel::Operator => 1,
                 CliLevel::Admin => 2,
             };
-            let row = [number(kept.keep(&*door.socket)?), level];
-            writer.row(&[&door.label], &row);
+            let row = [number(kept.keep(&*cli_bind.socket)?), level];
+            writer.row(&[&cli_bind.label], &row);
         }
         Ok(writer.finish())
     }
@@ -130,9 +130,9 @@ impl Estate<'_> {
 
 /// What stays open over `exec`.
 #[derive(Debug, Default)]
-struct Kept(Vec<RawFd>);
+struct InheritedFd(Vec<RawFd>);
 
-impl Kept {
+impl InheritedFd {
     fn keep(&mut self, fd: impl AsFd) -> io::Result<RawFd> {
         net::set_inheritable(&fd, true)?;
         let number = fd.as_fd().as_raw_fd();
@@ -141,12 +141,19 @@ impl Kept {
     }
 
     /// It did not come to that: whatever is started later gets none of them.
-    fn let_go(&self, estate: &Estate<'_>) {
-        let sockets = estate.sockets.iter().map(|socket| socket.fd.as_fd());
-        let doors = estate.doors.iter().map(|door| door.socket.as_fd());
-        let lines = estate.roll.members.iter().map(|member| member.line.as_fd());
-        let sheet = estate.snapshot.iter().map(|sheet| sheet.as_fd());
-        for fd in sockets.chain(doors).chain(lines).chain(sheet) {
+    fn let_go(&self, state: &MasterState<'_>) {
+        let sockets = state.sockets.iter().map(|socket| socket.fd.as_fd());
+        let cli_binds = state
+            .cli_binds
+            .iter()
+            .map(|cli_bind| cli_bind.socket.as_fd());
+        let lines = state
+            .workers
+            .members
+            .iter()
+            .map(|member| member.line.as_fd());
+        let sheet = state.snapshot.iter().map(|sheet| sheet.as_fd());
+        for fd in sockets.chain(cli_binds).chain(lines).chain(sheet) {
             let _ = net::set_inheritable(fd, false);
         }
     }
@@ -198,7 +205,7 @@ impl Inheritance {
                 let (Ok(pid), Some(line)) = (i32::try_from(number("pid")), owned("line")) else {
                     return;
                 };
-                let mut member = Member::new(pid, Line::from_fd(line), small("born_at_reload"));
+                let mut member = Member::new(pid, Channel::from_fd(line), small("born_at_reload"));
                 member.role = match number("leaving") {
                     0 => Role::Current,
                     _ => Role::Leaving,
@@ -218,7 +225,7 @@ impl Inheritance {
             }
             "doors" => {
                 if let Some(fd) = owned("fd") {
-                    self.doors.push(Door {
+                    self.cli_binds.push(CliBind {
                         socket: Arc::new(fd),
                         label: row.key(0).to_owned(),
                         level: match number("level") {

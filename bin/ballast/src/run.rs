@@ -4,26 +4,26 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_engine::affairs::Written;
+use ballast_engine::config_history::ConfigSource;
 use ballast_engine::numbers;
-use ballast_handover::{Line, Memory, Message, Sheet};
+use ballast_handover::{Channel, Memory, Message, Sheet};
 use ballast_listen::{OpenError, OpenSettings, Opened};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
 
 use crate::args::Options;
 use crate::check::Read;
-use crate::desk::open_doors;
-use crate::former::Former;
 use crate::identity::Identity;
+use crate::instance::open_cli_binds;
 use crate::limits::{Limits, Needs, system_descriptors};
-use crate::machine::Book;
-use crate::process::{Herald, Side};
+use crate::machine::MachineAnswers;
+use crate::old_processes::OldProcesses;
+use crate::process::{ReadyNotifier, Side};
 use crate::renewal::Inheritance;
-use crate::serve::{self, Premises};
+use crate::serve::{self, StartState};
 use crate::version::Name;
-use crate::worker::{self, Duty, Post};
-use crate::{check, hands, master, process, say, states};
+use crate::worker::{self, MasterLink, WorkerKind};
+use crate::{check, master, override_state, process, say, states};
 
 /// How long former processes have to let go of their addresses.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -47,8 +47,8 @@ fn start(options: &Options) -> Result<u8, u8> {
         ballast_net::set_process_name(Name::called(&called).word());
     }
     match line {
-        Some((line, Duty::Serve)) => return serve_for_master(options, line),
-        Some((line, Duty::Scout)) => return scout(options, line),
+        Some((line, WorkerKind::Serve)) => return serve_for_master(options, line),
+        Some((line, WorkerKind::Scout)) => return scout(options, line),
         None => {}
     }
     if let Some(inheritance) = Inheritance::of_this_process() {
@@ -65,9 +65,9 @@ fn start(options: &Options) -> Result<u8, u8> {
     if options.files.is_empty() {
         return Err(no_files());
     }
-    let book = Book::new();
+    let machine_answers = MachineAnswers::new();
     let read = {
-        let _open = book.open();
+        let _open = machine_answers.open();
         check::for_start(options, &[])?
     };
     if options.check_only {
@@ -83,30 +83,30 @@ fn start(options: &Options) -> Result<u8, u8> {
     }
     let is_master = wants_master && !foreground_only(options);
     let pidfile = options.pidfile.clone().or_else(|| global.pidfile.clone());
-    let former = Former::of(options);
+    let former = OldProcesses::of(options);
     former.look()?;
-    let mut herald = Herald::default();
-    let leave = |herald: &mut Herald, former: Former| match daemon {
-        true => process::to_background(herald, &former),
-        false => former.tell_when_ready(herald),
+    let mut notifier = ReadyNotifier::default();
+    let leave = |notifier: &mut ReadyNotifier, former: OldProcesses| match daemon {
+        true => process::to_background(notifier, &former),
+        false => former.tell_when_ready(notifier),
     };
     if is_master {
         // The worker opens what is listened on, and judges the rest.
         drop(read);
-        if let Side::Leaves(code) = leave(&mut herald, former) {
+        if let Side::Leaves(code) = leave(&mut notifier, former) {
             return Ok(code);
         }
-        return master::run(options, &global, herald, daemon);
+        return master::run(options, &global, notifier, daemon);
     }
     let from = Sources::of(options);
-    let premises = prepare(options, (read, book), Memory::default(), &from)?;
-    if let Side::Leaves(code) = leave(&mut herald, former) {
+    let start_state = prepare(options, (read, machine_answers), Memory::default(), &from)?;
+    if let Side::Leaves(code) = leave(&mut notifier, former) {
         return Ok(code);
     }
     if let Some(path) = pidfile.filter(|_| daemon) {
         process::write_pid(&path)?;
     }
-    serve::run(premises, herald, daemon, None)
+    serve::run(start_state, notifier, daemon, None)
 }
 
 /// Where listening sockets of another process are, for the first process of a start.
@@ -115,14 +115,14 @@ struct Sources {
     /// `-x`: the socket of a process that gives them.
     socket: Option<String>,
     /// `-sf` and `-st`: processes that are to go.
-    former: Former,
+    former: OldProcesses,
 }
 
 impl Sources {
     fn of(options: &Options) -> Self {
         Self {
             socket: options.listeners_from.clone(),
-            former: Former::of(options),
+            former: OldProcesses::of(options),
         }
     }
 
@@ -169,12 +169,17 @@ fn is_daemon(options: &Options, global: &Global) -> bool {
 
 /// As a worker: started by a master, which has gone to the background, told the world who it is,
 /// and said what there is to say about the configuration the first time.
-fn serve_for_master(options: &Options, line: Line) -> Result<u8, u8> {
-    let post = Post::take(line)?;
-    let line = post.line();
-    let served = prepare_for_master(options, &post).and_then(|premises| {
-        let daemon = is_daemon(options, &premises.config.global);
-        serve::run(premises, Herald::default(), daemon, Some(post))
+fn serve_for_master(options: &Options, line: Channel) -> Result<u8, u8> {
+    let master_link = MasterLink::take(line)?;
+    let line = master_link.line();
+    let served = prepare_for_master(options, &master_link).and_then(|start_state| {
+        let daemon = is_daemon(options, &start_state.config.global);
+        serve::run(
+            start_state,
+            ReadyNotifier::default(),
+            daemon,
+            Some(master_link),
+        )
     });
     if served.is_err() {
         // The master may be gone too.
@@ -185,16 +190,16 @@ fn serve_for_master(options: &Options, line: Line) -> Result<u8, u8> {
 
 /// As a scout: reads the configuration with rights that the worker has given up, opens what is
 /// new to listen on, and leaves what it saw and opened to the worker.
-fn scout(options: &Options, line: Line) -> Result<u8, u8> {
-    let post = Post::take(line)?;
-    let line = post.line();
+fn scout(options: &Options, line: Channel) -> Result<u8, u8> {
+    let master_link = MasterLink::take(line)?;
+    let line = master_link.line();
     let was_quiet = say::is_quiet();
     // The worker says it, to whoever asked for the reload.
     say::be_quiet(true);
-    let seen = look(options, &post.memory());
+    let seen = look(options, &master_link.memory());
     say::be_quiet(was_quiet);
-    let told = seen.and_then(|(sockets, book)| {
-        let sheet = Sheet::write(&book.write());
+    let told = seen.and_then(|(sockets, machine_answers)| {
+        let sheet = Sheet::write(&machine_answers.write());
         let sent = sheet.and_then(|sheet| {
             line.send_sockets(&sockets)?;
             line.send(&Message::Scouted, &[sheet.as_fd()])
@@ -211,13 +216,16 @@ fn scout(options: &Options, line: Line) -> Result<u8, u8> {
     told.map(|()| 0)
 }
 
-fn look(options: &Options, memory: &Memory) -> Result<(Vec<PassedSocket>, Arc<Book>), u8> {
-    let book = Book::new();
-    let _open = book.open();
+fn look(
+    options: &Options,
+    memory: &Memory,
+) -> Result<(Vec<PassedSocket>, Arc<MachineAnswers>), u8> {
+    let machine_answers = MachineAnswers::new();
+    let _open = machine_answers.open();
     let mut loaded = check::for_start(options, &[])?.loaded;
-    if loaded.config.global.reload_keeps_overrides && !memory.amendments.is_empty() {
+    if loaded.config.global.reload_keeps_overrides && !memory.section_edits.is_empty() {
         // The worker reads the files with these sections, and asks what they ask.
-        loaded = check::for_start(options, &memory.amendments)?.loaded;
+        loaded = check::for_start(options, &memory.section_edits)?.loaded;
     }
     if check::tell_unserved(&loaded) {
         return Err(1);
@@ -227,7 +235,7 @@ fn look(options: &Options, memory: &Memory) -> Result<(Vec<PassedSocket>, Arc<Bo
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
     // Nobody is to go: what is in the way is named.
-    let nobody = Former::default();
+    let nobody = OldProcesses::default();
     let opened = open_listeners(
         options,
         &config,
@@ -239,26 +247,26 @@ fn look(options: &Options, memory: &Memory) -> Result<(Vec<PassedSocket>, Arc<Bo
         interface: socket.bind.interface.clone().unwrap_or_default(),
         namespace: socket.bind.namespace.clone().unwrap_or_default(),
     });
-    Ok((sockets.collect(), book))
+    Ok((sockets.collect(), machine_answers))
 }
 
-fn prepare_for_master(options: &Options, post: &Post) -> Result<Premises, u8> {
+fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<StartState, u8> {
     let was_quiet = say::is_quiet();
-    say::be_quiet(was_quiet || post.first);
-    let memory = post.memory();
-    let book = Book::new();
+    say::be_quiet(was_quiet || master_link.first);
+    let memory = master_link.memory();
+    let machine_answers = MachineAnswers::new();
     let read = {
-        let _open = book.open();
-        check::for_start(options, &memory.amendments)
+        let _open = machine_answers.open();
+        check::for_start(options, &memory.section_edits)
     };
     say::be_quiet(was_quiet);
     // A later one is given them by its master, and who was to go is gone.
-    let from = if post.first {
+    let from = if master_link.first {
         Sources::of(options)
     } else {
         Sources::default()
     };
-    prepare(options, (read?, book), memory, &from)
+    prepare(options, (read?, machine_answers), memory, &from)
 }
 
 /// `-d` and `-db` take the master away only where the file, not the command line, asks for one.
@@ -267,14 +275,14 @@ fn foreground_only(options: &Options) -> bool {
 }
 
 /// All that must be done with full rights, before any fork: limits, sockets, names of users.
-/// `book` is what the machine answered while it was read, `memory` what hands did in the process
+/// `machine answers` is what the machine answered while it was read, `memory` what operators did in the process
 /// before, `from` where listening sockets of another process are.
 fn prepare(
     options: &Options,
-    (read, book): (Read, Arc<Book>),
+    (read, machine_answers): (Read, Arc<MachineAnswers>),
     memory: Memory,
     from: &Sources,
-) -> Result<Premises, u8> {
+) -> Result<StartState, u8> {
     if check::tell_unserved(&read.loaded) {
         return Err(1);
     }
@@ -296,41 +304,41 @@ fn prepare(
         numbers::keep(&mut config, &file);
         Arc::new(file)
     });
-    let amended = Arc::new(config.clone());
-    let file = file.unwrap_or_else(|| Arc::clone(&amended));
+    let with_edits = Arc::new(config.clone());
+    let file = file.unwrap_or_else(|| Arc::clone(&with_edits));
     let files = Arc::clone(&read.texts.files);
-    book.forget_content(files.iter().map(|(name, _)| name.as_str()));
-    let written = Written {
+    machine_answers.forget_content(files.iter().map(|(name, _)| name.as_str()));
+    let written = ConfigSource {
         files,
         file,
-        amendments: Arc::new(read.amendments),
-        amended,
+        section_edits: Arc::new(read.section_edits),
+        with_edits,
     };
-    let hands = hands::go_on(&mut config, &store, &read.texts, memory);
+    let overrides = override_state::go_on(&mut config, &store, &read.texts, memory);
     // What is wrong with the files was said when the configuration was judged.
     let (states, _) = states::read(&config);
     states::configure(&mut config, &states);
-    states::forget(&book, &config);
+    states::forget(&machine_answers, &config);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
     from.offer()?;
     let room = (limits.connections, thread_count);
     let opened = open_listeners(options, &config, room, &from.former)?;
-    let doors = open_doors(&config.global.stats_sockets)?;
+    let cli_binds = open_cli_binds(&config.global.stats_sockets)?;
     // What the other process listened on and this configuration does not.
     let _ = ballast_net::withdraw_sockets();
     let identity = Identity::of(&config.global)?;
-    Ok(Premises {
+    Ok(StartState {
         options: options.clone(),
         store,
         config,
         written,
-        read: (read.texts, book),
-        hands,
+        read: (read.texts, machine_answers),
+        overrides,
         thread_count,
         limits,
         opened,
-        doors,
+        cli_binds,
         identity,
         memory_megabytes: options.memory_megabytes_max.unwrap_or(0),
         states,
@@ -393,7 +401,7 @@ fn open_listeners(
     options: &Options,
     config: &Config,
     (connection_count_max, worker_count): (u32, usize),
-    former: &Former,
+    former: &OldProcesses,
 ) -> Result<Opened, u8> {
     let settings = OpenSettings {
         connection_count_max,
@@ -422,7 +430,7 @@ fn open_listeners(
 fn open_patiently(
     config: &Config,
     settings: OpenSettings,
-    former: &Former,
+    former: &OldProcesses,
 ) -> Result<Opened, Vec<OpenError>> {
     let first = ballast_listen::open(config, settings);
     let in_use = |errors: &Vec<OpenError>| {

@@ -26,7 +26,7 @@ pub(crate) use {error_line, line};
 
 /// How grave a line is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Grade {
+pub(crate) enum Severity {
     /// It ends the start.
     Alert,
     /// It should be looked at.
@@ -35,7 +35,7 @@ pub(crate) enum Grade {
     Notice,
 }
 
-impl Grade {
+impl Severity {
     fn word(self) -> &'static str {
         match self {
             Self::Alert => "[ALERT]",
@@ -64,29 +64,29 @@ pub(crate) fn is_quiet() -> bool {
 }
 
 /// Says a line; before the first that matters, who is speaking.
-pub(crate) fn say(grade: Grade, text: &str) {
-    if grade != Grade::Notice {
+pub(crate) fn say(grade: Severity, text: &str) {
+    if grade != Severity::Notice {
         introduce();
     }
-    if grade == Grade::Warning {
+    if grade == Severity::Warning {
         WARNINGS.fetch_add(1, Ordering::Relaxed);
     }
-    raw(&line_of(grade, text), grade == Grade::Alert);
+    raw(&line_of(grade, text), grade == Severity::Alert);
 }
 
 /// An alert.
 pub(crate) fn alert(text: &str) {
-    say(Grade::Alert, text);
+    say(Severity::Alert, text);
 }
 
 /// A warning.
 pub(crate) fn warn(text: &str) {
-    say(Grade::Warning, text);
+    say(Severity::Warning, text);
 }
 
 /// A notice.
 pub(crate) fn notice(text: &str) {
-    say(Grade::Notice, text);
+    say(Severity::Notice, text);
 }
 
 /// Lines that are in the form already, such as rendered diagnostics; `warnings` of them warn.
@@ -120,13 +120,13 @@ fn introduce() {
         return;
     }
     raw(
-        &line_of(Grade::Notice, &format!("haproxy version is {VERSION}")),
+        &line_of(Severity::Notice, &format!("haproxy version is {VERSION}")),
         false,
     );
     if let Ok(path) = std::env::current_exe() {
         raw(
             &line_of(
-                Grade::Notice,
+                Severity::Notice,
                 &format!("path to executable is {}", path.display()),
             ),
             false,
@@ -135,7 +135,7 @@ fn introduce() {
 }
 
 /// A line as it would be said.
-pub(crate) fn line_of(grade: Grade, text: &str) -> String {
+pub(crate) fn line_of(grade: Severity, text: &str) -> String {
     format!("{:<11}({}) : {text}\n", grade.word(), std::process::id())
 }
 

@@ -6,52 +6,53 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use ballast_cli::{Door, Limits as DeskLimits};
-use ballast_engine::affairs::{Affairs, Hand, Written};
+use ballast_cli::{CliBind, Limits as CliLimits};
+use ballast_engine::config_history::{ConfigHistory, ConfigSource, Override};
 use ballast_engine::{Generation, Process, Registry};
 use ballast_expr::Store;
-use ballast_listen::{Listeners, Opened, Reception, WorkerListeners};
+use ballast_listen::{ArrivalQueue, Listeners, Opened, WorkerListeners};
 use ballast_log::Logs;
 use ballast_model::Config;
 use ballast_net::{CpuSet, Signal};
 use ballast_stats::{Facts, Surroundings};
 use ballast_stream::{Local, Running};
-use ballast_upstream::probe::{EventLog, Keeper, Probes};
+use ballast_upstream::probe::{EventLog, ProbeController, Probes};
 use ballast_upstream::{pool, probe};
 use ballast_worker::{
-    BufferLimits, Crew, Interval, Mailbox, Options as WorkerOptions, PanicHook, Signals, Workers,
+    BufferLimits, Interval, Mailbox, Options as WorkerOptions, PanicHook, Signals, TaskPool,
+    Workers,
 };
 use ballast_worker::{now, set_local, spawn_service};
 
-use crate::amend::Texts;
 use crate::args::Options;
-use crate::change::{Chief, now_unix_s};
+use crate::controller::{Controller, now_unix_s};
 use crate::identity::Identity;
 use crate::limits::Limits;
-use crate::logs::{self, LogDesk, LossWatch};
-use crate::machine::{Book, hostname};
-use crate::process::Herald;
+use crate::logs::{self, LogTargets, LossWatch};
+use crate::machine::{MachineAnswers, hostname};
+use crate::process::ReadyNotifier;
+use crate::section_edits::Texts;
 use crate::states::State;
 use crate::stop::{Ending, Ends};
 use crate::version::{RELEASE_DATE, VERSION};
-use crate::worker::{self, Post, Reporter};
-use crate::{desk, say, services, states};
+use crate::worker::{self, MasterLink, Reporter};
+use crate::{instance, say, services, states};
 
 /// All that was prepared with full rights and before any thread.
 #[derive(Debug)]
-pub(crate) struct Premises {
+pub(crate) struct StartState {
     pub(crate) options: Options,
     pub(crate) store: Arc<Store>,
     pub(crate) config: Config,
-    pub(crate) written: Written,
+    pub(crate) written: ConfigSource,
     /// The files, and what the machine answered while they were read.
-    pub(crate) read: (Texts, Arc<Book>),
-    /// What hands set in the process before, by key.
-    pub(crate) hands: Vec<(String, Hand)>,
+    pub(crate) read: (Texts, Arc<MachineAnswers>),
+    /// What operators set in the process before, by key.
+    pub(crate) overrides: Vec<(String, Override)>,
     pub(crate) thread_count: usize,
     pub(crate) limits: Limits,
     pub(crate) opened: Opened,
-    pub(crate) doors: Vec<Door>,
+    pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) identity: Identity,
     pub(crate) memory_megabytes: u32,
     pub(crate) states: Vec<State>,
@@ -71,63 +72,70 @@ const SIGNALS: [Signal; 8] = [
 
 /// Serves until the end; answers the exit code. `post` is the place under a master.
 pub(crate) fn run(
-    premises: Premises,
-    mut herald: Herald,
+    start_state: StartState,
+    mut notifier: ReadyNotifier,
     background: bool,
-    mut post: Option<Post>,
+    mut master_link: Option<MasterLink>,
 ) -> Result<u8, u8> {
     let begun = Instant::now();
     // Before any thread, so that none of them is interrupted.
     let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
     let logs = Logs::start().map_err(|error| refuse(&error))?;
     // While names can be seen that a chroot hides.
-    let open_logs = logs::open(&logs, &premises.config, background).map_err(|why| {
+    let open_logs = logs::open(&logs, &start_state.config, background).map_err(|why| {
         say::alert(&format!("[haproxy.main()] {why}"));
         1
     })?;
     let null = background.then(ballast_net::null_device).transpose();
     let null = null.map_err(|error| refuse(&error))?;
-    premises.identity.assume()?;
+    start_state.identity.assume()?;
     let console = !background && !say::is_quiet();
     let journal = EventLog::new(&logs, open_logs.backends.clone(), console);
     let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
-    let (options, store) = (premises.options.clone(), Arc::clone(&premises.store));
-    let (written, hands) = (premises.written.clone(), premises.hands.clone());
-    let read = premises.read.clone();
-    let snapshot = post.as_mut().and_then(|post| post.snapshot.take());
-    let (house, start) = compile(premises, begun, snapshot.as_deref(), post.is_some());
-    let house = Arc::new(house);
-    house.log_to(LogDesk {
+    let (options, store) = (start_state.options.clone(), Arc::clone(&start_state.store));
+    let (written, overrides) = (start_state.written.clone(), start_state.overrides.clone());
+    let read = start_state.read.clone();
+    let snapshot = master_link
+        .as_mut()
+        .and_then(|master_link| master_link.snapshot.take());
+    let (instance, start) = compile(
+        start_state,
+        begun,
+        snapshot.as_deref(),
+        master_link.is_some(),
+    );
+    let instance = Arc::new(instance);
+    instance.log_to(LogTargets {
         logs: logs.clone(),
         open: ArcSwap::from_pointee(open_logs),
         journal: Arc::clone(&journal),
         background,
     });
-    let config = Arc::clone(&house.generation().config);
-    let mut affairs = Affairs::begin(config, written, now_unix_s());
-    for (key, hand) in &hands {
-        affairs.note(key, hand.clone());
+    let config = Arc::clone(&instance.generation().config);
+    let mut config_history = ConfigHistory::begin(config, written, now_unix_s());
+    for (key, entry) in &overrides {
+        config_history.note(key, entry.clone());
     }
-    let (chief, work) = Chief::begin(affairs, store, read, options);
-    house.changes_by(chief);
-    work.take_up(Arc::clone(&house))
+    let (controller, work) = Controller::begin(config_history, store, read, options);
+    instance.changes_by(controller);
+    work.take_up(Arc::clone(&instance))
         .map_err(|error| refuse(&error))?;
-    let workers = house.staff(start_workers(&house, &start)?);
-    let keeper = house.keep(keeper(&house, workers, journal));
+    let workers = instance.staff(start_workers(&instance, &start)?);
+    let probes = instance.keep(probes(&instance, workers, journal));
     // First everyone can receive, then somebody accepts: they hand connections to each other.
     for mailbox in workers.mailboxes() {
-        let room = Room {
-            house: Arc::clone(&house),
+        let room = WorkerSetup {
+            instance: Arc::clone(&instance),
             logs: logs.clone(),
-            keeper: Arc::clone(keeper),
+            probes: Arc::clone(probes),
             worker: mailbox.index(),
             worker_count: workers.count(),
         };
-        on(mailbox, move || room.furnish())?;
+        on(mailbox, move || room.set_up())?;
     }
-    let reporter = open_desk(&house, workers, start, post)?;
+    let reporter = open_cli(&instance, workers, start, master_link)?;
     for mailbox in workers.mailboxes() {
-        let own = house
+        let own = instance
             .listeners()
             .as_ref()
             .map(|listeners| listeners.of_worker(mailbox.index()));
@@ -135,7 +143,7 @@ pub(crate) fn run(
             on(mailbox, move || WorkerListeners::start(own))?.map_err(|error| refuse(&error))?;
         }
     }
-    house.take_up_hands(&hands);
+    instance.restore_overrides(&overrides);
     if let Some(null) = null
         && ballast_net::redirect_standard_to(null).is_err()
     {
@@ -144,9 +152,9 @@ pub(crate) fn run(
     if let Some(reporter) = &reporter {
         reporter.ready();
     }
-    herald.ready();
+    notifier.ready();
     let ending = Ending {
-        house: &house,
+        instance: &instance,
         workers,
         logs: &logs,
     };
@@ -160,33 +168,33 @@ pub(crate) fn run(
     })
 }
 
-/// What is left of the premises once the generation is compiled.
+/// What is left of the start state once the generation is compiled.
 struct Start {
-    doors: Vec<Door>,
+    cli_binds: Vec<CliBind>,
     tune: ballast_model::Tune,
     cpu_maps: Vec<ballast_model::CpuMap>,
     thread_count: usize,
 }
 
 fn compile(
-    premises: Premises,
+    start_state: StartState,
     begun: Instant,
     snapshot: Option<&[u8]>,
     has_master: bool,
-) -> (desk::House, Start) {
-    let Premises {
+) -> (instance::Instance, Start) {
+    let StartState {
         config,
         thread_count,
         limits,
         opened,
-        doors,
+        cli_binds,
         memory_megabytes,
         states,
         ..
-    } = premises;
+    } = start_state;
     let global = &config.global;
     let start = Start {
-        doors,
+        cli_binds,
         tune: global.tune.clone(),
         cpu_maps: global.cpu_maps.clone(),
         thread_count,
@@ -215,7 +223,7 @@ fn compile(
         worker::restore(&generation, &process, snapshot);
     }
     let listeners = Listeners::new(&generation, &process, opened, thread_count);
-    let house = desk::House::new(
+    let instance = instance::Instance::new(
         generation,
         registry,
         facts,
@@ -223,11 +231,11 @@ fn compile(
         listeners,
         has_master,
     );
-    (house, start)
+    (instance, start)
 }
 
-fn start_workers(house: &Arc<desk::House>, start: &Start) -> Result<Workers, u8> {
-    let process = Arc::clone(house.registry.process());
+fn start_workers(instance: &Arc<instance::Instance>, start: &Start) -> Result<Workers, u8> {
+    let process = Arc::clone(instance.registry.process());
     let on_panic: PanicHook = Arc::new(move |report| {
         let worker = report.worker.unwrap_or(0);
         process.counters.of(worker).panics.increment();
@@ -273,10 +281,14 @@ fn pins(maps: &[ballast_model::CpuMap], thread_count: usize) -> Vec<CpuSet> {
     pins
 }
 
-fn keeper(house: &Arc<desk::House>, workers: &Workers, journal: Arc<EventLog>) -> Arc<Keeper> {
-    Keeper::new(
-        house.generation(),
-        Arc::clone(house.registry.process()),
+fn probes(
+    instance: &Arc<instance::Instance>,
+    workers: &Workers,
+    journal: Arc<EventLog>,
+) -> Arc<ProbeController> {
+    ProbeController::new(
+        instance.generation(),
+        Arc::clone(instance.registry.process()),
         Box::new(journal),
         &hostname(),
         workers.mailboxes().to_vec(),
@@ -284,58 +296,58 @@ fn keeper(house: &Arc<desk::House>, workers: &Workers, journal: Arc<EventLog>) -
 }
 
 /// Serves the command sockets from the first worker.
-fn open_desk(
-    house: &Arc<desk::House>,
+fn open_cli(
+    instance: &Arc<instance::Instance>,
     workers: &Workers,
     start: Start,
-    post: Option<Post>,
+    master_link: Option<MasterLink>,
 ) -> Result<Option<Reporter>, u8> {
     let Some(mailbox) = workers.mailbox(0) else {
         return Ok(None);
     };
-    let limits = DeskLimits::of(&house.generation().config.global);
-    let house = Arc::clone(house);
+    let limits = CliLimits::of(&instance.generation().config.global);
+    let instance = Arc::clone(instance);
     let opened = on(mailbox, move || {
-        let doors: Vec<_> = start
-            .doors
+        let cli_binds: Vec<_> = start
+            .cli_binds
             .iter()
-            .map(|door| Arc::clone(&door.socket))
+            .map(|cli_bind| Arc::clone(&cli_bind.socket))
             .collect();
-        let reporter = match post {
-            Some(post) => Some(post.take_up(&house, &doors, limits)?),
+        let reporter = match master_link {
+            Some(master_link) => Some(master_link.take_up(&instance, &cli_binds, limits)?),
             None => None,
         };
-        ballast_cli::serve(house, start.doors, limits)?;
+        ballast_cli::serve(instance, start.cli_binds, limits)?;
         Ok(reporter)
     })?;
     opened.map_err(|error: ballast_worker::Error| refuse(&error))
 }
 
 /// What one worker is given before it serves.
-struct Room {
-    house: Arc<desk::House>,
+struct WorkerSetup {
+    instance: Arc<instance::Instance>,
     logs: Logs,
-    keeper: Arc<Keeper>,
+    probes: Arc<ProbeController>,
     worker: usize,
     worker_count: usize,
 }
 
-impl Room {
+impl WorkerSetup {
     /// Sets the worker up, on its thread.
-    fn furnish(self) {
-        let generation = self.house.generation();
-        let process = Arc::clone(self.house.registry.process());
+    fn set_up(self) {
+        let generation = self.instance.generation();
+        let process = Arc::clone(self.instance.registry.process());
         let running = Rc::new(Running::new(
             generation,
-            self.house.open_logs().frontends.clone(),
+            self.instance.open_logs().frontends.clone(),
         ));
         let log = self.logs.worker();
         let local = Rc::new(Local::new(self.worker, process, log, hostname(), running));
-        local.install(Rc::new(services::Desk(Arc::clone(&self.house))));
+        local.install(Rc::new(services::Desk(Arc::clone(&self.instance))));
         set_local(Rc::clone(&local));
-        reception(&local).install();
+        arrivals(&local).install();
         // Kept for as long as the worker lives: dropped, it would end the checks.
-        let probes: Probes = probe::start(&self.keeper, self.worker, self.worker_count);
+        let probes: Probes = probe::start(&self.probes, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
         let mut losses = (self.worker == 0).then(|| LossWatch::new(self.logs));
         spawn_service(async move {
@@ -344,21 +356,21 @@ impl Room {
                 beat.tick().await;
                 pool::purge(now());
                 if let Some(losses) = &mut losses {
-                    losses.look(self.house.registry.process());
+                    losses.look(self.instance.registry.process());
                 }
             }
         });
     }
 }
 
-fn reception(local: &Rc<Local>) -> Reception {
+fn arrivals(local: &Rc<Local>) -> ArrivalQueue {
     let serving = Rc::clone(local);
-    let crew = Crew::new(move |arrival| {
+    let task_pool = TaskPool::new(move |arrival| {
         let local = Rc::clone(&serving);
         async move { ballast_stream::serve(&local, arrival).await }
     });
-    Reception {
-        serve: Box::new(move |arrival| crew.give(arrival)),
+    ArrivalQueue {
+        serve: Box::new(move |arrival| task_pool.give(arrival)),
         event: Box::new(|event| say::warn(&event.to_string())),
     }
 }

@@ -6,20 +6,22 @@ use ballast_cli::Control as _;
 use ballast_health::Forced;
 use ballast_message::Method;
 use ballast_stats::{PageAsked, ServerAction, Surroundings, WebAnswer};
-use ballast_stream::{Asked, Reply, ReplyBody, Services, Wanted};
+use ballast_stream::{Reply, ReplyBody, ServiceKind, ServiceRequest, Services};
 
-use crate::desk::House;
+use crate::instance::Instance;
 
 /// What a worker asks.
 #[derive(Debug)]
-pub(crate) struct Desk(pub(crate) Arc<House>);
+pub(crate) struct Desk(pub(crate) Arc<Instance>);
 
 impl Services for Desk {
-    fn answer(&self, asked: &Asked<'_>) -> Reply {
+    fn answer(&self, asked: &ServiceRequest<'_>) -> Reply {
         let surroundings: Arc<dyn Surroundings> = Arc::clone(&self.0) as _;
         let answer = match asked.of {
-            Wanted::Metrics => ballast_stats::metrics(surroundings, asked.target, asked.accept),
-            Wanted::Statistics {
+            ServiceKind::Metrics => {
+                ballast_stats::metrics(surroundings, asked.target, asked.accept)
+            }
+            ServiceKind::Statistics {
                 page,
                 proxy,
                 may_admin,
@@ -53,8 +55,8 @@ fn reply(answer: WebAnswer) -> Reply {
 }
 
 /// Does to a server what the statistics page asks; whether that changed anything.
-pub(crate) fn act(house: &House, backend: &str, server: &str, action: ServerAction) -> bool {
-    let generation = house.generation();
+pub(crate) fn act(instance: &Instance, backend: &str, server: &str, action: ServerAction) -> bool {
+    let generation = instance.generation();
     let backend_at = generation.backend_named(backend);
     let Some(known) = backend_at.map(|place| &generation.backends[place]) else {
         return false;
@@ -78,12 +80,12 @@ pub(crate) fn act(house: &House, backend: &str, server: &str, action: ServerActi
         ServerAction::ForceDown | ServerAction::ForceNoBalancing | ServerAction::ForceUp => !tracks,
         ServerAction::Drain | ServerAction::Maint | ServerAction::Ready => true,
         ServerAction::Shutdown => {
-            house.shutdown_sessions(&found.state);
+            instance.shutdown_sessions(&found.state);
             return true;
         }
     };
     if applies {
-        return house.tell(backend, server, &mut |health, now_ms| match action {
+        return instance.tell(backend, server, &mut |health, now_ms| match action {
             ServerAction::Agent(on) => {
                 health.enable_agent(on);
                 Vec::new()

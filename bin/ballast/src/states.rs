@@ -21,7 +21,7 @@ use ballast_model::{Address, Config, PortSpec, Server, ServerStates};
 use ballast_net::read_file;
 use ballast_wire::server_state::{Saved, Unreadable, rows};
 
-use crate::machine::{Book, content_by, plain};
+use crate::machine::{MachineAnswers, content_by, plain};
 use crate::say;
 
 /// The longest state file that is read: some 400,000 servers.
@@ -203,7 +203,7 @@ fn configure_server(server: &mut Server, saved: &Saved) {
 }
 
 /// Forgets what state files hold: they are read anew whenever that is asked for.
-pub(crate) fn forget(book: &Book, config: &Config) {
+pub(crate) fn forget(machine_answers: &MachineAnswers, config: &Config) {
     let global = config.global.server_state_file.iter();
     let own = config.backends.iter().filter_map(|backend| {
         let Some(ServerStates::Local(path)) = &backend.server_states else {
@@ -211,7 +211,7 @@ pub(crate) fn forget(book: &Book, config: &Config) {
         };
         Some(path)
     });
-    book.forget_content(global.chain(own).map(String::as_str));
+    machine_answers.forget_content(global.chain(own).map(String::as_str));
 }
 
 /// Has the servers of a new generation believe what was believed, and says which of them are

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_cli::{Changes, Demand, Told};
+use ballast_cli::{ChangeRecord, ChangeRequest, Changes};
 use ballast_log::{Level, LogSet, Logs};
 use ballast_model::Common;
 use ballast_net::Signal;
 use ballast_stats::Surroundings;
 use ballast_worker::{Signals, StopOrder, Workers};
 
-use crate::desk::House;
-use crate::{change, say};
+use crate::instance::Instance;
+use crate::{controller, say};
 
 /// Between two looks at whether the workers have ended, once they were told to.
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
@@ -34,7 +34,7 @@ pub(crate) enum Ends {
 /// What has to be brought to an end.
 #[derive(Debug)]
 pub(crate) struct Ending<'h> {
-    pub(crate) house: &'h House,
+    pub(crate) instance: &'h Instance,
     pub(crate) workers: &'h Workers,
     pub(crate) logs: &'h Logs,
 }
@@ -48,8 +48,8 @@ impl Ending<'_> {
                 Ok(Some(Signal::Usr1)) => return self.softly(signals),
                 Ok(Some(Signal::Hup)) => self.tell_state(),
                 Ok(Some(Signal::Usr2)) => self.reload(),
-                Ok(Some(Signal::Ttou)) => self.house.pause_all(),
-                Ok(Some(Signal::Ttin)) => self.house.resume_all(),
+                Ok(Some(Signal::Ttou)) => self.instance.pause_all(),
+                Ok(Some(Signal::Ttin)) => self.instance.resume_all(),
                 Ok(_) => {}
                 Err(error) => {
                     say::alert(&format!("signals cannot be waited for: {error}"));
@@ -60,7 +60,7 @@ impl Ending<'_> {
     }
 
     fn at_once(&self, signal: Signal) -> Ends {
-        self.house.listeners().take();
+        self.instance.listeners().take();
         self.workers.stop(StopOrder::now());
         self.logs.shutdown(LOG_PATIENCE);
         Ends::Signal(signal)
@@ -68,14 +68,14 @@ impl Ending<'_> {
 
     /// `SIGUSR1`: nothing new is accepted, what is under way may finish.
     fn softly(&self, signals: &Signals) -> Ends {
-        let process = self.house.registry.process();
+        let process = self.instance.registry.process();
         process.begin_stopping();
-        let generation = self.house.generation();
+        let generation = self.instance.generation();
         let global = &generation.config.global;
         if let Some(signal) = global.grace.and_then(|grace| self.pass(signals, grace)) {
             return self.at_once(signal);
         }
-        self.house.listeners().take();
+        self.instance.listeners().take();
         self.workers.stop(StopOrder::when_done());
         self.tell_stopped();
         let hard = global.hard_stop_after.map(|after| Instant::now() + after);
@@ -122,7 +122,7 @@ impl Ending<'_> {
             Level::Warning,
             "soft-stop running for too long, performing a hard-stop.",
         );
-        let (generation, open_logs) = (self.house.generation(), self.house.open_logs());
+        let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
         for (place, frontend) in generation.frontends.iter().enumerate() {
             let left = frontend.state.sessions.now();
             if left > 0 {
@@ -141,7 +141,7 @@ impl Ending<'_> {
 
     /// One line for each proxy, a `listen` being one.
     fn tell_stopped(&self) {
-        let (generation, open_logs) = (self.house.generation(), self.house.open_logs());
+        let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
         for (place, frontend) in generation.frontends.iter().enumerate() {
             let front = frontend.state.counters.sums().connections;
             let back = if frontend.model.common.listen {
@@ -179,10 +179,12 @@ impl Ending<'_> {
     /// `SIGUSR2`: the files are read again, and what they say is put in force.
     fn reload(&self) {
         let began = Instant::now();
-        let outcome = self.house.bring_and_wait(Demand::Reload { keep: false });
-        let (grade, text) = change::told(&outcome);
+        let outcome = self
+            .instance
+            .bring_and_wait(ChangeRequest::Reload { keep: false });
+        let (grade, text) = controller::told(&outcome);
         say::say(grade, &text);
-        self.house.log_told(&Told {
+        self.instance.log_told(&ChangeRecord {
             kind: Changes::Configuration,
             what: "reload",
             who: "SIGUSR2",
@@ -194,7 +196,7 @@ impl Ending<'_> {
     /// `SIGHUP`: the state of the servers, as HAProxy tells it.
     fn tell_state(&self) {
         say::warn("SIGHUP received, dumping servers states.");
-        let (generation, open_logs) = (self.house.generation(), self.house.open_logs());
+        let (generation, open_logs) = (self.instance.generation(), self.instance.open_logs());
         for backend in &generation.backends {
             let set = open_logs.backends.get(backend.name()).map(Arc::as_ref);
             for server in &backend.servers {
@@ -225,7 +227,7 @@ impl Ending<'_> {
     /// To the console and to whoever listens in the first place.
     fn tell_all(&self, level: Level, text: &str) {
         say::warn(text);
-        let open_logs = self.house.open_logs();
+        let open_logs = self.instance.open_logs();
         if let Some(set) = open_logs.frontends.iter().flatten().next() {
             self.logs.emit(set, level, text.as_bytes());
         }

@@ -11,10 +11,10 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use ballast_cli::{Control, Demand, Limits as DeskLimits};
+use ballast_cli::{ChangeRequest, Control, Limits as CliLimits};
 use ballast_engine::Generation;
 use ballast_handover::{
-    self as handover, Line, Memory, Message, Outcome, Received, Running, Sheet,
+    self as handover, Channel, Memory, Message, Outcome, Received, Running, Sheet,
 };
 use ballast_log::Level;
 use ballast_model::CliLevel;
@@ -22,11 +22,11 @@ use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
 use ballast_stats::Surroundings;
 use ballast_worker::{Error, Stream, spawn_service};
 
-use crate::desk::House;
-use crate::machine::Book;
+use crate::instance::Instance;
+use crate::machine::MachineAnswers;
 use crate::say;
 
-/// How a worker knows that it is one: `descriptor:process number of its master:duty`.
+/// How a worker knows that it is one: `descriptor:process number of its master:kind`.
 pub(crate) const VARIABLE: &str = "BALLAST_WORKER_LINE";
 
 /// Between two reports to the master, at least.
@@ -43,8 +43,8 @@ const SEND_STEP: Duration = Duration::from_millis(5);
 
 /// A place as a worker.
 #[derive(Debug)]
-pub(crate) struct Post {
-    line: Line,
+pub(crate) struct MasterLink {
+    line: Channel,
     /// What the worker before said last.
     pub(crate) snapshot: Option<Vec<u8>>,
     /// There was no worker before.
@@ -53,14 +53,14 @@ pub(crate) struct Post {
 
 /// What a master starts a process for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Duty {
+pub(crate) enum WorkerKind {
     /// To serve.
     Serve,
     /// To look at the machine for a worker that may not, and open what it is to listen on.
     Scout,
 }
 
-impl Duty {
+impl WorkerKind {
     /// Its word in [`VARIABLE`].
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -71,23 +71,23 @@ impl Duty {
 }
 
 /// The line to the master, when one started this process.
-pub(crate) fn line() -> Option<(Line, Duty)> {
+pub(crate) fn line() -> Option<(Channel, WorkerKind)> {
     let value = std::env::var(VARIABLE).ok()?;
     let mut parts = value.split(':');
-    let (number, master, duty) = (parts.next()?, parts.next()?, parts.next()?);
-    let duties = [Duty::Serve, Duty::Scout];
-    let duty = duties.into_iter().find(|one| one.word() == duty)?;
+    let (number, master, kind) = (parts.next()?, parts.next()?, parts.next()?);
+    let kinds = [WorkerKind::Serve, WorkerKind::Scout];
+    let kind = kinds.into_iter().find(|one| one.word() == kind)?;
     // A worker starts programs too (external checks), and they inherit the variable.
     if net::parent_process_id() != Some(master.parse().ok()?) {
         return None;
     }
     let fd = net::inherit::take(number.parse().ok()?).ok()?;
-    Some((Line::from_fd(fd), duty))
+    Some((Channel::from_fd(fd), kind))
 }
 
-impl Post {
+impl MasterLink {
     /// Takes what the master gives. `Err` is the exit code, all said.
-    pub(crate) fn take(line: Line) -> Result<Self, u8> {
+    pub(crate) fn take(line: Channel) -> Result<Self, u8> {
         match line.beginning() {
             Ok((sockets, sheet, first)) => {
                 net::offer_sockets(sockets);
@@ -111,18 +111,18 @@ impl Post {
         }
     }
 
-    /// What hands had done in the process before.
+    /// What operators had done in the process before.
     pub(crate) fn memory(&self) -> Memory {
         let mut memory = Memory::default();
         let told = self.snapshot.as_deref();
         if let Some(Err(error)) = told.map(|bytes| handover::remember(&mut memory, bytes)) {
-            say::warn(&format!("what hands did is known in part: {error}."));
+            say::warn(&format!("what operators did is known in part: {error}."));
         }
         memory
     }
 
     /// The line, for who says that the start failed.
-    pub(crate) fn line(&self) -> Line {
+    pub(crate) fn line(&self) -> Channel {
         self.line.clone()
     }
 
@@ -130,9 +130,9 @@ impl Post {
     /// answers what it asks from now on.
     pub(crate) fn take_up(
         self,
-        house: &Arc<House>,
-        doors: &[Arc<OwnedFd>],
-        limits: DeskLimits,
+        instance: &Arc<Instance>,
+        cli_binds: &[Arc<OwnedFd>],
+        limits: CliLimits,
     ) -> Result<Reporter, Error> {
         let fail = |call| move |error| Error::new(call, "master", error);
         let watched = self.line.as_fd().try_clone_to_owned();
@@ -141,9 +141,9 @@ impl Post {
         let stream = Stream::from_fd(watched)?;
         let (orders, order) = mpsc::sync_channel(16);
         let reporter = Reporter(Arc::new(Inner {
-            house: Arc::clone(house),
+            instance: Arc::clone(instance),
             line: self.line,
-            doors: doors.iter().map(Arc::downgrade).collect(),
+            cli_binds: cli_binds.iter().map(Arc::downgrade).collect(),
             orders,
             base: Mutex::new(None),
             offered: Mutex::default(),
@@ -192,10 +192,10 @@ pub(crate) struct Reporter(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    house: Arc<House>,
-    line: Line,
+    instance: Arc<Instance>,
+    line: Channel,
     /// The command sockets, while they are open.
-    doors: Vec<Weak<OwnedFd>>,
+    cli_binds: Vec<Weak<OwnedFd>>,
     orders: SyncSender<Order>,
     /// What was counted when the next worker was given a snapshot.
     base: Mutex<Option<Vec<u8>>>,
@@ -215,7 +215,7 @@ enum Order {
 impl Reporter {
     /// Tells the master that this process serves.
     pub(crate) fn ready(&self) {
-        let log = self.0.house.startup_log();
+        let log = self.0.instance.startup_log();
         self.0.send(&Message::Ready(log), None);
     }
 
@@ -225,7 +225,7 @@ impl Reporter {
         let Some(base) = base.as_deref() else {
             return;
         };
-        let since = self.0.house.counts();
+        let since = self.0.instance.counts();
         if let Ok(late) = handover::counted_since(base, &since)
             && let Ok(sheet) = Sheet::write(&late)
         {
@@ -234,7 +234,7 @@ impl Reporter {
     }
 }
 
-impl House {
+impl Instance {
     fn counts(&self) -> Vec<u8> {
         let generation = self.generation();
         handover::collect_counts(Running {
@@ -274,11 +274,11 @@ impl Inner {
                 Ok(Order::Handover) => {
                     self.tell_sockets(&mut told);
                     // One look for both: what is counted between two would go over twice.
-                    let snapshot = self.house.snapshot();
+                    let snapshot = self.instance.snapshot();
                     self.tell(&snapshot);
                     *self.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
                 }
-                Err(RecvTimeoutError::Timeout) if self.house.registry.process().stopping() => {}
+                Err(RecvTimeoutError::Timeout) if self.instance.registry.process().stopping() => {}
                 Err(RecvTimeoutError::Timeout) => {
                     self.tell_sockets(&mut told);
                     self.tell_snapshot();
@@ -290,7 +290,7 @@ impl Inner {
     }
 
     fn tell_snapshot(&self) {
-        self.tell(&self.house.snapshot());
+        self.tell(&self.instance.snapshot());
     }
 
     fn tell(&self, snapshot: &[u8]) {
@@ -302,9 +302,9 @@ impl Inner {
 
     /// Tells what is listened on, when it is not what was `told`.
     fn tell_sockets(&self, told: &mut Vec<Weak<OwnedFd>>) {
-        let mut sockets = self.house.listening_sockets();
-        let doors = self.doors.iter().filter_map(Weak::upgrade);
-        sockets.extend(doors.map(|fd| PassedSocket {
+        let mut sockets = self.instance.listening_sockets();
+        let cli_binds = self.cli_binds.iter().filter_map(Weak::upgrade);
+        sockets.extend(cli_binds.map(|fd| PassedSocket {
             fd,
             interface: String::new(),
             namespace: String::new(),
@@ -323,13 +323,13 @@ impl Inner {
         }
     }
 
-    fn answer(self: &Arc<Self>, received: Received, limits: DeskLimits) {
+    fn answer(self: &Arc<Self>, received: Received, limits: CliLimits) {
         match received.message {
             Message::Caller => {
                 for caller in received.fds {
-                    let desk: Arc<dyn Control> = self.house.clone();
+                    let instance: Arc<dyn Control> = self.instance.clone();
                     // A caller that cannot be watched is closed, and sees it.
-                    let _ = ballast_cli::serve_stream(caller, desk, CliLevel::Admin, limits);
+                    let _ = ballast_cli::serve_stream(caller, instance, CliLevel::Admin, limits);
                 }
             }
             Message::Handover => self.order(Order::Handover),
@@ -352,7 +352,7 @@ impl Inner {
                 } else {
                     Level::Notice
                 };
-                self.house.log_of_process(level, &text);
+                self.instance.log_of_process(level, &text);
             }
             other => say::warn(&format!("the master says what makes no sense: {other:?}.")),
         }
@@ -369,10 +369,10 @@ impl Inner {
         let Some(sheet) = fds.into_iter().next().map(Sheet::from_fd) else {
             return;
         };
-        let generation = self.house.generation();
+        let generation = self.instance.generation();
         let running = Running {
             generation: &generation,
-            process: self.house.registry.process(),
+            process: self.instance.registry.process(),
             memory: &Memory::default(),
         };
         if let Ok(late) = sheet.read() {
@@ -383,7 +383,7 @@ impl Inner {
 
     /// Reads the configuration again: the machine itself, or what a scout saw of it.
     fn reload(&self, sheet: Option<&Sheet>) -> (Outcome, String) {
-        let global = Arc::clone(&self.house.generation().config.global);
+        let global = Arc::clone(&self.instance.generation().config.global);
         let lost_rights = global.user.is_some() || global.group.is_some();
         let Some(sheet) = sheet else {
             if global.chroot.is_some() {
@@ -395,17 +395,18 @@ impl Inner {
                 other => other,
             };
         };
-        let book = sheet.read().map_err(|error| error.to_string());
-        let book = book.and_then(|bytes| Book::read(&bytes).map_err(|error| error.to_string()));
-        let book = match book {
-            Ok(book) => book,
+        let machine_answers = sheet.read().map_err(|error| error.to_string());
+        let machine_answers = machine_answers
+            .and_then(|bytes| MachineAnswers::read(&bytes).map_err(|error| error.to_string()));
+        let machine_answers = match machine_answers {
+            Ok(machine_answers) => machine_answers,
             Err(error) => return (Outcome::NeedsProcess, error),
         };
         let mut offered =
             std::mem::take(&mut *self.offered.lock().unwrap_or_else(PoisonError::into_inner));
         offered.vouch();
         net::offer_sockets(offered);
-        let open = book.open();
+        let open = machine_answers.open();
         let outcome = self.read_again();
         drop(open);
         let _ = net::withdraw_sockets();
@@ -413,7 +414,10 @@ impl Inner {
     }
 
     fn read_again(&self) -> (Outcome, String) {
-        match self.house.bring_and_wait(Demand::Reload { keep: false }) {
+        match self
+            .instance
+            .bring_and_wait(ChangeRequest::Reload { keep: false })
+        {
             Ok(applied) => {
                 let mut text = applied.notes;
                 for line in applied.lines {

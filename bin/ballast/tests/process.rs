@@ -19,12 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ballast");
 
 /// A directory, a configuration in it, and a free port.
-struct Stage {
+struct Fixture {
     directory: tempfile::TempDir,
     port: u16,
 }
 
-impl Stage {
+impl Fixture {
     /// `text` with `PORT` and `DIR` filled in is written to `a.cfg`.
     fn new(text: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ frontend fe
 
 #[test]
 fn checking_says_what_is_wrong_and_starts_nothing() {
-    let stage = Stage::new(CONFIG);
+    let stage = Fixture::new(CONFIG);
     stage.file("bad.cfg", "frontend fe\n    bindd 127.0.0.1:1\n");
     stage.file(
         "warn.cfg",
@@ -255,7 +255,7 @@ fn checking_says_what_is_wrong_and_starts_nothing() {
 /// Nothing is asked of this machine or its name servers, and what stands in for a variable fits.
 #[test]
 fn a_file_is_judged_away_from_its_machine() {
-    let stage = Stage::new(
+    let stage = Fixture::new(
         r#"global
     log "${LOG_HOST}" "${FACILITY}"
     maxconn "$CONNECTIONS"
@@ -308,7 +308,7 @@ backend be
 
 #[test]
 fn called_haproxy_it_says_so() {
-    let stage = Stage::new(CONFIG);
+    let stage = Fixture::new(CONFIG);
     let link = stage.path("haproxy");
     std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
     let output = Command::new(link).arg("-vv").output().unwrap();
@@ -319,7 +319,7 @@ fn called_haproxy_it_says_so() {
 
 #[test]
 fn every_bind_that_fails_is_named() {
-    let stage = Stage::new(&format!("{CONFIG}    bind /nonexistent/socket\n"));
+    let stage = Fixture::new(&format!("{CONFIG}    bind /nonexistent/socket\n"));
     let _taken = TcpListener::bind(stage.address()).unwrap();
     for line in ["-db -f a.cfg", "-D -f a.cfg", "-W -f a.cfg"] {
         let output = stage.output(line);
@@ -337,7 +337,7 @@ fn every_bind_that_fails_is_named() {
 
 #[test]
 fn signals_end_it_as_they_end_haproxy() {
-    let stage = Stage::new(CONFIG);
+    let stage = Fixture::new(CONFIG);
     for (signal, ends) in [
         (Signal::Term, Some(15)),
         (Signal::Int, Some(2)),
@@ -365,7 +365,7 @@ fn signals_end_it_as_they_end_haproxy() {
 
 #[test]
 fn a_soft_stop_waits_for_what_is_under_way() {
-    let stage = Stage::new(CONFIG);
+    let stage = Fixture::new(CONFIG);
     let mut running = stage.start("-db -f a.cfg");
     let mut client = stage.connect();
     client.write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
@@ -385,7 +385,7 @@ fn a_soft_stop_waits_for_what_is_under_way() {
 
 #[test]
 fn a_hard_stop_does_not() {
-    let stage = Stage::new(&CONFIG.replace("nbthread 2", "nbthread 2\n    hard-stop-after 50ms"));
+    let stage = Fixture::new(&CONFIG.replace("nbthread 2", "nbthread 2\n    hard-stop-after 50ms"));
     let mut running = stage.start("-db -f a.cfg");
     let mut client = stage.connect();
     client.write_all(b"GET / HTTP/1.1\r\nHo").unwrap();
@@ -404,7 +404,7 @@ fn a_hard_stop_does_not() {
 fn in_the_background_the_parent_leaves_when_it_listens() {
     // Standard output is captured here: a daemon that held it open would be waited for.
     let logging = "nbthread 2\n    log stdout format raw local0";
-    let stage = Stage::new(
+    let stage = Fixture::new(
         &CONFIG
             .replace("nbthread 2", logging)
             .replace("mode", "log global\n    mode"),
@@ -426,7 +426,7 @@ fn in_the_background_the_parent_leaves_when_it_listens() {
 /// `out=$(ballast -D ...)`: the caller gets what was said, and goes on.
 #[test]
 fn a_daemon_in_a_chroot_lets_go_of_its_caller() {
-    let stage = Stage::new(&CONFIG.replace("nbthread 2", "nbthread 1\n    chroot DIR"));
+    let stage = Fixture::new(&CONFIG.replace("nbthread 2", "nbthread 1\n    chroot DIR"));
     for line in ["-D -p pid -f a.cfg", "-W -D -p pid -f a.cfg"] {
         let output = stage.output(line);
         assert_eq!(output.status.code(), Some(0), "{line}");
@@ -446,7 +446,7 @@ fn a_daemon_in_a_chroot_lets_go_of_its_caller() {
 
 #[test]
 fn a_failure_in_the_background_reaches_the_terminal() {
-    let stage = Stage::new(&CONFIG.replace("nbthread 2", "chroot /nonexistent"));
+    let stage = Fixture::new(&CONFIG.replace("nbthread 2", "chroot /nonexistent"));
     for line in [
         "-D -f a.cfg",
         "-db -f a.cfg",
@@ -465,7 +465,7 @@ fn a_failure_in_the_background_reaches_the_terminal() {
 
 #[test]
 fn several_files_and_standard_input_are_one_configuration() {
-    let stage = Stage::new(CONFIG);
+    let stage = Fixture::new(CONFIG);
     fs::create_dir(stage.path("conf.d")).unwrap();
     stage.file(
         "conf.d/20-use.cfg",
@@ -493,15 +493,15 @@ fn a_master_watches_its_worker() {
         "nbthread 2",
         "nbthread 1\n    stats socket DIR/cli level admin",
     );
-    let stage = Stage::new(&config);
-    let worker = |stage: &Stage| {
+    let stage = Fixture::new(&config);
+    let worker = |stage: &Fixture| {
         let rows = ask(&stage.path("master"), "show proc");
         // There is none for a moment when one has ended.
         let row = rows.lines().find(|row| row.contains("worker "))?;
         let number = row.split_whitespace().next();
         Some(number.unwrap().parse::<i32>().unwrap())
     };
-    let serving = |stage: &Stage| {
+    let serving = |stage: &Fixture| {
         let mut found = None;
         until("a worker serves", || {
             found = worker(stage);
@@ -555,7 +555,7 @@ fn a_master_watches_its_worker() {
 
 #[test]
 fn a_master_in_the_background_is_the_process_of_the_pid_file() {
-    let stage = Stage::new(CONFIG);
+    let stage = Fixture::new(CONFIG);
     assert_eq!(stage.output("-W -D -p pid -f a.cfg").status.code(), Some(0));
     assert!(get(&stage.connect()).starts_with("HTTP/1.1 503 "));
     let pid = stage.pid();
@@ -566,7 +566,7 @@ fn a_master_in_the_background_is_the_process_of_the_pid_file() {
 
 #[test]
 fn the_supervisor_is_told() {
-    let stage = Stage::new(CONFIG);
+    let stage = Fixture::new(CONFIG);
     let socket = UnixDatagram::bind(stage.path("notify")).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let next = || {

@@ -45,7 +45,7 @@ const CHUNK_SIZE: Phase = Phase::ChunkSize {
 
 /// An answer being read.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// The final status, once the head is read.
     pub(crate) status: u16,
     /// Bytes of body until now, without framing.
@@ -58,7 +58,7 @@ pub(crate) struct Answer {
     phase: Phase,
 }
 
-impl Answer {
+impl Response {
     /// The answer to come. `is_bodyless` when the request's method forbids a body (HEAD).
     pub(crate) fn new(is_bodyless: bool) -> Self {
         Self {
@@ -318,8 +318,8 @@ mod tests {
     use super::*;
 
     /// Reads `text` in pieces of `step` bytes as a connection would, and what was left over.
-    fn read(text: &[u8], step: usize, prefix: &[u8]) -> Result<(Answer, usize), Fault> {
-        let mut answer = Answer::new(false);
+    fn read(text: &[u8], step: usize, prefix: &[u8]) -> Result<(Response, usize), Fault> {
+        let mut answer = Response::new(false);
         let mut waiting = Vec::new();
         for piece in text.chunks(step) {
             waiting.extend_from_slice(piece);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use crate::answer::Answer;
+use crate::answer::Response;
 use crate::exchange::{Broken, Connection, Sent};
 use crate::failure::{Class, Fault};
 use crate::plan::{Expect, Origin};
@@ -22,7 +22,7 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(1);
 const OPENING_COUNT_MAX: usize = 64;
 
 /// What the connections of one thread share.
-struct Desk {
+struct ThreadShared {
     run: Arc<Run>,
     worker: usize,
     tally: RefCell<Tally>,
@@ -32,7 +32,7 @@ struct Desk {
     due: Option<Arc<Semaphore>>,
 }
 
-impl Desk {
+impl ThreadShared {
     /// Waits for the next request; says when it is, or was, due. `now` saves a look at the clock.
     async fn next(&self, now: Instant) -> Option<Instant> {
         let Some(permits) = &self.due else {
@@ -64,7 +64,7 @@ impl Desk {
 
 /// Runs the connections of one thread to their end.
 pub(crate) async fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphore>>) -> Tally {
-    let desk = Rc::new(Desk {
+    let shared = Rc::new(ThreadShared {
         run: Arc::clone(run),
         worker,
         tally: RefCell::new(Tally::new(run.plan.timeline)),
@@ -75,20 +75,20 @@ pub(crate) async fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphor
     let tasks: Vec<_> = (worker..run.plan.connections)
         .step_by(run.plan.threads)
         .map(|number| {
-            let (desk, opening) = (Rc::clone(&desk), Rc::clone(&opening));
-            tokio::task::spawn_local(async move { Client::new(desk, number).run(&opening).await })
+            let (shared, opening) = (Rc::clone(&shared), Rc::clone(&opening));
+            tokio::task::spawn_local(async move { Client::new(shared, number).run(&opening).await })
         })
         .collect();
     for task in tasks {
         // A panic is a bug, and has said so; the other connections are counted all the same.
         let _ = task.await;
     }
-    desk.tally.replace(Tally::new(None))
+    shared.tally.replace(Tally::new(None))
 }
 
 /// One connection after another, in one place.
 struct Client {
-    desk: Rc<Desk>,
+    shared: Rc<ThreadShared>,
     run: Arc<Run>,
     connection: Connection,
     number: usize,
@@ -97,11 +97,11 @@ struct Client {
 }
 
 impl Client {
-    fn new(desk: Rc<Desk>, number: usize) -> Self {
+    fn new(shared: Rc<ThreadShared>, number: usize) -> Self {
         Self {
-            run: Arc::clone(&desk.run),
+            run: Arc::clone(&shared.run),
             connection: Connection::new(),
-            desk,
+            shared,
             number,
             turn: number,
         }
@@ -113,15 +113,15 @@ impl Client {
             // Nobody closes the semaphore.
             let _permit = opening.acquire().await;
             if let Err(broken) = self.open(Instant::now() + run.plan.timeout).await {
-                let mut tally = self.desk.tally.borrow_mut();
+                let mut tally = self.shared.tally.borrow_mut();
                 tally.fail(Duration::ZERO, (self.number, None), broken.fault);
             }
         }
         run.barrier.wait().await;
         let start = run.start();
         let mut now = Instant::now();
-        while let Some(due) = self.desk.next(now).await {
-            let sent = if self.desk.due.is_some() {
+        while let Some(due) = self.shared.next(now).await {
+            let sent = if self.shared.due.is_some() {
                 Instant::now()
             } else {
                 due
@@ -139,23 +139,23 @@ impl Client {
             } else if run.plan.is_closing {
                 self.connection.close();
             }
-            if is_broken && self.desk.due.is_none() {
+            if is_broken && self.shared.due.is_none() {
                 tokio::time::sleep(FAILURE_PAUSE).await;
                 now = Instant::now();
             }
         }
-        self.desk.tally.borrow_mut().received_bytes += self.connection.received_bytes;
+        self.shared.tally.borrow_mut().received_bytes += self.connection.received_bytes;
     }
 
     fn count(
         &self,
-        outcome: Result<Answer, Fault>,
+        outcome: Result<Response, Fault>,
         due: Instant,
         sent: Instant,
         at: Duration,
         now: Instant,
     ) {
-        let mut tally = self.desk.tally.borrow_mut();
+        let mut tally = self.shared.tally.borrow_mut();
         let latency = now.saturating_duration_since(due);
         let is_measured = match &outcome {
             Ok(answer) => {
@@ -168,7 +168,7 @@ impl Client {
         if is_measured {
             tally.latency.record(latency);
             tally.slowest.note(at, self.number, latency);
-            if self.desk.due.is_some() {
+            if self.shared.due.is_some() {
                 tally.service.record(now - sent);
             }
         }
@@ -183,7 +183,7 @@ impl Client {
 
     /// Sends one request; once more, on a new connection, when the peer had closed the kept one
     /// before it answered anything (RFC 9112 section 9.3.1).
-    async fn request(&mut self, sent: Instant) -> Result<Answer, Fault> {
+    async fn request(&mut self, sent: Instant) -> Result<Response, Fault> {
         let turn = self.turn;
         self.turn = self.turn.wrapping_add(1);
         let deadline = sent + self.run.plan.timeout;
@@ -197,7 +197,7 @@ impl Client {
                     && self.run.plan.may_retry
                     && self.run.plan.is_idempotent() =>
             {
-                self.desk.tally.borrow_mut().retried += 1;
+                self.shared.tally.borrow_mut().retried += 1;
                 self.attempt(turn, deadline).await
             }
             first => first,
@@ -205,7 +205,7 @@ impl Client {
         answer.map_err(|broken| broken.fault)
     }
 
-    async fn attempt(&mut self, turn: usize, deadline: Instant) -> Result<Answer, Broken> {
+    async fn attempt(&mut self, turn: usize, deadline: Instant) -> Result<Response, Broken> {
         if !self.connection.is_open() {
             self.open(deadline).await?;
         }
@@ -228,7 +228,7 @@ impl Client {
             fault,
             is_before_answer: true,
         })?;
-        let mut tally = self.desk.tally.borrow_mut();
+        let mut tally = self.shared.tally.borrow_mut();
         tally.opened += 1;
         tally.connect.record(began.elapsed());
         Ok(())
@@ -241,7 +241,7 @@ fn origin_of(run: &Run, number: usize) -> &Origin {
 }
 
 /// Is the answer what was expected?
-fn judge(answer: &Answer, expect: &Expect) -> Result<(), Fault> {
+fn judge(answer: &Response, expect: &Expect) -> Result<(), Fault> {
     let status = answer.status;
     if !expect.statuses.iter().any(|range| range.contains(&status)) {
         return Err(Fault::new(Class::WrongStatus, format!("status {status}")));
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     fn class(answer: &[u8], expect: &Expect) -> Option<Class> {
-        let mut read = Answer::new(false);
+        let mut read = Response::new(false);
         read.advance(answer, &expect.body_prefix).unwrap();
         judge(&read, expect).err().map(|fault| fault.class)
     }

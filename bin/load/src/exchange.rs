@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-use crate::answer::Answer;
+use crate::answer::Response;
 use crate::failure::{Class, Fault};
 use crate::socket::{Address, Socket};
 
@@ -101,9 +101,9 @@ impl Connection {
 
     /// Sends the request and reads its answer. After an error, and after an answer that ends the
     /// connection, there is none any more.
-    pub(crate) async fn exchange(&mut self, sent: Sent<'_>) -> Result<Answer, Broken> {
+    pub(crate) async fn exchange(&mut self, sent: Sent<'_>) -> Result<Response, Broken> {
         let mut exchange = Exchange {
-            answer: Answer::new(sent.is_bodyless),
+            answer: Response::new(sent.is_bodyless),
             received: 0,
             sent,
             write_error: None,
@@ -219,7 +219,7 @@ impl Connection {
 
 /// What has happened of one exchange.
 struct Exchange<'a> {
-    answer: Answer,
+    answer: Response,
     /// Bytes of the answer, interim heads included.
     received: u64,
     sent: Sent<'a>,

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::failure::{Class, Fault};
 use crate::histogram::Histogram;
 use crate::longest::Longest;
-use crate::witness::Seen;
+use crate::witness::WitnessReport;
 
 /// So many first failures are kept in words.
 pub(crate) const FIRST_FAILURE_COUNT_MAX: usize = 1000;
@@ -72,7 +72,7 @@ pub(crate) struct Tally {
     /// WebSockets that were open at the end.
     pub(crate) alive: u64,
     /// What the machine did meanwhile.
-    pub(crate) machine: Seen,
+    pub(crate) machine: WitnessReport,
 }
 
 impl Tally {
@@ -97,7 +97,7 @@ impl Tally {
             length: Duration::ZERO,
             cpu: Duration::ZERO,
             alive: 0,
-            machine: Seen::default(),
+            machine: WitnessReport::default(),
         }
     }
 

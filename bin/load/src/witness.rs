@@ -18,7 +18,7 @@ const PERIOD: Duration = Duration::from_millis(1);
 
 /// What the witness saw.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct WitnessReport {
     /// How much later than it asked for it woke each time.
     pub(crate) late: Histogram,
     /// The longest of these, with the time of the waking since the start of the run.
@@ -29,7 +29,7 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 pub(crate) struct Witness {
     over: Arc<AtomicBool>,
-    thread: JoinHandle<Seen>,
+    thread: JoinHandle<WitnessReport>,
 }
 
 impl Witness {
@@ -49,14 +49,14 @@ impl Witness {
 
     /// Stops looking. Nothing, should the thread have ended in a panic: it measures nothing that
     /// a run would be worth losing for.
-    pub(crate) fn finish(self) -> Seen {
+    pub(crate) fn finish(self) -> WitnessReport {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
 }
 
-fn look(start: Instant, is_over: &AtomicBool) -> Seen {
-    let mut seen = Seen::default();
+fn look(start: Instant, is_over: &AtomicBool) -> WitnessReport {
+    let mut seen = WitnessReport::default();
     let mut slept = Instant::now();
     while !is_over.load(Ordering::Relaxed) {
         thread::sleep(PERIOD);

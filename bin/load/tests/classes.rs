@@ -23,22 +23,22 @@ use sha1::Digest as _;
 
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// A server that does `deed` with each request: with the socket, and the number of the request on
-/// its connection and of the connection. It closes when the deed says false.
-fn serve<D>(deed: D) -> String
+/// A server that does `action` with each request: with the socket, and the number of the request on
+/// its connection and of the connection. It closes when the action says false.
+fn serve<D>(action: D) -> String
 where
     D: Fn(&mut TcpStream, usize, usize) -> bool + Send + Sync + 'static,
 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let deed = Arc::new(deed);
+    let action = Arc::new(action);
     thread::spawn(move || {
         for (connection, socket) in listener.incoming().enumerate() {
-            let (mut socket, deed) = (socket.unwrap(), Arc::clone(&deed));
+            let (mut socket, action) = (socket.unwrap(), Arc::clone(&action));
             thread::spawn(move || {
                 let mut reader = BufReader::new(socket.try_clone().unwrap());
                 for number in 0.. {
-                    if !read_head(&mut reader) || !deed(&mut socket, number, connection) {
+                    if !read_head(&mut reader) || !action(&mut socket, number, connection) {
                         return;
                     }
                 }

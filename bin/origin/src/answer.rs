@@ -14,7 +14,7 @@ const PIECE: &[u8; 16 << 10] = &[b'x'; 16 << 10];
 
 /// What a path stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Deed {
+pub(crate) enum Behaviour {
     Down,
     Echo,
     Health,
@@ -26,8 +26,8 @@ pub(crate) enum Deed {
 
 /// A request, as far as it shapes the answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Asked {
-    pub(crate) deed: Deed,
+pub(crate) struct Request {
+    pub(crate) behaviour: Behaviour,
     pub(crate) delay: Duration,
     pub(crate) is_closing: bool,
     is_chunked: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Asked {
     status: Option<u16>,
 }
 
-impl Asked {
+impl Request {
     /// Reads target and query. What the query says wrongly is as if it were not there.
     pub(crate) fn read(
         request: &httparse::Request<'_, '_>,
@@ -46,14 +46,14 @@ impl Asked {
         let target = request.path.unwrap_or("/");
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut asked = Self {
-            deed: match path {
-                "/" if query.is_empty() => Deed::Page,
-                "/down" => Deed::Down,
-                "/echo" => Deed::Echo,
-                "/health" => Deed::Health,
-                "/up" => Deed::Up,
-                "/ws" if is_upgrade => Deed::Tunnel,
-                _ => Deed::Say,
+            behaviour: match path {
+                "/" if query.is_empty() => Behaviour::Page,
+                "/down" => Behaviour::Down,
+                "/echo" => Behaviour::Echo,
+                "/health" => Behaviour::Health,
+                "/up" => Behaviour::Up,
+                "/ws" if is_upgrade => Behaviour::Tunnel,
+                _ => Behaviour::Say,
             },
             delay: Duration::ZERO,
             is_closing,
@@ -86,27 +86,27 @@ enum Body {
 }
 
 /// An answer about to be written.
-pub(crate) struct Answer<'a> {
-    asked: &'a Asked,
+pub(crate) struct Response<'a> {
+    asked: &'a Request,
     body: Body,
     server: &'a Server,
     status: u16,
     kind: &'static str,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> Response<'a> {
     /// Does what was asked, and prepares the answer. `echoed` is the request, for `/echo`.
-    pub(crate) fn to(asked: &'a Asked, server: &'a Server, echoed: Vec<u8>) -> Self {
+    pub(crate) fn to(asked: &'a Request, server: &'a Server, echoed: Vec<u8>) -> Self {
         let mut status = asked.status.unwrap_or(200);
         let mut kind = "text/plain; charset=utf-8";
-        let text = match asked.deed {
-            Deed::Echo => echoed,
-            Deed::Page => {
+        let text = match asked.behaviour {
+            Behaviour::Echo => echoed,
+            Behaviour::Page => {
                 kind = "text/html; charset=utf-8";
                 page::page(server).into_bytes()
             }
-            Deed::Down | Deed::Up => {
-                server.is_up.set(asked.deed == Deed::Up);
+            Behaviour::Down | Behaviour::Up => {
+                server.is_up.set(asked.behaviour == Behaviour::Up);
                 said(
                     server,
                     if server.is_up.get() {
@@ -116,13 +116,13 @@ impl<'a> Answer<'a> {
                     },
                 )
             }
-            Deed::Health if !server.is_up.get() => {
+            Behaviour::Health if !server.is_up.get() => {
                 status = asked.status.unwrap_or(503);
                 said(server, "is down")
             }
-            Deed::Health => said(server, "is up"),
-            Deed::Say | Deed::Tunnel if asked.size.is_none() => said(server, "answers"),
-            Deed::Say | Deed::Tunnel => Vec::new(),
+            Behaviour::Health => said(server, "is up"),
+            Behaviour::Say | Behaviour::Tunnel if asked.size.is_none() => said(server, "answers"),
+            Behaviour::Say | Behaviour::Tunnel => Vec::new(),
         };
         let body = asked.size.map_or(Body::Bytes(text), Body::Filler);
         Self {
@@ -226,14 +226,14 @@ mod tests {
 
     use super::*;
 
-    fn asked(method: &'static str, target: &'static str) -> Asked {
+    fn asked(method: &'static str, target: &'static str) -> Request {
         let mut request = httparse::Request::new(&mut []);
         request.method = Some(method);
         request.path = Some(target);
-        Asked::read(&request, false, false)
+        Request::read(&request, false, false)
     }
 
-    fn whole(asked: &Asked, is_up: bool) -> String {
+    fn whole(asked: &Request, is_up: bool) -> String {
         let server = Server {
             name: "blue".to_owned(),
             is_up: Cell::new(is_up),
@@ -241,7 +241,7 @@ mod tests {
             connections: Cell::new(1),
             scratch: RefCell::new(String::new()),
         };
-        let answer = Answer::to(asked, &server, b"GET /echo".to_vec());
+        let answer = Response::to(asked, &server, b"GET /echo".to_vec());
         let mut bytes = Vec::new();
         answer.write_head(&mut bytes);
         let mut left = answer.body_bytes();

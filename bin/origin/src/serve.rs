@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::Server;
-use crate::answer::{Answer, Asked, Deed};
+use crate::answer::{Behaviour, Request, Response};
 use crate::websocket;
 
 /// A head longer than this is refused with 431.
@@ -54,7 +54,7 @@ enum Framing {
 struct Head {
     length: usize,
     framing: Framing,
-    asked: Asked,
+    asked: Request,
     expects_continue: bool,
     /// The key of a WebSocket handshake.
     key: Option<String>,
@@ -146,7 +146,7 @@ impl Connection {
                 key = std::str::from_utf8(value).ok().map(str::to_owned);
             }
         }
-        let asked = Asked::read(&request, is_closing, is_upgrade);
+        let asked = Request::read(&request, is_closing, is_upgrade);
         Ok(Some(Head {
             length,
             framing,
@@ -159,7 +159,7 @@ impl Connection {
     /// Answers one request; false when the connection ends with it.
     async fn answer(&mut self, head: Head) -> io::Result<bool> {
         let start = self.consumed;
-        let is_echo = head.asked.deed == Deed::Echo;
+        let is_echo = head.asked.behaviour == Behaviour::Echo;
         let mut echoed = Vec::new();
         if is_echo {
             echoed.extend_from_slice(&self.received[start..start + head.length]);
@@ -177,14 +177,14 @@ impl Connection {
             tokio::time::sleep(head.asked.delay).await;
         }
         self.server.requests.set(self.server.requests.get() + 1);
-        if head.asked.deed == Deed::Tunnel {
+        if head.asked.behaviour == Behaviour::Tunnel {
             match head.key {
                 Some(key) => self.websocket(&key).await?,
                 None => self.tunnel().await?,
             }
             return Ok(false);
         }
-        let answer = Answer::to(&head.asked, &self.server, echoed);
+        let answer = Response::to(&head.asked, &self.server, echoed);
         answer.write_head(&mut self.answers);
         let mut left = answer.body_bytes();
         while left > 0 {

@@ -5,7 +5,7 @@ use crate::hash::Method;
 use crate::least::Least;
 use crate::map::Map;
 use crate::ring::{HashKey, Ring};
-use crate::rota::Rota;
+use crate::weighted_round_robin::WeightedRoundRobin;
 
 /// Effective weight of a user weight of 1 where weights are dynamic: room for a slow start.
 ///
@@ -165,7 +165,7 @@ enum Engine {
     Least([Least; 2]),
     Map(Map),
     Ring([Ring; 2]),
-    Rota(Box<[Rota; 2]>),
+    WeightedRoundRobin(Box<[WeightedRoundRobin; 2]>),
 }
 
 /// What serves now.
@@ -245,8 +245,10 @@ impl Balancer {
         };
         member.usable = false;
         self.reseat(index);
-        if let Engine::Rota(sides) = &mut self.engine {
-            sides.iter_mut().for_each(|rota| rota.forget(index));
+        if let Engine::WeightedRoundRobin(sides) = &mut self.engine {
+            sides
+                .iter_mut()
+                .for_each(|weighted_round_robin| weighted_round_robin.forget(index));
         }
         self.members[index as usize] = None;
         self.order.retain(|&other| other != index);
@@ -333,7 +335,7 @@ impl Balancer {
             Side::OneBackup(_) => return self.pick_shared(ask, load),
         };
         let chosen = match &mut self.engine {
-            Engine::Rota(sides) => sides[side].pick(avoid, full),
+            Engine::WeightedRoundRobin(sides) => sides[side].pick(avoid, full),
             Engine::Least(sides) => sides[side].pick(avoid, |index| overflows(load, index)),
             Engine::Map(map) if ask.hash.is_none() || self.setup.algorithm.takes_turns() => {
                 map.next(avoid, full)
@@ -461,7 +463,9 @@ impl Balancer {
             Engine::Least(sides) => sides.iter().for_each(Least::check_invariants),
             Engine::Map(_) => {}
             Engine::Ring(sides) => sides.iter().for_each(Ring::check_invariants),
-            Engine::Rota(sides) => sides.iter().for_each(Rota::check_invariants),
+            Engine::WeightedRoundRobin(sides) => {
+                sides.iter().for_each(WeightedRoundRobin::check_invariants)
+            }
         }
         let mut counts = [0; 2];
         for &index in &self.order {
@@ -562,7 +566,7 @@ impl Balancer {
                 _ if weight == 0 => {}
                 Engine::First(sides) => sides[side].join(member.puid, index),
                 Engine::Least(sides) => sides[side].join(index, weight, 0),
-                Engine::Rota(sides) => sides[side].found(index, weight),
+                Engine::WeightedRoundRobin(sides) => sides[side].found(index, weight),
                 Engine::Map(_) | Engine::Ring(_) => {}
             }
         }
@@ -607,9 +611,9 @@ impl Balancer {
             Engine::Map(_) => self.map_is_stale = true,
             Engine::Ring(sides) if new > old => sides[side].grow(index, member.seed, old, new),
             Engine::Ring(sides) => sides[side].shrink(index, member.seed, new, old),
-            Engine::Rota(sides) if new == 0 => sides[side].leave(index),
-            Engine::Rota(sides) if old == 0 => sides[side].join(index, new),
-            Engine::Rota(sides) => sides[side].reweigh(index, new),
+            Engine::WeightedRoundRobin(sides) if new == 0 => sides[side].leave(index),
+            Engine::WeightedRoundRobin(sides) if old == 0 => sides[side].join(index, new),
+            Engine::WeightedRoundRobin(sides) => sides[side].reweigh(index, new),
         }
         self.recount();
     }
@@ -724,7 +728,7 @@ impl Engine {
             }
             Algorithm::Hash(Method::MapBased) | Algorithm::StaticRr => Self::Map(Map::default()),
             Algorithm::LeastConn => Self::Least(Default::default()),
-            Algorithm::RoundRobin => Self::Rota(Box::default()),
+            Algorithm::RoundRobin => Self::WeightedRoundRobin(Box::default()),
         }
     }
 }

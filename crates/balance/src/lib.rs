@@ -21,7 +21,7 @@ mod least;
 mod map;
 mod queue;
 mod ring;
-mod rota;
+mod weighted_round_robin;
 
 pub use balancer::{
     Algorithm, Ask, Balancer, Candidate, Choice, Load, Setup, Unloaded, WEIGHT_SCALE,

@@ -4,8 +4,8 @@ use ballast_model::CliLevel;
 
 use crate::answer::Answer;
 use crate::commands;
-use crate::desk::Desk;
 use crate::session::Session;
+use crate::shared::Shared;
 
 /// A command: all its sides.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub struct Command {
     pub(crate) changes: Option<Changes>,
     /// Help shows it at the end, whatever was asked for.
     pub(crate) always_shown: bool,
-    pub(crate) deed: fn(&mut Call<'_>) -> Answer,
+    pub(crate) handler: fn(&mut Call<'_>) -> Answer,
 }
 
 /// What a session must have switched on before it may give a command.
@@ -39,7 +39,7 @@ pub enum Restriction {
     Expert,
 }
 
-/// A command given: what its deed may look at and change.
+/// A command given: what its handler may look at and change.
 pub struct Call<'c> {
     /// The words that follow those of the row.
     pub args: &'c [String],
@@ -47,7 +47,7 @@ pub struct Call<'c> {
     pub payload: Option<Vec<u8>>,
     /// The caller's session.
     pub session: &'c mut Session,
-    pub(crate) desk: &'c std::rc::Rc<Desk>,
+    pub(crate) shared: &'c std::rc::Rc<Shared>,
 }
 
 impl Call<'_> {
@@ -72,7 +72,7 @@ impl Command {
         words: &'static [&'static str],
         usage: &'static str,
         help: &'static str,
-        deed: fn(&mut Call<'_>) -> Answer,
+        handler: fn(&mut Call<'_>) -> Answer,
     ) -> Self {
         Self {
             words,
@@ -82,7 +82,7 @@ impl Command {
             restriction: Restriction::Nothing,
             changes: None,
             always_shown: false,
-            deed,
+            handler,
         }
     }
 
@@ -150,8 +150,9 @@ pub fn commands_of_master() -> &'static [&'static [Command]] {
 }
 
 /// The row that words select: the one with the most words of those that fit.
-pub(crate) fn find(desk: &Desk, words: &[String]) -> Option<&'static Command> {
-    desk.commands()
+pub(crate) fn find(shared: &Shared, words: &[String]) -> Option<&'static Command> {
+    shared
+        .commands()
         .filter(|row| row.words.len() <= words.len())
         .filter(|row| {
             row.words

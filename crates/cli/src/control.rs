@@ -1,7 +1,7 @@
 //! What commands may do to the process.
 //!
 //! Reading is [`Surroundings`]; this is acting. Nothing here opens, compiles or counts: each
-//! method is one deed that the program carries out whole, or refuses whole and says why.
+//! method is one handler that the program carries out whole, or refuses whole and says why.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_engine::affairs::Affairs;
+use ballast_engine::config_history::ConfigHistory;
 use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, Opening, ServerState};
 use ballast_expr::Store;
@@ -19,7 +19,7 @@ use ballast_net::PassedSocket;
 use ballast_stats::Surroundings;
 
 use crate::catalogue::Changes;
-use crate::demand::{Demand, Outcome, Refused};
+use crate::change_request::{ChangeRequest, Outcome, Refused};
 
 /// What is said to a server's health, given the time it goes by in milliseconds.
 pub type Say<'s> = &'s mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
@@ -37,8 +37,8 @@ pub trait Control: Surroundings {
 
     /// Has something else run: all of it, or nothing. The outcome comes once it is in force on
     /// every worker.
-    fn demand(&self, demand: Demand) -> Outcome {
-        let _ = demand;
+    fn request(&self, request: ChangeRequest) -> Outcome {
+        let _ = request;
         let refused = Refused("Changes cannot be made here.".into());
         Box::pin(std::future::ready(Err(refused)))
     }
@@ -49,12 +49,12 @@ pub trait Control: Surroundings {
     }
 
     /// Looks at what was put in force and by whom.
-    fn affairs(&self, look: &mut dyn FnMut(&Affairs)) {
+    fn config_history(&self, look: &mut dyn FnMut(&ConfigHistory)) {
         let _ = look;
     }
 
     /// A command was given that changes what runs, and done or refused: leaves a line in the log.
-    fn log_change(&self, change: &Told<'_>) {
+    fn log_change(&self, change: &ChangeRecord<'_>) {
         let _ = change;
     }
 
@@ -63,7 +63,7 @@ pub trait Control: Surroundings {
 
     /// Notes that an operator's hand set `key` to `value` by `command`, so that the next change
     /// of the file knows of it.
-    fn note_hand(&self, key: &str, value: &str, command: &str) {
+    fn note_override(&self, key: &str, value: &str, command: &str) {
         let _ = (key, value, command);
     }
 
@@ -151,7 +151,7 @@ pub trait Control: Surroundings {
 
 /// A change that somebody asked for, as the log tells it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Told<'t> {
+pub struct ChangeRecord<'t> {
     /// What it is about.
     pub kind: Changes,
     /// The command, as it was given.
@@ -164,7 +164,7 @@ pub struct Told<'t> {
     pub refused: Option<&'t str>,
 }
 
-/// A deed that could not be done; the log says why.
+/// A handler that could not be done; the log says why.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Failed;
 

@@ -1,8 +1,8 @@
 //! The list of commands, whole or what comes nearest to some words.
 
 use crate::catalogue::Command;
-use crate::desk::Desk;
 use crate::session::Session;
+use crate::shared::Shared;
 
 /// Rows that are near, though no word fits, at most.
 const NEAR_COUNT_MAX: usize = 5;
@@ -14,29 +14,29 @@ const DISTANCE_MAX: usize = 2;
 const WORD_BYTES_MAX: usize = 64;
 
 /// The answer to `help`, with the rows that fit the words.
-pub(crate) fn help(desk: &Desk, session: &Session, words: &[String]) -> String {
-    let near = matching(desk, session, words);
+pub(crate) fn help(shared: &Shared, session: &Session, words: &[String]) -> String {
+    let near = matching(shared, session, words);
     let rows = if near.is_empty() {
-        all(desk, session)
+        all(shared, session)
     } else {
         near
     };
     list(
         "The following commands are valid at this level:",
-        desk,
+        shared,
         &rows,
     )
 }
 
 /// The answer to words that select nothing.
-pub(crate) fn unknown(desk: &Desk, session: &Session, words: &[String]) -> String {
+pub(crate) fn unknown(shared: &Shared, session: &Session, words: &[String]) -> String {
     let Some(first) = words.first() else {
         let head = "Unknown command. Please enter one of the following commands only:";
-        return list(head, desk, &all(desk, session));
+        return list(head, shared, &all(shared, session));
     };
-    let mut near = matching(desk, session, words);
+    let mut near = matching(shared, session, words);
     if near.is_empty() {
-        near = all(desk, session);
+        near = all(shared, session);
     }
     if !near.iter().any(|row| begins(row, words)) {
         near = closest(near, words);
@@ -46,12 +46,12 @@ pub(crate) fn unknown(desk: &Desk, session: &Session, words: &[String]) -> Strin
     let head = format!(
         "Unknown command: '{first}', but maybe one of the following ones is a better match:"
     );
-    list(&head, desk, &near)
+    list(&head, shared, &near)
 }
 
-fn list(head: &str, desk: &Desk, rows: &[&'static Command]) -> String {
+fn list(head: &str, shared: &Shared, rows: &[&'static Command]) -> String {
     let mut text = format!("{head}\n");
-    let always = desk.commands().filter(|row| row.always_shown);
+    let always = shared.commands().filter(|row| row.always_shown);
     for row in rows.iter().copied().chain(always) {
         let gap = if row.usage.len() > 40 { " " } else { "" };
         text.push_str(&format!("  {:<40}{gap}: {}\n", row.usage, row.help));
@@ -60,8 +60,8 @@ fn list(head: &str, desk: &Desk, rows: &[&'static Command]) -> String {
 }
 
 /// The rows that a session may use, as far as what it has switched on goes.
-fn all(desk: &Desk, session: &Session) -> Vec<&'static Command> {
-    let mut rows: Vec<_> = desk
+fn all(shared: &Shared, session: &Session) -> Vec<&'static Command> {
+    let mut rows: Vec<_> = shared
         .commands()
         .filter(|row| !row.always_shown && session.allows(row.restriction))
         .collect();
@@ -71,8 +71,8 @@ fn all(desk: &Desk, session: &Session) -> Vec<&'static Command> {
 
 /// The rows that begin with these words (the last may be cut short); if there is none, with
 /// fewer of them; if not even the first fits, those whose words are spelled nearly so.
-fn matching(desk: &Desk, session: &Session, words: &[String]) -> Vec<&'static Command> {
-    let rows = all(desk, session);
+fn matching(shared: &Shared, session: &Session, words: &[String]) -> Vec<&'static Command> {
+    let rows = all(shared, session);
     for count in (1..=words.len()).rev() {
         let fitting: Vec<_> = rows
             .iter()

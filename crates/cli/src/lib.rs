@@ -1,6 +1,6 @@
 //! The Runtime API: a line in, an answer out.
 //!
-//! A command is one row of a table: its words, who may give it, its help line, its deed. Rows
+//! A command is one row of a table: its words, who may give it, its help line, its handler. Rows
 //! stand in one file per family under `commands`. What all share is here: cutting input into
 //! commands ([`LineReader`]), finding the row, writing answers at the speed of whoever reads
 //! them, and the modes of a session.
@@ -11,27 +11,29 @@
 
 mod answer;
 mod catalogue;
+mod change_request;
 mod commands;
 mod control;
-mod demand;
-mod desk;
 mod help;
 mod json;
 mod limits;
 mod line;
 mod serve;
 mod session;
+mod shared;
 mod sockets;
 
 pub use answer::{Answer, Batches, Pieces, Severity};
 pub use catalogue::{Call, Changes, Command, Restriction, commands_of_master, commands_of_worker};
-pub use control::{Control, Failed, IdleCount, IdleCounts, Say, Told};
-pub use demand::{Applied, Demand, Edit, Outcome, Persist, Refused, SectionAt, SectionOf, Source};
-pub use desk::{Door, Master, ProcessKind, ProcessRow, Reloading, Target};
+pub use change_request::{
+    Applied, ChangeRequest, Edit, Outcome, Persist, Refused, SectionAt, SectionOf, Source,
+};
+pub use control::{ChangeRecord, Control, Failed, IdleCount, IdleCounts, Say};
 pub use limits::Limits;
-pub use line::{Given, Line, LineReader, Next};
+pub use line::{CommandLine, Given, LineReader, Next};
 pub use serve::{serve, serve_master, serve_stream};
 pub use session::{Mode, Session};
+pub use shared::{CliBind, Master, ProcessKind, ProcessRow, Reloading, Target};
 
 #[cfg(test)]
 mod tests;

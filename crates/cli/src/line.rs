@@ -19,7 +19,7 @@ pub struct Given {
 
 /// A line, with what was announced to follow it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Line {
+pub struct CommandLine {
     /// The commands, at least one. An empty line holds one without words.
     pub commands: Vec<Given>,
 }
@@ -28,7 +28,7 @@ pub struct Line {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Next {
     /// A whole line, with its payload.
-    Line(Line),
+    CommandLine(CommandLine),
     /// Nothing whole yet: push more.
     Nothing,
     /// A line of a payload, or the line that announced it; more must follow.
@@ -50,7 +50,7 @@ pub struct LineReader {
     /// Up to here there is no line end.
     searched: usize,
     /// The line whose payload is being read, and what ends it.
-    open: Option<(Line, Vec<u8>, Vec<u8>)>,
+    open: Option<(CommandLine, Vec<u8>, Vec<u8>)>,
 }
 
 impl LineReader {
@@ -121,7 +121,7 @@ impl LineReader {
                 if has_return {
                     line.commands.push(Given::default());
                 }
-                Next::Line(line)
+                Next::CommandLine(line)
             }
             Some(end) => {
                 self.open = Some((line, Vec::new(), end.into_bytes()));
@@ -152,7 +152,7 @@ impl LineReader {
             if let Some(last) = line.commands.last_mut() {
                 last.payload = Some(payload);
             }
-            return Next::Line(line);
+            return Next::CommandLine(line);
         }
         if payload.len() + raw.len() > self.payload_bytes_max {
             return Next::PayloadTooLong;
@@ -164,7 +164,7 @@ impl LineReader {
 }
 
 /// Cuts a line into commands; and what ends its payload, if it announces one.
-fn parse(text: &str) -> (Line, Option<String>) {
+fn parse(text: &str) -> (CommandLine, Option<String>) {
     let mut commands = Vec::new();
     let mut rest = text;
     loop {
@@ -184,7 +184,7 @@ fn parse(text: &str) -> (Line, Option<String>) {
             last.words.pop();
         }
     }
-    (Line { commands }, end)
+    (CommandLine { commands }, end)
 }
 
 /// The first command of a text, and what follows its `;`.
@@ -229,7 +229,7 @@ mod tests {
         reader.push(text.as_bytes());
         reader.push(b"\n");
         match reader.next_line() {
-            Next::Line(line) => line.commands.into_iter().map(|given| given.words).collect(),
+            Next::CommandLine(line) => line.commands.into_iter().map(|given| given.words).collect(),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(reader.next_line(), Next::Payload);
         assert_eq!(reader.next_line(), Next::Payload);
         assert_eq!(reader.next_line(), Next::Payload);
-        let Next::Line(line) = reader.next_line() else {
+        let Next::CommandLine(line) = reader.next_line() else {
             panic!("no line")
         };
         assert_eq!(line.commands[0].words, ["add", "map", "x"]);
@@ -265,7 +265,7 @@ mod tests {
             (reader.next_line(), reader.next_line()),
             (Next::Payload, Next::Payload)
         );
-        let Next::Line(line) = reader.next_line() else {
+        let Next::CommandLine(line) = reader.next_line() else {
             panic!("no line")
         };
         assert_eq!(line.commands[0].payload.as_deref(), Some(&b"\n"[..]));
@@ -302,7 +302,7 @@ mod tests {
         let mut reader = LineReader::new(100, 100);
         reader.push(b"\xff\xfe\nquit\n");
         assert_eq!(reader.next_line(), Next::NotText);
-        assert!(matches!(reader.next_line(), Next::Line(_)));
+        assert!(matches!(reader.next_line(), Next::CommandLine(_)));
     }
 
     proptest! {

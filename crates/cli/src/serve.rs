@@ -11,22 +11,22 @@ use ballast_worker::{AcceptError, Acceptor, Error, Stream, select, spawn_local, 
 use ballast_worker::{is_stopping, stopping};
 
 use crate::control::Control;
-use crate::desk::{Desk, Door, House, Master};
 use crate::limits::Limits;
 use crate::session::{self, Session};
+use crate::shared::{CliBind, Master, ProcessRole, Shared};
 
 /// Serves the `stats socket` lines of a process. Must be called once, on a worker or inside
-/// `block_on`: it starts a service for each door there and returns. The doors close when the
+/// `block_on`: it starts a service for each bind there and returns. The binds close when the
 /// worker is told to stop; sessions finish the command in hand.
 ///
 /// # Errors
 /// A socket cannot be watched.
 pub fn serve(
     surroundings: Arc<dyn Control>,
-    doors: Vec<Door>,
+    binds: Vec<CliBind>,
     limits: Limits,
 ) -> Result<(), Error> {
-    open(House::Worker(surroundings), doors, limits)
+    open(ProcessRole::Worker(surroundings), binds, limits)
 }
 
 /// Serves the `-S` sockets of a master process; as [`serve`].
@@ -35,10 +35,10 @@ pub fn serve(
 /// A socket cannot be watched.
 pub fn serve_master(
     master: Arc<dyn Master>,
-    doors: Vec<Door>,
+    binds: Vec<CliBind>,
     limits: Limits,
 ) -> Result<(), Error> {
-    open(House::Master(master), doors, limits)
+    open(ProcessRole::Master(master), binds, limits)
 }
 
 /// Serves one caller on a connected socket (the master's, for `@1`), as a task of this worker.
@@ -52,28 +52,28 @@ pub fn serve_stream(
     limits: Limits,
 ) -> Result<(), Error> {
     let stream = Stream::from_fd(socket)?;
-    let desk = Rc::new(Desk {
-        house: House::Worker(surroundings),
-        doors: Vec::new(),
+    let shared = Rc::new(Shared {
+        role: ProcessRole::Worker(surroundings),
+        binds: Vec::new(),
         sockets: Vec::new(),
         limits,
         anonymous_key: Cell::new(None),
         caller_count: Cell::default(),
         callers: RefCell::default(),
     });
-    let mut session = Session::new(&desk, level, SeverityOutput::None);
+    let mut session = Session::new(&shared, level, SeverityOutput::None);
     session.caller = "the master's socket".to_owned();
-    let listed = desk.list(None, 1);
-    spawn_local(session::run(stream, desk, session, listed));
+    let listed = shared.list(None, 1);
+    spawn_local(session::run(stream, shared, session, listed));
     Ok(())
 }
 
-fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
-    let labels = doors.iter().map(|door| (door.label.clone(), door.level));
-    let sockets = doors.iter().map(|door| Arc::downgrade(&door.socket));
-    let desk = Rc::new(Desk {
-        house,
-        doors: labels.collect(),
+fn open(role: ProcessRole, binds: Vec<CliBind>, limits: Limits) -> Result<(), Error> {
+    let labels = binds.iter().map(|bind| (bind.label.clone(), bind.level));
+    let sockets = binds.iter().map(|bind| Arc::downgrade(&bind.socket));
+    let shared = Rc::new(Shared {
+        role,
+        binds: labels.collect(),
         sockets: sockets.collect(),
         limits,
         anonymous_key: Cell::new(None),
@@ -81,12 +81,12 @@ fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
         callers: RefCell::default(),
     });
     let places = Arc::new(Semaphore::new(limits.connection_count_max));
-    for (number, door) in (1..).zip(doors) {
-        let acceptor = Acceptor::new(Arc::clone(&door.socket))?;
-        let (desk, places) = (Rc::clone(&desk), Arc::clone(&places));
+    for (number, bind) in (1..).zip(binds) {
+        let acceptor = Acceptor::new(Arc::clone(&bind.socket))?;
+        let (shared, places) = (Rc::clone(&shared), Arc::clone(&places));
         spawn_service(async move {
             select! {
-                () = let_in(&acceptor, (&door, number), &desk, &places) => {}
+                () = let_in(&acceptor, (&bind, number), &shared, &places) => {}
                 _ = stopping() => {}
             }
         });
@@ -97,8 +97,8 @@ fn open(house: House, doors: Vec<Door>, limits: Limits) -> Result<(), Error> {
 /// One caller at a time is accepted and waits here for a place; the others wait in the kernel.
 async fn let_in(
     acceptor: &Acceptor,
-    (door, number): (&Door, u32),
-    desk: &Rc<Desk>,
+    (bind, number): (&CliBind, u32),
+    shared: &Rc<Shared>,
     places: &Arc<Semaphore>,
 ) {
     let mut accepted = Vec::with_capacity(1);
@@ -115,16 +115,16 @@ async fn let_in(
             let Ok((stream, peer)) = caller.into_stream() else {
                 continue;
             };
-            let desk = Rc::clone(desk);
-            let mut session = Session::new(&desk, door.level, door.severity);
-            session.exposes = door.expose_listeners;
+            let shared = Rc::clone(shared);
+            let mut session = Session::new(&shared, bind.level, bind.severity);
+            session.exposes = bind.expose_listeners;
             session.caller = match ballast_net::unix_peer(&stream) {
-                Some((pid, uid)) => format!("{} (pid {pid}, uid {uid})", door.label),
-                None => format!("{} ({peer})", door.label),
+                Some((pid, uid)) => format!("{} (pid {pid}, uid {uid})", bind.label),
+                None => format!("{} ({peer})", bind.label),
             };
-            let listed = desk.list(Some(&peer), number);
+            let listed = shared.list(Some(&peer), number);
             spawn_local(async move {
-                session::run(stream, desk, session, listed).await;
+                session::run(stream, shared, session, listed).await;
                 drop(place);
             });
         }

@@ -23,11 +23,11 @@ use ballast_worker::{Stream, Work, select, sleep, stopping, take_turns, timeout,
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Changes, Restriction, find};
 use crate::commands::master::{self, Passed, forward};
-use crate::control::{Control, Told};
-use crate::desk::{Desk, House, Listed, Target};
+use crate::control::{ChangeRecord, Control};
 use crate::help;
 use crate::json;
-use crate::line::{Given, Line, LineReader, Next};
+use crate::line::{CommandLine, Given, LineReader, Next};
+use crate::shared::{Listed, ProcessRole, Shared, Target};
 use crate::sockets;
 
 /// Bytes asked of the kernel at once.
@@ -86,17 +86,17 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(desk: &Desk, level: CliLevel, severity: SeverityOutput) -> Self {
+    pub(crate) fn new(shared: &Shared, level: CliLevel, severity: SeverityOutput) -> Self {
         Self {
             level,
             severity,
-            mode: if desk.is_master() {
+            mode: if shared.is_master() {
                 Mode::Interactive
             } else {
                 Mode::OneShot
             },
             timed: false,
-            idle: desk.limits.idle,
+            idle: shared.limits.idle,
             exposes: false,
             is_experimental: false,
             is_expert: false,
@@ -120,11 +120,11 @@ impl Session {
 }
 
 /// Serves one caller until it leaves, falls silent or the process ends.
-pub(crate) async fn run(stream: Stream, desk: Rc<Desk>, session: Session, listed: Listed) {
-    let limits = desk.limits;
+pub(crate) async fn run(stream: Stream, shared: Rc<Shared>, session: Session, listed: Listed) {
+    let limits = shared.limits;
     let mut talk = Talk {
         stream,
-        desk,
+        shared,
         session,
         reader: LineReader::new(limits.line_bytes_max, limits.payload_bytes_max),
         listed,
@@ -139,7 +139,7 @@ enum Performed {
     /// There is nothing to answer.
     Nothing,
     /// A line to answer, without the empty one that ends others.
-    Line(String),
+    CommandLine(String),
     /// A worker answers from now on; what it is told first, and how many answers to that are none
     /// of the caller's.
     Joined(OwnedFd, Vec<u8>, usize),
@@ -151,7 +151,7 @@ enum Performed {
 
 struct Talk {
     stream: Stream,
-    desk: Rc<Desk>,
+    shared: Rc<Shared>,
     session: Session,
     reader: LineReader,
     listed: Listed,
@@ -162,7 +162,7 @@ impl Talk {
         let mut bytes = vec![0; READ_BYTES];
         loop {
             match self.reader.next_line() {
-                Next::Line(line) => self.line(line).await?,
+                Next::CommandLine(line) => self.line(line).await?,
                 Next::Payload => {
                     // Asked for, as long as it has not come.
                     if self.session.mode == Mode::Prompt && !self.reader.has_line() {
@@ -199,14 +199,14 @@ impl Talk {
         }
     }
 
-    async fn line(&mut self, line: Line) -> io::Result<()> {
+    async fn line(&mut self, line: CommandLine) -> io::Result<()> {
         let mut commands = line.commands.into_iter();
         while let Some(given) = commands.next() {
             if given
                 .words
                 .first()
                 .is_some_and(|word| word == sockets::REQUEST)
-                && let House::Worker(control) = self.desk.house.clone()
+                && let ProcessRole::Worker(control) = self.shared.role.clone()
             {
                 return self.give_sockets(&*control).await;
             }
@@ -216,7 +216,7 @@ impl Talk {
             match self.perform(given) {
                 // Changing whom one talks to is no command of its own: only the prompt answers.
                 Performed::Nothing => {}
-                Performed::Line(text) => self.write(&format!("{text}\n")).await?,
+                Performed::CommandLine(text) => self.write(&format!("{text}\n")).await?,
                 Performed::Joined(socket, first, hidden) => {
                     let mut first = first;
                     for rest in commands.by_ref() {
@@ -230,7 +230,7 @@ impl Talk {
                 Performed::Answer(answer) => {
                     let answer = match changes {
                         // What would change nothing is not worked out for nobody (`wait 1h`).
-                        None if !self.desk.is_master() => select! {
+                        None if !self.shared.is_master() => select! {
                             answer = settled(answer) => answer,
                             gone = self.stream.closed() => {
                                 return gone.and(Err(io::ErrorKind::BrokenPipe.into()));
@@ -250,7 +250,7 @@ impl Talk {
                 return Ok(());
             }
             // A master's prompt answers each command, a worker's each line.
-            if self.desk.is_master() && commands.len() > 0 {
+            if self.shared.is_master() && commands.len() > 0 {
                 self.prompt().await?;
             }
             take_turns(Work::Exchange).await;
@@ -260,12 +260,12 @@ impl Talk {
 
     /// What the log is told of. What a master passes on is told by the worker.
     fn changes(&self, given: &Given) -> Option<Changes> {
-        let row = find(&self.desk, &given.words).filter(|_| !self.desk.is_master());
+        let row = find(&self.shared, &given.words).filter(|_| !self.shared.is_master());
         row.and_then(|row| row.changes)
     }
 
     fn log_change(&self, (kind, what): (Changes, &str), began: Instant, answer: &Answer) {
-        let House::Worker(control) = &self.desk.house else {
+        let ProcessRole::Worker(control) = &self.shared.role else {
             return;
         };
         let refused = match answer {
@@ -273,7 +273,7 @@ impl Talk {
             Answer::Report(text) => text.strip_prefix("Success=0\n--\n"),
             _ => None,
         };
-        control.log_change(&Told {
+        control.log_change(&ChangeRecord {
             kind,
             what,
             who: &self.session.caller,
@@ -286,7 +286,7 @@ impl Talk {
     async fn give_sockets(&mut self, control: &dyn Control) -> io::Result<()> {
         if self.session.exposes {
             let mut all = control.listening_sockets();
-            all.extend(self.desk.sockets());
+            all.extend(self.shared.sockets());
             sockets::give(&self.stream, &all).await?;
         }
         self.session.quits = true;
@@ -296,11 +296,11 @@ impl Talk {
     fn perform(&mut self, mut given: Given) -> Performed {
         let count = &self.listed.caller.command_count;
         count.set(count.get() + 1);
-        if let House::Master(master) = &self.desk.house {
+        if let ProcessRole::Master(master) = &self.shared.role {
             given = match forward(&**master, &mut self.session, given) {
                 Passed::Own(given) => given,
                 Passed::Chosen => return Performed::Nothing,
-                Passed::Refused(why) => return Performed::Line(why),
+                Passed::Refused(why) => return Performed::CommandLine(why),
                 Passed::Answered(answer) => return Performed::Answer(answer),
                 Passed::Joined(socket, first, hidden) => {
                     return Performed::Joined(socket, first, hidden);
@@ -310,8 +310,8 @@ impl Talk {
         if given.words.is_empty() {
             return Performed::Answer(Answer::Done);
         }
-        let Some(row) = find(&self.desk, &given.words) else {
-            let help = help::unknown(&self.desk, &self.session, &given.words);
+        let Some(row) = find(&self.shared, &given.words) else {
+            let help = help::unknown(&self.shared, &self.session, &given.words);
             return Performed::Unknown(help);
         };
         if !self.session.allows(row.restriction) {
@@ -327,14 +327,14 @@ impl Talk {
             return Performed::Answer(Answer::denied());
         }
         let was_prompt = self.session.mode == Mode::Prompt;
-        let answer = (row.deed)(&mut Call {
+        let answer = (row.handler)(&mut Call {
             args: &given.words[row.words.len()..],
             payload: given.payload,
             session: &mut self.session,
-            desk: &self.desk,
+            shared: &self.shared,
         });
         let turned = was_prompt != (self.session.mode == Mode::Prompt);
-        if turned && self.desk.is_master() {
+        if turned && self.shared.is_master() {
             Performed::Nothing
         } else {
             Performed::Answer(answer)
@@ -387,7 +387,7 @@ impl Talk {
         match answer {
             Answer::Message(severity, text) => {
                 // What is set on the master is for its workers' answers: its own are not marked.
-                let output = match self.desk.is_master() {
+                let output = match self.shared.is_master() {
                     true => SeverityOutput::None,
                     false => self.session.severity,
                 };
@@ -461,9 +461,9 @@ impl Talk {
         if self.session.mode != Mode::Prompt {
             return Ok(());
         }
-        let who = master::prompt(&self.desk, &self.session);
+        let who = master::prompt(&self.shared, &self.session);
         let age = if self.session.timed {
-            crate::commands::process::age(&self.desk)
+            crate::commands::process::age(&self.shared)
         } else {
             String::new()
         };

@@ -18,16 +18,16 @@ use ballast_engine::{Generation, Process, Registry};
 use ballast_model::{self as model, CliLevel, SeverityOutput};
 use ballast_stats::{Facts, Surroundings};
 
-use crate::{Door, Limits, Master, ProcessKind, ProcessRow, Target, serve, serve_master};
+use crate::{CliBind, Limits, Master, ProcessKind, ProcessRow, Target, serve, serve_master};
 
-struct House {
+struct Fixture {
     registry: Registry,
     generation: Arc<Generation>,
     facts: Facts,
     patterns: Arc<ballast_expr::Store>,
 }
 
-impl House {
+impl Fixture {
     fn new(server_count: u32) -> Arc<Self> {
         let address = model::Address::Inet("127.0.0.1:9".parse().unwrap());
         let servers = (1..=server_count).map(|id| model::Server {
@@ -61,7 +61,7 @@ impl House {
     }
 }
 
-impl Surroundings for House {
+impl Surroundings for Fixture {
     fn generation(&self) -> Arc<Generation> {
         Arc::clone(&self.generation)
     }
@@ -75,7 +75,7 @@ impl Surroundings for House {
     }
 }
 
-impl crate::Control for House {
+impl crate::Control for Fixture {
     fn tell(&self, backend: &str, server: &str, say: crate::Say<'_>) -> bool {
         let Some(place) = self.generation.backend_named(backend) else {
             return false;
@@ -96,7 +96,7 @@ impl crate::Control for House {
     }
 }
 
-/// A desk behind a socket, on a thread of its own that ends with the test's last client.
+/// A shared behind a socket, on a thread of its own that ends with the test's last client.
 struct Place {
     path: PathBuf,
 }
@@ -114,16 +114,16 @@ fn limits() -> Limits {
     }
 }
 
-/// Opens a desk; `start` is run on the thread that serves it.
+/// Opens a shared; `start` is run on the thread that serves it.
 fn open(
     name: &str,
-    start: impl FnOnce(Vec<Door>) -> Result<(), ballast_worker::Error> + Send + 'static,
+    start: impl FnOnce(Vec<CliBind>) -> Result<(), ballast_worker::Error> + Send + 'static,
 ) -> Place {
     let file = format!("ballast-cli-{}-{name}.sock", std::process::id());
     let path = std::env::temp_dir().join(file);
     let _ = std::fs::remove_file(&path);
     let listener = UnixListener::bind(&path).unwrap();
-    let door = Door {
+    let bind = CliBind {
         socket: Arc::new(OwnedFd::from(listener)),
         label: "unix@/x.sock".into(),
         level: CliLevel::Admin,
@@ -132,7 +132,7 @@ fn open(
     };
     std::thread::spawn(move || {
         let _ = ballast_worker::block_on(async {
-            start(vec![door]).unwrap();
+            start(vec![bind]).unwrap();
             std::future::pending::<()>().await;
         });
     });
@@ -140,7 +140,9 @@ fn open(
 }
 
 fn worker(name: &str, limits: Limits, servers: u32) -> Place {
-    open(name, move |doors| serve(House::new(servers), doors, limits))
+    open(name, move |binds| {
+        serve(Fixture::new(servers), binds, limits)
+    })
 }
 
 impl Place {
@@ -359,7 +361,7 @@ fn who_is_silent_or_does_not_read_leaves() {
     silent.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "\n> ");
     assert!(begun.elapsed() >= Duration::from_millis(100));
-    // The answer is longer than the kernel keeps; nobody reads it until the desk gives up.
+    // The answer is longer than the kernel keeps; nobody reads it until the shared gives up.
     let mut deaf = place.connect();
     deaf.write_all(b"show stat; show stat; show version\n")
         .unwrap();
@@ -369,7 +371,7 @@ fn who_is_silent_or_does_not_read_leaves() {
         other.write_all(b"show activity\n").unwrap();
         answer.clear();
         other.read_to_string(&mut answer).unwrap();
-        // The test's desk runs two tasks of its own at most when the deaf caller is gone.
+        // The test's shared runs two tasks of its own at most when the deaf caller is gone.
         if answer.contains("tasks: 2 [") {
             break;
         }
@@ -452,8 +454,8 @@ fn the_master_answers_for_itself_and_passes_on() {
     let family = Family {
         worker: worker("child", limits(), 1),
     };
-    let place = open("master", move |doors| {
-        serve_master(Arc::new(family), doors, limits())
+    let place = open("master", move |binds| {
+        serve_master(Arc::new(family), binds, limits())
     });
     assert_eq!(
         place.ask("show version\nshow cli level\n"),
@@ -537,13 +539,13 @@ impl Master for Blocking {
 
 #[test]
 fn the_master_listens_to_both_ends_of_a_session_it_passes_on() {
-    let place = open("relay", move |doors| {
-        serve_master(Arc::new(Blocking), doors, limits())
+    let place = open("relay", move |binds| {
+        serve_master(Arc::new(Blocking), binds, limits())
     });
     let mut stream = place.connect();
     // The worker says much and hears nothing until that is read; the caller says much, too, and
     // reads while it does.
-    stream.write_all(b"@@1\n").unwrap();
+    stream.write_all(b"1\n").unwrap();
     let mut speaker = stream.try_clone().unwrap();
     let speaking = std::thread::spawn(move || {
         speaker.write_all(&vec![b'q'; MUCH_BYTES]).unwrap();
@@ -585,7 +587,7 @@ impl Drop for Oracle {
     }
 }
 
-/// Debian's HAProxy with the same backend as [`House`], or nothing where it is not installed.
+/// Debian's HAProxy with the same backend as [`Fixture`], or nothing where it is not installed.
 fn oracle() -> Option<Oracle> {
     let program = installed::haproxy()?;
     let base = std::env::temp_dir().join(format!("ballast-cli-{}-oracle", std::process::id()));

@@ -203,15 +203,15 @@ pub struct Keyword {
 ///
 /// # Errors
 /// With the diagnostic to report; what was built so far stays.
-pub(crate) type Deed<C> = fn(&mut C, &mut Args<'_>, &mut Context<'_>) -> Result<(), Diagnostic>;
+pub(crate) type Handler<C> = fn(&mut C, &mut Args<'_>, &mut Context<'_>) -> Result<(), Diagnostic>;
 
-/// A keyword and its deed on `C`, the thing its section builds.
+/// A keyword and its handler on `C`, the thing its section builds.
 #[derive(Debug)]
 pub(crate) struct Row<C: 'static> {
     /// The printable sides.
     pub keyword: Keyword,
-    /// The deed. Of rows that are not honoured it checks the grammar.
-    pub deed: Deed<C>,
+    /// The handler. Of rows that are not honoured it checks the grammar.
+    pub handler: Handler<C>,
 }
 
 impl<C: 'static> Row<C> {
@@ -221,7 +221,7 @@ impl<C: 'static> Row<C> {
         sections: Sections,
         args: &'static str,
         help: &'static str,
-        deed: Deed<C>,
+        handler: Handler<C>,
     ) -> Self {
         Self {
             keyword: Keyword {
@@ -236,7 +236,7 @@ impl<C: 'static> Row<C> {
                 http: false,
                 experimental: false,
             },
-            deed,
+            handler,
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct Table<C: 'static> {
 
 /// A row found at the head of a line.
 #[derive(Debug)]
-pub(crate) struct Found<C: 'static> {
+pub(crate) struct RowMatch<C: 'static> {
     /// The row.
     pub row: &'static Row<C>,
     /// What stands before it.
@@ -71,7 +71,7 @@ impl<C: 'static> Table<C> {
     ///
     /// # Errors
     /// With the alert about an unknown keyword, or a prefix that does not fit.
-    pub(crate) fn find(&self, line: &Line, place: Sections) -> Result<Found<C>, Diagnostic> {
+    pub(crate) fn find(&self, line: &Line, place: Sections) -> Result<RowMatch<C>, Diagnostic> {
         let (prefix, first) = match (line.text(0), line.words.len()) {
             ("no", 2..) => (Prefix::No, 1),
             ("default", 2..) => (Prefix::Default, 1),
@@ -100,7 +100,7 @@ impl<C: 'static> Table<C> {
                 .at(line.words[0].span())
                 .note("negation is known to options, log and a few switches only"));
         }
-        Ok(Found {
+        Ok(RowMatch {
             row,
             prefix,
             first,
@@ -153,7 +153,7 @@ impl<C: 'static> Table<C> {
         }
     }
 
-    /// Carries out a whole line: finds the row, checks its state, does its deed.
+    /// Carries out a whole line: finds the row, checks its state, does its handler.
     ///
     /// # Errors
     /// With the diagnostic to report.
@@ -178,8 +178,8 @@ impl<C: 'static> Table<C> {
     }
 }
 
-impl<C: 'static> Found<C> {
-    /// Does what the row's state and deed say.
+impl<C: 'static> RowMatch<C> {
+    /// Does what the row's state and handler say.
     ///
     /// # Errors
     /// With the diagnostic to report.
@@ -200,7 +200,7 @@ impl<C: 'static> Found<C> {
     }
 }
 
-/// Does a row's deed and what its state asks for besides.
+/// Does a row's handler and what its state asks for besides.
 ///
 /// # Errors
 /// With the diagnostic to report.
@@ -223,7 +223,7 @@ pub(crate) fn perform<C: 'static>(
         let word = row.keyword.word;
         return Err(unexposed(&format!("'{word}' directive")).at(span));
     }
-    (row.deed)(target, args, context)?;
+    (row.handler)(target, args, context)?;
     match row.keyword.state {
         State::Later(area) if args.prefix == Prefix::None => {
             context.unserved(row.keyword.word, area, span);

@@ -7,7 +7,7 @@ use ballast_model::{Address, ServerChecks};
 
 /// What `set server` changed of a server's checks; `None` is as written.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ChecksByHand {
+pub struct CheckOverrides {
     /// `check-addr`.
     pub check_address: Option<IpAddr>,
     /// `check-port`; 0 is the server's own.
@@ -20,7 +20,7 @@ pub struct ChecksByHand {
     pub agent_send: Option<String>,
 }
 
-impl ChecksByHand {
+impl CheckOverrides {
     /// The checks of a server's line with this over them.
     pub(crate) fn over<'c>(&self, written: &'c ServerChecks) -> Cow<'c, ServerChecks> {
         if *self == Self::default() {
@@ -59,12 +59,12 @@ mod tests {
             agent_send: Some("hi".into()),
             ..ServerChecks::default()
         };
-        let mut hand = ChecksByHand::default();
-        assert!(matches!(hand.over(&written), Cow::Borrowed(_)));
-        hand.check_address = "127.0.0.2".parse().ok();
-        hand.check_port = Some(0);
-        hand.agent_send = Some(String::new());
-        let checks = hand.over(&written).into_owned();
+        let mut entry = CheckOverrides::default();
+        assert!(matches!(entry.over(&written), Cow::Borrowed(_)));
+        entry.check_address = "127.0.0.2".parse().ok();
+        entry.check_port = Some(0);
+        entry.agent_send = Some(String::new());
+        let checks = entry.over(&written).into_owned();
         assert_eq!(checks.address.unwrap().to_string(), "127.0.0.2:0");
         assert_eq!(
             (checks.port, checks.agent_port, checks.agent_send),

@@ -49,17 +49,20 @@ impl Backend {
 
     /// Computes the cookies anew.
     pub(crate) fn renew_cookies(&self) {
-        let hand = self
+        let entry = self
             .state
             .dynamic_cookies
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
         let written = self.model.cookie.as_ref();
-        let on = hand
+        let on = entry
             .on
             .unwrap_or_else(|| written.is_some_and(|cookie| cookie.dynamic));
-        let key = hand.key.as_ref().or(self.model.dynamic_cookie_key.as_ref());
+        let key = entry
+            .key
+            .as_ref()
+            .or(self.model.dynamic_cookie_key.as_ref());
         let key = key.filter(|_| on);
         let mut by_cookie = HashMap::new();
         for (place, server) in self.servers.iter().enumerate() {

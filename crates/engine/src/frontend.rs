@@ -8,7 +8,7 @@ use ballast_message::NameCases;
 use ballast_model as model;
 
 use crate::counters::{FrontendCounters, FrontendSums, PerWorker};
-use crate::{ByHand, Gate, Gauge, LastInvalid, Rate};
+use crate::{Gate, Gauge, LastInvalid, OverrideCell, Rate};
 
 /// A frontend of one generation.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub struct FrontendState {
     /// The last request that was not valid.
     pub invalid_request: LastInvalid,
     connection_count_written: AtomicU32,
-    connection_count_by_hand: ByHand,
+    connection_limit_override: OverrideCell,
     log_lines: AtomicU64,
 }
 
@@ -91,7 +91,7 @@ impl FrontendState {
             gate: Gate::default(),
             invalid_request: LastInvalid::default(),
             connection_count_written: AtomicU32::new(u32::MAX),
-            connection_count_by_hand: ByHand::default(),
+            connection_limit_override: OverrideCell::default(),
             log_lines: AtomicU64::new(0),
         }
     }
@@ -99,7 +99,7 @@ impl FrontendState {
     /// The largest number of connections at once.
     pub fn connection_count_max(&self) -> u32 {
         let written = self.connection_count_written.load(Ordering::Relaxed);
-        self.connection_count_by_hand.or(written)
+        self.connection_limit_override.or(written)
     }
 
     /// The number of the next line in the access log (`%lc`), from 1.
@@ -114,8 +114,8 @@ impl FrontendState {
     }
 
     /// Sets another limit (`set maxconn frontend`); `None` is what the configuration says.
-    pub fn limit_connections_by_hand(&self, count_max: Option<u32>) {
-        self.connection_count_by_hand.set(count_max);
+    pub fn override_connection_limit(&self, count_max: Option<u32>) {
+        self.connection_limit_override.set(count_max);
     }
 }
 

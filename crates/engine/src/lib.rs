@@ -6,21 +6,21 @@
 
 pub mod counters;
 
-pub mod affairs;
 mod backend;
+mod cancellation;
 mod checks;
+pub mod config_history;
 mod connecting;
 mod cookies;
 mod frontend;
 mod gate;
 mod gauge;
 mod generation;
-mod hand;
 mod health;
 mod invalid;
-mod kick;
 pub mod limits;
 pub mod numbers;
+mod override_cell;
 mod process;
 mod rate;
 mod registry;
@@ -32,17 +32,17 @@ mod variables;
 mod waiting;
 
 pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};
-pub use checks::ChecksByHand;
+pub use cancellation::{Cancelled, Eviction};
+pub use checks::CheckOverrides;
 pub use connecting::Connecting;
 pub use cookies::DynamicCookies;
 pub use frontend::{Frontend, FrontendState, ListenerState, Route, RouteTarget};
 pub use gate::{Gate, Opening};
 pub use gauge::Gauge;
 pub use generation::{Generation, hash_type};
-pub use hand::{ByHand, RateLimits};
 pub use health::{Belief, health_settings};
 pub use invalid::{Invalid, LastInvalid};
-pub use kick::{Eviction, Kicked};
+pub use override_cell::{OverrideCell, RateLimits};
 pub use process::Process;
 pub use rate::Rate;
 pub use registry::Registry;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use crate::counters::{PerWorker, ProcessCounters};
-use crate::{ByHand, Gauge, ProcessVariables, Rate, RateLimits};
+use crate::{Gauge, OverrideCell, ProcessVariables, Rate, RateLimits};
 
 /// The process: its limits, its counters, and whether it is on its way out.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Process {
     /// Variables of the scope `proc`.
     pub variables: ProcessVariables,
     connection_count_written: AtomicU32,
-    connection_count_by_hand: ByHand,
+    connection_limit_override: OverrideCell,
     stopping: AtomicBool,
     next_unique: AtomicU32,
     invalid_messages: AtomicU64,
@@ -56,7 +56,7 @@ impl Process {
             rates: RateLimits::default(),
             variables: ProcessVariables::default(),
             connection_count_written: AtomicU32::new(connection_count_max),
-            connection_count_by_hand: ByHand::default(),
+            connection_limit_override: OverrideCell::default(),
             stopping: AtomicBool::new(false),
             next_unique: AtomicU32::new(0),
             invalid_messages: AtomicU64::new(0),
@@ -66,7 +66,7 @@ impl Process {
 
     /// The largest number of client connections at once.
     pub fn connection_count_max(&self) -> u32 {
-        self.connection_count_by_hand
+        self.connection_limit_override
             .or(self.connection_count_written())
     }
 
@@ -83,8 +83,8 @@ impl Process {
     }
 
     /// Sets another limit (`set maxconn global`); `None` is what the configuration says.
-    pub fn limit_connections_by_hand(&self, count_max: Option<u32>) {
-        self.connection_count_by_hand.set(count_max);
+    pub fn override_connection_limit(&self, count_max: Option<u32>) {
+        self.connection_limit_override.set(count_max);
     }
 
     /// Milliseconds since the process began: the clock of every

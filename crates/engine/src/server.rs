@@ -9,10 +9,10 @@ use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use ballast_health::{Health, Settings};
 use ballast_model as model;
 
+use crate::cancellation::{Cancellation, Cancelled, Eviction};
 use crate::counters::{BackendCounters, PerWorker};
-use crate::kick::{Eviction, Kick, Kicked};
 use crate::timings::Timings;
-use crate::{ChecksByHand, Gauge, Rate};
+use crate::{CheckOverrides, Gauge, Rate};
 
 /// A server of one generation.
 #[derive(Debug)]
@@ -38,8 +38,8 @@ impl Server {
 
     /// Whom its checks and its agent ask, as written or as set since.
     pub fn checks(&self) -> Cow<'_, model::ServerChecks> {
-        let hand = self.state.checks_by_hand();
-        hand.over(&self.model.checks)
+        let entry = self.state.check_overrides();
+        entry.over(&self.model.checks)
     }
 
     /// How its port follows from the client's, as written or as set since.
@@ -78,10 +78,10 @@ pub struct ServerState {
     draining: AtomicBool,
     weight: AtomicU32,
     throttle_percent: AtomicU32,
-    checks: Mutex<ChecksByHand>,
+    checks: Mutex<CheckOverrides>,
     changed: Mutex<Instant>,
     health: Mutex<Health>,
-    kick: Kick,
+    cancellation: Cancellation,
     /// [`AS_WRITTEN`] where nobody set another.
     connection_count_max: AtomicU32,
 }
@@ -94,7 +94,7 @@ const AS_WRITTEN: u32 = u32::MAX;
 pub struct Reach {
     /// The address, names resolved; `None` while it has none (`init-addr none`).
     pub address: Option<model::Address>,
-    /// How the port follows from the client's, where it was set by hand (`set server addr`).
+    /// How the port follows from the client's, where it was set by command (`set server addr`).
     pub port: Option<model::PortSpec>,
 }
 
@@ -119,7 +119,7 @@ impl ServerState {
             checks: Mutex::default(),
             changed: Mutex::new(Instant::now()),
             health: Mutex::new(Health::new(Settings::default(), false, 0)),
-            kick: Kick::default(),
+            cancellation: Cancellation::default(),
             connection_count_max: AtomicU32::new(AS_WRITTEN),
         }
     }
@@ -151,17 +151,17 @@ impl ServerState {
         self.address_epoch.load(Ordering::Acquire)
     }
 
-    /// Whom checks and agents ask, where that was set by hand.
-    pub fn checks_by_hand(&self) -> ChecksByHand {
+    /// Whom checks and agents ask, where that was set by command.
+    pub fn check_overrides(&self) -> CheckOverrides {
         self.lock_checks().clone()
     }
 
     /// Changes whom checks and agents ask. The next round does so.
-    pub fn change_checks(&self, change: impl FnOnce(&mut ChecksByHand)) {
+    pub fn change_checks(&self, change: impl FnOnce(&mut CheckOverrides)) {
         change(&mut self.lock_checks());
     }
 
-    fn lock_checks(&self) -> MutexGuard<'_, ChecksByHand> {
+    fn lock_checks(&self) -> MutexGuard<'_, CheckOverrides> {
         self.checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -231,15 +231,15 @@ impl ServerState {
         self.connection_count_max.store(value, Ordering::Relaxed);
     }
 
-    /// Ends the exchanges that are with it now: each one's [`Self::kicked`] is ready.
+    /// Ends the exchanges that are with it now: each one's [`Self::cancelled`] is ready.
     pub fn shutdown_sessions(&self, why: Eviction) {
-        self.kick.kick(why);
+        self.cancellation.cancellation(why);
     }
 
     /// Waits until the exchanges that are with the server now are to end. To be asked for when
     /// an exchange takes its place and polled beside whatever it waits for; costs a lock when it
     /// is first polled and a load each time after.
-    pub fn kicked(&self) -> Kicked<'_> {
-        self.kick.kicked()
+    pub fn cancelled(&self) -> Cancelled<'_> {
+        self.cancellation.cancelled()
     }
 }

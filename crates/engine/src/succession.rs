@@ -187,8 +187,8 @@ impl Generation {
                     .state
                     .limit_connections(wanted.unwrap_or(process_max));
                 if former.is_some() {
-                    // The file's new word wins over what a hand set before.
-                    frontend.state.limit_connections_by_hand(None);
+                    // The file's new word wins over what an override set before.
+                    frontend.state.override_connection_limit(None);
                 }
             }
         }
@@ -286,7 +286,7 @@ fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut TakenOver)
         if let Some(known) = known
             && known.model.connection_count_max != server.model.connection_count_max
         {
-            // The file's new word wins over what a hand set before.
+            // The file's new word wins over what an override set before.
             server.state.limit_connections(None);
         }
         taken.servers.push(ServerTaken {

@@ -20,7 +20,7 @@ use crate::Process;
 /// (`tune.vars.proc-max-size`, unlimited in HAProxy): beyond it none is set.
 const BYTES_MAX: usize = 1 << 20;
 
-type Names = BTreeMap<Arc<str>, Arc<Kept>>;
+type Names = BTreeMap<Arc<str>, Arc<StoredVariable>>;
 
 /// The variables of the process.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub enum NotSet {
 }
 
 #[derive(Debug)]
-enum Kept {
+enum StoredVariable {
     Bool(bool),
     Int(i64),
     Ipv4(Ipv4Addr),
@@ -54,7 +54,7 @@ enum Kept {
     Meth(Box<[u8]>),
 }
 
-impl Kept {
+impl StoredVariable {
     fn of(value: Value<'_>) -> Self {
         match value {
             Value::Bool(flag) => Self::Bool(flag),
@@ -117,7 +117,7 @@ impl ProcessVariables {
                 names.remove(name);
             }
             Some(value) => {
-                names.insert(Arc::clone(name), Arc::new(Kept::of(value)));
+                names.insert(Arc::clone(name), Arc::new(StoredVariable::of(value)));
             }
         }
         let taken: usize = names
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_follow_one_another_and_hands_stay() {
+    fn lines_follow_one_another_and_overrides_stay() {
         let process = Process::new(1, 10);
         let first = [
             line("proc.a", "int(5)"),

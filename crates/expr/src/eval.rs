@@ -57,10 +57,10 @@ impl Expr {
     }
 
     fn sample_walking<'f>(&'f self, cx: &mut Cx<'f, '_>) -> Option<Sample<'f>> {
-        let mut sample = (self.fetch.deed?)(cx, &self.args)?;
+        let mut sample = (self.fetch.handler?)(cx, &self.args)?;
         for step in &self.convs {
             let input = sample.cast(step.conv.takes, cx.scratch)?;
-            sample = (step.conv.deed?)(cx, &step.args, input)?;
+            sample = (step.conv.handler?)(cx, &step.args, input)?;
         }
         Some(sample)
     }

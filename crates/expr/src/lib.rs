@@ -10,12 +10,12 @@ mod acl;
 mod args;
 mod calendar;
 mod conv;
-mod deeds;
 mod error;
 mod eval;
 mod expr;
 mod facts;
 mod fetch;
+mod handlers;
 mod link;
 mod logformat;
 mod pattern;
@@ -44,7 +44,7 @@ pub use logformat::{
 };
 pub use pattern::{
     Discarded, Entry, Handle, Hit, ListChange, Listed, Method, NamedList, Pair, PatternError,
-    PatternRef, Place, Probe, RuntimeEntries, Store, Which, Written, merge, parse_payload,
+    PatternRef, Place, Probe, RuntimeEntries, Store, Which, WrittenEntries, merge, parse_payload,
 };
 pub use phase::{Phase, Phases};
 pub use regex::{Groups, Regex};

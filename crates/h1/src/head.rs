@@ -27,7 +27,7 @@ pub struct HeadScan {
     line_start: usize,
     /// Up to where no line end was found.
     searched: usize,
-    stage: Stage,
+    stage: HeadPart,
     /// Method, or the whole status line before the reason.
     first: (usize, usize),
     /// Target, or reason.
@@ -35,11 +35,11 @@ pub struct HeadScan {
     pub(crate) version: Version,
     pub(crate) status: u16,
     pub(crate) folded: bool,
-    pub(crate) seen: Seen,
+    pub(crate) seen: FieldFlags,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Stage {
+enum HeadPart {
     #[default]
     StartLine,
     Fields,
@@ -55,7 +55,7 @@ pub(crate) struct Policy {
 
 /// A line without its end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct HeadLine {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// Where the next line starts.
@@ -64,9 +64,9 @@ pub(crate) struct Line {
 
 /// Which fields were met that a codec must act on, so that the others cost nothing.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Seen(u16);
+pub(crate) struct FieldFlags(u16);
 
-impl Seen {
+impl FieldFlags {
     pub(crate) const CONNECTION: u16 = 1;
     pub(crate) const CONTENT_LENGTH: u16 = 2;
     pub(crate) const EXPECT: u16 = 4;
@@ -85,19 +85,21 @@ impl Seen {
     #[inline]
     fn note(&mut self, name: &[u8]) {
         let mark = match name.len() {
-            2 if folds_to(name, b"te") => Seen::TE,
-            4 if folds_to(name, b"host") => Seen::HOST,
-            6 if folds_to(name, b"expect") => Seen::EXPECT,
-            7 if folds_to(name, b"upgrade") => Seen::UPGRADE,
-            10 if folds_to(name, b"connection") => Seen::CONNECTION,
-            14 if folds_to(name, b"content-length") => Seen::CONTENT_LENGTH,
-            17 if folds_to(name, b"transfer-encoding") => Seen::TRANSFER_ENCODING,
+            2 if folds_to(name, b"te") => FieldFlags::TE,
+            4 if folds_to(name, b"host") => FieldFlags::HOST,
+            6 if folds_to(name, b"expect") => FieldFlags::EXPECT,
+            7 if folds_to(name, b"upgrade") => FieldFlags::UPGRADE,
+            10 if folds_to(name, b"connection") => FieldFlags::CONNECTION,
+            14 if folds_to(name, b"content-length") => FieldFlags::CONTENT_LENGTH,
+            17 if folds_to(name, b"transfer-encoding") => FieldFlags::TRANSFER_ENCODING,
             _ => return,
         };
         if self.has(mark) {
             match mark {
-                Seen::HOST => self.0 |= Seen::HOST_AGAIN,
-                Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING => self.0 |= Seen::LENGTH_AGAIN,
+                FieldFlags::HOST => self.0 |= FieldFlags::HOST_AGAIN,
+                FieldFlags::CONTENT_LENGTH | FieldFlags::TRANSFER_ENCODING => {
+                    self.0 |= FieldFlags::LENGTH_AGAIN
+                }
                 _ => {}
             }
         }
@@ -148,9 +150,9 @@ impl HeadScan {
         &mut self,
         buf: &[u8],
         policy: Policy,
-        take: impl FnOnce(&mut HeadScan, Line) -> Result<(), H1Fault>,
+        take: impl FnOnce(&mut HeadScan, HeadLine) -> Result<(), H1Fault>,
     ) -> Result<bool, H1Fault> {
-        if self.stage == Stage::Fields {
+        if self.stage == HeadPart::Fields {
             return Ok(true);
         }
         loop {
@@ -159,7 +161,7 @@ impl HeadScan {
             };
             if line.start < line.end {
                 take(self, line)?;
-                self.stage = Stage::Fields;
+                self.stage = HeadPart::Fields;
                 return Ok(true);
             }
         }
@@ -205,7 +207,7 @@ impl HeadScan {
     pub(crate) fn started(&mut self, first: Range<usize>, second: Range<usize>, next: usize) {
         self.set_start(first, second);
         self.version = Version::Http11;
-        self.stage = Stage::Fields;
+        self.stage = HeadPart::Fields;
         self.advance(next);
     }
 
@@ -217,7 +219,7 @@ impl HeadScan {
     fn field_line(
         &mut self,
         buf: &[u8],
-        line: Line,
+        line: HeadLine,
         fields: &mut Fields,
         policy: Policy,
     ) -> Result<(), H1Fault> {
@@ -244,7 +246,7 @@ impl HeadScan {
     }
 
     #[inline]
-    fn next_line(&mut self, buf: &[u8], policy: Policy) -> Result<Option<Line>, H1Fault> {
+    fn next_line(&mut self, buf: &[u8], policy: Policy) -> Result<Option<HeadLine>, H1Fault> {
         let from = self.searched;
         // A buffer shorter than before is the caller's mistake, not the network's.
         debug_assert!(
@@ -263,7 +265,7 @@ impl HeadScan {
         }
         let next = line_feed + 1;
         self.advance(next);
-        Ok(Some(Line {
+        Ok(Some(HeadLine {
             start,
             end: line_feed - usize::from(!bare),
             next,

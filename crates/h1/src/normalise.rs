@@ -7,7 +7,7 @@ use ballast_message::{
 };
 
 use crate::error::H1Error;
-use crate::head::Seen;
+use crate::head::FieldFlags;
 
 /// Checks the `Host` fields and leaves one.
 pub(crate) fn host(request: &mut Request, repeated: bool, lenient: bool) -> Result<(), H1Error> {
@@ -151,11 +151,11 @@ pub(crate) fn without_http2(fields: &mut Fields) {
 
 /// Leaves one `Content-Length` with one number as it is written without leading zeros, and `chunked`
 /// alone in one `Transfer-Encoding`. Only for heads whose length was judged before.
-pub(crate) fn length_fields(fields: &mut Fields, seen: Seen) {
+pub(crate) fn length_fields(fields: &mut Fields, seen: FieldFlags) {
     let is_number = |value: &[u8]| {
         value.iter().all(u8::is_ascii_digit) && (value.len() < 2 || value[0] != b'0')
     };
-    if !seen.has(Seen::LENGTH_AGAIN | Seen::TRANSFER_ENCODING)
+    if !seen.has(FieldFlags::LENGTH_AGAIN | FieldFlags::TRANSFER_ENCODING)
         && fields.first(b"content-length").is_none_or(is_number)
     {
         return;

@@ -9,7 +9,8 @@ use ballast_message::{
 
 use crate::error::{H1Error, H1Fault};
 use crate::head::{
-    HeadScan, Line, ONES, Parse, Policy, Seen, TOPS, bytes_below, fault, find_byte, parse_version,
+    FieldFlags, HeadLine, HeadScan, ONES, Parse, Policy, TOPS, bytes_below, fault, find_byte,
+    parse_version,
 };
 use crate::limits::H1Limits;
 use crate::normalise;
@@ -124,7 +125,12 @@ fn parse(
 
 /// `method SP target SP version`. HAProxy lets several spaces or tabs stand for one, and so do
 /// we (RFC 9112 section 3 lets a reader): the next hop gets one.
-fn start_line(buf: &[u8], scan: &mut HeadScan, line: Line, lenient: bool) -> Result<(), H1Fault> {
+fn start_line(
+    buf: &[u8],
+    scan: &mut HeadScan,
+    line: HeadLine,
+    lenient: bool,
+) -> Result<(), H1Fault> {
     let method = word(buf, line.start, line.end);
     let target = word(buf, skip_space(buf, method.end, line.end), line.end);
     let version = skip_space(buf, target.end, line.end)..line.end;
@@ -227,33 +233,33 @@ fn judge(
 ) -> Result<RequestHead, H1Error> {
     let seen = scan.seen;
     check_target_form(request, limits.lenient)?;
-    if seen.has(Seen::HOST) {
-        normalise::host(request, seen.has(Seen::HOST_AGAIN), limits.lenient)?;
+    if seen.has(FieldFlags::HOST) {
+        normalise::host(request, seen.has(FieldFlags::HOST_AGAIN), limits.lenient)?;
     }
     if request.form() != TargetForm::Origin {
         normalise::authority(request);
     }
     let mut body = BodyLength::None;
-    if seen.has(Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING) {
+    if seen.has(FieldFlags::CONTENT_LENGTH | FieldFlags::TRANSFER_ENCODING) {
         let length = ballast_message::request_body_length(request);
         body = check_body_allowed(request, length, limits)?;
         normalise::length_fields(request.fields_mut(), seen);
     }
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
-    let options = if seen.has(Seen::CONNECTION) {
+    let options = if seen.has(FieldFlags::CONNECTION) {
         ballast_message::connection_options(request.fields())
     } else {
         ConnectionOptions::default()
     };
-    let upgrade = (options.upgrade || seen.has(Seen::UPGRADE))
+    let upgrade = (options.upgrade || seen.has(FieldFlags::UPGRADE))
         && normalise::upgrade(request.fields_mut(), options.upgrade);
     if upgrade {
         check_websocket(request, has_body)?;
     }
-    if seen.has(Seen::TE) {
+    if seen.has(FieldFlags::TE) {
         normalise::te(request.fields_mut());
     }
-    let expect_continue = seen.has(Seen::EXPECT)
+    let expect_continue = seen.has(FieldFlags::EXPECT)
         && has_body
         && request.version() >= Version::Http11
         && request

@@ -8,7 +8,7 @@ use ballast_message::{
 
 use crate::error::{H1Error, H1Fault};
 use crate::head::{
-    HeadScan, Line, Parse, Policy, Seen, check_text, fault, parse_version, text_len,
+    FieldFlags, HeadLine, HeadScan, Parse, Policy, check_text, fault, parse_version, text_len,
 };
 use crate::limits::H1Limits;
 use crate::normalise;
@@ -126,7 +126,7 @@ fn quick_status(buf: &[u8]) -> Option<(u16, Range<usize>)> {
 }
 
 /// `version SP status [SP [reason]]`.
-fn status_line(buf: &[u8], scan: &mut HeadScan, line: Line) -> Result<(), H1Fault> {
+fn status_line(buf: &[u8], scan: &mut HeadScan, line: HeadLine) -> Result<(), H1Fault> {
     let bytes = &buf[line.start..line.end];
     let version_len = bytes.iter().position(|b| *b == b' ').unwrap_or(bytes.len());
     scan.version =
@@ -178,11 +178,11 @@ fn judge(
     let seen = scan.seen;
     let body = response_body_length(response, method)?;
     let mut sure = true;
-    if seen.has(Seen::CONTENT_LENGTH | Seen::TRANSFER_ENCODING) {
+    if seen.has(FieldFlags::CONTENT_LENGTH | FieldFlags::TRANSFER_ENCODING) {
         let status = response.status();
         let fields = response.fields_mut();
         normalise::length_fields(fields, seen);
-        if seen.has(Seen::TRANSFER_ENCODING) {
+        if seen.has(FieldFlags::TRANSFER_ENCODING) {
             let both = fields.remove(b"content-length") > 0;
             sure = !both && scan.version >= Version::Http11;
         }
@@ -191,10 +191,10 @@ fn judge(
             fields.remove(b"transfer-encoding");
         }
     }
-    if seen.has(Seen::UPGRADE) {
+    if seen.has(FieldFlags::UPGRADE) {
         normalise::without_http2(response.fields_mut());
     }
-    let options = if seen.has(Seen::CONNECTION) {
+    let options = if seen.has(FieldFlags::CONNECTION) {
         ballast_message::connection_options(response.fields())
     } else {
         ConnectionOptions::default()

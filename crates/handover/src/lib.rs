@@ -6,13 +6,13 @@
 //! it last said of itself, and gives both to the next one. [`collect`] and [`restore`] say what
 //! there is to hand over.
 
+mod channel;
 mod fetch;
-mod line;
 mod memory;
 mod state;
 
 pub use ballast_wire::handoff::{Malformed, Message, Outcome, read_pairs, write_pairs};
+pub use channel::{Channel, Received, Sheet, pool};
 pub use fetch::{FetchError, fetch};
-pub use line::{Line, Received, Sheet, pool};
-pub use memory::{ListByHand, Memory};
+pub use memory::{ListOverrides, Memory};
 pub use state::{Running, add_counts, collect, collect_counts, counted_since, remember, restore};

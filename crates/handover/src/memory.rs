@@ -1,33 +1,33 @@
-//! What hands did to a configuration, for the process that reads the files next: sections, servers
+//! What operators did to a configuration, for the process that reads the files next: sections, servers
 //! that came and went, settings, entries of lists.
 
 use std::sync::Arc;
 
-use ballast_engine::affairs::{Amendment, Hand};
+use ballast_engine::config_history::{Override, SectionEdit};
 use ballast_expr::Pair;
 use ballast_wire::handoff::{NAME_BYTES_MAX, Row, Writer};
 
 use crate::Running;
 
-/// What hands did that no file says.
+/// What operators did that no file says.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     /// Sections that commands wrote or took away.
-    pub amendments: Arc<Vec<Amendment>>,
+    pub section_edits: Arc<Vec<SectionEdit>>,
     /// Settings and servers that commands brought, by key.
-    pub hands: Vec<(String, Hand)>,
+    pub overrides: Vec<(String, Override)>,
     /// Servers of the files that commands took away: backend and name.
     pub removed: Vec<(String, String)>,
     /// Marks of the backends' sections in the files that all this was done beside, by title: where
     /// the files have another text by now, they win.
     pub marks: Vec<(String, u64)>,
     /// Lists and maps that are not what their files say.
-    pub lists: Vec<Arc<ListByHand>>,
+    pub lists: Vec<Arc<ListOverrides>>,
 }
 
-/// What hands made of a list.
+/// What operators made of a list.
 #[derive(Clone, Debug, Default)]
-pub struct ListByHand {
+pub struct ListOverrides {
     /// Its name.
     pub name: String,
     /// The entries of the keys that were changed, as they were.
@@ -51,9 +51,9 @@ fn small(place: usize) -> u64 {
     u64::try_from(place).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn write_amendments(running: Running<'_>, writer: &mut Writer, table: &'static str) {
+pub(crate) fn write_section_edits(running: Running<'_>, writer: &mut Writer, table: &'static str) {
     writer.table(table, 3, &["piece", "at", "has_text", "has_base", "base"]);
-    for one in running.memory.amendments.iter() {
+    for one in running.memory.section_edits.iter() {
         let text = one.text.as_deref().unwrap_or_default();
         for (place, piece) in pieces(text).enumerate() {
             let numbers = [
@@ -68,16 +68,19 @@ pub(crate) fn write_amendments(running: Running<'_>, writer: &mut Writer, table:
     }
 }
 
-pub(crate) fn take_amendment(memory: &mut Memory, row: &Row<'_>) {
+pub(crate) fn take_section_edit(memory: &mut Memory, row: &Row<'_>) {
     let number = |column| row.number(column).unwrap_or(0);
-    let amendments = Arc::make_mut(&mut memory.amendments);
+    let section_edits = Arc::make_mut(&mut memory.section_edits);
     if number("piece") > 0 {
-        if let Some(last) = amendments.last_mut().filter(|one| one.title == row.key(0)) {
+        if let Some(last) = section_edits
+            .last_mut()
+            .filter(|one| one.title == row.key(0))
+        {
             last.text.get_or_insert_default().push_str(row.key(2));
         }
         return;
     }
-    amendments.push(Amendment {
+    section_edits.push(SectionEdit {
         title: row.key(0).to_owned(),
         text: (number("has_text") > 0).then(|| row.key(2).to_owned()),
         base: (number("has_base") > 0).then(|| number("base")),
@@ -86,31 +89,31 @@ pub(crate) fn take_amendment(memory: &mut Memory, row: &Row<'_>) {
     });
 }
 
-pub(crate) fn write_hands(running: Running<'_>, writer: &mut Writer, table: &'static str) {
+pub(crate) fn write_overrides(running: Running<'_>, writer: &mut Writer, table: &'static str) {
     writer.table(table, 3, &["piece", "at"]);
-    for (key, hand) in &running.memory.hands {
-        for (place, piece) in pieces(&hand.value).enumerate() {
-            let numbers = [small(place), hand.at_unix_s];
-            writer.row(&[key, piece, &hand.command], &numbers);
+    for (key, entry) in &running.memory.overrides {
+        for (place, piece) in pieces(&entry.value).enumerate() {
+            let numbers = [small(place), entry.at_unix_s];
+            writer.row(&[key, piece, &entry.command], &numbers);
         }
     }
 }
 
-pub(crate) fn take_hand(memory: &mut Memory, row: &Row<'_>) {
+pub(crate) fn take_override(memory: &mut Memory, row: &Row<'_>) {
     let number = |column| row.number(column).unwrap_or(0);
     if number("piece") > 0 {
-        let last = memory.hands.last_mut();
-        if let Some((_, hand)) = last.filter(|(key, _)| key == row.key(0)) {
-            hand.value.push_str(row.key(1));
+        let last = memory.overrides.last_mut();
+        if let Some((_, entry)) = last.filter(|(key, _)| key == row.key(0)) {
+            entry.value.push_str(row.key(1));
         }
         return;
     }
-    let hand = Hand {
+    let entry = Override {
         value: row.key(1).to_owned(),
         at_unix_s: number("at"),
         command: row.key(2).to_owned(),
     };
-    memory.hands.push((row.key(0).to_owned(), hand));
+    memory.overrides.push((row.key(0).to_owned(), entry));
 }
 
 pub(crate) fn write_removed(running: Running<'_>, writer: &mut Writer, table: &'static str) {
@@ -159,9 +162,9 @@ pub(crate) fn take_list_entry(memory: &mut Memory, row: &Row<'_>) {
     let number = |column| row.number(column).unwrap_or(0);
     let name = row.key(0);
     if memory.lists.last().is_none_or(|list| list.name != name) {
-        memory.lists.push(Arc::new(ListByHand {
+        memory.lists.push(Arc::new(ListOverrides {
             name: name.to_owned(),
-            ..ListByHand::default()
+            ..ListOverrides::default()
         }));
     }
     let Some(list) = memory.lists.last_mut() else {
@@ -186,14 +189,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hands_did_is_remembered() {
+    fn overrides_are_remembered() {
         let long = "bind :80\n".repeat(2_000);
-        let hand = Hand {
+        let entry = Override {
             value: format!("127.0.0.1:80 check cookie {}", "c".repeat(5_000)),
             at_unix_s: 7,
             command: "add server app/x".into(),
         };
-        let amendment = |title: &str, text: Option<&str>, base| Amendment {
+        let section_edit = |title: &str, text: Option<&str>, base| SectionEdit {
             title: title.into(),
             text: text.map(str::to_owned),
             base,
@@ -201,15 +204,15 @@ mod tests {
             command: "set".into(),
         };
         let memory = Memory {
-            amendments: Arc::new(vec![
-                amendment("frontend www", Some(&long), Some(u64::MAX)),
-                amendment("backend gone", None, Some(3)),
-                amendment("backend new", Some("backend new\n"), None),
+            section_edits: Arc::new(vec![
+                section_edit("frontend www", Some(&long), Some(u64::MAX)),
+                section_edit("backend gone", None, Some(3)),
+                section_edit("backend new", Some("backend new\n"), None),
             ]),
-            hands: vec![("server app/x added".into(), hand)],
+            overrides: vec![("server app/x added".into(), entry)],
             removed: vec![("app".into(), "y".into())],
             marks: vec![("backend app".into(), u64::MAX)],
-            lists: vec![Arc::new(ListByHand {
+            lists: vec![Arc::new(ListOverrides {
                 name: "a.map".into(),
                 was: vec![("old".into(), Some("1".into()))],
                 is: vec![("new".into(), Some("".into())), ("bare".into(), None)],
@@ -225,8 +228,8 @@ mod tests {
         });
         let mut told = Memory::default();
         crate::remember(&mut told, &bytes).unwrap();
-        assert_eq!(told.amendments, memory.amendments);
-        assert_eq!(told.hands, memory.hands);
+        assert_eq!(told.section_edits, memory.section_edits);
+        assert_eq!(told.overrides, memory.overrides);
         assert_eq!(told.removed, memory.removed);
         assert_eq!(told.marks, memory.marks);
         assert_eq!(told.lists.len(), 1);

@@ -21,12 +21,12 @@ pub struct Running<'r> {
     pub generation: &'r Generation,
     /// The process.
     pub process: &'r Process,
-    /// What hands did to the configuration.
+    /// What operators did to the configuration.
     pub memory: &'r Memory,
 }
 
 /// A kind of thing to hand over.
-struct Kind {
+struct StateTable {
     /// The name of its table.
     table: &'static str,
     write: fn(Running<'_>, &mut Writer, &'static str),
@@ -43,38 +43,38 @@ enum Take {
     State(fn(&Taker<'_>, &Row<'_>)),
 }
 
-static KINDS: &[Kind] = &[
-    Kind {
-        table: "sections by hand",
-        write: memory::write_amendments,
-        take: Take::Memory(memory::take_amendment),
+static KINDS: &[StateTable] = &[
+    StateTable {
+        table: "sections by command",
+        write: memory::write_section_edits,
+        take: Take::Memory(memory::take_section_edit),
         is_count: false,
     },
-    Kind {
-        table: "hands",
-        write: memory::write_hands,
-        take: Take::Memory(memory::take_hand),
+    StateTable {
+        table: "overrides",
+        write: memory::write_overrides,
+        take: Take::Memory(memory::take_override),
         is_count: false,
     },
-    Kind {
+    StateTable {
         table: "servers removed",
         write: memory::write_removed,
         take: Take::Memory(memory::take_removed),
         is_count: false,
     },
-    Kind {
+    StateTable {
         table: "marks of sections",
         write: memory::write_marks,
         take: Take::Memory(memory::take_mark),
         is_count: false,
     },
-    Kind {
-        table: "lists by hand",
+    StateTable {
+        table: "lists by command",
         write: memory::write_lists,
         take: Take::Memory(memory::take_list_entry),
         is_count: false,
     },
-    Kind {
+    StateTable {
         table: "process",
         write: |running, writer, table| {
             writer.table(table, 0, ProcessSums::NAMES);
@@ -86,7 +86,7 @@ static KINDS: &[Kind] = &[
         }),
         is_count: true,
     },
-    Kind {
+    StateTable {
         table: "frontends",
         write: |running, writer, table| {
             writer.table(table, 1, FrontendSums::NAMES);
@@ -103,7 +103,7 @@ static KINDS: &[Kind] = &[
         }),
         is_count: true,
     },
-    Kind {
+    StateTable {
         table: "backends",
         write: |running, writer, table| {
             writer.table(table, 1, BackendSums::NAMES);
@@ -120,7 +120,7 @@ static KINDS: &[Kind] = &[
         }),
         is_count: true,
     },
-    Kind {
+    StateTable {
         table: "servers",
         write: |running, writer, table| {
             writer.table(table, 2, BackendSums::NAMES);
@@ -137,7 +137,7 @@ static KINDS: &[Kind] = &[
         }),
         is_count: true,
     },
-    Kind {
+    StateTable {
         table: "health",
         write: |running, writer, table| {
             writer.table(table, 2, HEALTH);
@@ -167,15 +167,17 @@ static KINDS: &[Kind] = &[
         }),
         is_count: false,
     },
-    Kind {
-        table: "set by hand",
+    StateTable {
+        table: "set by command",
         write: |running, writer, table| {
             writer.table(table, 4, &["limit_written", "limit"]);
-            each_server(running, |backend, server| by_hand(writer, backend, server));
+            each_server(running, |backend, server| {
+                overridden(writer, backend, server)
+            });
         },
         take: Take::State(|taker, row| {
             if let Some((backend, place)) = taker.server(row) {
-                take_by_hand(&backend.servers[place], row);
+                take_list_override(&backend.servers[place], row);
             }
         }),
         is_count: false,
@@ -192,7 +194,7 @@ pub fn collect_counts(running: Running<'_>) -> Vec<u8> {
     written(running, |kind| kind.is_count)
 }
 
-fn written(running: Running<'_>, wanted: impl Fn(&Kind) -> bool) -> Vec<u8> {
+fn written(running: Running<'_>, wanted: impl Fn(&StateTable) -> bool) -> Vec<u8> {
     let mut writer = Writer::new();
     for kind in KINDS.iter().filter(|kind| wanted(kind)) {
         (kind.write)(running, &mut writer, kind.table);
@@ -208,7 +210,7 @@ pub fn restore(running: Running<'_>, snapshot: &[u8]) -> Result<(), Malformed> {
     take(running, snapshot, |_| true)
 }
 
-/// What hands had done in the process before, for the configuration that the next one reads.
+/// What operators had done in the process before, for the configuration that the next one reads.
 ///
 /// # Errors
 /// [`Malformed`]; what came before is known.
@@ -232,7 +234,7 @@ pub fn add_counts(running: Running<'_>, snapshot: &[u8]) -> Result<(), Malformed
 fn take(
     running: Running<'_>,
     snapshot: &[u8],
-    wanted: impl Fn(&Kind) -> bool,
+    wanted: impl Fn(&StateTable) -> bool,
 ) -> Result<(), Malformed> {
     let taker = Taker { running };
     handoff::read(snapshot, |row| {
@@ -369,7 +371,7 @@ fn snapshot(row: &Row<'_>) -> Snapshot {
 
 /// Addresses and limits that are not those of the configuration, with what the configuration
 /// said: where it says something else to the next process, that holds.
-fn by_hand(writer: &mut Writer, backend: &Backend, server: &Server) {
+fn overridden(writer: &mut Writer, backend: &Backend, server: &Server) {
     let model = &server.model;
     let limit = server.state.connection_count_max(model);
     let reach = server.state.reach();
@@ -389,7 +391,7 @@ fn by_hand(writer: &mut Writer, backend: &Backend, server: &Server) {
     );
 }
 
-fn take_by_hand(server: &Server, row: &Row<'_>) {
+fn take_list_override(server: &Server, row: &Row<'_>) {
     let model = &server.model;
     if row.key(2) == model.address.to_string()
         && let Ok(to) = row.key(3).parse()
@@ -416,13 +418,13 @@ mod tests {
     use super::*;
 
     /// A process with one frontend, and one backend of these servers: name, port, weight.
-    struct House {
+    struct Fixture {
         generation: Generation,
         memory: Memory,
         registry: Registry,
     }
 
-    impl House {
+    impl Fixture {
         fn new(servers: &[(&str, u16, u16)]) -> Self {
             let mut frontend = model::Frontend::default();
             frontend.common.name = "www".into();
@@ -478,7 +480,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_and_believed_goes_on() {
-        let old = House::new(&[("one", 80, 10), ("two", 81, 1)]);
+        let old = Fixture::new(&[("one", 80, 10), ("two", 81, 1)]);
         old.count(5);
         {
             let mut health = old.server(1).state.health();
@@ -491,7 +493,7 @@ mod tests {
         }
         let snapshot = collect(old.running());
         // The next one has a server less, and one more.
-        let next = House::new(&[("two", 81, 1), ("three", 82, 1)]);
+        let next = Fixture::new(&[("two", 81, 1), ("three", 82, 1)]);
         next.count(1);
         restore(next.running(), &snapshot).unwrap();
         assert_eq!(next.counted(), [6, 1, 6]);
@@ -505,7 +507,7 @@ mod tests {
 
     #[test]
     fn a_weight_address_or_limit_that_the_file_changed_is_the_files() {
-        let old = House::new(&[("one", 80, 10), ("two", 81, 10)]);
+        let old = Fixture::new(&[("one", 80, 10), ("two", 81, 10)]);
         for place in [0, 1] {
             let server = old.server(place);
             server.state.limit_connections(Some(9));
@@ -518,7 +520,7 @@ mod tests {
             };
             health.restore(&weighed, 0);
         }
-        let next = House::new(&[("one", 80, 10), ("two", 8081, 20)]);
+        let next = Fixture::new(&[("one", 80, 10), ("two", 8081, 20)]);
         restore(next.running(), &collect(old.running())).unwrap();
         let address = |place: usize| next.server(place).state.reach().address.clone();
         assert_eq!(address(0).unwrap().to_string(), "127.0.0.9:90");
@@ -534,10 +536,10 @@ mod tests {
 
     #[test]
     fn late_counts_are_what_was_counted_since() {
-        let old = House::new(&[("one", 80, 1)]);
+        let old = Fixture::new(&[("one", 80, 1)]);
         old.count(5);
         let base = collect_counts(old.running());
-        let next = House::new(&[("one", 80, 1)]);
+        let next = Fixture::new(&[("one", 80, 1)]);
         restore(next.running(), &collect(old.running())).unwrap();
         old.count(2);
         next.count(1);
@@ -550,13 +552,13 @@ mod tests {
 
     #[test]
     fn a_snapshot_of_nonsense_is_refused() {
-        let house = House::new(&[]);
-        assert!(restore(house.running(), b"nonsense").is_err());
+        let fixture = Fixture::new(&[]);
+        assert!(restore(fixture.running(), b"nonsense").is_err());
         let mut writer = Writer::new();
         writer.table("health", 2, HEALTH);
         writer.row(&["app", "gone"], &[u64::MAX; 11]);
         writer.table("of a later version", 1, &["x"]);
         writer.row(&["y"], &[1]);
-        restore(house.running(), &writer.finish()).unwrap();
+        restore(fixture.running(), &writer.finish()).unwrap();
     }
 }

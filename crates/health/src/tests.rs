@@ -503,7 +503,7 @@ fn another_line_keeps_what_is_believed() {
     assert_eq!(
         health.weight_user(),
         20,
-        "a hand stays where the line did not change"
+        "an override stays where the line did not change"
     );
     other.weight = 30;
     other.check = None;

@@ -284,7 +284,7 @@ fn script() -> Vec<Event> {
     ]
 }
 
-struct Stage {
+struct Fixture {
     agent: Arc<Mutex<String>>,
     answer: Arc<Mutex<String>>,
     heard: BTreeMap<String, Vec<String>>,
@@ -294,7 +294,7 @@ struct Stage {
     status: u16,
 }
 
-fn stage() -> Option<Stage> {
+fn stage() -> Option<Fixture> {
     let program = installed::haproxy()?;
     let answer = Arc::new(Mutex::new(http(200)));
     let agent = Arc::new(Mutex::new("up\n".to_owned()));
@@ -370,7 +370,7 @@ fn stage() -> Option<Stage> {
         ),
         Player::new("e", plain, true),
     ];
-    Some(Stage {
+    Some(Fixture {
         agent,
         answer,
         heard: BTreeMap::new(),
@@ -381,7 +381,7 @@ fn stage() -> Option<Stage> {
     })
 }
 
-impl Stage {
+impl Fixture {
     fn act(&mut self, event: Event) {
         match event {
             Event::Origin(status) => {

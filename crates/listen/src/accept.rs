@@ -13,16 +13,16 @@ use ballast_worker::{
 };
 
 use crate::arrival::Admission;
-use crate::door::Door;
-use crate::duty::{Duty, Order};
+use crate::arrival_queue::{ArrivalQueue, Transfer};
 use crate::event::Event;
 use crate::gate::end_listening;
 use crate::limits::EVENT_PERIOD;
-use crate::reception::{Parcel, Reception};
+use crate::listener::Listener;
+use crate::socket_state::{Order, SocketState};
 
 /// Why accepting ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Over {
+enum AcceptEnd {
     /// The socket cannot be used any more.
     Broken,
     /// The frontend was paused or shut, or there is an order about the socket.
@@ -32,16 +32,16 @@ enum Over {
 }
 
 /// A listening socket at work.
-pub(crate) struct Post {
+pub(crate) struct AcceptingSocket {
     pub(crate) socket: Arc<OwnedFd>,
-    pub(crate) door: Arc<Door>,
-    pub(crate) duty: Arc<Duty>,
-    pub(crate) reception: Rc<Reception>,
+    pub(crate) listener: Arc<Listener>,
+    pub(crate) socket_state: Arc<SocketState>,
+    pub(crate) arrivals: Rc<ArrivalQueue>,
     /// When exhaustion was last told of.
     pub(crate) told: Cell<Option<Instant>>,
 }
 
-impl Post {
+impl AcceptingSocket {
     /// Accepts while the frontend is open, until the worker is told to stop, the frontend is shut
     /// or the socket is not wanted any more. `watched` is the socket as this worker watches it.
     ///
@@ -49,10 +49,10 @@ impl Post {
     /// listening to whoever watches it, for good.
     pub(crate) async fn run(self, watched: Acceptor) {
         let mut watched = Some(watched);
-        let gate = &self.door.state.gate;
+        let gate = &self.listener.state.gate;
         loop {
             let epoch = gate.epoch();
-            match (gate.opening(), self.duty.order()) {
+            match (gate.opening(), self.socket_state.order()) {
                 (Opening::Shut, _) | (_, Order::LetGo) => return,
                 (Opening::Open, Order::Accept) => {}
                 (Opening::Open, Order::Drain) => {
@@ -80,58 +80,62 @@ impl Post {
                 },
             };
             match self.accept_from(&acceptor, epoch).await {
-                Over::Broken => return,
+                AcceptEnd::Broken => return,
                 // They were told that somebody listens.
-                Over::Stopping => return self.empty_queue(&acceptor).await,
+                AcceptEnd::Stopping => return self.empty_queue(&acceptor).await,
                 // What it was watched with is worth something only while it goes on listening.
-                Over::Moved if gate.epoch() == epoch => watched = Some(acceptor),
-                Over::Moved => {}
+                AcceptEnd::Moved if gate.epoch() == epoch => watched = Some(acceptor),
+                AcceptEnd::Moved => {}
             }
         }
     }
 
     /// Waits until the frontend was paused, resumed or shut since `epoch`, or there is an order.
     async fn moved(&self, epoch: u32) {
-        let gate = &self.door.state.gate;
-        let has_moved = || gate.epoch() != epoch || self.duty.is_over();
-        self.door.valves.gate.wait_until(has_moved).await;
+        let gate = &self.listener.state.gate;
+        let has_moved = || gate.epoch() != epoch || self.socket_state.is_over();
+        self.listener
+            .frontend_capacity
+            .gate
+            .wait_until(has_moved)
+            .await;
     }
 
     /// Accepts until told otherwise. Whoever was accepted is let in before it obeys.
-    async fn accept_from(&self, acceptor: &Acceptor, epoch: u32) -> Over {
+    async fn accept_from(&self, acceptor: &Acceptor, epoch: u32) -> AcceptEnd {
         let mut hand = Vec::new();
         let mut moved = pin!(self.moved(epoch));
         loop {
             // Before the socket: the gate moves first, and then the socket ends to listen.
             let ready = select! {
                 biased;
-                _ = stopping() => return Over::Stopping,
-                () = &mut moved => return Over::Moved,
+                _ = stopping() => return AcceptEnd::Stopping,
+                () = &mut moved => return AcceptEnd::Moved,
                 ready = acceptor.ready() => ready,
             };
             if let Err(error) = ready {
                 self.tell(&error);
-                return Over::Broken;
+                return AcceptEnd::Broken;
             }
-            let room = match self.door.room() {
+            let room = match self.listener.room() {
                 Ok(room) => room,
                 Err(shut) => {
                     select! {
                         biased;
-                        _ = stopping() => return Over::Stopping,
-                        () = &mut moved => return Over::Moved,
-                        () = self.door.wait(shut) => continue,
+                        _ = stopping() => return AcceptEnd::Stopping,
+                        () = &mut moved => return AcceptEnd::Moved,
+                        () = self.listener.wait(shut) => continue,
                     }
                 }
             };
-            let batch_max = room.min(self.door.house.numbers.accept_batch_max());
+            let batch_max = room.min(self.listener.shared.numbers.accept_batch_max());
             let taken = match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(taken) => taken,
-                Err(_) if self.door.state.gate.epoch() != epoch => return Over::Moved,
+                Err(_) if self.listener.state.gate.epoch() != epoch => return AcceptEnd::Moved,
                 Err(error) => {
                     self.tell(&error);
                     if matches!(error, AcceptError::Broken(_)) {
-                        return Over::Broken;
+                        return AcceptEnd::Broken;
                     }
                     continue;
                 }
@@ -149,8 +153,8 @@ impl Post {
     async fn empty_queue(&self, acceptor: &Acceptor) {
         let mut hand = Vec::new();
         acceptor.assume_waiting();
-        while let Ok(room) = self.door.room() {
-            let batch_max = room.min(self.door.house.numbers.accept_batch_max());
+        while let Ok(room) = self.listener.room() {
+            let batch_max = room.min(self.listener.shared.numbers.accept_batch_max());
             match acceptor.accept_waiting(batch_max, &mut hand) {
                 Ok(1..) => {}
                 _ => return,
@@ -167,36 +171,36 @@ impl Post {
         let here = worker_index().unwrap_or(0);
         let (at, at_wall) = (now(), SystemTime::now());
         let admission = loop {
-            match Admission::enter(&self.door, here) {
+            match Admission::enter(&self.listener, here) {
                 Ok(admission) => break admission,
-                Err(shut) => self.door.wait(shut).await,
+                Err(shut) => self.listener.wait(shut).await,
             }
         };
-        self.door.count(here, admission.listening());
-        let parcel = Parcel {
+        self.listener.count(here, admission.listening());
+        let transfer = Transfer {
             fd: accepted.fd,
             peer: accepted.peer,
             admission,
             accepted: at,
             accepted_at: at_wall,
         };
-        match parcel.admission.worker().filter(|&worker| worker != here) {
-            Some(worker) => self.hand_over(worker, here, parcel),
-            None => self.reception.receive(parcel),
+        match transfer.admission.worker().filter(|&worker| worker != here) {
+            Some(worker) => self.hand_over(worker, here, transfer),
+            None => self.arrivals.receive(transfer),
         }
     }
 
-    fn hand_over(&self, worker: usize, here: usize, parcel: Parcel) {
+    fn hand_over(&self, worker: usize, here: usize, transfer: Transfer) {
         // A refused message is dropped with what it holds; the connection must not be.
-        let held = Arc::new(Mutex::new(Some(parcel)));
+        let held = Arc::new(Mutex::new(Some(transfer)));
         let sent = mailbox(worker).is_some_and(|mailbox| {
             let held = Arc::clone(&held);
             let open = move || {
-                let parcel = held.lock().unwrap_or_else(PoisonError::into_inner).take();
-                if let (Some(parcel), Some(reception)) =
-                    (parcel, ballast_worker::local::<Reception>())
+                let transfer = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let (Some(transfer), Some(arrivals)) =
+                    (transfer, ballast_worker::local::<ArrivalQueue>())
                 {
-                    reception.receive(parcel);
+                    arrivals.receive(transfer);
                 }
             };
             mailbox.send(open).is_ok()
@@ -204,28 +208,28 @@ impl Post {
         if sent {
             return;
         }
-        let parcel = held.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut parcel) = parcel {
-            parcel.admission.move_to(here);
-            self.reception.receive(parcel);
+        let transfer = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut transfer) = transfer {
+            transfer.admission.move_to(here);
+            self.arrivals.receive(transfer);
         }
     }
 
     fn tell(&self, error: &AcceptError) {
-        let frontend = &self.door.name;
+        let frontend = &self.listener.name;
         match error {
             AcceptError::Broken(error) => {
-                (self.reception.event)(&Event::Broken { frontend, error });
+                (self.arrivals.event)(&Event::Broken { frontend, error });
             }
             AcceptError::Exhausted(error) => {
-                let process = &self.door.house.process;
+                let process = &self.listener.shared.process;
                 let here = worker_index().unwrap_or(0);
                 process.counters.of(here).accept_pauses.increment();
                 let at = now();
                 let told = self.told.get();
                 if told.is_none_or(|told| at.saturating_duration_since(told) >= EVENT_PERIOD) {
                     self.told.set(Some(at));
-                    (self.reception.event)(&Event::Exhausted { frontend, error });
+                    (self.arrivals.event)(&Event::Exhausted { frontend, error });
                 }
             }
         }

@@ -8,7 +8,7 @@ use ballast_engine::{Frontend, FrontendState, ListenerState, Process};
 use ballast_model as model;
 use ballast_worker::Stream;
 
-use crate::door::{Door, Scene, Shut};
+use crate::listener::{Listener, ListenerSettings, Shut};
 use crate::proxy::Handshake;
 
 /// One address a frontend listens on, as sessions know it.
@@ -43,7 +43,7 @@ pub struct Arrival {
 
 /// The way a connection came in by.
 #[derive(Clone, Debug)]
-pub struct Way(Option<Arc<Door>>);
+pub struct Way(Option<Arc<Listener>>);
 
 impl Way {
     /// Since when the bind, or its frontend, is gone.
@@ -65,10 +65,10 @@ enum Counted {
         frontend: Arc<FrontendState>,
         listening: Arc<Listening>,
     },
-    /// Through a door, and on a worker.
-    Door {
-        door: Arc<Door>,
-        scene: Arc<Scene>,
+    /// Through a listener, and on a worker.
+    Listener {
+        listener: Arc<Listener>,
+        settings: Arc<ListenerSettings>,
         worker: usize,
     },
 }
@@ -88,12 +88,12 @@ impl Admission {
     }
 
     /// Lets one more in, and chooses its worker; `here` is the one that accepted it.
-    pub(crate) fn enter(door: &Arc<Door>, here: usize) -> Result<Self, Shut> {
-        let scene = door.enter()?;
-        let worker = door.house.spread.take(here, &scene.workers);
-        Ok(Self(Counted::Door {
-            door: Arc::clone(door),
-            scene,
+    pub(crate) fn enter(listener: &Arc<Listener>, here: usize) -> Result<Self, Shut> {
+        let settings = listener.enter()?;
+        let worker = listener.shared.spread.take(here, &settings.workers);
+        Ok(Self(Counted::Listener {
+            listener: Arc::clone(listener),
+            settings,
             worker,
         }))
     }
@@ -102,21 +102,21 @@ impl Admission {
     pub fn listening(&self) -> &Arc<Listening> {
         match &self.0 {
             Counted::Alone { listening, .. } => listening,
-            Counted::Door { scene, .. } => &scene.listening,
+            Counted::Listener { settings, .. } => &settings.listening,
         }
     }
 
     /// Whether the bind it came through is gone from its frontend, or the frontend is: no further
     /// request should be served on it. Two loads: cheap enough for every request.
     pub fn is_leaving(&self) -> bool {
-        matches!(&self.0, Counted::Door { door, .. } if door.is_closed())
+        matches!(&self.0, Counted::Listener { listener, .. } if listener.is_closed())
     }
 
     /// What tells whether it is leaving, for who does not hold the connection.
     pub fn way(&self) -> Way {
         Way(match &self.0 {
             Counted::Alone { .. } => None,
-            Counted::Door { door, .. } => Some(Arc::clone(door)),
+            Counted::Listener { listener, .. } => Some(Arc::clone(listener)),
         })
     }
 
@@ -124,15 +124,17 @@ impl Admission {
     pub fn leaving_since(&self) -> Option<Instant> {
         match &self.0 {
             Counted::Alone { .. } => None,
-            Counted::Door { door, .. } => door.closed_at(),
+            Counted::Listener { listener, .. } => listener.closed_at(),
         }
     }
 
-    /// The door it came through, and what it found there.
-    pub(crate) fn way_in(&self) -> Option<(&Arc<Door>, &Arc<Scene>)> {
+    /// The listener it came through, and what it found there.
+    pub(crate) fn way_in(&self) -> Option<(&Arc<Listener>, &Arc<ListenerSettings>)> {
         match &self.0 {
             Counted::Alone { .. } => None,
-            Counted::Door { door, scene, .. } => Some((door, scene)),
+            Counted::Listener {
+                listener, settings, ..
+            } => Some((listener, settings)),
         }
     }
 
@@ -140,15 +142,18 @@ impl Admission {
     pub(crate) fn worker(&self) -> Option<usize> {
         match &self.0 {
             Counted::Alone { .. } => None,
-            Counted::Door { worker, .. } => Some(*worker),
+            Counted::Listener { worker, .. } => Some(*worker),
         }
     }
 
     /// Gives it to another worker than the one chosen.
     pub(crate) fn move_to(&mut self, other: usize) {
-        if let Counted::Door { door, worker, .. } = &mut self.0 {
-            door.house.spread.leave(*worker);
-            door.house.spread.enter(other);
+        if let Counted::Listener {
+            listener, worker, ..
+        } = &mut self.0
+        {
+            listener.shared.spread.leave(*worker);
+            listener.shared.spread.enter(other);
             *worker = other;
         }
     }
@@ -166,13 +171,13 @@ impl Drop for Admission {
                 frontend.sessions.leave();
                 process.connections.leave();
             }
-            Counted::Door {
-                door,
-                scene,
+            Counted::Listener {
+                listener,
+                settings,
                 worker,
             } => {
-                door.house.spread.leave(*worker);
-                door.leave(scene);
+                listener.shared.spread.leave(*worker);
+                listener.leave(settings);
             }
         }
     }

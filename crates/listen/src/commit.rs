@@ -125,18 +125,18 @@ impl Listeners {
             effects,
             mut refused,
         } = prepared;
-        self.house.numbers.set(&config.global);
+        self.shared.numbers.set(&config.global);
         for (unpublished, frontend, bind) in unpublished {
             if let Err(error) = unpublished.publish() {
                 refused.push(OptionRefused::new(&frontend, &bind, error));
             }
         }
-        for (door, scene) in shows {
-            door.show(scene);
+        for (listener, settings) in shows {
+            listener.show(settings);
         }
-        closed.iter().for_each(|door| door.close());
-        for (duty, order) in orders {
-            duty.end(order);
+        closed.iter().for_each(|listener| listener.close());
+        for (socket_state, order) in orders {
+            socket_state.end(order);
         }
         for change in &retunes {
             change.apply(&mut refused);
@@ -152,9 +152,10 @@ impl Listeners {
         }
         self.turn = turn;
         self.close_shut();
-        told.iter().for_each(|valves| valves.gate.given_back());
+        told.iter()
+            .for_each(|frontend_capacity| frontend_capacity.gate.given_back());
         self.limits_changed();
-        let mut workers: Vec<WorkerListeners> = (0..self.house.spread.worker_count())
+        let mut workers: Vec<WorkerListeners> = (0..self.shared.spread.worker_count())
             .map(|_| WorkerListeners { posts: Vec::new() })
             .collect();
         for (worker, place) in start {
@@ -162,9 +163,9 @@ impl Listeners {
                 own.posts.push(place);
             }
         }
-        let ended = closed.iter().map(|door| Ended {
-            frontend: door.name.to_string(),
-            listening: Arc::clone(&door.scene().listening),
+        let ended = closed.iter().map(|listener| Ended {
+            frontend: listener.name.to_string(),
+            listening: Arc::clone(&listener.settings().listening),
         });
         Commit {
             start: workers,
@@ -196,19 +197,19 @@ fn gone(old: &[Arc<Front>], new: &[Arc<Front>]) -> Vec<Arc<OwnedFd>> {
 fn sockets(fronts: &[Arc<Front>]) -> impl Iterator<Item = &Arc<OwnedFd>> {
     let standings = fronts.iter().flat_map(|front| &front.standings);
     let posts = standings.flat_map(|standing| &standing.posts);
-    posts.map(|post| &post.socket)
+    posts.map(|accepting| &accepting.socket)
 }
 
 impl Front {
     /// Closes its sockets at once; answers what is left of it.
     pub(crate) fn shut(&self) -> Arc<Self> {
-        for post in self.standings.iter().flat_map(|standing| &standing.posts) {
+        for accepting in self.standings.iter().flat_map(|standing| &standing.posts) {
             // Workers close their copies when they hear of it; clients are refused from here on.
-            let _ = shutdown_both(&post.socket);
+            let _ = shutdown_both(&accepting.socket);
         }
         Arc::new(Self {
             frontend: Arc::clone(&self.frontend),
-            valves: Arc::clone(&self.valves),
+            frontend_capacity: Arc::clone(&self.frontend_capacity),
             standings: Vec::new(),
         })
     }

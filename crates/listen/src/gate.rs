@@ -12,7 +12,7 @@ use ballast_engine::{Gate, Opening};
 use ballast_net::{Address, Error, listen_again, stop_listening};
 
 use crate::Listeners;
-use crate::listeners::{Assigned, Front, Standing};
+use crate::listeners::{Assigned, Front, OpenListener};
 use crate::open::backlog;
 
 impl Listeners {
@@ -42,9 +42,9 @@ impl Listeners {
         }
         let _turn = turn();
         for standing in &front.standings {
-            for post in &standing.posts {
-                if let Err(error) = listen_anew(standing, post) {
-                    front.posts().for_each(|post| stop(&post.socket));
+            for accepting in &standing.posts {
+                if let Err(error) = listen_anew(standing, accepting) {
+                    front.posts().for_each(|accepting| stop(&accepting.socket));
                     return Err(error);
                 }
             }
@@ -74,14 +74,14 @@ impl Front {
             return false;
         }
         let moved = self.frontend.state.gate.set(to);
-        self.valves.gate.given_back();
+        self.frontend_capacity.gate.given_back();
         moved
     }
 
     fn end_listening(&self) {
         let gate = &self.frontend.state.gate;
         self.posts()
-            .for_each(|post| end_listening(&post.socket, gate));
+            .for_each(|accepting| end_listening(&accepting.socket, gate));
     }
 
     fn posts(&self) -> impl Iterator<Item = &Assigned> {
@@ -116,14 +116,14 @@ fn stop(socket: &Arc<OwnedFd>) {
     }
 }
 
-fn listen_anew(standing: &Standing, post: &Assigned) -> Result<(), Error> {
-    if is_unix(&post.socket) {
+fn listen_anew(standing: &OpenListener, accepting: &Assigned) -> Result<(), Error> {
+    if is_unix(&accepting.socket) {
         return Ok(());
     }
-    let scene = standing.door.scene();
-    let bind = &scene.listening.bind;
-    let process_max = standing.door.house.process.connection_count_written();
-    let waiting_max = backlog(&scene.frontend.model, bind, process_max);
-    listen_again(&post.socket, waiting_max)
+    let settings = standing.listener.settings();
+    let bind = &settings.listening.bind;
+    let process_max = standing.listener.shared.process.connection_count_written();
+    let waiting_max = backlog(&settings.frontend.model, bind, process_max);
+    listen_again(&accepting.socket, waiting_max)
         .map_err(|error| Error::new("listen", &bind.address, error))
 }

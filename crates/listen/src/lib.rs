@@ -3,12 +3,12 @@
 //! ```text
 //!   open ──► Sockets ──► Listeners ──► each worker: accept ── room? ──► admission ──► Arrival
 //!                                          ▲                  │ no            │
-//!                                          └── Valve ◄────────┘ (waits)       └─ to the worker
+//!                                          └── Capacity ◄────────┘ (waits)       └─ to the worker
 //!                                              opened by who leaves              with the fewest
 //! ```
 //!
-//! From one configuration to the next a bind keeps its sockets, its door and its counts
-//! ([`Listeners::prepare`], [`Listeners::commit`]): what stands behind a door is exchanged under
+//! From one configuration to the next a bind keeps its sockets, its listener and its counts
+//! ([`Listeners::prepare`], [`Listeners::commit`]): what stands behind a listener is exchanged under
 //! the worker that accepts.
 //!
 //! Sockets are opened before threads, privileges and forks ([`open()`]). What leaves this room is an
@@ -18,29 +18,29 @@
 
 mod accept;
 mod arrival;
+mod arrival_queue;
+mod capacity;
 mod commit;
-mod door;
-mod duty;
 mod event;
 mod gate;
 mod identity;
 pub mod limits;
+mod listener;
 mod listeners;
 mod open;
 mod prepare;
 mod proxy;
-mod reception;
+mod socket_state;
 mod spread;
-mod valve;
 
 pub use arrival::{Admission, Arrival, Listening, Way};
+pub use arrival_queue::ArrivalQueue;
 pub use commit::{Commit, Effect, Ended};
 pub use event::Event;
 pub use listeners::{Listeners, WorkerListeners};
 pub use open::{OpenError, OpenSettings, Opened, OptionRefused, Socket, open, open_bind};
 pub use prepare::Prepared;
 pub use proxy::{Handshake, Proxied, Refusal, Refused};
-pub use reception::Reception;
 
 #[cfg(test)]
 mod tests;

@@ -11,19 +11,19 @@ use ballast_model::{Bind, Config};
 use ballast_net::{Address, Error, PassedSocket, Tuning};
 use ballast_worker::{Acceptor, local, spawn_local};
 
-use crate::accept::Post;
+use crate::accept::AcceptingSocket;
 use crate::arrival::Listening;
-use crate::door::{Door, House, Scene, Valves};
-use crate::duty::Duty;
+use crate::arrival_queue::ArrivalQueue;
 use crate::identity::Identity;
+use crate::listener::{FrontendCapacity, ListenShared, Listener, ListenerSettings};
 use crate::open::{OpenSettings, Opened};
-use crate::reception::Reception;
+use crate::socket_state::SocketState;
 
 /// The listening sockets of what runs. [`Listeners::prepare`] and [`Listeners::commit`] take them
 /// to the next configuration. Dropping it closes what no worker holds.
 #[derive(Debug)]
 pub struct Listeners {
-    pub(crate) house: Arc<House>,
+    pub(crate) shared: Arc<ListenShared>,
     pub(crate) basis: Basis,
     /// In the order of the configuration.
     pub(crate) fronts: Vec<Arc<Front>>,
@@ -38,15 +38,15 @@ pub struct Listeners {
 pub(crate) struct Front {
     pub(crate) frontend: Arc<Frontend>,
     /// Where its doors wait, also those of other configurations.
-    pub(crate) valves: Arc<Valves>,
+    pub(crate) frontend_capacity: Arc<FrontendCapacity>,
     /// In the order of its binds; none when it is disabled or was shut.
-    pub(crate) standings: Vec<Standing>,
+    pub(crate) standings: Vec<OpenListener>,
 }
 
-/// A door and its sockets.
+/// A listener and its sockets.
 #[derive(Debug)]
-pub(crate) struct Standing {
-    pub(crate) door: Arc<Door>,
+pub(crate) struct OpenListener {
+    pub(crate) listener: Arc<Listener>,
     pub(crate) identity: Identity,
     /// What its sockets were tuned to.
     pub(crate) tuning: Tuning,
@@ -61,7 +61,7 @@ pub(crate) struct Assigned {
     pub(crate) socket: Arc<OwnedFd>,
     /// Where it really listens.
     pub(crate) address: Address,
-    pub(crate) duty: Arc<Duty>,
+    pub(crate) socket_state: Arc<SocketState>,
 }
 
 /// What binds and frontends do not say themselves, and sockets are tuned by all the same.
@@ -79,12 +79,12 @@ pub struct WorkerListeners {
     pub(crate) posts: Vec<Place>,
 }
 
-/// A socket to accept from, and the door it leads to.
+/// A socket to accept from, and the listener it leads to.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) socket: Arc<OwnedFd>,
-    pub(crate) door: Arc<Door>,
-    pub(crate) duty: Arc<Duty>,
+    pub(crate) listener: Arc<Listener>,
+    pub(crate) socket_state: Arc<SocketState>,
 }
 
 impl Basis {
@@ -107,13 +107,17 @@ impl Listeners {
         opened: Opened,
         worker_count: usize,
     ) -> Self {
-        let house = Arc::new(House::new(process, &generation.config.global, worker_count));
+        let shared = Arc::new(ListenShared::new(
+            process,
+            &generation.config.global,
+            worker_count,
+        ));
         let mut fronts: Vec<Front> = generation
             .frontends
             .iter()
             .map(|frontend| Front {
                 frontend: Arc::clone(frontend),
-                valves: Arc::default(),
+                frontend_capacity: Arc::default(),
                 standings: Vec::new(),
             })
             .collect();
@@ -124,43 +128,43 @@ impl Listeners {
             };
             // The shards of a bind come one after another.
             let is_shard = front.standings.last().is_some_and(|standing| {
-                let bind = &standing.door.scene().listening.bind;
+                let bind = &standing.listener.settings().listening.bind;
                 bind.id == socket.bind.id && bind.address == socket.bind.address
             });
             if !is_shard {
-                let scene = Scene::new(
+                let settings = ListenerSettings::new(
                     &front.frontend,
                     &socket.bind,
                     &socket.address,
                     Arc::default(),
                     worker_count,
                 );
-                let valves = Arc::clone(&front.valves);
-                front.standings.push(Standing {
+                let frontend_capacity = Arc::clone(&front.frontend_capacity);
+                front.standings.push(OpenListener {
                     identity: Identity::of(&socket.bind),
                     tuning: socket.tuning,
                     posts: Vec::new(),
-                    door: Arc::new(Door::new(
-                        Arc::clone(&house),
-                        valves,
+                    listener: Arc::new(Listener::new(
+                        Arc::clone(&shared),
+                        frontend_capacity,
                         Arc::default(),
-                        Arc::new(scene),
+                        Arc::new(settings),
                     )),
                 });
             }
             if let Some(standing) = front.standings.last_mut() {
-                let worker = next_worker(&mut turn, &standing.door.scene());
+                let worker = next_worker(&mut turn, &standing.listener.settings());
                 standing.posts.push(Assigned {
                     worker,
                     socket: socket.fd,
                     address: socket.address,
-                    duty: Arc::default(),
+                    socket_state: Arc::default(),
                 });
             }
         }
         let fronts: Vec<Arc<Front>> = fronts.into_iter().map(Arc::new).collect();
         Self {
-            house,
+            shared,
             basis: opened.basis,
             by_name: by_name(&fronts),
             fronts,
@@ -170,13 +174,15 @@ impl Listeners {
 
     /// What the worker of that number accepts from, at the start.
     pub fn of_worker(&self, worker: usize) -> WorkerListeners {
-        let own = self.posts().filter(|(_, post)| post.worker == worker);
+        let own = self
+            .posts()
+            .filter(|(_, accepting)| accepting.worker == worker);
         WorkerListeners {
             posts: own
-                .map(|(standing, post)| Place {
-                    socket: Arc::clone(&post.socket),
-                    door: Arc::clone(&standing.door),
-                    duty: Arc::clone(&post.duty),
+                .map(|(standing, accepting)| Place {
+                    socket: Arc::clone(&accepting.socket),
+                    listener: Arc::clone(&standing.listener),
+                    socket_state: Arc::clone(&accepting.socket_state),
                 })
                 .collect(),
         }
@@ -185,15 +191,15 @@ impl Listeners {
     /// Lets in who waits because of a limit that was raised (`set maxconn`).
     pub fn limits_changed(&self) {
         self.standings()
-            .for_each(|standing| standing.door.let_in_who_waits());
+            .for_each(|standing| standing.listener.let_in_who_waits());
     }
 
     /// The binds, each with the place of its frontend, for statistics. A bind of several sockets
     /// comes once for each.
     pub fn binds(&self) -> impl Iterator<Item = (usize, Arc<Listening>)> {
         self.posts().map(|(standing, _)| {
-            let scene = standing.door.scene();
-            (scene.frontend.place, Arc::clone(&scene.listening))
+            let settings = standing.listener.settings();
+            (settings.frontend.place, Arc::clone(&settings.listening))
         })
     }
 
@@ -203,11 +209,11 @@ impl Listeners {
             .front(frontend)?
             .standings
             .iter()
-            .map(|standing| standing.door.scene());
-        scenes.find_map(|scene| {
-            let own = &scene.listening.bind;
+            .map(|standing| standing.listener.settings());
+        scenes.find_map(|settings| {
+            let own = &settings.listening.bind;
             let found = own.id == bind.id && own.address == bind.address;
-            found.then(|| Arc::clone(&scene.listening))
+            found.then(|| Arc::clone(&settings.listening))
         })
     }
 
@@ -218,15 +224,15 @@ impl Listeners {
 
     /// The sockets, for those who take them over.
     pub fn sockets(&self) -> impl Iterator<Item = &Arc<OwnedFd>> {
-        self.posts().map(|(_, post)| &post.socket)
+        self.posts().map(|(_, accepting)| &accepting.socket)
     }
 
     /// The sockets with what another process must know to find the bind of each.
     pub fn passed(&self) -> impl Iterator<Item = PassedSocket> {
-        self.posts().map(|(standing, post)| {
-            let bind = &standing.door.scene().listening.bind;
+        self.posts().map(|(standing, accepting)| {
+            let bind = &standing.listener.settings().listening.bind;
             PassedSocket {
-                fd: Arc::clone(&post.socket),
+                fd: Arc::clone(&accepting.socket),
                 interface: bind.interface.clone().unwrap_or_default(),
                 namespace: bind.namespace.clone().unwrap_or_default(),
             }
@@ -237,18 +243,22 @@ impl Listeners {
         self.fronts.get(*self.by_name.get(name)?)
     }
 
-    fn standings(&self) -> impl Iterator<Item = &Standing> {
+    fn standings(&self) -> impl Iterator<Item = &OpenListener> {
         self.fronts.iter().flat_map(|front| &front.standings)
     }
 
-    fn posts(&self) -> impl Iterator<Item = (&Standing, &Assigned)> {
-        self.standings()
-            .flat_map(|standing| standing.posts.iter().map(move |post| (standing, post)))
+    fn posts(&self) -> impl Iterator<Item = (&OpenListener, &Assigned)> {
+        self.standings().flat_map(|standing| {
+            standing
+                .posts
+                .iter()
+                .map(move |accepting| (standing, accepting))
+        })
     }
 }
 
-impl Scene {
-    /// What stands behind a door of that bind, whose (first) socket listens at `address`.
+impl ListenerSettings {
+    /// What stands behind a listener of that bind, whose (first) socket listens at `address`.
     pub(crate) fn new(
         frontend: &Arc<Frontend>,
         bind: &Bind,
@@ -277,34 +287,39 @@ impl WorkerListeners {
         self.posts.is_empty()
     }
 
-    /// Starts accepting on this worker, whose [`Reception`] is installed. Accepting ends when the
-    /// worker is told to stop, or by a later change. Connections that idle and came through a door
+    /// Starts accepting on this worker, whose [`ArrivalQueue`] is installed. Accepting ends when the
+    /// worker is told to stop, or by a later change. Connections that idle and came through a listener
     /// that was closed are not woken here: see [`Commit::ended`](crate::Commit::ended).
     ///
     /// # Errors
-    /// The first socket that cannot be watched, or a worker without a reception. The other
+    /// The first socket that cannot be watched, or a worker without a arrivals. The other
     /// sockets are accepted from all the same.
     pub fn start(self) -> Result<(), Error> {
         if self.posts.is_empty() {
             return Ok(());
         }
-        let Some(reception) = local::<Reception>() else {
+        let Some(arrivals) = local::<ArrivalQueue>() else {
             let nobody = std::io::Error::other("nobody receives connections here");
             return Err(Error::new("accept4", "worker", nobody));
         };
         let mut outcome = Ok(());
-        for Place { socket, door, duty } in self.posts {
+        for Place {
+            socket,
+            listener,
+            socket_state,
+        } in self.posts
+        {
             match Acceptor::new(Arc::clone(&socket)) {
                 Ok(watched) => {
-                    let post = Post {
+                    let accepting = AcceptingSocket {
                         socket,
-                        door,
-                        duty,
-                        reception: Rc::clone(&reception),
+                        listener,
+                        socket_state,
+                        arrivals: Rc::clone(&arrivals),
                         told: Cell::new(None),
                     };
                     // Waited for at the end: it still takes who is in the queue then.
-                    spawn_local(post.run(watched));
+                    spawn_local(accepting.run(watched));
                 }
                 Err(error) => outcome = outcome.and(Err(error)),
             }
@@ -313,9 +328,9 @@ impl WorkerListeners {
     }
 }
 
-/// The worker that accepts from the next socket of a door.
-pub(crate) fn next_worker(turn: &mut usize, scene: &Scene) -> usize {
-    let worker = scene.workers[*turn % scene.workers.len()];
+/// The worker that accepts from the next socket of a listener.
+pub(crate) fn next_worker(turn: &mut usize, settings: &ListenerSettings) -> usize {
+    let worker = settings.workers[*turn % settings.workers.len()];
     *turn = turn.wrapping_add(1);
     worker
 }

@@ -2,7 +2,7 @@
 //!
 //! A bind of the new configuration gets its sockets in this order: those of the same frontend
 //! that listen so already; those that listen so and are left over, of a bind or a frontend that
-//! goes; new ones. The door of a bind that keeps its sockets stays: workers go on accepting and
+//! goes; new ones. The listener of a bind that keeps its sockets stays: workers go on accepting and
 //! notice nothing but what they find behind it.
 
 use std::collections::{HashMap, HashSet};
@@ -15,11 +15,13 @@ use ballast_net::{Address, Error, Tuning, Unpublished};
 
 use crate::arrival::Listening;
 use crate::commit::Effect;
-use crate::door::{Door, Scene, Valves};
-use crate::duty::{Duty, Order};
 use crate::identity::Identity;
-use crate::listeners::{Assigned, Basis, Front, Listeners, Place, Standing, by_name, next_worker};
+use crate::listener::{FrontendCapacity, Listener, ListenerSettings};
+use crate::listeners::{
+    Assigned, Basis, Front, Listeners, OpenListener, Place, by_name, next_worker,
+};
 use crate::open::{OpenError, OpenSettings, OptionRefused, open_beside, shards, tuning};
+use crate::socket_state::{Order, SocketState};
 
 /// Sockets for another configuration, opened and not yet in use. Dropped, it closes what it
 /// opened, and nothing has changed.
@@ -32,13 +34,13 @@ pub struct Prepared {
     /// `None` when names and places are what they were.
     pub(crate) by_name: Option<HashMap<String, usize>>,
     pub(crate) turn: usize,
-    pub(crate) shows: Vec<(Arc<Door>, Arc<Scene>)>,
+    pub(crate) shows: Vec<(Arc<Listener>, Arc<ListenerSettings>)>,
     pub(crate) retunes: Vec<Retune>,
     pub(crate) unpublished: Vec<(Unpublished, String, Bind)>,
-    pub(crate) orders: Vec<(Arc<Duty>, Order)>,
-    pub(crate) closed: Vec<Arc<Door>>,
+    pub(crate) orders: Vec<(Arc<SocketState>, Order)>,
+    pub(crate) closed: Vec<Arc<Listener>>,
     /// Those whose posts have an order to hear of.
-    pub(crate) told: Vec<Arc<Valves>>,
+    pub(crate) told: Vec<Arc<FrontendCapacity>>,
     pub(crate) start: Vec<(usize, Place)>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) refused: Vec<OptionRefused>,
@@ -56,20 +58,20 @@ pub(crate) struct Retune {
 }
 
 /// A frontend that listens and does not go on unchanged, and what of it has found its use.
-struct Former<'l> {
+struct OldFrontend<'l> {
     front: &'l Front,
     used: Vec<Used>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Used {
-    /// Its door goes on.
-    door: bool,
-    /// Another door of its frontend, on another socket, listens for the same bind.
+    /// Its listener goes on.
+    listener: bool,
+    /// Another listener of its frontend, on another socket, listens for the same bind.
     replaced: bool,
-    /// So many of its sockets go on behind its door: none, or all.
+    /// So many of its sockets go on behind its listener: none, or all.
     kept: usize,
-    /// So many of its sockets, from the first, go on behind another door.
+    /// So many of its sockets, from the first, go on behind another listener.
     moved: usize,
 }
 
@@ -78,11 +80,11 @@ struct Draft {
     place: usize,
     frontend: Arc<Frontend>,
     former: Option<usize>,
-    wishes: Vec<Wish>,
+    wishes: Vec<WantedBind>,
 }
 
 /// A bind of the new configuration.
-struct Wish {
+struct WantedBind {
     bind: Bind,
     identity: Identity,
     /// The standing of the former frontend that it goes on with.
@@ -92,7 +94,7 @@ struct Wish {
 struct Work<'l> {
     listeners: &'l Listeners,
     settings: OpenSettings,
-    formers: Vec<Former<'l>>,
+    formers: Vec<OldFrontend<'l>>,
     /// Sockets that are left over, by what they are; made when first asked for.
     spare: Option<HashMap<Identity, Vec<(usize, usize)>>>,
     errors: Vec<OpenError>,
@@ -199,7 +201,7 @@ impl<'l> Work<'l> {
             // Filled in when it is furnished.
             self.out.fronts.push(Arc::new(Front {
                 frontend: Arc::clone(frontend),
-                valves: Arc::default(),
+                frontend_capacity: Arc::default(),
                 standings: Vec::new(),
             }));
             drafts.push(Draft {
@@ -225,7 +227,7 @@ impl<'l> Work<'l> {
     }
 
     fn former(&mut self, front: &'l Front) -> usize {
-        self.formers.push(Former {
+        self.formers.push(OldFrontend {
             front,
             used: vec![Used::default(); front.standings.len()],
         });
@@ -253,13 +255,13 @@ impl<'l> Work<'l> {
             for wish in draft.wishes.iter_mut().filter(|wish| wish.keeps.is_none()) {
                 let found = by_identity.get(&wish.identity).and_then(|places| {
                     places.iter().copied().find(|&place| {
-                        let scene = standings[place].door.scene();
-                        let same = scene.listening.bind.id == wish.bind.id;
-                        !former.used[place].door && (same || !same_number)
+                        let settings = standings[place].listener.settings();
+                        let same = settings.listening.bind.id == wish.bind.id;
+                        !former.used[place].listener && (same || !same_number)
                     })
                 });
                 if let Some(place) = found {
-                    former.used[place].door = true;
+                    former.used[place].listener = true;
                     former.used[place].kept = standings[place].posts.len();
                     wish.keeps = Some(place);
                 }
@@ -269,7 +271,7 @@ impl<'l> Work<'l> {
 
     /// Gives a frontend its doors and sockets.
     fn furnish(&mut self, config: &Config, draft: Draft) {
-        let valves = self.valves(&draft);
+        let frontend_capacity = self.frontend_capacity(&draft);
         let mut standings = Vec::with_capacity(draft.wishes.len());
         for wish in &draft.wishes {
             let frontend = &draft.frontend;
@@ -306,18 +308,18 @@ impl<'l> Work<'l> {
                 continue;
             };
             let address = first.address.clone();
-            let (door, scene) = self.door(&draft, wish, &valves, &address);
-            for post in posts.iter_mut().skip(kept_count) {
-                post.worker = next_worker(&mut self.out.turn, &scene);
+            let (listener, settings) = self.listener(&draft, wish, &frontend_capacity, &address);
+            for accepting in posts.iter_mut().skip(kept_count) {
+                accepting.worker = next_worker(&mut self.out.turn, &settings);
                 let place = Place {
-                    socket: Arc::clone(&post.socket),
-                    door: Arc::clone(&door),
-                    duty: Arc::clone(&post.duty),
+                    socket: Arc::clone(&accepting.socket),
+                    listener: Arc::clone(&listener),
+                    socket_state: Arc::clone(&accepting.socket_state),
                 };
-                self.out.start.push((post.worker, place));
+                self.out.start.push((accepting.worker, place));
             }
-            standings.push(Standing {
-                door,
+            standings.push(OpenListener {
+                listener,
                 identity: wish.identity.clone(),
                 tuning,
                 posts,
@@ -325,71 +327,77 @@ impl<'l> Work<'l> {
         }
         self.out.fronts[draft.place] = Arc::new(Front {
             frontend: draft.frontend,
-            valves,
+            frontend_capacity,
             standings,
         });
     }
 
     /// Where the doors of the frontend wait: where they did, while it is the same one.
-    fn valves(&self, draft: &Draft) -> Arc<Valves> {
+    fn frontend_capacity(&self, draft: &Draft) -> Arc<FrontendCapacity> {
         match draft.former.map(|former| self.formers[former].front) {
             Some(front) if Arc::ptr_eq(&front.frontend.state, &draft.frontend.state) => {
-                Arc::clone(&front.valves)
+                Arc::clone(&front.frontend_capacity)
             }
             _ => Arc::default(),
         }
     }
 
-    fn kept(&self, draft: &Draft, wish: &Wish) -> Option<&'l Standing> {
+    fn kept(&self, draft: &Draft, wish: &WantedBind) -> Option<&'l OpenListener> {
         let front = self.formers[draft.former?].front;
         Some(&front.standings[wish.keeps?])
     }
 
-    /// The door of a bind, the one it has or a new one, and what is to stand behind it.
-    fn door(
+    /// The listener of a bind, the one it has or a new one, and what is to stand behind it.
+    fn listener(
         &mut self,
         draft: &Draft,
-        wish: &Wish,
-        valves: &Arc<Valves>,
+        wish: &WantedBind,
+        frontend_capacity: &Arc<FrontendCapacity>,
         address: &Address,
-    ) -> (Arc<Door>, Arc<Scene>) {
-        let house = &self.listeners.house;
-        let workers = house.spread.worker_count();
-        let scene = |state| {
+    ) -> (Arc<Listener>, Arc<ListenerSettings>) {
+        let shared = &self.listeners.shared;
+        let workers = shared.spread.worker_count();
+        let settings = |state| {
             let frontend = &draft.frontend;
-            let scene = Scene::new(frontend, &wish.bind, address, state, workers);
-            Arc::new(scene)
+            let settings = ListenerSettings::new(frontend, &wish.bind, address, state, workers);
+            Arc::new(settings)
         };
         if let Some(kept) = self.kept(draft, wish) {
-            let scene = scene(Arc::clone(&kept.door.scene().listening.state));
-            let shown = (Arc::clone(&kept.door), Arc::clone(&scene));
+            let settings = settings(Arc::clone(&kept.listener.settings().listening.state));
+            let shown = (Arc::clone(&kept.listener), Arc::clone(&settings));
             self.out.shows.push(shown);
-            return (Arc::clone(&kept.door), scene);
+            return (Arc::clone(&kept.listener), settings);
         }
-        let (state, valve) = match self.replaced(draft, wish) {
-            Some((listening, door)) => (Arc::clone(&listening.state), Arc::clone(&door.valve)),
+        let (state, capacity) = match self.replaced(draft, wish) {
+            Some((listening, listener)) => {
+                (Arc::clone(&listening.state), Arc::clone(&listener.capacity))
+            }
             None => Default::default(),
         };
-        let scene = scene(state);
-        let (house, valves) = (Arc::clone(house), Arc::clone(valves));
-        let door = Door::new(house, valves, valve, Arc::clone(&scene));
-        (Arc::new(door), scene)
+        let settings = settings(state);
+        let (shared, frontend_capacity) = (Arc::clone(shared), Arc::clone(frontend_capacity));
+        let listener = Listener::new(shared, frontend_capacity, capacity, Arc::clone(&settings));
+        (Arc::new(listener), settings)
     }
 
     /// The bind of the same number and address that listened on another socket: who came through
     /// it stays, and counts for the new one.
-    fn replaced(&mut self, draft: &Draft, wish: &Wish) -> Option<(Arc<Listening>, &'l Door)> {
+    fn replaced(
+        &mut self,
+        draft: &Draft,
+        wish: &WantedBind,
+    ) -> Option<(Arc<Listening>, &'l Listener)> {
         let former = &mut self.formers[draft.former?];
         if !Arc::ptr_eq(&former.front.frontend.state, &draft.frontend.state) {
             return None;
         }
         for (standing, used) in former.front.standings.iter().zip(&mut former.used) {
-            let listening = Arc::clone(&standing.door.scene().listening);
+            let listening = Arc::clone(&standing.listener.settings().listening);
             let same =
                 listening.bind.id == wish.bind.id && listening.bind.address == wish.bind.address;
-            if same && !used.door && !used.replaced {
+            if same && !used.listener && !used.replaced {
                 used.replaced = true;
-                return Some((listening, &standing.door));
+                return Some((listening, &standing.listener));
             }
         }
         None
@@ -400,21 +408,21 @@ impl<'l> Work<'l> {
         &mut self,
         config: &Config,
         frontend: &Arc<Frontend>,
-        wish: &Wish,
+        wish: &WantedBind,
         count: usize,
         tuning: &Tuning,
     ) -> Result<Vec<Assigned>, Error> {
         let mut found = Vec::with_capacity(count);
         for _ in 0..count {
             let (socket, address) = match self.spare(&wish.identity) {
-                Some((standing, post)) => {
-                    let copy = post
+                Some((standing, accepting)) => {
+                    let copy = accepting
                         .socket
                         .try_clone()
-                        .map_err(|e| Error::new("fcntl(F_DUPFD)", &post.address, e))?;
+                        .map_err(|e| Error::new("fcntl(F_DUPFD)", &accepting.address, e))?;
                     self.out.effects.push(Effect::Moved {
                         address: wish.bind.address.to_string(),
-                        from: standing.door.name.to_string(),
+                        from: standing.listener.name.to_string(),
                         to: frontend.name().to_owned(),
                     });
                     let socket = Arc::new(copy);
@@ -423,12 +431,12 @@ impl<'l> Work<'l> {
                             frontend: Arc::clone(frontend),
                             bind: wish.bind.clone(),
                             socket: Arc::clone(&socket),
-                            address: post.address.clone(),
+                            address: accepting.address.clone(),
                             from: standing.tuning.clone(),
                             to: tuning.clone(),
                         });
                     }
-                    (socket, post.address.clone())
+                    (socket, accepting.address.clone())
                 }
                 None => self.open(config, frontend, &wish.bind)?,
             };
@@ -436,7 +444,7 @@ impl<'l> Work<'l> {
                 worker: 0,
                 socket,
                 address,
-                duty: Arc::default(),
+                socket_state: Arc::default(),
             });
         }
         Ok(found)
@@ -477,12 +485,12 @@ impl<'l> Work<'l> {
         to: &Tuning,
         posts: &[Assigned],
     ) {
-        for post in posts {
+        for accepting in posts {
             self.out.retunes.push(Retune {
                 frontend: Arc::clone(frontend),
                 bind: bind.clone(),
-                socket: Arc::clone(&post.socket),
-                address: post.address.clone(),
+                socket: Arc::clone(&accepting.socket),
+                address: accepting.address.clone(),
                 from: from.clone(),
                 to: to.clone(),
             });
@@ -490,11 +498,11 @@ impl<'l> Work<'l> {
     }
 
     /// A socket of that identity that nobody goes on with.
-    fn spare(&mut self, identity: &Identity) -> Option<(&'l Standing, &'l Assigned)> {
+    fn spare(&mut self, identity: &Identity) -> Option<(&'l OpenListener, &'l Assigned)> {
         let formers = &mut self.formers;
         let spare = self.spare.get_or_insert_with(|| {
             let mut spare: HashMap<Identity, Vec<(usize, usize)>> = HashMap::new();
-            for (former, Former { front, .. }) in formers.iter().enumerate() {
+            for (former, OldFrontend { front, .. }) in formers.iter().enumerate() {
                 // A paused socket does not listen, and whether it can again is not known.
                 if front.frontend.state.gate.opening() != Opening::Open {
                     continue;
@@ -507,11 +515,11 @@ impl<'l> Work<'l> {
             spare
         });
         for &(former, place) in spare.get(identity)? {
-            let Former { front, used } = &mut formers[former];
+            let OldFrontend { front, used } = &mut formers[former];
             let (standing, used) = (&front.standings[place], &mut used[place]);
-            if let Some(post) = standing.posts.get(used.kept + used.moved) {
+            if let Some(accepting) = standing.posts.get(used.kept + used.moved) {
                 used.moved += 1;
-                return Some((standing, post));
+                return Some((standing, accepting));
             }
         }
         None
@@ -523,30 +531,34 @@ impl<'l> Work<'l> {
             let mut is_told = false;
             for (standing, used) in former.front.standings.iter().zip(&former.used) {
                 let staying = used.kept + used.moved;
-                for (place, post) in standing.posts.iter().enumerate().skip(used.kept) {
+                for (place, accepting) in standing.posts.iter().enumerate().skip(used.kept) {
                     let order = if place < staying {
                         Order::LetGo
                     } else {
                         Order::Drain
                     };
-                    self.out.orders.push((Arc::clone(&post.duty), order));
+                    self.out
+                        .orders
+                        .push((Arc::clone(&accepting.socket_state), order));
                     is_told = true;
                 }
-                if used.door || used.replaced {
+                if used.listener || used.replaced {
                     continue;
                 }
-                self.out.closed.push(Arc::clone(&standing.door));
+                self.out.closed.push(Arc::clone(&standing.listener));
                 if used.moved == 0 {
-                    let scene = standing.door.scene();
+                    let settings = standing.listener.settings();
                     self.out.effects.push(Effect::Closed {
-                        frontend: standing.door.name.to_string(),
-                        address: scene.listening.bind.address.to_string(),
-                        connections: scene.listening.state.connections.now(),
+                        frontend: standing.listener.name.to_string(),
+                        address: settings.listening.bind.address.to_string(),
+                        connections: settings.listening.state.connections.now(),
                     });
                 }
             }
             if is_told {
-                self.out.told.push(Arc::clone(&former.front.valves));
+                self.out
+                    .told
+                    .push(Arc::clone(&former.front.frontend_capacity));
             }
         }
     }
@@ -558,7 +570,7 @@ fn is_reopened(front: &Front) -> bool {
 }
 
 /// The binds of a frontend that listens.
-fn wishes(frontend: &Frontend) -> Vec<Wish> {
+fn wishes(frontend: &Frontend) -> Vec<WantedBind> {
     // Only a reload that drops overrides opens its gate again, before it comes here.
     let is_shut = frontend.state.gate.opening() == Opening::Shut;
     if frontend.model.common.disabled || is_shut {
@@ -566,7 +578,7 @@ fn wishes(frontend: &Frontend) -> Vec<Wish> {
     }
     let binds = frontend.model.binds.iter();
     binds
-        .map(|bind| Wish {
+        .map(|bind| WantedBind {
             bind: bind.clone(),
             identity: Identity::of(bind),
             keeps: None,

@@ -12,7 +12,7 @@ use ballast_model as model;
 use ballast_worker::{Options, StopOrder, Workers, select, spawn_local};
 
 use crate::Refused;
-use crate::{Admission, Listeners, OpenSettings, Reception, open};
+use crate::{Admission, ArrivalQueue, Listeners, OpenSettings, open};
 
 mod change;
 
@@ -29,7 +29,7 @@ struct Seen {
     read_ahead: Vec<u8>,
 }
 
-struct House {
+struct Fixture {
     registry: Registry,
     workers: Workers,
     listeners: Option<Listeners>,
@@ -40,7 +40,7 @@ struct House {
     refusals: Receiver<String>,
 }
 
-impl House {
+impl Fixture {
     /// Opens the frontends of `config` on free ports with `worker_count` workers. Each arrival is
     /// told of and then held until its client closes.
     fn new(worker_count: usize, process_max: u32, config: model::Config) -> Self {
@@ -64,7 +64,7 @@ impl House {
         };
         let workers = Workers::start(&options, |worker| {
             let (tell, refuse) = (tell.clone(), refuse.clone());
-            move || reception(worker, tell, refuse).install()
+            move || arrival_queue(worker, tell, refuse).install()
         });
         let workers = workers.unwrap();
         for mailbox in workers.mailboxes() {
@@ -122,8 +122,8 @@ async fn leaves(admission: &Admission) {
     }
 }
 
-fn reception(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> Reception {
-    Reception {
+fn arrival_queue(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> ArrivalQueue {
+    ArrivalQueue {
         serve: Box::new(move |arrival| {
             let (tell, refuse) = (tell.clone(), refuse.clone());
             spawn_local(async move {
@@ -198,13 +198,13 @@ fn of(frontends: impl IntoIterator<Item = model::Frontend>) -> model::Config {
 
 #[test]
 fn connections_are_spread_evenly_and_counted() {
-    let house = House::new(3, 100, of([frontend("fe", 2)]));
-    let clients: Vec<_> = (0..12).map(|n| house.connect(n % 2)).collect();
+    let fixture = Fixture::new(3, 100, of([frontend("fe", 2)]));
+    let clients: Vec<_> = (0..12).map(|n| fixture.connect(n % 2)).collect();
     let mut carried = [0; 3];
     for _ in &clients {
-        let seen = house.next();
+        let seen = fixture.next();
         carried[seen.worker] += 1;
-        assert!(house.addresses.contains(&seen.destination.unwrap()));
+        assert!(fixture.addresses.contains(&seen.destination.unwrap()));
         assert!(clients.iter().any(|c| c.local_addr().ok() == seen.source));
     }
     // Two that accept at the same moment may choose the same worker.
@@ -212,16 +212,16 @@ fn connections_are_spread_evenly_and_counted() {
         carried.iter().all(|count| (3..=5).contains(count)),
         "{carried:?}"
     );
-    assert_eq!(house.process.connections.now(), 12);
-    let state = &house.generation.frontends[0].state;
+    assert_eq!(fixture.process.connections.now(), 12);
+    let state = &fixture.generation.frontends[0].state;
     let sums = state.counters.sums();
     assert_eq!(
         (sums.connections, sums.sessions, state.sessions.highest()),
         (12, 12, 12)
     );
-    assert_eq!(house.process.counters.sums().connections, 12);
+    assert_eq!(fixture.process.counters.sums().connections, 12);
     drop(clients);
-    house.empty();
+    fixture.empty();
 }
 
 #[test]
@@ -230,53 +230,53 @@ fn who_exceeds_a_limit_waits_until_one_leaves() {
     limited.connection_count_max = Some(2);
     let mut one = frontend("one", 1);
     one.binds[0].connection_count_max = Some(1);
-    let house = House::new(2, 4, of([limited, one]));
+    let fixture = Fixture::new(2, 4, of([limited, one]));
     // The frontend's limit holds over both of its binds, which are on two workers.
-    let first = house.connect(0);
-    house.next();
-    let _second = house.connect(1);
-    house.next();
-    let third = house.connect(1);
-    house.nobody_for(Duration::from_millis(50));
+    let first = fixture.connect(0);
+    fixture.next();
+    let _second = fixture.connect(1);
+    fixture.next();
+    let third = fixture.connect(1);
+    fixture.nobody_for(Duration::from_millis(50));
     drop(first);
-    assert_eq!(house.next().source, third.local_addr().ok());
+    assert_eq!(fixture.next().source, third.local_addr().ok());
     // The bind's limit.
-    let fourth = house.connect(2);
-    house.next();
-    let fifth = house.connect(2);
-    house.nobody_for(Duration::from_millis(50));
+    let fourth = fixture.connect(2);
+    fixture.next();
+    let fifth = fixture.connect(2);
+    fixture.nobody_for(Duration::from_millis(50));
     drop(fourth);
-    assert_eq!(house.next().source, fifth.local_addr().ok());
-    let state = &house.generation.frontends[0].state;
+    assert_eq!(fixture.next().source, fifth.local_addr().ok());
+    let state = &fixture.generation.frontends[0].state;
     assert_eq!((state.sessions.now(), state.sessions.highest()), (2, 2));
     drop((third, fifth, _second));
-    house.empty();
+    fixture.empty();
 }
 
 #[test]
 fn the_process_has_a_limit_that_can_be_raised() {
-    let house = House::new(2, 1, of([frontend("a", 1), frontend("b", 1)]));
+    let fixture = Fixture::new(2, 1, of([frontend("a", 1), frontend("b", 1)]));
     // The limit of a frontend that sets none is the process's.
-    house.generation.frontends[1].state.limit_connections(9);
-    let _a = house.connect(0);
-    house.next();
-    let _b = house.connect(1);
-    house.nobody_for(Duration::from_millis(50));
-    house.process.limit_connections(2);
-    house.listeners.as_ref().unwrap().limits_changed();
-    house.next();
-    assert_eq!(house.process.connections.highest(), 2);
+    fixture.generation.frontends[1].state.limit_connections(9);
+    let _a = fixture.connect(0);
+    fixture.next();
+    let _b = fixture.connect(1);
+    fixture.nobody_for(Duration::from_millis(50));
+    fixture.process.limit_connections(2);
+    fixture.listeners.as_ref().unwrap().limits_changed();
+    fixture.next();
+    assert_eq!(fixture.process.connections.highest(), 2);
 }
 
 #[test]
 fn a_rate_lets_in_what_it_allows() {
     let mut slow = frontend("slow", 1);
     slow.session_rate_max = Some(20);
-    let house = House::new(1, 1000, of([slow]));
+    let fixture = Fixture::new(1, 1000, of([slow]));
     let begun = Instant::now();
-    let clients: Vec<_> = (0..30).map(|_| house.connect(0)).collect();
+    let clients: Vec<_> = (0..30).map(|_| fixture.connect(0)).collect();
     for _ in &clients {
-        house.next();
+        fixture.next();
     }
     // 20 at once; the other 10 as the first second goes out of sight.
     assert!(
@@ -295,8 +295,8 @@ fn a_rate_lets_in_what_it_allows() {
 fn a_proxy_header_says_who_it_is() {
     let mut proxied = frontend("p", 1);
     proxied.binds[0].accept_proxy = true;
-    let house = House::new(2, 100, of([proxied]));
-    let mut client = house.connect(0);
+    let fixture = Fixture::new(2, 100, of([proxied]));
+    let mut client = fixture.connect(0);
     for piece in [
         &b"PROXY TCP4 192.0.2.1 198."[..],
         b"51.100.2 1000 80\r\nGET /",
@@ -304,14 +304,14 @@ fn a_proxy_header_says_who_it_is() {
         client.write_all(piece).unwrap();
         std::thread::sleep(Duration::from_millis(5));
     }
-    let seen = house.next();
+    let seen = fixture.next();
     assert_eq!(seen.source, Some("192.0.2.1:1000".parse().unwrap()));
     assert_eq!(seen.destination, Some("198.51.100.2:80".parse().unwrap()));
     assert_eq!((seen.proxied, &seen.read_ahead[..]), (true, &b"GET /"[..]));
     // LOCAL keeps the addresses of the socket.
-    let mut local = house.connect(0);
+    let mut local = fixture.connect(0);
     local.write_all(b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0").unwrap();
-    let seen = house.next();
+    let seen = fixture.next();
     assert_eq!(seen.source, local.local_addr().ok());
     assert!(seen.proxied);
 }
@@ -322,7 +322,7 @@ fn what_is_no_proxy_header_is_closed_and_told() {
     proxied.binds[0].accept_proxy = true;
     proxied.binds[0].name = Some("door".into());
     proxied.timeouts.client = Some(Duration::from_millis(100));
-    let house = House::new(1, 100, of([proxied]));
+    let fixture = Fixture::new(1, 100, of([proxied]));
     let cases: [(&[u8], &str); 5] = [
         (
             b"GET / HTTP/1.1\r\n",
@@ -343,13 +343,13 @@ fn what_is_no_proxy_header_is_closed_and_told() {
         (b"", "Timeout while waiting for PROXY protocol header"),
     ];
     for (bytes, words) in cases {
-        let mut client = house.connect(0);
+        let mut client = fixture.connect(0);
         client.write_all(bytes).unwrap();
         let mut answer = Vec::new();
         // The end, or a reset because of bytes that nobody read.
         let _ = client.read_to_end(&mut answer);
         assert!(answer.is_empty());
-        let told = house.refusals.recv_timeout(PATIENCE).unwrap();
+        let told = fixture.refusals.recv_timeout(PATIENCE).unwrap();
         let source = client.local_addr().unwrap().to_string();
         assert!(
             told.starts_with(&source) && told.contains("p/door: "),
@@ -361,37 +361,37 @@ fn what_is_no_proxy_header_is_closed_and_told() {
         (&b"PROXY TCP4"[..], "Truncated"),
         (b"", "Connection closed"),
     ] {
-        let mut client = house.connect(0);
+        let mut client = fixture.connect(0);
         client.write_all(bytes).unwrap();
         client.shutdown(std::net::Shutdown::Write).unwrap();
-        let told = house.refusals.recv_timeout(PATIENCE).unwrap();
+        let told = fixture.refusals.recv_timeout(PATIENCE).unwrap();
         assert!(told.contains(words), "{told}");
     }
-    house.empty();
+    fixture.empty();
 }
 
 #[test]
 fn who_was_in_the_queue_at_the_stop_is_still_served() {
-    let mut house = House::new(1, 100, of([frontend("fe", 1)]));
+    let mut fixture = Fixture::new(1, 100, of([frontend("fe", 1)]));
     // The worker is busy while connections come and the order to stop does.
     let (go, wait) = channel::<()>();
-    let mailbox = house.workers.mailbox(0).unwrap();
+    let mailbox = fixture.workers.mailbox(0).unwrap();
     mailbox.send(move || wait.recv().unwrap_or(())).unwrap();
-    let clients: Vec<_> = (0..5).map(|_| house.connect(0)).collect();
-    house.workers.stop(StopOrder::when_done());
-    drop(house.listeners.take());
+    let clients: Vec<_> = (0..5).map(|_| fixture.connect(0)).collect();
+    fixture.workers.stop(StopOrder::when_done());
+    drop(fixture.listeners.take());
     drop(go);
     for _ in &clients {
-        house.next();
+        fixture.next();
     }
     // Nobody listens any more, and the worker ends with its last connection.
     let until = Instant::now() + PATIENCE;
-    while TcpStream::connect(house.addresses[0]).is_ok() {
+    while TcpStream::connect(fixture.addresses[0]).is_ok() {
         assert!(Instant::now() < until, "it still listens");
     }
-    assert!(!house.workers.have_ended());
+    assert!(!fixture.workers.have_ended());
     drop(clients);
-    assert_eq!(house.workers.join().len(), 1);
+    assert_eq!(fixture.workers.join().len(), 1);
 }
 
 #[test]

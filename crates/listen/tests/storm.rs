@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Generation, Process, Registry};
-use ballast_listen::{Listeners, OpenSettings, Reception, open};
+use ballast_listen::{ArrivalQueue, Listeners, OpenSettings, open};
 use ballast_model as model;
 use ballast_worker::{Options, Workers, spawn_local};
 
@@ -42,7 +42,7 @@ impl Site {
             count: WORKER_COUNT,
             ..Options::default()
         };
-        let workers = Workers::start(&options, |_| || reception().install()).unwrap();
+        let workers = Workers::start(&options, |_| || arrivals().install()).unwrap();
         for mailbox in workers.mailboxes() {
             let own = listeners.of_worker(mailbox.index());
             mailbox.call_blocking(move || own.start()).unwrap().unwrap();
@@ -73,8 +73,8 @@ impl Site {
 }
 
 /// Tells each client the name of the frontend it came to, and waits for its end.
-fn reception() -> Reception {
-    Reception {
+fn arrivals() -> ArrivalQueue {
+    ArrivalQueue {
         serve: Box::new(|arrival| {
             spawn_local(async move {
                 let name = format!("{};", arrival.frontend.name());

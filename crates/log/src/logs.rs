@@ -14,7 +14,7 @@ use crate::queue::Queue;
 use crate::set::{LogSet, Target};
 use crate::sink::{Counters, Sink};
 use crate::spec::{Endpoint, SetSpec, TargetSpec};
-use crate::thread::{Bell, LogThread, Queues};
+use crate::thread::{LogThread, Queues, Wakeup};
 use crate::worker::WorkerLog;
 
 /// The log service: one thread, and what it knows. Clones are the same service;
@@ -26,7 +26,7 @@ pub struct Logs {
 
 #[derive(Debug)]
 struct Shared {
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     queues: Queues,
     /// What is open, to be shared by who opens it again.
     sinks: Mutex<HashMap<Endpoint, Weak<Sink>>>,
@@ -63,16 +63,16 @@ impl Logs {
     /// # Errors
     /// If the system gives no thread.
     pub fn start() -> io::Result<Self> {
-        let bell = Arc::new(Bell::default());
+        let wakeup = Arc::new(Wakeup::default());
         let queues = Queues::default();
-        let thread = LogThread::new(Arc::clone(&bell), Arc::clone(&queues));
-        // Not joined: its end is awaited on the bell, with a deadline.
+        let thread = LogThread::new(Arc::clone(&wakeup), Arc::clone(&queues));
+        // Not joined: its end is awaited on the wakeup, with a deadline.
         Builder::new()
             .name("ballast-log".to_owned())
             .spawn(move || thread.run())?;
-        let events = Mutex::new(register(&queues, &bell));
+        let events = Mutex::new(register(&queues, &wakeup));
         let shared = Shared {
-            bell,
+            wakeup,
             queues,
             sinks: Mutex::default(),
             events,
@@ -137,7 +137,7 @@ impl Logs {
 
     /// A worker's end. Each thread that logs often has one.
     pub fn worker(&self) -> WorkerLog {
-        register(&self.shared.queues, &self.shared.bell)
+        register(&self.shared.queues, &self.shared.wakeup)
     }
 
     /// Writes a line from a thread that has no [`WorkerLog`] of its own: events
@@ -164,7 +164,7 @@ impl Logs {
     /// Waits until all lines written before this call are sent, for `patience`
     /// at most; true if they are. The caller blocks: not for workers.
     pub fn flush(&self, patience: Duration) -> bool {
-        self.shared.bell.flush(patience)
+        self.shared.wakeup.flush(patience)
     }
 
     /// Sends what there is, waiting for `patience` at most, and ends the
@@ -172,10 +172,10 @@ impl Logs {
     /// sent. Lines written later go nowhere.
     pub fn shutdown(&self, patience: Duration) -> bool {
         let until = std::time::Instant::now() + patience;
-        let sent = self.shared.bell.flush(patience);
-        self.shared.bell.stop();
+        let sent = self.shared.wakeup.flush(patience);
+        self.shared.wakeup.stop();
         let left = until.saturating_duration_since(std::time::Instant::now());
-        self.shared.bell.stopped_within(left.max(LAST_ROUND)) && sent
+        self.shared.wakeup.stopped_within(left.max(LAST_ROUND)) && sent
     }
 }
 
@@ -184,14 +184,14 @@ const LAST_ROUND: Duration = Duration::from_millis(50);
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.bell.stop();
+        self.wakeup.stop();
     }
 }
 
-fn register(queues: &Queues, bell: &Arc<Bell>) -> WorkerLog {
+fn register(queues: &Queues, wakeup: &Arc<Wakeup>) -> WorkerLog {
     let queue = Arc::new(Queue::default());
     lock(queues).push(Arc::clone(&queue));
-    WorkerLog::new(queue, Arc::clone(bell))
+    WorkerLog::new(queue, Arc::clone(wakeup))
 }
 
 /// Lines of several sets are the same if they are the same value in memory.

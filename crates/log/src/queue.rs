@@ -32,12 +32,12 @@ impl Queue {
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
-    lines: Vec<Line>,
+    lines: Vec<QueuedLine>,
     slots: Vec<Slot>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct QueuedLine {
     slot: usize,
     end: usize,
 }
@@ -81,7 +81,7 @@ impl Batch {
             return Pushed::Refused;
         }
         self.slots[slot].bytes = after;
-        self.lines.push(Line {
+        self.lines.push(QueuedLine {
             slot,
             end: self.bytes.len(),
         });

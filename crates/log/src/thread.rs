@@ -19,7 +19,7 @@ use crate::sink::{Pumped, Sink};
 
 /// How workers and owners reach the thread.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct Wakeup {
     /// The thread waits without an end and wants to be woken.
     asleep: AtomicBool,
     orders: Mutex<Orders>,
@@ -39,7 +39,7 @@ struct Orders {
     stopped: bool,
 }
 
-impl Bell {
+impl Wakeup {
     /// Wakes the thread if it sleeps. Must be called after the line is queued.
     pub(crate) fn ring(&self) {
         // The thread says that it sleeps before it looks at the queues a last
@@ -124,7 +124,7 @@ pub(crate) type Queues = Arc<Mutex<Vec<Arc<Queue>>>>;
 
 /// What the thread owns.
 pub(crate) struct LogThread {
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     queues: Queues,
     /// Exchanged for a worker's batch; empty between rounds.
     spare: Batch,
@@ -135,9 +135,9 @@ pub(crate) struct LogThread {
 }
 
 impl LogThread {
-    pub(crate) fn new(bell: Arc<Bell>, queues: Queues) -> Self {
+    pub(crate) fn new(wakeup: Arc<Wakeup>, queues: Queues) -> Self {
         Self {
-            bell,
+            wakeup,
             queues,
             spare: Batch::default(),
             busy: Vec::new(),
@@ -149,13 +149,13 @@ impl LogThread {
     pub(crate) fn run(mut self) {
         loop {
             let (stop, flushes) = {
-                let orders = self.bell.lock();
+                let orders = self.wakeup.lock();
                 (orders.stop, orders.flushes)
             };
             let some = self.round();
             if self.busy.is_empty() {
-                self.bell.lock().flushed = flushes;
-                self.bell.from_thread.notify_all();
+                self.wakeup.lock().flushed = flushes;
+                self.wakeup.from_thread.notify_all();
             }
             if stop {
                 break;
@@ -165,19 +165,19 @@ impl LogThread {
         for sink in &self.busy {
             sink.abandon();
         }
-        self.bell.lock().stopped = true;
-        self.bell.from_thread.notify_all();
+        self.wakeup.lock().stopped = true;
+        self.wakeup.from_thread.notify_all();
     }
 
     fn rest(&mut self, some: bool) {
         if self.busy.is_empty() {
             if some {
-                self.bell.wait(Some(REST));
+                self.wakeup.wait(Some(REST));
             } else {
                 self.sleep(None);
             }
         } else if some {
-            self.bell.wait(Some(self.stuck_rest.min(REST)));
+            self.wakeup.wait(Some(self.stuck_rest.min(REST)));
         } else {
             // New lines for others must not wait that long: they wake us.
             self.sleep(Some(self.stuck_rest));
@@ -185,11 +185,11 @@ impl LogThread {
     }
 
     fn sleep(&self, rest: Option<Duration>) {
-        self.bell.asleep.store(true, Ordering::Relaxed);
+        self.wakeup.asleep.store(true, Ordering::Relaxed);
         if self.queues_are_empty() {
-            self.bell.wait(rest);
+            self.wakeup.wait(rest);
         }
-        self.bell.asleep.store(false, Ordering::Relaxed);
+        self.wakeup.asleep.store(false, Ordering::Relaxed);
     }
 
     fn queues_are_empty(&self) -> bool {

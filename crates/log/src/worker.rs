@@ -9,7 +9,7 @@ use ballast_wire::syslog::{DateTime, Level, LineText, Stamp};
 
 use crate::queue::{Pushed, Queue};
 use crate::set::LogSet;
-use crate::thread::Bell;
+use crate::thread::Wakeup;
 
 /// Writes the lines of one worker. Made by [`crate::Logs::worker`]; each thread
 /// has its own.
@@ -17,16 +17,16 @@ use crate::thread::Bell;
 /// Lines already written are still sent when it is dropped.
 pub struct WorkerLog {
     queue: Arc<Queue>,
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     unix_s: u64,
     stamp: Stamp,
 }
 
 impl WorkerLog {
-    pub(crate) fn new(queue: Arc<Queue>, bell: Arc<Bell>) -> Self {
+    pub(crate) fn new(queue: Arc<Queue>, wakeup: Arc<Wakeup>) -> Self {
         Self {
             queue,
-            bell,
+            wakeup,
             unix_s: u64::MAX,
             stamp: Stamp::new(&DateTime::default()),
         }
@@ -69,14 +69,14 @@ impl WorkerLog {
             };
             match batch.push(&target.sink, write) {
                 Pushed::First => ring = true,
-                Pushed::Hurry => self.bell.hurry(),
+                Pushed::Hurry => self.wakeup.hurry(),
                 Pushed::Queued => {}
                 Pushed::Refused => target.sink.drop_lines(1),
             }
         }
         drop(batch);
         if ring {
-            self.bell.ring();
+            self.wakeup.ring();
         }
     }
 

@@ -481,7 +481,7 @@ fn bytes_have_their_place() {
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     Add(u8, String),
     Front(u8, String),
     Remove(u8),
@@ -489,14 +489,14 @@ enum Deed {
     Set(u8, String),
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn operation() -> impl Strategy<Value = Operation> {
     let value = || "[a-z]{0,30}";
     prop_oneof![
-        (0..4_u8, value()).prop_map(|(name, value)| Deed::Add(name, value)),
-        (0..4_u8, value()).prop_map(|(name, value)| Deed::Front(name, value)),
-        (0..4_u8).prop_map(Deed::Remove),
-        (0..6_usize, value()).prop_map(|(at, value)| Deed::Replace(at, value)),
-        (0..4_u8, value()).prop_map(|(name, value)| Deed::Set(name, value)),
+        (0..4_u8, value()).prop_map(|(name, value)| Operation::Add(name, value)),
+        (0..4_u8, value()).prop_map(|(name, value)| Operation::Front(name, value)),
+        (0..4_u8).prop_map(Operation::Remove),
+        (0..6_usize, value()).prop_map(|(at, value)| Operation::Replace(at, value)),
+        (0..4_u8, value()).prop_map(|(name, value)| Operation::Set(name, value)),
     ]
 }
 
@@ -505,37 +505,37 @@ proptest! {
 
     /// Fields behave as a list of pairs within a bound, however the arena is squeezed.
     #[test]
-    fn fields_are_a_list(deeds in vec(deed(), 0..60)) {
+    fn fields_are_a_list(operations in vec(operation(), 0..60)) {
         let max = 120;
         let mut fields = Fields::new(HeadLimits { field_count_max: 101, head_bytes_max: max });
         let mut model: Vec<(u8, String)> = Vec::new();
         let size = |model: &[(u8, String)]| {
             model.iter().map(|(_, value)| value.len() + 5).sum::<usize>()
         };
-        for deed in deeds {
+        for operation in operations {
             let mut next = model.clone();
             let name = |name: u8| [b'A' + name];
-            let done = match &deed {
-                Deed::Add(n, value) => {
+            let done = match &operation {
+                Operation::Add(n, value) => {
                     next.push((*n, value.clone()));
                     fields.add(&name(*n), value.as_bytes())
                 }
-                Deed::Front(n, value) => {
+                Operation::Front(n, value) => {
                     next.insert(0, (*n, value.clone()));
                     fields.add_front(&name(*n), value.as_bytes())
                 }
-                Deed::Remove(n) => {
+                Operation::Remove(n) => {
                     next.retain(|(name, _)| name != n);
                     prop_assert_eq!(fields.remove(&name(*n)), model.len() - next.len());
                     Ok(())
                 }
-                Deed::Replace(at, value) => {
+                Operation::Replace(at, value) => {
                     if let Some(entry) = next.get_mut(*at) {
                         entry.1.clone_from(value);
                     }
                     fields.replace_value(*at, value.as_bytes())
                 }
-                Deed::Set(n, value) => {
+                Operation::Set(n, value) => {
                     next.retain(|(name, _)| name != n);
                     next.push((*n, value.clone()));
                     fields.set(&name(*n), value.as_bytes())

@@ -324,14 +324,14 @@ pub enum HttpReuse {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PersistenceRule {
     /// Which of the two.
-    pub deed: PersistenceDeed,
+    pub action: PersistenceAction,
     /// When.
     pub condition: Condition,
 }
 
 /// What a persistence rule does to a request it holds for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum PersistenceDeed {
+pub enum PersistenceAction {
     /// `force-persist`: its server is used even when it is down, and never another.
     Force,
     /// `ignore-persist`: the cookie is not looked at, and none is given.

@@ -26,7 +26,7 @@ mod userlist;
 pub use address::{Address, Host, Network, PortSpec};
 pub use backend::{
     Backend, BackendOptions, BackendTimeouts, Balance, CookieMode, CookiePersistence, HashFunction,
-    HashType, HttpReuse, PersistenceDeed, PersistenceRule, Redispatch, RetryOn, ServerStates,
+    HashType, HttpReuse, PersistenceAction, PersistenceRule, Redispatch, RetryOn, ServerStates,
     UriKey, UseServer, UseServerTarget,
 };
 pub use change::{Change, ChangeError};

@@ -8,9 +8,9 @@ use crate::{Backend, Change, Config};
 
 /// What one change does.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Line {
+pub struct PlanLine {
     /// What happens to it.
-    pub deed: Deed,
+    pub action: PlanAction,
     /// What it is: `server be/s1`, `frontend www`, `global`.
     pub what: String,
     /// Which words are others, for [`Deed::Change`]; where short, with the value before and after.
@@ -19,7 +19,7 @@ pub struct Line {
 
 /// What happens to something.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Deed {
+pub enum PlanAction {
     /// It comes.
     Add,
     /// It is another.
@@ -30,13 +30,13 @@ pub enum Deed {
     Remove,
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for PlanLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = match self.deed {
-            Deed::Add => '+',
-            Deed::Change => '~',
-            Deed::Order => '=',
-            Deed::Remove => '-',
+        let mark = match self.action {
+            PlanAction::Add => '+',
+            PlanAction::Change => '~',
+            PlanAction::Order => '=',
+            PlanAction::Remove => '-',
         };
         write!(out, "{mark} {}", self.what)?;
         if !self.how.is_empty() {
@@ -47,33 +47,33 @@ impl fmt::Display for Line {
 }
 
 /// What `changes` would do to `old`, a line for each.
-pub fn lines(old: &Config, changes: &[Change]) -> Vec<Line> {
+pub fn lines(old: &Config, changes: &[Change]) -> Vec<PlanLine> {
     changes.iter().map(|change| line(old, change)).collect()
 }
 
-fn line(old: &Config, change: &Change) -> Line {
-    let plain = |deed, what: String| Line {
-        deed,
+fn line(old: &Config, change: &Change) -> PlanLine {
+    let plain = |action, what: String| PlanLine {
+        action,
         what,
         how: Vec::new(),
     };
-    let changed = |what: String, how| Line {
-        deed: Deed::Change,
+    let changed = |what: String, how| PlanLine {
+        action: PlanAction::Change,
         what,
         how,
     };
     match change {
         Change::SetGlobal(new) => changed("global".into(), differences(&*old.global, &**new)),
-        Change::SetUserlists(_) => plain(Deed::Change, "userlists".into()),
-        Change::AddFrontend(one) => plain(Deed::Add, format!("frontend {}", one.common.name)),
+        Change::SetUserlists(_) => plain(PlanAction::Change, "userlists".into()),
+        Change::AddFrontend(one) => plain(PlanAction::Add, format!("frontend {}", one.common.name)),
         Change::SetFrontend(new) => {
             let known = old.frontend(&new.common.name);
             let how = known.map_or(Vec::new(), |known| differences(&**known, &**new));
             changed(format!("frontend {}", new.common.name), how)
         }
-        Change::RemoveFrontend(name) => plain(Deed::Remove, format!("frontend {name}")),
-        Change::OrderFrontends(_) => plain(Deed::Order, "frontends".into()),
-        Change::AddBackend(one) => plain(Deed::Add, format!("backend {}", one.common.name)),
+        Change::RemoveFrontend(name) => plain(PlanAction::Remove, format!("frontend {name}")),
+        Change::OrderFrontends(_) => plain(PlanAction::Order, "frontends".into()),
+        Change::AddBackend(one) => plain(PlanAction::Add, format!("backend {}", one.common.name)),
         Change::SetBackend(new) => {
             let bare = |one: &Arc<Backend>| Backend {
                 servers: Vec::new(),
@@ -83,10 +83,10 @@ fn line(old: &Config, change: &Change) -> Line {
             let how = known.map_or(Vec::new(), |known| differences(&bare(known), &bare(new)));
             changed(format!("backend {}", new.common.name), how)
         }
-        Change::RemoveBackend(name) => plain(Deed::Remove, format!("backend {name}")),
-        Change::OrderBackends(_) => plain(Deed::Order, "backends".into()),
+        Change::RemoveBackend(name) => plain(PlanAction::Remove, format!("backend {name}")),
+        Change::OrderBackends(_) => plain(PlanAction::Order, "backends".into()),
         Change::AddServer(backend, one) => {
-            plain(Deed::Add, format!("server {backend}/{}", one.name))
+            plain(PlanAction::Add, format!("server {backend}/{}", one.name))
         }
         Change::SetServer(backend, new) => {
             let known = old.backend(backend).and_then(|known| {
@@ -97,9 +97,11 @@ fn line(old: &Config, change: &Change) -> Line {
             changed(format!("server {backend}/{}", new.name), how)
         }
         Change::RemoveServer(backend, name) => {
-            plain(Deed::Remove, format!("server {backend}/{name}"))
+            plain(PlanAction::Remove, format!("server {backend}/{name}"))
         }
-        Change::OrderServers(backend, _) => plain(Deed::Order, format!("servers of {backend}")),
+        Change::OrderServers(backend, _) => {
+            plain(PlanAction::Order, format!("servers of {backend}"))
+        }
     }
 }
 
@@ -254,7 +256,7 @@ mod tests {
         });
         let lines: Vec<String> = lines(&old, &diff(&old, &new))
             .iter()
-            .map(Line::to_string)
+            .map(PlanLine::to_string)
             .collect();
         assert_eq!(
             lines,
@@ -283,12 +285,12 @@ mod tests {
         let (was, is) = (front(1, None), front(8, Some(5)));
         let moved: Vec<String> = super::lines(&was, &diff(&was, &is))
             .iter()
-            .map(Line::to_string)
+            .map(PlanLine::to_string)
             .collect();
         assert_eq!(moved, ["~ frontend fe: maxconn unset -> 5"]);
         let gone: Vec<String> = super::lines(&new, &diff(&new, &Config::default()))
             .iter()
-            .map(Line::to_string)
+            .map(PlanLine::to_string)
             .collect();
         assert_eq!(gone, ["- backend be"]);
     }

@@ -22,7 +22,7 @@ pub use inbound::{Inbound, Piece};
 pub use outbound::{Framing, Outbound};
 pub use page::read_page;
 pub use relay::{Afterwards, RelayError, relay};
-pub use server::{Answer, Responses, ServerConnection};
+pub use server::{ResponseFraming, Responses, ServerConnection};
 pub use wait::Wait;
 
 pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};

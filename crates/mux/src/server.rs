@@ -8,7 +8,7 @@ use crate::{Inbound, Outbound, ReadError, Wait};
 
 /// What a response's head says beyond the response itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Answer {
+pub struct ResponseFraming {
     /// How the end of the body is found.
     pub body: BodyLength,
     /// The options of `Connection`.
@@ -85,7 +85,7 @@ impl ServerConnection {
         wait: &Wait<'_>,
         method: Method,
         response: &mut Response,
-    ) -> Result<Answer, ReadError> {
+    ) -> Result<ResponseFraming, ReadError> {
         receive_head(
             &self.stream,
             &mut self.inbound,
@@ -129,7 +129,7 @@ impl Responses<'_> {
         wait: &Wait<'_>,
         method: Method,
         response: &mut Response,
-    ) -> Result<Answer, ReadError> {
+    ) -> Result<ResponseFraming, ReadError> {
         receive_head(
             stream,
             self.inbound,
@@ -151,7 +151,7 @@ async fn receive_head(
     wait: &Wait<'_>,
     method: Method,
     response: &mut Response,
-) -> Result<Answer, ReadError> {
+) -> Result<ResponseFraming, ReadError> {
     *scan = HeadScan::default();
     if inbound.bytes().is_empty() && inbound.receive(stream, wait).await? == 0 {
         return Err(ReadError::Closed);
@@ -163,7 +163,7 @@ async fn receive_head(
                 if !head.interim {
                     inbound.begin_body(head.body, limits, false);
                 }
-                return Ok(Answer {
+                return Ok(ResponseFraming {
                     body: head.body,
                     options: head.options,
                     persistent: head.persistent,

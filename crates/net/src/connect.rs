@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::listen::stream_socket;
-use crate::{Address, Error, KeepAlive, Kind, Namespace, option};
+use crate::{Address, Error, ErrorClass, KeepAlive, Namespace, option};
 
 /// Where a connection comes from (`source`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -118,7 +118,8 @@ fn from_range(
 fn is_port_taken(error: &Error) -> bool {
     matches!(
         (error.call(), error.kind()),
-        ("bind" | "connect", Kind::AddressInUse) | ("connect", Kind::AddressNotAvailable)
+        ("bind" | "connect", ErrorClass::AddressInUse)
+            | ("connect", ErrorClass::AddressNotAvailable)
     )
 }
 
@@ -351,7 +352,7 @@ mod tests {
             }
             Err(error) => error,
         };
-        assert_eq!(error.kind(), Kind::Refused);
+        assert_eq!(error.kind(), ErrorClass::Refused);
         assert!(!error.kind().is_local_resource());
     }
 
@@ -370,7 +371,7 @@ mod tests {
         let error = connect(&target, &options).unwrap_err();
         assert_eq!(
             (error.call(), error.kind()),
-            ("bind", Kind::AddressNotAvailable)
+            ("bind", ErrorClass::AddressNotAvailable)
         );
         assert!(error.kind().is_local_resource());
     }
@@ -379,7 +380,7 @@ mod tests {
     fn a_missing_path_is_told_at_once() {
         let target = Address::Unix("/no-such/x.sock".into());
         let error = connect(&target, &ConnectOptions::default()).unwrap_err();
-        assert_eq!(error.kind(), Kind::NotFound);
+        assert_eq!(error.kind(), ErrorClass::NotFound);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct Error {
 
 /// The classes of refusal that callers treat differently.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Kind {
+pub enum ErrorClass {
     /// The address is held by someone else (`EADDRINUSE`).
     AddressInUse,
     /// The address is not one of this machine's, or its ports are used up
@@ -73,8 +73,8 @@ impl Error {
     }
 
     /// The class of the refusal.
-    pub fn kind(&self) -> Kind {
-        Kind::of(&self.source)
+    pub fn kind(&self) -> ErrorClass {
+        ErrorClass::of(&self.source)
     }
 
     /// The underlying answer.
@@ -85,27 +85,31 @@ impl Error {
     /// What an operator can do about it, where that is known.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match (self.kind(), self.call) {
-            (Kind::Denied, "bind") => {
+            (ErrorClass::Denied, "bind") => {
                 "ports below net.ipv4.ip_unprivileged_port_start need root or CAP_NET_BIND_SERVICE"
             }
-            (Kind::Denied, "setns") => "entering a network namespace needs CAP_SYS_ADMIN",
-            (Kind::Denied, _) => "start as root or grant the capability this call needs",
-            (Kind::AddressInUse, _) => "another process holds this address: `ss -lntp` names it",
-            (Kind::AddressNotAvailable, "connect") => {
+            (ErrorClass::Denied, "setns") => "entering a network namespace needs CAP_SYS_ADMIN",
+            (ErrorClass::Denied, _) => "start as root or grant the capability this call needs",
+            (ErrorClass::AddressInUse, _) => {
+                "another process holds this address: `ss -lntp` names it"
+            }
+            (ErrorClass::AddressNotAvailable, "connect") => {
                 "source ports are used up: widen net.ipv4.ip_local_port_range or add source addresses"
             }
-            (Kind::AddressNotAvailable, _) => {
+            (ErrorClass::AddressNotAvailable, _) => {
                 "the address is not on this machine; `transparent` or \
                  net.ipv4.ip_nonlocal_bind allow that"
             }
-            (Kind::Descriptors, _) => "raise the limit of open files (ulimit-n, LimitNOFILE)",
-            (Kind::Memory, _) => "the system is out of memory or socket buffers (net.ipv4.tcp_mem)",
+            (ErrorClass::Descriptors, _) => "raise the limit of open files (ulimit-n, LimitNOFILE)",
+            (ErrorClass::Memory, _) => {
+                "the system is out of memory or socket buffers (net.ipv4.tcp_mem)"
+            }
             _ => return None,
         })
     }
 }
 
-impl Kind {
+impl ErrorClass {
     /// The class of any system error.
     pub fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
@@ -170,7 +174,7 @@ mod tests {
             error.to_string(),
             "bind 127.0.0.1:80: Permission denied (os error 13)"
         );
-        assert_eq!(error.kind(), Kind::Denied);
+        assert_eq!(error.kind(), ErrorClass::Denied);
         assert!(
             error
                 .advice()
@@ -179,8 +183,8 @@ mod tests {
         );
         assert!(error.kind().is_local_resource());
         assert_eq!(
-            Kind::of(&io::Error::from_raw_os_error(libc::ECONNREFUSED)),
-            Kind::Refused
+            ErrorClass::of(&io::Error::from_raw_os_error(libc::ECONNREFUSED)),
+            ErrorClass::Refused
         );
     }
 }

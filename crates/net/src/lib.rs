@@ -38,7 +38,7 @@ pub use clock::{LocalTime, coarse_ms, local_time, steady_us};
 pub use connect::{ConnectOptions, Progress, Source, connect, connect_outcome};
 pub use cpu::{CpuSet, cpu_count, pin_thread};
 pub use datagram::Datagram;
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorClass};
 pub use file::{read_file, replace_file, replace_files};
 pub use foreign::{
     ForeignListener, listening_sockets_of, may_signal, process_lives, process_tree, sockets_of,

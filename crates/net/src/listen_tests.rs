@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use super::*;
-use crate::{Kind, Progress, connect};
+use crate::{ErrorClass, Progress, connect};
 
 fn loopback() -> Address {
     Address::Ip("127.0.0.1:0".parse().unwrap())
@@ -83,7 +83,7 @@ fn an_address_in_use_is_named() {
     };
     let first = listen(&loopback(), &options).unwrap();
     let error = listen(&first.address, &options).unwrap_err();
-    assert_eq!(error.kind(), Kind::AddressInUse);
+    assert_eq!(error.kind(), ErrorClass::AddressInUse);
     assert!(
         error.to_string().contains(&first.address.to_string()),
         "{error}"
@@ -154,7 +154,7 @@ fn a_file_that_is_no_socket_is_not_destroyed() {
     assert_eq!(std::fs::read(&path).unwrap(), b"data");
     let nowhere = Address::Unix(PathBuf::from("/no-such-directory/x"));
     let error = listen(&nowhere, &ListenOptions::default()).unwrap_err();
-    assert_eq!(error.kind(), Kind::NotFound);
+    assert_eq!(error.kind(), ErrorClass::NotFound);
 }
 
 #[test]

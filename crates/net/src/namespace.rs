@@ -69,12 +69,12 @@ impl Namespace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::ErrorClass;
 
     #[test]
     fn an_unknown_namespace_is_named() {
         let error = Namespace::open("no-such-space").unwrap_err();
-        assert_eq!(error.kind(), Kind::NotFound);
+        assert_eq!(error.kind(), ErrorClass::NotFound);
         assert!(error.to_string().contains("/var/run/netns/no-such-space"));
         assert!(Namespace::open("../self").is_err());
     }
@@ -94,7 +94,7 @@ mod tests {
             Ok(std::fs::read_link("/proc/thread-self/ns/net"))
         }) {
             Ok(link) => assert_eq!(link.unwrap(), here),
-            Err(e) => assert_eq!(e.kind(), Kind::Denied, "{e}"),
+            Err(e) => assert_eq!(e.kind(), ErrorClass::Denied, "{e}"),
         }
         assert_eq!(
             std::fs::read_link("/proc/thread-self/ns/net").unwrap(),

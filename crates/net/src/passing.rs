@@ -90,7 +90,7 @@ pub fn withdraw_sockets() -> usize {
 
 /// The offered socket that listens where it is wanted.
 pub(crate) fn claim(address: &Address, options: &ListenOptions) -> Option<OwnedFd> {
-    offered().take(&Wanted {
+    offered().take(&SocketQuery {
         address,
         interface: options.interface.as_deref().unwrap_or_default(),
         namespace: options.namespace.as_deref().map_or("", Namespace::name),
@@ -142,7 +142,7 @@ struct Pooled {
 
 /// Which socket a bind wants.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'w> {
+pub(crate) struct SocketQuery<'w> {
     /// Where it listens.
     pub(crate) address: &'w Address,
     /// `interface`; empty for none.
@@ -191,7 +191,7 @@ impl SocketPool {
 
     /// Takes out a socket that listens where it is wanted. A path must still be there: a socket
     /// whose name was taken away or given to another would never be found by a client.
-    pub(crate) fn take(&mut self, wanted: &Wanted<'_>) -> Option<OwnedFd> {
+    pub(crate) fn take(&mut self, wanted: &SocketQuery<'_>) -> Option<OwnedFd> {
         let place = self.0.iter().position(|pooled| {
             let is_v6 = matches!(pooled.address, Address::Ip(ip) if ip.is_ipv6());
             pooled.address == *wanted.address
@@ -282,8 +282,8 @@ mod tests {
         assert_eq!((n, fds.len()), (0, 0));
     }
 
-    fn wanted(address: &Address) -> Wanted<'_> {
-        Wanted {
+    fn wanted(address: &Address) -> SocketQuery<'_> {
+        SocketQuery {
             address,
             interface: "",
             namespace: "",
@@ -298,7 +298,7 @@ mod tests {
         let mut pool = SocketPool::new();
         pool.add(listener.into(), "lo".into(), String::new());
         assert!(pool.take(&wanted(&address)).is_none());
-        let on_lo = Wanted {
+        let on_lo = SocketQuery {
             interface: "lo",
             ..wanted(&address)
         };

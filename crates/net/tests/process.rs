@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::process::{Command, exit};
 
 use ballast_net::{
-    Address, Fork, Kind, ListenOptions, become_user, change_root, child_end, detach_session, fork,
-    inherit, is_root, listen, set_dumpable, user_by_name,
+    Address, ErrorClass, Fork, ListenOptions, become_user, change_root, child_end, detach_session,
+    fork, inherit, is_root, listen, set_dumpable, user_by_name,
 };
 
 fn main() {
@@ -63,7 +63,7 @@ fn leave_root() {
     become_user(Some(nobody.uid), Some(nobody.gid), None).expect("setuid");
     assert!(!is_root());
     let error = become_user(Some(0), None, None).expect_err("there is no way back");
-    assert_eq!((error.call(), error.kind()), ("setuid", Kind::Denied));
+    assert_eq!((error.call(), error.kind()), ("setuid", ErrorClass::Denied));
 }
 
 fn pass_a_listener_on() {

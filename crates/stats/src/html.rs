@@ -71,10 +71,10 @@ impl PageView {
 pub(crate) struct Html {
     rows: Rows,
     view: PageView,
-    stage: Stage,
+    stage: PagePart,
 }
 
-enum Stage {
+enum PagePart {
     Head,
     Rows(Option<Proxy>),
     End,
@@ -85,25 +85,25 @@ impl Html {
         Self {
             rows,
             view,
-            stage: Stage::Head,
+            stage: PagePart::Head,
         }
     }
 
     /// Appends the next piece; false when all was written.
     pub(crate) fn write_next(&mut self, into: &mut String) -> bool {
         match &mut self.stage {
-            Stage::Head => {
+            PagePart::Head => {
                 head(&self.view, into);
-                self.stage = Stage::Rows(None);
+                self.stage = PagePart::Rows(None);
             }
-            Stage::End => return false,
-            Stage::Rows(open) => {
+            PagePart::End => return false,
+            PagePart::Rows(open) => {
                 let Some(next) = self.rows.next() else {
                     if let Some(open) = open {
                         end_table(&self.view, open, into);
                     }
                     into.push_str("</body></html>\n");
-                    self.stage = Stage::End;
+                    self.stage = PagePart::End;
                     return true;
                 };
                 let proxy = Proxy::of(&next);

@@ -90,14 +90,14 @@ pub(crate) fn column_heads(view: &PageView, proxy: &Proxy, into: &mut String) {
 const MODULES: [&str; 5] = ["ssl", "h2", "h1", "h3", "quic"];
 
 /// One row, with an eye on its cells.
-struct Line<'r> {
+struct RowWriter<'r> {
     row: &'r Row,
     into: &'r mut String,
 }
 
 /// Appends a row.
 pub(crate) fn row(view: &PageView, row: &Row, into: &mut String) {
-    let mut line = Line { row, into };
+    let mut line = RowWriter { row, into };
     let admin = view.may_admin && Proxy::of(row).has_servers;
     let class = match row {
         Row::Frontend(_) => "frontend",
@@ -132,7 +132,7 @@ pub(crate) fn row(view: &PageView, row: &Row, into: &mut String) {
     line.into.push_str("</tr>\n");
 }
 
-impl Line<'_> {
+impl RowWriter<'_> {
     /// The value of a column; empty for one the row does not have.
     fn text(&self, column: &str) -> String {
         let mut text = String::new();

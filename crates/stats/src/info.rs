@@ -18,7 +18,7 @@ pub struct Load {
     /// Tasks of all workers (`Tasks`).
     pub tasks: u32,
     /// Sessions of the desk itself that are open now.
-    pub desk_sessions: u32,
+    pub cli_sessions: u32,
 }
 
 /// The process at one moment.

@@ -233,7 +233,7 @@ static LINES: &[InfoMetric] = &[
         "Jobs",
         "What keeps the process alive: connections and listeners",
         MGP,
-        |view| Value::U32(view.connections + view.listeners + view.load.desk_sessions),
+        |view| Value::U32(view.connections + view.listeners + view.load.cli_sessions),
     ),
     line(
         "Unstoppable Jobs",

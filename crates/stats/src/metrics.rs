@@ -21,15 +21,15 @@ use crate::filter::Filter;
 use crate::info::{InfoView, Load};
 use crate::info_table::info_metrics;
 use crate::metric::Metric;
-use crate::metrics_table::{Exported, PROCESS, Told};
+use crate::metrics_table::{Exported, PROCESS, ValueFormat};
 use crate::row::Row;
 use crate::rows::Rows;
 use crate::surroundings::Surroundings;
 use crate::value::Value;
 use crate::web::WebAnswer;
 
-use asked::{Asked, Scope};
-use writer::{Amount, Kind, Label, Writer};
+use asked::{MetricsQuery, Scope};
+use writer::{Amount, FamilyKind, Label, Writer};
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Metric>> =
     LazyLock::new(|| counted().map(|metric| (metric.name, metric)).collect());
@@ -55,7 +55,7 @@ const OUTCOMES: [&str; 16] = [
 
 /// Answers a scraper: what its target asks for, in the form its `Accept` field prefers.
 pub fn metrics(surroundings: Arc<dyn Surroundings>, target: &[u8], accept: &[u8]) -> WebAnswer {
-    let Some(asked) = Asked::read(target) else {
+    let Some(asked) = MetricsQuery::read(target) else {
         return WebAnswer {
             status: 400,
             fields: Vec::new(),
@@ -91,7 +91,7 @@ enum Step {
     Durations,
 }
 
-fn steps(asked: &Asked) -> Vec<Step> {
+fn steps(asked: &MetricsQuery) -> Vec<Step> {
     let mut steps = Vec::new();
     for scope in Scope::ALL {
         if !asked.scopes.contains(&scope) {
@@ -101,7 +101,7 @@ fn steps(asked: &Asked) -> Vec<Step> {
             steps.push(Step::Process);
         }
         for metric in scope.table() {
-            let turns = if metric.told == Told::Responses {
+            let turns = if metric.told == ValueFormat::Responses {
                 RESPONSES.len()
             } else {
                 1
@@ -125,7 +125,7 @@ fn steps(asked: &Asked) -> Vec<Step> {
 struct Export {
     steps: std::vec::IntoIter<Step>,
     surroundings: Arc<dyn Surroundings>,
-    asked: Asked,
+    asked: MetricsQuery,
     under_way: Option<(Step, Rows)>,
     writer: Writer,
 }
@@ -171,7 +171,7 @@ impl Export {
                 if turn == 0 {
                     let help = BY_NAME.get(metric.column).map_or("", |metric| metric.help);
                     let help = in_the_unit_of(metric.told, help);
-                    let kind = Kind::of(metric.counts);
+                    let kind = FamilyKind::of(metric.counts);
                     self.writer.family(&name, &help, kind, into);
                 }
                 Some(bit)
@@ -181,13 +181,15 @@ impl Export {
                 let name = format!("{prefix}{}", column.name);
                 wants(&name)?;
                 // HAProxy 3.2 calls all of them counters, also those that fall.
-                self.writer.family(&name, column.help, Kind::Counter, into);
+                self.writer
+                    .family(&name, column.help, FamilyKind::Counter, into);
                 Some(bit)
             }
             Step::Durations => {
                 wants(DURATIONS)?;
                 let help = "How long exchanges took that a server answered, in seconds";
-                self.writer.family(DURATIONS, help, Kind::Histogram, into);
+                self.writer
+                    .family(DURATIONS, help, FamilyKind::Histogram, into);
                 Some(2)
             }
         }
@@ -195,9 +197,9 @@ impl Export {
 }
 
 /// The help of a column, where metrics tell seconds and the column milliseconds.
-fn in_the_unit_of(told: Told, help: &str) -> Cow<'_, str> {
+fn in_the_unit_of(told: ValueFormat, help: &str) -> Cow<'_, str> {
     match told {
-        Told::Milliseconds | Told::KnownMilliseconds => help
+        ValueFormat::Milliseconds | ValueFormat::KnownMilliseconds => help
             .replace("milliseconds", "seconds")
             .replace("Milliseconds", "Seconds")
             .into(),
@@ -209,7 +211,7 @@ const DURATIONS: &str = "ballast_backend_request_duration_seconds";
 
 fn process(
     surroundings: &dyn Surroundings,
-    asked: &Asked,
+    asked: &MetricsQuery,
     writer: &mut Writer,
     into: &mut Vec<u8>,
 ) {
@@ -224,7 +226,7 @@ fn process(
         if value == Value::Empty && *name == "description" {
             continue;
         }
-        writer.family(&full, metric.help, Kind::of(*counts), into);
+        writer.family(&full, metric.help, FamilyKind::of(*counts), into);
         let mut labels: Vec<Label<'_>> = Vec::new();
         if asked.describes && !view.facts.description.is_empty() {
             labels.push(("desc", Cow::Borrowed(&view.facts.description)));
@@ -316,15 +318,18 @@ fn one(
     into: &mut Vec<u8>,
 ) {
     let value = column(metric.column, row);
-    let of_servers = matches!(metric.told, Told::ServersByStatus | Told::ServersByCheck);
+    let of_servers = matches!(
+        metric.told,
+        ValueFormat::ServersByStatus | ValueFormat::ServersByCheck
+    );
     if of_servers && matches!(row, Row::Backend(row) if row.backend.servers.is_empty()) {
         return;
     }
     match metric.told {
-        Told::Http if common(row).mode != Mode::Http => {}
-        Told::KnownMilliseconds if value == Value::Empty => {}
-        Told::Number | Told::Http => writer.sample(&labels, amount(&value), into),
-        Told::CheckCode | Told::AgentCode => {
+        ValueFormat::Http if common(row).mode != Mode::Http => {}
+        ValueFormat::KnownMilliseconds if value == Value::Empty => {}
+        ValueFormat::Number | ValueFormat::Http => writer.sample(&labels, amount(&value), into),
+        ValueFormat::CheckCode | ValueFormat::AgentCode => {
             if probe(metric.told, row).is_some() {
                 let amount = match amount(&value) {
                     Amount::Unknown => Amount::Unsigned(0),
@@ -333,7 +338,7 @@ fn one(
                 writer.sample(&labels, amount, into);
             }
         }
-        Told::Milliseconds | Told::KnownMilliseconds => {
+        ValueFormat::Milliseconds | ValueFormat::KnownMilliseconds => {
             let ms = match value {
                 Value::U32(ms) => u64::from(ms),
                 Value::U64(ms) => ms,
@@ -341,7 +346,7 @@ fn one(
             };
             writer.sample(&labels, Amount::Milliseconds(ms), into);
         }
-        Told::Responses => {
+        ValueFormat::Responses => {
             let (class, column_name) = RESPONSES[turn.min(RESPONSES.len() - 1)];
             let value = column(column_name, row);
             if value != Value::Empty {
@@ -349,7 +354,7 @@ fn one(
                 writer.sample(&labels, amount(&value), into);
             }
         }
-        Told::Status => {
+        ValueFormat::Status => {
             let states: &[&'static str] = match row {
                 Row::Frontend(_) | Row::Backend(_) => &STATES[..2],
                 Row::Listener(_) => &["WAITING", "OPEN", "FULL"],
@@ -358,17 +363,17 @@ fn one(
             let is = status(row, &value);
             each(labels, states, |state| u32::from(state == is), writer, into);
         }
-        Told::CheckStatus | Told::AgentStatus => {
+        ValueFormat::CheckStatus | ValueFormat::AgentStatus => {
             if let Some(probe) = probe(metric.told, row) {
                 let is = |word: &str| u32::from(word == probe.word);
                 each(labels, &OUTCOMES, is, writer, into);
             }
         }
-        Told::ServersByStatus => {
+        ValueFormat::ServersByStatus => {
             let count = |state: &str| servers(row, |belief| server_state(&belief.status) == state);
             each(labels, &STATES, count, writer, into);
         }
-        Told::ServersByCheck => {
+        ValueFormat::ServersByCheck => {
             let is_so = |belief: &Belief, word: &str| {
                 belief
                     .check
@@ -382,12 +387,12 @@ fn one(
 }
 
 /// The check of a server that a metric tells of, or its agent.
-fn probe(told: Told, row: &Row) -> Option<&Probe> {
+fn probe(told: ValueFormat, row: &Row) -> Option<&Probe> {
     let Row::Server(row) = row else {
         return None;
     };
     match told {
-        Told::AgentStatus | Told::AgentCode => row.belief.agent.as_ref(),
+        ValueFormat::AgentStatus | ValueFormat::AgentCode => row.belief.agent.as_ref(),
         _ => row.belief.check.as_ref(),
     }
 }

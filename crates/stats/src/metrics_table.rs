@@ -5,7 +5,7 @@
 
 /// How a number is told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum ValueFormat {
     /// As it is; `NaN` where there is none.
     Number,
     /// As it is, of HTTP proxies alone.
@@ -41,10 +41,15 @@ pub(crate) struct Exported {
     pub(crate) column: &'static str,
     /// Whether it only ever grows.
     pub(crate) counts: bool,
-    pub(crate) told: Told,
+    pub(crate) told: ValueFormat,
 }
 
-const fn row(name: &'static str, column: &'static str, counts: bool, told: Told) -> Exported {
+const fn row(
+    name: &'static str,
+    column: &'static str,
+    counts: bool,
+    told: ValueFormat,
+) -> Exported {
     Exported {
         name,
         column,
@@ -54,20 +59,20 @@ const fn row(name: &'static str, column: &'static str, counts: bool, told: Told)
 }
 
 const fn gauge(name: &'static str, column: &'static str) -> Exported {
-    row(name, column, false, Told::Number)
+    row(name, column, false, ValueFormat::Number)
 }
 
 const fn counter(name: &'static str, column: &'static str) -> Exported {
-    row(name, column, true, Told::Number)
+    row(name, column, true, ValueFormat::Number)
 }
 
 /// A counter that HTTP proxies alone have.
 const fn http(name: &'static str, column: &'static str) -> Exported {
-    row(name, column, true, Told::Http)
+    row(name, column, true, ValueFormat::Http)
 }
 
 const fn seconds(name: &'static str, column: &'static str) -> Exported {
-    row(name, column, false, Told::Milliseconds)
+    row(name, column, false, ValueFormat::Milliseconds)
 }
 
 pub(crate) static FRONTEND: &[Exported] = &[
@@ -80,12 +85,22 @@ pub(crate) static FRONTEND: &[Exported] = &[
     counter("requests_denied_total", "dreq"),
     counter("responses_denied_total", "dresp"),
     counter("request_errors_total", "ereq"),
-    row("status", "status", false, Told::Status),
+    row("status", "status", false, ValueFormat::Status),
     gauge("current_session_rate", "rate"),
     gauge("limit_session_rate", "rate_lim"),
     gauge("max_session_rate", "rate_max"),
-    row("http_responses_total", "hrsp_1xx", true, Told::Responses),
-    row("http_requests_rate_max", "req_rate_max", false, Told::Http),
+    row(
+        "http_responses_total",
+        "hrsp_1xx",
+        true,
+        ValueFormat::Responses,
+    ),
+    row(
+        "http_requests_rate_max",
+        "req_rate_max",
+        false,
+        ValueFormat::Http,
+    ),
     http("http_requests_total", "req_tot"),
     http("http_comp_bytes_in_total", "comp_in"),
     http("http_comp_bytes_out_total", "comp_out"),
@@ -116,7 +131,7 @@ pub(crate) static LISTENER: &[Exported] = &[
     counter("requests_denied_total", "dreq"),
     counter("responses_denied_total", "dresp"),
     counter("request_errors_total", "ereq"),
-    row("status", "status", false, Told::Status),
+    row("status", "status", false, ValueFormat::Status),
     counter("connections_total", "conn_tot"),
     counter("denied_connections_total", "dcon"),
     counter("denied_sessions_total", "dses"),
@@ -139,7 +154,7 @@ pub(crate) static BACKEND: &[Exported] = &[
     counter("response_errors_total", "eresp"),
     counter("retry_warnings_total", "wretr"),
     counter("redispatch_warnings_total", "wredis"),
-    row("status", "status", false, Told::Status),
+    row("status", "status", false, ValueFormat::Status),
     gauge("weight", "weight"),
     gauge("active_servers", "act"),
     gauge("backup_servers", "bck"),
@@ -149,7 +164,12 @@ pub(crate) static BACKEND: &[Exported] = &[
     counter("loadbalanced_total", "lbtot"),
     gauge("current_session_rate", "rate"),
     gauge("max_session_rate", "rate_max"),
-    row("http_responses_total", "hrsp_1xx", true, Told::Responses),
+    row(
+        "http_responses_total",
+        "hrsp_1xx",
+        true,
+        ValueFormat::Responses,
+    ),
     http("http_requests_total", "req_tot"),
     counter("client_aborts_total", "cli_abrt"),
     counter("server_aborts_total", "srv_abrt"),
@@ -177,19 +197,19 @@ pub(crate) static BACKEND: &[Exported] = &[
         "agg_server_status",
         "agg_server_status",
         false,
-        Told::ServersByStatus,
+        ValueFormat::ServersByStatus,
     ),
     row(
         "agg_server_check_status",
         "agg_server_check_status",
         false,
-        Told::ServersByStatus,
+        ValueFormat::ServersByStatus,
     ),
     row(
         "agg_check_status",
         "agg_check_status",
         false,
-        Told::ServersByCheck,
+        ValueFormat::ServersByCheck,
     ),
     counter("req_bytes_in_total", "reqbin"),
     counter("req_bytes_out_total", "reqbout"),
@@ -211,7 +231,7 @@ pub(crate) static SERVER: &[Exported] = &[
     counter("response_errors_total", "eresp"),
     counter("retry_warnings_total", "wretr"),
     counter("redispatch_warnings_total", "wredis"),
-    row("status", "status", false, Told::Status),
+    row("status", "status", false, ValueFormat::Status),
     gauge("weight", "weight"),
     gauge("active", "act"),
     gauge("backup", "bck"),
@@ -224,15 +244,25 @@ pub(crate) static SERVER: &[Exported] = &[
     counter("loadbalanced_total", "lbtot"),
     gauge("current_session_rate", "rate"),
     gauge("max_session_rate", "rate_max"),
-    row("check_status", "check_status", false, Told::CheckStatus),
-    row("check_code", "check_code", false, Told::CheckCode),
+    row(
+        "check_status",
+        "check_status",
+        false,
+        ValueFormat::CheckStatus,
+    ),
+    row("check_code", "check_code", false, ValueFormat::CheckCode),
     row(
         "check_duration_seconds",
         "check_duration",
         false,
-        Told::KnownMilliseconds,
+        ValueFormat::KnownMilliseconds,
     ),
-    row("http_responses_total", "hrsp_1xx", true, Told::Responses),
+    row(
+        "http_responses_total",
+        "hrsp_1xx",
+        true,
+        ValueFormat::Responses,
+    ),
     http("http_requests_total", "req_tot"),
     counter("client_aborts_total", "cli_abrt"),
     counter("server_aborts_total", "srv_abrt"),
@@ -241,8 +271,13 @@ pub(crate) static SERVER: &[Exported] = &[
     seconds("connect_time_average_seconds", "ctime"),
     seconds("response_time_average_seconds", "rtime"),
     seconds("total_time_average_seconds", "ttime"),
-    row("agent_status", "agent_status", false, Told::AgentStatus),
-    row("agent_code", "agent_code", false, Told::AgentCode),
+    row(
+        "agent_status",
+        "agent_status",
+        false,
+        ValueFormat::AgentStatus,
+    ),
+    row("agent_code", "agent_code", false, ValueFormat::AgentCode),
     counter("failed_header_rewriting_total", "wrew"),
     counter("connection_attempts_total", "connect"),
     counter("connection_reuses_total", "reuse"),

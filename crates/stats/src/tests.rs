@@ -209,7 +209,7 @@ fn info_has_its_lines_in_every_form() {
     sample.registry.process().counters.of(1).requests.add(5);
     let load = Load {
         tasks: 3,
-        desk_sessions: 1,
+        cli_sessions: 1,
     };
     let text = info(&*sample, load, Form::Text, false);
     assert!(text.starts_with("Name: HAProxy\nVersion: 0.1\n"), "{text}");

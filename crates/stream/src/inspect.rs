@@ -12,7 +12,7 @@ use ballast_mux::{ClientConnection, ReadError, Wait};
 use ballast_rules::{Rule, Verdict};
 
 use crate::exchange::Exchange;
-use crate::rulebook::{Stage, apply};
+use crate::rulebook::{MessagePhase, apply};
 use crate::session::Session;
 
 /// Runs the rules over the first bytes of a session.
@@ -52,7 +52,7 @@ fn ask(
     exchange.peeked.clear();
     exchange.peeked.extend_from_slice(client.inbound.bytes());
     exchange.inspecting = !over;
-    let verdict = apply(session, exchange, Stage::Request, rules);
+    let verdict = apply(session, exchange, MessagePhase::Request, rules);
     exchange.inspecting = false;
     verdict
 }

@@ -33,13 +33,13 @@ use ballast_rules::{Rule, Verdict};
 use ballast_worker::cutting_off;
 
 use crate::exchange::Lent;
-use crate::rulebook::{Stage, apply};
+use crate::rulebook::{MessagePhase, apply};
 use crate::session::Session;
-use crate::sessions::{Listing, Seen};
+use crate::sessions::{Listing, SessionRow};
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
-pub use service::{Asked, Reply, ReplyBody, ReplyPieces, Services, Wanted};
+pub use service::{Reply, ReplyBody, ReplyPieces, ServiceKind, ServiceRequest, Services};
 pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Carries a client's connection to its end.
@@ -98,7 +98,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
 /// whether that was it.
 async fn is_cut_off(
     may_be: bool,
-    seen: &Seen,
+    seen: &SessionRow,
     mut serving: Pin<&mut impl Future<Output = ()>>,
 ) -> bool {
     // In a box: most configurations have no such bound, and need not carry its size.
@@ -144,6 +144,6 @@ fn refuses(session: &Session, lent: &mut Lent, rules: &[Rule]) -> bool {
     if rules.is_empty() {
         return false;
     }
-    let verdict = apply(session, lent.get(), Stage::Request, rules);
+    let verdict = apply(session, lent.get(), MessagePhase::Request, rules);
     matches!(verdict, Verdict::Close | Verdict::Answer(_))
 }

@@ -264,7 +264,7 @@ fn without_pairs(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
 
 /// What the response has to be told about.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct CookieEdit<'a> {
     /// The cookie value that stands for the server; `None` when the server has none.
     pub server: Option<&'a [u8]>,
     /// Whether the server was found by the client's cookie or by a rule: it is told nothing new.
@@ -285,7 +285,7 @@ pub(crate) struct Answer<'a> {
 /// [`NoRoom`] when the head would grow beyond its limit; the response is then not to be sent.
 pub(crate) fn answer(
     cookie: &CookiePersistence,
-    answer: &Answer<'_>,
+    answer: &CookieEdit<'_>,
     fields: &mut Fields,
 ) -> Result<ServerCookie, NoRoom> {
     let mut done = rewrite_servers_own(cookie, answer, fields)?;
@@ -313,7 +313,7 @@ pub(crate) fn answer(
 
 fn rewrite_servers_own(
     cookie: &CookiePersistence,
-    answer: &Answer<'_>,
+    answer: &CookieEdit<'_>,
     fields: &mut Fields,
 ) -> Result<ServerCookie, NoRoom> {
     let mut done = ServerCookie::None;
@@ -367,7 +367,7 @@ fn rewritten(mode: CookieMode, server: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 /// A server that no cookie stands for has the client forget the one it may have.
-fn set_cookie(cookie: &CookiePersistence, answer: &Answer<'_>) -> Vec<u8> {
+fn set_cookie(cookie: &CookiePersistence, answer: &CookieEdit<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.extend_from_slice(cookie.name.as_bytes());
     out.push(b'=');

@@ -10,7 +10,7 @@ use crate::view::View;
 
 /// Which messages the rules may see and change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Stage {
+pub(crate) enum MessagePhase {
     /// Before or with the request.
     Request,
     /// With the response.
@@ -21,7 +21,7 @@ pub(crate) enum Stage {
 pub(crate) fn apply(
     session: &Session,
     exchange: &mut Exchange,
-    stage: Stage,
+    stage: MessagePhase,
     rules: &[Rule],
 ) -> Verdict {
     if rules.is_empty() {
@@ -38,19 +38,19 @@ pub(crate) fn apply(
     verdict
 }
 
-/// An exchange in the hand of a rule.
+/// An exchange in the override of a rule.
 struct Hand<'a> {
     session: &'a Session,
     exchange: &'a mut Exchange,
-    stage: Stage,
+    stage: MessagePhase,
 }
 
 impl Transaction for Hand<'_> {
     fn ask(&self, question: &mut dyn FnMut(&dyn Facts)) {
         let view = View::new(self.session, self.exchange);
         match self.stage {
-            Stage::Request => question(&view),
-            Stage::Response => question(&view.of_response()),
+            MessagePhase::Request => question(&view),
+            MessagePhase::Response => question(&view.of_response()),
         }
     }
 

@@ -30,14 +30,14 @@ const FORM_WAIT: Duration = Duration::from_secs(10);
 /// What answers requests that no server is asked for.
 pub trait Services: fmt::Debug {
     /// The answer to a request.
-    fn answer(&self, asked: &Asked<'_>) -> Reply;
+    fn answer(&self, asked: &ServiceRequest<'_>) -> Reply;
 }
 
 /// A request for a service.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct ServiceRequest<'a> {
     /// Which service.
-    pub of: Wanted<'a>,
+    pub of: ServiceKind<'a>,
     /// The request's method.
     pub method: Method,
     /// Path and query as received, with nothing before the path.
@@ -52,7 +52,7 @@ pub struct Asked<'a> {
 
 /// The service that is asked.
 #[derive(Clone, Copy, Debug)]
-pub enum Wanted<'a> {
+pub enum ServiceKind<'a> {
     /// `http-request use-service prometheus-exporter`.
     Metrics,
     /// The statistics page of a proxy.
@@ -377,7 +377,7 @@ fn broken(session: &Session, error: &ReadError) -> Stop {
 fn ask(session: &Session, exchange: &Exchange, called: Called, form: &Form) -> Option<Reply> {
     let services = session.local.services()?;
     let of = match called {
-        Called::Named(Service::Metrics) => Wanted::Metrics,
+        Called::Named(Service::Metrics) => ServiceKind::Metrics,
         Called::Statistics {
             of_backend,
             may_admin,
@@ -386,7 +386,7 @@ fn ask(session: &Session, exchange: &Exchange, called: Called, form: &Form) -> O
                 Some(backend) => &backend.model.common,
                 None => &session.frontend.model.common,
             };
-            Wanted::Statistics {
+            ServiceKind::Statistics {
                 page: common.stats.as_deref()?,
                 proxy: &common.name,
                 may_admin,
@@ -394,7 +394,7 @@ fn ask(session: &Session, exchange: &Exchange, called: Called, form: &Form) -> O
         }
     };
     Some(
-        services.answer(&Asked {
+        services.answer(&ServiceRequest {
             of,
             method: exchange.method,
             target: origin_form(exchange.request.target()),

@@ -15,7 +15,7 @@ use ballast_worker::{Deadline, Stream};
 
 use crate::exchange::Exchange;
 use crate::local::{Local, Running};
-use crate::sessions::Seen;
+use crate::sessions::SessionRow;
 use crate::variables::Variables;
 
 /// A client's connection: who it is, and the timers it waits on.
@@ -50,7 +50,7 @@ pub(crate) struct Session {
     /// Why the connection was not served at all.
     pub(crate) refusal: Option<Refusal>,
     /// What operators see of it, once it is listed.
-    pub(crate) seen: Option<Rc<Seen>>,
+    pub(crate) seen: Option<Rc<SessionRow>>,
     /// Variables of the scope `sess`.
     pub(crate) variables: RefCell<Variables>,
     /// The timer of what goes from the client to the server.

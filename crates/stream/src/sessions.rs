@@ -32,14 +32,14 @@ thread_local! {
 
 #[derive(Debug, Default)]
 struct Listed {
-    places: Vec<Option<Rc<Seen>>>,
+    places: Vec<Option<Rc<SessionRow>>>,
     free: Vec<usize>,
     entered: u64,
 }
 
 /// What is seen of a connection.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SessionRow {
     id: u64,
     frontend: Arc<Frontend>,
     /// Bind: name and number.
@@ -66,7 +66,7 @@ pub(crate) struct Seen {
 #[derive(Debug)]
 pub(crate) struct Listing {
     place: usize,
-    seen: Rc<Seen>,
+    seen: Rc<SessionRow>,
 }
 
 impl Listing {
@@ -80,7 +80,7 @@ impl Listing {
             listed.entered += 1;
             // Like an address in HAProxy's list: unique while the process lives.
             let id = ((session.local.worker as u64 + 1) << 40) | listed.entered;
-            let seen = Rc::new(Seen::new(session, id, waker));
+            let seen = Rc::new(SessionRow::new(session, id, waker));
             let entry = Some(Rc::clone(&seen));
             let place = match listed.free.pop() {
                 Some(place) => {
@@ -97,7 +97,7 @@ impl Listing {
     }
 
     /// What is seen of it.
-    pub(crate) fn seen(&self) -> &Rc<Seen> {
+    pub(crate) fn seen(&self) -> &Rc<SessionRow> {
         &self.seen
     }
 }
@@ -114,7 +114,7 @@ impl Drop for Listing {
     }
 }
 
-impl Seen {
+impl SessionRow {
     fn new(session: &Session, id: u64, waker: Waker) -> Self {
         let bind = &Admission::listening(&session.admission).bind;
         Self {
@@ -255,7 +255,7 @@ pub(crate) fn is_killed() -> bool {
 /// the order they were let in. One that stays for the whole walk is met once.
 pub fn sessions(worker: usize, place: usize, place_count: usize) -> SessionPage {
     let end = place.saturating_add(place_count.max(1));
-    let (mut found, next): (Vec<Rc<Seen>>, _) = LISTED.with_borrow(|listed| {
+    let (mut found, next): (Vec<Rc<SessionRow>>, _) = LISTED.with_borrow(|listed| {
         let all = listed.places.len();
         let looked_at = &listed.places[place.min(all)..end.min(all)];
         let found = looked_at.iter().flatten().cloned().collect();
@@ -284,11 +284,11 @@ pub fn end_session(id: u64) -> bool {
 /// Ends the connections of this worker whose bind has been gone for `limit` or longer.
 pub fn end_leaving(limit: Duration) {
     let now = ballast_worker::now();
-    let is_due = |seen: &&Rc<Seen>| {
+    let is_due = |seen: &&Rc<SessionRow>| {
         let since = seen.way.leaving_since();
         since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
     };
-    let due: Vec<Rc<Seen>> = LISTED.with_borrow(|listed| {
+    let due: Vec<Rc<SessionRow>> = LISTED.with_borrow(|listed| {
         let entries = listed.places.iter().flatten();
         entries.filter(is_due).cloned().collect()
     });

@@ -7,7 +7,7 @@ use ballast_rules::{RuleSets, Verdict};
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Lent};
-use crate::http::{self, InBackend, Kept, reach, route};
+use crate::http::{self, InBackend, PrivateConnection, reach, route};
 use crate::inspect::content;
 use crate::journal;
 use crate::session::Session;
@@ -93,10 +93,10 @@ async fn connect_and_carry(
         inspect(session, client, exchange, &backend.model.common.rules).await?;
     }
     exchange.times.received = Some(ballast_worker::now());
-    let mut kept = Kept::None;
+    let mut kept = PrivateConnection::None;
     let mut plan = reach::Plan::new(session, client, exchange, &kept);
     let reached = reach::server(session, client, exchange, &mut kept, &mut plan).await;
-    let (seat, reached) = reached.map_err(|stop| stop.ending)?;
+    let (slot, reached) = reached.map_err(|stop| stop.ending)?;
     let mut link = reached.connection;
     let server: &mut ServerConnection = &mut link;
     exchange.times.answered = exchange.times.connected;
@@ -151,7 +151,7 @@ async fn connect_and_carry(
             });
         },
     );
-    let with = (&**seat.server(), session.running.is_cut_off);
+    let with = (&**slot.server(), session.running.is_cut_off);
     let ending = carry((&sides.0, &sides.1), ways, counts, with).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     match ending.cause {
@@ -164,7 +164,7 @@ async fn connect_and_carry(
         _ => {}
     }
     drop(link);
-    drop(seat);
+    drop(slot);
     Ok(ending)
 }
 

@@ -101,7 +101,7 @@ pub(crate) async fn carry(
     (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
     (with, may_be_cut_off): (&Server, bool),
 ) -> Ending {
-    let mut evicted = pin!(with.state.kicked());
+    let mut evicted = pin!(with.state.cancelled());
     let mut cut_off = pin!(cut_off(may_be_cut_off));
     let (up_deadline, down_deadline) = (up.deadline, down.deadline);
     let mut up = pin!(one_way(client, server, up, count_up));

@@ -194,7 +194,7 @@ mod tests {
     use ballast_mux::Limits;
 
     use super::*;
-    use crate::{Path, Told};
+    use crate::{ExchangeFacts, Path};
 
     fn house(transparent: Option<TransparentSource>) -> Generation {
         let mut config = model::Config::default();
@@ -223,9 +223,9 @@ mod tests {
             source: Some("198.51.100.7:4444".parse().unwrap()),
             destination: None,
         };
-        let told = Told {
+        let told = ExchangeFacts {
             source: Some("203.0.113.5".parse().unwrap()),
-            ..Told::default()
+            ..ExchangeFacts::default()
         };
         let header = TransparentSource::Header(Expr::parse("req.hdr_ip(x)").unwrap());
         let fixed = TransparentSource::Address("203.0.113.9:77".parse().unwrap());
@@ -249,7 +249,7 @@ mod tests {
             assert_eq!(probe.source, Some(own));
             assert_eq!(probe.receive_buffer, Some(20_000));
             assert_eq!(probe.send_buffer, Some(30_000));
-            let wanted = |path: &Path, told: &Told<'_>| {
+            let wanted = |path: &Path, told: &ExchangeFacts<'_>| {
                 Particulars::of(backend, server, path, told.clone(), Limits::default())
             };
             let told_of = wanted(&path, &told);
@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(found.transparent, is_foreign);
             assert_eq!(found.port_last, (!is_foreign).then_some(2000));
             // A client without an address, a request without the header: our own.
-            let nobody = wanted(&Path::default(), &Told::default());
+            let nobody = wanted(&Path::default(), &ExchangeFacts::default());
             let found = options(nobody.source).source.unwrap();
             assert!(found == own || address == "203.0.113.9:77");
         }

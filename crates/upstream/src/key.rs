@@ -16,7 +16,7 @@ use crate::Path;
 
 /// What a new connection takes with it of the exchange it is opened for.
 #[derive(Clone, Debug, Default)]
-pub struct Told<'a> {
+pub struct ExchangeFacts<'a> {
     /// The identifier of `unique-id-format`.
     pub unique_id: Option<&'a [u8]>,
     /// The address that `usesrc hdr_ip` found in the request.
@@ -88,12 +88,12 @@ impl Particulars {
         backend: &Backend,
         server: &Server,
         path: &Path,
-        told: Told<'_>,
+        told: ExchangeFacts<'_>,
         limits: Limits,
     ) -> Self {
         // Before the address is read: should it change meanwhile, the number is too old.
         let epoch = server.state.address_epoch();
-        let Told {
+        let ExchangeFacts {
             unique_id,
             source: named,
             tlvs,

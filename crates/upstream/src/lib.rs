@@ -2,12 +2,12 @@
 //! and its reuse.
 //!
 //! ```text
-//!   Seat::take ── place free ──────────────► Seat ── connect or reuse ──► Link
+//!   Seat::take ── place free ──────────────► Slot ── connect or reuse ──► Link
 //!        │                                    ▲
 //!        └── all full ── Waiting ── called ───┘
 //! ```
 //!
-//! A [`Seat`] is a place at a server: it is counted while it lives, and its end calls the next
+//! A [`Slot`] is a place at a server: it is counted while it lives, and its end calls the next
 //! one who waits. A [`Link`] is a connection: it is counted while it lives. Those that may serve
 //! again rest in the [`pool`] of their worker, for whoever asks with an equal [`Key`].
 
@@ -17,10 +17,10 @@ mod link;
 mod path;
 pub mod pool;
 pub mod probe;
-mod seat;
+mod slot;
 
 pub use connect::{ConnectError, connect};
-pub use key::{Key, Particulars, Told};
+pub use key::{ExchangeFacts, Key, Particulars};
 pub use link::Link;
 pub use path::Path;
-pub use seat::{Line, Order, Refusal, Seat, call_waiting};
+pub use slot::{QueueLength, Refusal, Slot, SlotRequest, call_waiting};

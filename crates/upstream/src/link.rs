@@ -97,7 +97,7 @@ mod tests {
     use ballast_worker::{Deadline, block_on};
 
     use super::*;
-    use crate::{Path, Told, connect};
+    use crate::{ExchangeFacts, Path, connect};
 
     fn generation(listener: &TcpListener) -> Generation {
         let address = model::Address::Inet(listener.local_addr().unwrap());
@@ -113,7 +113,7 @@ mod tests {
     /// A link, and the server's end of it.
     async fn link(backend: &Backend, listener: &TcpListener) -> (Link, TcpStream) {
         let server = &backend.servers[0];
-        let (path, told) = (Path::default(), Told::default());
+        let (path, told) = (Path::default(), ExchangeFacts::default());
         let wanted = Particulars::of(backend, server, &path, told, Limits::default());
         let key = Key::new(backend, server, wanted);
         let link = connect(server, key).await.unwrap();

@@ -319,7 +319,7 @@ mod tests {
     use ballast_worker::block_on;
 
     use super::*;
-    use crate::{Key, Path, Told, connect};
+    use crate::{ExchangeFacts, Key, Path, connect};
 
     thread_local! {
         /// How often a connection was looked for in a pile.
@@ -357,7 +357,13 @@ mod tests {
                 destination: Some(SocketAddr::from((host(n), 80))),
                 ..Path::default()
             };
-            Particulars::of(backend, server, &path, Told::default(), Limits::default())
+            Particulars::of(
+                backend,
+                server,
+                &path,
+                ExchangeFacts::default(),
+                Limits::default(),
+            )
         };
         block_on(async {
             let mut links = Vec::new();

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_net::{self as net, Address, Error, Kind};
+use ballast_net::{self as net, Address, Error, ErrorClass};
 use tokio::sync::Notify;
 
 use crate::context::count;
@@ -182,7 +182,12 @@ impl Acceptor {
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if is_clients_fault(&e) => {}
-                Err(e) if matches!(Kind::of(&e), Kind::Descriptors | Kind::Memory) => {
+                Err(e)
+                    if matches!(
+                        ErrorClass::of(&e),
+                        ErrorClass::Descriptors | ErrorClass::Memory
+                    ) =>
+                {
                     self.rest_until.set(Some(now() + EXHAUSTED_REST));
                     if taken == 0 {
                         let error = Error::new("accept4", &self.address, e);
@@ -218,7 +223,7 @@ fn is_clients_fault(error: &io::Error) -> bool {
             | io::ErrorKind::Interrupted
             | io::ErrorKind::PermissionDenied
             | io::ErrorKind::TimedOut
-    ) || Kind::of(error) == Kind::Unreachable
+    ) || ErrorClass::of(error) == ErrorClass::Unreachable
         || error.raw_os_error() == Some(EPROTO)
 }
 

@@ -39,7 +39,7 @@ pub use mailbox::{Mailbox, MailboxRefusal};
 pub use signals::Signals;
 pub use stream::Stream;
 pub use task::{
-    Crew, PanicReport, Panicked, TaskEnd, TaskHandle, run_blocking, spawn_local, spawn_service,
+    PanicReport, Panicked, TaskEnd, TaskHandle, TaskPool, run_blocking, spawn_local, spawn_service,
     yield_now,
 };
 pub use timer::{

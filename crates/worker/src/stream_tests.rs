@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use ballast_net::{self as net, Address, ConnectOptions, Kind, ListenOptions, PipePool};
+use ballast_net::{self as net, Address, ConnectOptions, ErrorClass, ListenOptions, PipePool};
 
 use super::*;
 
@@ -291,7 +291,10 @@ fn connecting_tells_the_refusal_and_its_kind() {
             .await
             .unwrap()
             .unwrap_err();
-        assert_eq!((error.call(), error.kind()), ("connect", Kind::Refused));
+        assert_eq!(
+            (error.call(), error.kind()),
+            ("connect", ErrorClass::Refused)
+        );
         assert_eq!(error.object(), gone.to_string());
     })
     .unwrap();

@@ -104,28 +104,28 @@ pub async fn yield_now() {
     tokio::task::yield_now().await;
 }
 
-/// Members of a crew that wait for work, at most; the others leave.
-const CREW_IDLE_MAX: usize = 128;
+/// Members of a pool that wait for work, at most; the others leave.
+const POOL_IDLE_MAX: usize = 128;
 
 /// Tasks of this worker that each carry one thing after the other.
 ///
 /// For work that begins and ends often: a task of its own each time is memory taken, filled and
 /// given back, and costs several thousand instructions more than to go on with one that waits.
-pub struct Crew<T, F>(Rc<CrewShared<T, F>>);
+pub struct TaskPool<T, F>(Rc<TaskPoolShared<T, F>>);
 
-struct CrewShared<T, F> {
+struct TaskPoolShared<T, F> {
     idle: RefCell<Vec<Rc<Member<T>>>>,
     carry: F,
 }
 
-/// Where a member of a crew finds its work.
+/// Where a member of a pool finds its work.
 struct Member<T> {
     /// With what counts it, from the moment it is given.
     work: Cell<Option<(T, Running)>>,
     waker: RefCell<Option<Waker>>,
 }
 
-impl<T, F> std::fmt::Debug for Crew<T, F> {
+impl<T, F> std::fmt::Debug for TaskPool<T, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Crew")
             .field("idle", &self.0.idle.borrow().len())
@@ -133,15 +133,15 @@ impl<T, F> std::fmt::Debug for Crew<T, F> {
     }
 }
 
-impl<T, F, W> Crew<T, F>
+impl<T, F, W> TaskPool<T, F>
 where
     T: 'static,
     F: Fn(T) -> W + 'static,
     W: Future<Output = ()> + 'static,
 {
-    /// A crew that has `carry` carry what it is given; without members yet.
+    /// A pool that has `carry` carry what it is given; without members yet.
     pub fn new(carry: F) -> Self {
-        Self(Rc::new(CrewShared {
+        Self(Rc::new(TaskPoolShared {
             idle: RefCell::default(),
             carry,
         }))
@@ -164,7 +164,7 @@ where
     }
 
     fn hire(&self, work: (T, Running)) {
-        let crew = Rc::clone(&self.0);
+        let pool = Rc::clone(&self.0);
         let member = Rc::new(Member {
             work: Cell::new(Some(work)),
             waker: RefCell::new(None),
@@ -173,10 +173,10 @@ where
             future: async move {
                 loop {
                     let (work, running) = poll_fn(|cx| member.poll_work(cx)).await;
-                    (crew.carry)(work).await;
+                    (pool.carry)(work).await;
                     drop(running);
-                    let mut idle = crew.idle.borrow_mut();
-                    if idle.len() >= CREW_IDLE_MAX {
+                    let mut idle = pool.idle.borrow_mut();
+                    if idle.len() >= POOL_IDLE_MAX {
                         return;
                     }
                     idle.push(Rc::clone(&member));

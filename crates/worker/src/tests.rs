@@ -517,14 +517,14 @@ fn buffers_are_given_back_and_show_only_what_was_written() {
 }
 
 #[test]
-fn a_crew_carries_one_thing_after_the_other_and_survives_a_panic() {
+fn a_pool_carries_one_thing_after_the_other_and_survives_a_panic() {
     use std::cell::RefCell;
     use std::rc::Rc;
 
     block_on(async {
         let done = Rc::new(RefCell::new(Vec::new()));
         let seen = Rc::clone(&done);
-        let crew = Crew::new(move |number: u32| {
+        let pool = TaskPool::new(move |number: u32| {
             let seen = Rc::clone(&seen);
             async move {
                 yield_now().await;
@@ -533,7 +533,7 @@ fn a_crew_carries_one_thing_after_the_other_and_survives_a_panic() {
             }
         });
         for round in [[0, 1], [2, 3], [4, 5]] {
-            round.into_iter().for_each(|number| crew.give(number));
+            round.into_iter().for_each(|number| pool.give(number));
             // Each is taken up, and yields once.
             for _ in 0..4 {
                 yield_now().await;
@@ -547,20 +547,20 @@ fn a_crew_carries_one_thing_after_the_other_and_survives_a_panic() {
 }
 
 #[test]
-fn a_soft_stop_waits_for_what_a_crew_carries_and_not_for_its_members() {
+fn a_soft_stop_waits_for_what_a_pool_carries_and_not_for_its_tasks() {
     let (finish, finished) = sync::oneshot::channel::<()>();
     let mut finished = Some(finished);
     let workers = Workers::start(&Options::default(), |_| {
         let finished = finished.take().unwrap();
         move || {
-            let crew = Crew::new(|work: Option<sync::oneshot::Receiver<()>>| async move {
+            let pool = TaskPool::new(|work: Option<sync::oneshot::Receiver<()>>| async move {
                 if let Some(work) = work {
                     work.await.unwrap();
                 }
             });
             // One member will have nothing to do, the other something.
-            crew.give(None);
-            crew.give(Some(finished));
+            pool.give(None);
+            pool.give(Some(finished));
         }
     })
     .unwrap();

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_net::{Address, Kind, Limit, ListenOptions, Resource, limit, listen, set_limit};
+use ballast_net::{Address, ErrorClass, Limit, ListenOptions, Resource, limit, listen, set_limit};
 use ballast_worker::{AcceptError, Acceptor, block_on, io_counts, timeout};
 
 const HANG: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ async fn run() {
     let Err(AcceptError::Exhausted(error)) = first else {
         unreachable!("no descriptor was left: {first:?}");
     };
-    assert_eq!(error.kind(), Kind::Descriptors);
+    assert_eq!(error.kind(), ErrorClass::Descriptors);
     // The next attempt rests first, and asks the kernel once in that time.
     let before = io_counts().accepts_in_vain;
     let again = timeout(HANG, acceptor.accept_batch(8, &mut accepted))

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use ballast_net::{self as net, ChildEnd, Signal, steady_us};
 
 use super::supervisor::tell_supervisor;
-use super::{RESTART_DELAY_MAX, STEADY_AFTER, Stage, Watch, Why};
-use crate::crew::{Member, Role};
+use super::{MasterPhase, RESTART_DELAY_MAX, STEADY_AFTER, Watch, Why};
 use crate::process::code_of;
 use crate::say;
+use crate::worker_set::{Member, Role};
 
 impl Watch<'_> {
     pub(super) fn end(&mut self, signal: Signal) {
@@ -21,8 +21,8 @@ impl Watch<'_> {
         self.sockets.clear();
         self.restart_at = None;
         let pids: Vec<i32> = {
-            let roll = self.crew.roll();
-            roll.members.iter().map(|member| member.pid).collect()
+            let workers = self.worker_set.workers();
+            workers.members.iter().map(|member| member.pid).collect()
         };
         for &pid in &pids {
             let _ = net::kill(pid, signal);
@@ -33,15 +33,15 @@ impl Watch<'_> {
     }
 
     pub(super) fn ended(&mut self, end: &ChildEnd) {
-        if matches!(self.stage, Stage::Judging(pid) if pid == end.pid) {
+        if matches!(self.stage, MasterPhase::Judging(pid) if pid == end.pid) {
             return self.judged(end);
         }
         let (member, left) = {
-            let mut roll = self.crew.roll();
-            let place = roll.members.iter().position(|one| one.pid == end.pid);
+            let mut workers = self.worker_set.workers();
+            let place = workers.members.iter().position(|one| one.pid == end.pid);
             (
-                place.map(|place| roll.members.remove(place)),
-                roll.members.len(),
+                place.map(|place| workers.members.remove(place)),
+                workers.members.len(),
             )
         };
         let Some(member) = member else {
@@ -70,13 +70,13 @@ impl Watch<'_> {
     }
 
     pub(super) fn start_failed(&mut self, member: Member, code: u8) {
-        let Stage::Starting(pid, why, _) = self.stage else {
+        let MasterPhase::Starting(pid, why, _) = self.stage else {
             return;
         };
         if pid != member.pid {
             return;
         }
-        self.stage = Stage::Idle;
+        self.stage = MasterPhase::Idle;
         match why {
             // It has said why.
             Why::First => self.over = Some(code.max(1)),
@@ -91,7 +91,7 @@ impl Watch<'_> {
 
     /// Before it has told what it saw: the configuration is wrong.
     fn scout_ended(&mut self, member: Member, code: u8) {
-        if matches!(self.stage, Stage::Scouting(pid, _) if pid == member.pid) {
+        if matches!(self.stage, MasterPhase::Scouting(pid, _) if pid == member.pid) {
             let unsaid = || format!("The scout ended with code {code}.\n");
             self.finish(Err(member.failure.unwrap_or_else(unsaid)));
         }
@@ -121,15 +121,15 @@ impl Watch<'_> {
         }
         tell_supervisor(self.options, "STATUS=The worker died. Starting another.");
         match self.stage {
-            Stage::Idle => self.restart_later(),
-            Stage::Applying | Stage::Asking(_) | Stage::Scouting(..) => {
+            MasterPhase::Idle => self.restart_later(),
+            MasterPhase::Applying | MasterPhase::Asking(_) | MasterPhase::Scouting(..) => {
                 self.restart_later();
                 self.finish(Err("The worker died.\n".into()));
             }
             // The one that starts takes over all the same.
-            Stage::Starting(..) => {}
+            MasterPhase::Starting(..) => {}
             // After that.
-            Stage::Judging(_) | Stage::Becoming(_) => self.restart_later(),
+            MasterPhase::Judging(_) | MasterPhase::Becoming(_) => self.restart_later(),
         }
     }
 

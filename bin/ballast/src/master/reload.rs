@@ -3,28 +3,28 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use ballast_cli::{Changes, Told};
+use ballast_cli::{ChangeRecord, Changes};
 use ballast_handover::Message;
 use ballast_net::{ChildEnd, steady_us};
 
 use super::supervisor::tell_supervisor;
-use super::{ANSWER_PATIENCE, SNAPSHOT_PATIENCE, START_PATIENCE, Stage, Watch, Why};
-use crate::crew::{Role, Wish, spawn_judge};
-use crate::desk::line_of_change;
-use crate::renewal::Estate;
+use super::{ANSWER_PATIENCE, MasterPhase, SNAPSHOT_PATIENCE, START_PATIENCE, Watch, Why};
+use crate::instance::line_of_change;
+use crate::renewal::MasterState;
 use crate::say;
-use crate::worker::Duty;
+use crate::worker::WorkerKind;
+use crate::worker_set::{ReloadRequest, Role, spawn_judge};
 
 impl Watch<'_> {
     /// Somebody wants the configuration read again; one signal is one who wants no answer.
-    pub(super) fn wish(&mut self, wish: Option<Wish>) {
+    pub(super) fn wish(&mut self, wish: Option<ReloadRequest>) {
         self.next.get_or_insert_default().extend(wish);
         self.next_reload();
     }
 
     /// Begins the next reload, if one is wanted and nothing else is under way.
     pub(super) fn next_reload(&mut self) {
-        if !matches!(self.stage, Stage::Idle) || self.restart_at.is_some() {
+        if !matches!(self.stage, MasterPhase::Idle) || self.restart_at.is_some() {
             return;
         }
         let Some(asking) = self.next.take() else {
@@ -45,19 +45,19 @@ impl Watch<'_> {
         );
         if self.program.is_renewed() {
             return match spawn_judge(&self.program) {
-                Ok(pid) => self.stage = Stage::Judging(pid),
+                Ok(pid) => self.stage = MasterPhase::Judging(pid),
                 Err(error) => {
                     self.finish(Err(format!("The new program does not start: {error}.\n")));
                 }
             };
         }
         let sent = {
-            let roll = self.crew.roll();
-            let current = roll.in_role(Role::Current);
+            let workers = self.worker_set.workers();
+            let current = workers.in_role(Role::Current);
             current.map(|current| current.line.send(&Message::Reload, &[]))
         };
         match sent {
-            Some(Ok(())) => self.stage = Stage::Applying,
+            Some(Ok(())) => self.stage = MasterPhase::Applying,
             Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
             None => self.start_worker(Why::Reload),
         }
@@ -71,12 +71,12 @@ impl Watch<'_> {
     /// Has the worker write a snapshot, for the one that is to follow it.
     pub(super) fn ask_for_snapshot(&mut self) {
         let sent = {
-            let roll = self.crew.roll();
-            let current = roll.in_role(Role::Current);
+            let workers = self.worker_set.workers();
+            let current = workers.in_role(Role::Current);
             current.is_some_and(|one| one.line.send(&Message::Handover, &[]).is_ok())
         };
         if sent {
-            self.stage = Stage::Asking(Instant::now() + SNAPSHOT_PATIENCE);
+            self.stage = MasterPhase::Asking(Instant::now() + SNAPSHOT_PATIENCE);
         } else {
             self.start_worker(Why::Reload);
         }
@@ -84,29 +84,29 @@ impl Watch<'_> {
 
     /// Has a process with all rights look at the machine for the worker, which gave its own up.
     pub(super) fn send_scout(&mut self) {
-        match self.hire(Duty::Scout, 0, false) {
-            Ok(pid) => self.stage = Stage::Scouting(pid, Instant::now() + START_PATIENCE),
+        match self.hire(WorkerKind::Scout, 0, false) {
+            Ok(pid) => self.stage = MasterPhase::Scouting(pid, Instant::now() + START_PATIENCE),
             Err(error) => self.finish(Err(format!("No scout can be sent: {error}.\n"))),
         }
     }
 
     /// The scout is back: the worker is given what it saw and opened.
     pub(super) fn scouted(&mut self, pid: i32, sheet: &[OwnedFd]) {
-        if !matches!(self.stage, Stage::Scouting(scout, _) if scout == pid) {
+        if !matches!(self.stage, MasterPhase::Scouting(scout, _) if scout == pid) {
             return;
         }
         let sheet: Vec<_> = sheet.iter().map(AsFd::as_fd).collect();
         let sent = {
-            let mut roll = self.crew.roll();
-            let sockets = roll.of(pid).and_then(|scout| scout.sockets.take());
-            let current = roll.in_role(Role::Current);
+            let mut workers = self.worker_set.workers();
+            let sockets = workers.of(pid).and_then(|scout| scout.sockets.take());
+            let current = workers.in_role(Role::Current);
             current.map(|current| {
                 current.line.send_sockets(&sockets.unwrap_or_default())?;
                 current.line.send(&Message::Reload, &sheet)
             })
         };
         match sent {
-            Some(Ok(())) => self.stage = Stage::Applying,
+            Some(Ok(())) => self.stage = MasterPhase::Applying,
             Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
             None => self.finish(Err("The worker died.\n".into())),
         }
@@ -114,23 +114,23 @@ impl Watch<'_> {
 
     /// A reload is over: whoever asked is answered.
     pub(super) fn finish(&mut self, outcome: Result<String, String>) {
-        self.stage = Stage::Idle;
+        self.stage = MasterPhase::Idle;
         {
-            let mut roll = self.crew.roll();
-            roll.reloads.all += 1;
+            let mut workers = self.worker_set.workers();
+            workers.reloads.all += 1;
             let log = match &outcome {
                 Ok(log) => {
-                    roll.reloads.failed = 0;
+                    workers.reloads.failed = 0;
                     // It serves what was read just now.
-                    roll.is_up_to_date();
+                    workers.is_up_to_date();
                     log
                 }
                 Err(log) => {
-                    roll.reloads.failed = 1;
+                    workers.reloads.failed = 1;
                     log
                 }
             };
-            roll.startup_log.clone_from(log);
+            workers.startup_log.clone_from(log);
         }
         if outcome.is_ok() {
             say::notice("Loading success.");
@@ -151,7 +151,7 @@ impl Watch<'_> {
         } else {
             "the master's socket"
         };
-        let (_, text) = line_of_change(&Told {
+        let (_, text) = line_of_change(&ChangeRecord {
             kind: Changes::Configuration,
             what: "reload",
             who,
@@ -159,8 +159,8 @@ impl Watch<'_> {
             refused: outcome.as_ref().err().map(String::as_str),
         });
         let is_refused = outcome.is_err();
-        let roll = self.crew.roll();
-        if let Some(current) = roll.in_role(Role::Current) {
+        let workers = self.worker_set.workers();
+        if let Some(current) = workers.in_role(Role::Current) {
             // One that is far behind, or gone, has other troubles.
             let _ = current.line.send(&Message::Log { is_refused, text }, &[]);
         }
@@ -177,7 +177,7 @@ impl Watch<'_> {
     pub(super) fn judged(&mut self, end: &ChildEnd) {
         if end.status == Some(0) {
             self.answer(&Ok("The new program takes over.\n".into()));
-            self.stage = Stage::Becoming(Instant::now() + ANSWER_PATIENCE);
+            self.stage = MasterPhase::Becoming(Instant::now() + ANSWER_PATIENCE);
         } else {
             let text = "The new program does not start, or refuses the configuration.\n";
             self.finish(Err(text.into()));
@@ -186,15 +186,15 @@ impl Watch<'_> {
 
     pub(super) fn become_program(&mut self) {
         let error = {
-            let roll = self.crew.roll();
-            let estate = Estate {
-                roll: &roll,
+            let workers = self.worker_set.workers();
+            let state = MasterState {
+                workers: &workers,
                 sockets: &self.sockets,
-                doors: &self.doors,
+                cli_binds: &self.cli_binds,
                 snapshot: self.snapshot.as_ref(),
                 background: self.background,
             };
-            estate.become_program(&self.program)
+            state.become_program(&self.program)
         };
         let text = format!("The new program cannot take over: {error}.\n");
         say::alert(text.trim_end());

@@ -63,7 +63,7 @@ fn global_key(call: &mut Call<'_>) -> Answer {
     match call.arg(0).parse::<u32>() {
         // 0 is none, as without the word in the configuration.
         Ok(key) => {
-            call.desk.anonymous_key.set((key > 0).then_some(key));
+            call.shared.anonymous_key.set((key > 0).then_some(key));
             Answer::Done
         }
         Err(_) => Answer::error("'set anon global-key' expects a key between 0 and 4294967295."),
@@ -72,7 +72,7 @@ fn global_key(call: &mut Call<'_>) -> Answer {
 
 fn on(call: &mut Call<'_>) -> Answer {
     let key = match call.arg(0) {
-        "" => call.desk.anonymous_key.get().unwrap_or_else(random_key),
+        "" => call.shared.anonymous_key.get().unwrap_or_else(random_key),
         word => match word.parse() {
             Ok(key) if key > 0 => key,
             _ => return Answer::error(KEY_RANGE),

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_engine::affairs::Affairs;
+use ballast_engine::config_history::ConfigHistory;
 use ballast_engine::{Backend, Server};
 use ballast_model::{Change, CliLevel, UseServerTarget};
 use ballast_worker::sleep;
@@ -15,8 +15,8 @@ use ballast_worker::sleep;
 use super::target::{ServerAt, answer, control};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Changes, Command};
+use crate::change_request::{Applied, ChangeRequest, Persist, Refused, Source};
 use crate::control::Control;
-use crate::demand::{Applied, Demand, Persist, Refused, Source};
 
 pub(crate) static COMMANDS: &[Command] = &[
     admin(
@@ -43,7 +43,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     admin(
         &["persist"],
         "persist {on|off|now}",
-        "write what was set by hand back to the files [after each change]",
+        "write what was set by command back to the files [after each change]",
         |call| answer(persist(call)),
     )
     .changing(Changes::Configuration),
@@ -75,10 +75,10 @@ pub(crate) static COMMANDS: &[Command] = &[
         |call| answer(generations(call)),
     ),
     Command::new(
-        &["show", "hands"],
-        "show hands",
+        &["show", "overrides"],
+        "show overrides",
         "list what operators set while the process ran",
-        |call| answer(hands(call)),
+        |call| answer(overrides(call)),
     ),
     Command::new(
         &["wait"],
@@ -93,18 +93,18 @@ pub(super) const fn admin(
     words: &'static [&'static str],
     usage: &'static str,
     help: &'static str,
-    deed: fn(&mut Call<'_>) -> Answer,
+    handler: fn(&mut Call<'_>) -> Answer,
 ) -> Command {
-    Command::new(words, usage, help, deed).for_level(CliLevel::Admin)
+    Command::new(words, usage, help, handler).for_level(CliLevel::Admin)
 }
 
 /// Waits for the outcome, and says what `done` makes of it.
 pub(super) fn demanded(
     control: &Arc<dyn Control>,
-    demand: Demand,
+    request: ChangeRequest,
     done: impl FnOnce(Applied) -> Answer + 'static,
 ) -> Answer {
-    let outcome = control.demand(demand);
+    let outcome = control.request(request);
     Answer::later(async move {
         match outcome.await {
             Ok(applied) => done(applied),
@@ -144,12 +144,12 @@ fn add_server(call: &mut Call<'_>) -> Answer {
         }
         let words: Vec<String> = call.args[1..].to_vec();
         let control = control(call)?;
-        let demand = Demand::AddServer {
+        let request = ChangeRequest::AddServer {
             backend: backend.to_owned(),
             server: server.to_owned(),
             words,
         };
-        Ok(demanded(&control, demand, |_| {
+        Ok(demanded(&control, request, |_| {
             info("New server registered.")
         }))
     })())
@@ -206,11 +206,11 @@ fn del_server(call: &mut Call<'_>) -> Result<Answer, Answer> {
         return Err(Answer::error(why));
     }
     let (backend, server) = (at.backend.name().to_owned(), at.server.name().to_owned());
-    let demand = Demand::Change {
+    let request = ChangeRequest::Change {
         command: format!("del server {backend}/{server}"),
         changes: vec![Change::RemoveServer(backend, server)],
     };
-    Ok(demanded(&at.control, demand, |_| {
+    Ok(demanded(&at.control, request, |_| {
         Answer::Message(Severity::Info, "Server deleted.".into())
     }))
 }
@@ -234,9 +234,11 @@ fn apply(call: &mut Call<'_>) -> Result<Answer, Answer> {
             "Require 'file <name>', or a payload ('<<' and lines up to an empty one).",
         ));
     };
-    Ok(demanded(&control, Demand::Apply(source), |applied| {
-        report(&applied)
-    }))
+    Ok(demanded(
+        &control,
+        ChangeRequest::Apply(source),
+        |applied| report(&applied),
+    ))
 }
 
 fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
@@ -246,7 +248,7 @@ fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
         "keep" => true,
         other => return Err(Answer::error(format!("Unknown word '{other}'."))),
     };
-    let outcome = control.demand(Demand::Reload { keep });
+    let outcome = control.request(ChangeRequest::Reload { keep });
     Ok(Answer::later(async move {
         // As the master's `reload` answers, so that tools need one pattern only.
         let (success, text) = match outcome.await {
@@ -268,33 +270,39 @@ fn persist(call: &Call<'_>) -> Result<Answer, Answer> {
         "now" => Persist::Now,
         _ => return Err(Answer::error("Require 'on', 'off' or 'now'.")),
     };
-    Ok(demanded(&control, Demand::Persist(how), move |applied| {
-        let mut text = applied.notes.clone();
-        for file in &applied.lines {
-            let _ = writeln!(text, "Written: {file}");
-        }
-        match how {
-            Persist::Off => text.push_str("Nothing is written any more.\n"),
-            _ if applied.lines.is_empty() => text.push_str("Nothing to write.\n"),
-            _ => {}
-        }
-        Answer::Report(text)
-    }))
+    Ok(demanded(
+        &control,
+        ChangeRequest::Persist(how),
+        move |applied| {
+            let mut text = applied.notes.clone();
+            for file in &applied.lines {
+                let _ = writeln!(text, "Written: {file}");
+            }
+            match how {
+                Persist::Off => text.push_str("Nothing is written any more.\n"),
+                _ if applied.lines.is_empty() => text.push_str("Nothing to write.\n"),
+                _ => {}
+            }
+            Answer::Report(text)
+        },
+    ))
 }
 
 fn rollback(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     let number = call.arg(0).parse();
     let number = number.map_err(|_| Answer::error("Require the number of a generation."))?;
-    Ok(demanded(&control, Demand::Rollback(number), |applied| {
-        report(&applied)
-    }))
+    Ok(demanded(
+        &control,
+        ChangeRequest::Rollback(number),
+        |applied| report(&applied),
+    ))
 }
 
 fn plan(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     let source = source(call)?;
-    Ok(demanded(&control, Demand::Plan(source), |applied| {
+    Ok(demanded(&control, ChangeRequest::Plan(source), |applied| {
         let mut text = applied.notes.clone();
         for line in &applied.lines {
             let _ = writeln!(text, "{line}");
@@ -309,16 +317,19 @@ fn plan(call: &mut Call<'_>) -> Result<Answer, Answer> {
     }))
 }
 
-fn look(call: &Call<'_>, mut write: impl FnMut(&Affairs, &mut String)) -> Result<Answer, Answer> {
+fn look(
+    call: &Call<'_>,
+    mut write: impl FnMut(&ConfigHistory, &mut String),
+) -> Result<Answer, Answer> {
     let mut text = String::new();
-    control(call)?.affairs(&mut |affairs| write(affairs, &mut text));
+    control(call)?.config_history(&mut |config_history| write(config_history, &mut text));
     Ok(Answer::Report(text))
 }
 
 fn generations(call: &mut Call<'_>) -> Result<Answer, Answer> {
-    look(call, |affairs, text| {
+    look(call, |config_history, text| {
         text.push_str("# number unix_time changes cause\n");
-        for past in affairs.history() {
+        for past in config_history.history() {
             let _ = writeln!(
                 text,
                 "{} {} {} {}",
@@ -331,18 +342,18 @@ fn generations(call: &mut Call<'_>) -> Result<Answer, Answer> {
     })
 }
 
-fn hands(call: &mut Call<'_>) -> Result<Answer, Answer> {
+fn overrides(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let now = control(call)?.generation();
-    look(call, |affairs, text| {
+    look(call, |config_history, text| {
         text.push_str("# unix_time key = value (command)\n");
-        for (key, hand) in affairs.hands() {
+        for (key, entry) in config_history.overrides() {
             let _ = writeln!(
                 text,
                 "{} {key} = {} ({})",
-                hand.at_unix_s, hand.value, hand.command
+                entry.at_unix_s, entry.value, entry.command
             );
         }
-        for one in affairs.written().amendments.iter() {
+        for one in config_history.written().section_edits.iter() {
             let done = match one.text {
                 Some(_) => "written",
                 None => "removed",
@@ -353,7 +364,7 @@ fn hands(call: &mut Call<'_>) -> Result<Answer, Answer> {
                 one.at_unix_s, one.title, one.command
             );
         }
-        for line in affairs.by_hand(&now.config) {
+        for line in config_history.overridden(&now.config) {
             let _ = writeln!(text, "- {line}");
         }
     })

@@ -9,7 +9,7 @@ use ballast_model::CliLevel;
 
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
-use crate::desk::House;
+use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -32,7 +32,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 fn developer(call: &mut Call<'_>) -> Answer {
-    let House::Worker(control) = &call.desk.house else {
+    let ProcessRole::Worker(control) = &call.shared.role else {
         return Answer::Done;
     };
     let facts = control.facts();

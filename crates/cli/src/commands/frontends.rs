@@ -87,7 +87,7 @@ fn disable(call: &Call<'_>) -> Result<Answer, Answer> {
         .pause_frontend(frontend.name())
         .map_err(|_| Answer::error("Failed to pause frontend, check logs for precise cause."))?;
     let command = given("disable frontend", call);
-    control.note_hand(
+    control.note_override(
         &format!("frontend {} state", frontend.name()),
         "disabled",
         &command,
@@ -111,7 +111,7 @@ fn enable(call: &Call<'_>) -> Result<Answer, Answer> {
         Answer::error("Failed to resume frontend, check logs for precise cause (port conflict?).")
     })?;
     let command = given("enable frontend", call);
-    control.note_hand(
+    control.note_override(
         &format!("frontend {} state", frontend.name()),
         "enabled",
         &command,
@@ -127,7 +127,7 @@ fn shutdown(call: &Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     control.shut_frontend(frontend.name());
     let command = given("shutdown frontend", call);
-    control.note_hand(
+    control.note_override(
         &format!("frontend {} state", frontend.name()),
         "shut down",
         &command,
@@ -147,12 +147,12 @@ fn maxconn(call: &Call<'_>) -> Result<Answer, Answer> {
     }
     let count_max =
         u32::try_from(number(call.arg(1))).map_err(|_| Answer::error("Value out of range."))?;
-    frontend.state.limit_connections_by_hand(Some(count_max));
+    frontend.state.override_connection_limit(Some(count_max));
     let control = control(call)?;
     control.limits_changed();
     let key = format!("frontend {} maxconn", frontend.name());
     let command = given("set maxconn frontend", call);
-    control.note_hand(&key, &count_max.to_string(), &command);
+    control.note_override(&key, &count_max.to_string(), &command);
     Ok(Answer::Done)
 }
 
@@ -174,10 +174,10 @@ fn maxconn_global(call: &Call<'_>) -> Result<Answer, Answer> {
     control
         .registry()
         .process()
-        .limit_connections_by_hand(Some(count_max));
+        .override_connection_limit(Some(count_max));
     control.limits_changed();
     let command = given("set maxconn global", call);
-    control.note_hand("global maxconn", &count_max.to_string(), &command);
+    control.note_override("global maxconn", &count_max.to_string(), &command);
     Ok(Answer::Done)
 }
 
@@ -208,6 +208,6 @@ fn rate_limit(call: &Call<'_>) -> Result<Answer, Answer> {
     control.limits_changed();
     let key = format!("global rate-limit {}", call.arg(0));
     let command = given("set rate-limit", call);
-    control.note_hand(&key, &value.to_string(), &command);
+    control.note_override(&key, &value.to_string(), &command);
     Ok(Answer::Done)
 }

@@ -14,7 +14,7 @@ use ballast_worker::{run_blocking, yield_now};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Changes, Command};
 use crate::control::Control;
-use crate::desk::House;
+use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -75,19 +75,19 @@ pub(crate) static COMMANDS: &[Command] = &[
 
 /// A kind of list, and how it is spoken of.
 #[derive(Clone, Copy)]
-pub(super) struct Kind {
+pub(super) struct ListKind {
     word: &'static str,
     name: &'static str,
     shows: fn(&Listed) -> bool,
 }
 
-pub(super) const MAP: Kind = Kind {
+pub(super) const MAP: ListKind = ListKind {
     word: "map",
     name: "map",
     shows: |listed| listed.is_map,
 };
 
-pub(super) const ACL: Kind = Kind {
+pub(super) const ACL: ListKind = ListKind {
     word: "acl",
     name: "ACL",
     shows: |listed| listed.is_acl,
@@ -96,7 +96,7 @@ pub(super) const ACL: Kind = Kind {
 /// Entries that are added or told before others have their turn.
 const ENTRIES_PER_TURN: usize = 256;
 
-impl Kind {
+impl ListKind {
     fn unknown(self) -> Answer {
         let name = self.name;
         Answer::error(format!(
@@ -120,9 +120,9 @@ impl Kind {
 }
 
 fn control(call: &Call<'_>) -> Option<Arc<dyn Control>> {
-    match &call.desk.house {
-        House::Worker(control) => Some(Arc::clone(control)),
-        House::Master(_) => None,
+    match &call.shared.role {
+        ProcessRole::Worker(control) => Some(Arc::clone(control)),
+        ProcessRole::Master(_) => None,
     }
 }
 
@@ -157,15 +157,15 @@ fn which(word: &str) -> Which<'_> {
     }
 }
 
-/// Lets the process know that a hand changed a list.
-fn note(call: &Call<'_>, kind: Kind, listed: &Listed, command: &str) {
+/// Lets the process know that an override changed a list.
+fn note(call: &Call<'_>, kind: ListKind, listed: &Listed, command: &str) {
     if let Some(control) = control(call) {
         let reference = match listed.list.name() {
             "" => format!("#{}", listed.id),
             name => name.to_owned(),
         };
         let key = format!("{} {reference}", kind.word);
-        control.note_hand(&key, "", &format!("{command} {key}"));
+        control.note_override(&key, "", &format!("{command} {key}"));
     }
 }
 
@@ -181,7 +181,7 @@ fn discard(entry_count: usize, discarded: Discarded) -> Answer {
     })
 }
 
-pub(super) fn show(call: &mut Call<'_>, kind: Kind) -> Answer {
+pub(super) fn show(call: &mut Call<'_>, kind: ListKind) -> Answer {
     if call.arg(0).is_empty() {
         return list(call, kind);
     }
@@ -206,7 +206,7 @@ pub(super) fn show(call: &mut Call<'_>, kind: Kind) -> Answer {
     }))
 }
 
-fn list(call: &Call<'_>, kind: Kind) -> Answer {
+fn list(call: &Call<'_>, kind: ListKind) -> Answer {
     let all = store(call).all();
     let mut lists = all.into_iter().filter(move |listed| (kind.shows)(listed));
     let mut head = Some("# id (file) description\n");
@@ -231,7 +231,7 @@ fn list(call: &Call<'_>, kind: Kind) -> Answer {
     }))
 }
 
-pub(super) fn probe(call: &mut Call<'_>, kind: Kind) -> Answer {
+pub(super) fn probe(call: &mut Call<'_>, kind: ListKind) -> Answer {
     if call.arg(0).is_empty() || call.arg(1).is_empty() {
         let name = kind.name;
         return Answer::error(format!("Missing {name} identifier and/or key."));
@@ -246,7 +246,7 @@ pub(super) fn probe(call: &mut Call<'_>, kind: Kind) -> Answer {
     Answer::Report(text)
 }
 
-fn probe_line(probe: &Probe, kind: Kind, into: &mut String) {
+fn probe_line(probe: &Probe, kind: ListKind, into: &mut String) {
     let case = if probe.folds {
         "insensitive"
     } else {
@@ -334,7 +334,7 @@ pub(super) fn add_acl(call: &mut Call<'_>) -> Answer {
 
 fn added_one(
     call: &Call<'_>,
-    kind: Kind,
+    kind: ListKind,
     listed: &Listed,
     added: Result<(), PatternError>,
 ) -> Answer {
@@ -358,7 +358,12 @@ fn lent(entries: &[Owned]) -> impl Iterator<Item = (&str, Option<&str>)> {
 
 /// Adds many entries, a few at a time so that those the worker serves do not wait; none, when one
 /// of them is not valid.
-fn add_all(kind: Kind, list: Arc<PatternRef>, version: Option<u32>, entries: Vec<Owned>) -> Answer {
+fn add_all(
+    kind: ListKind,
+    list: Arc<PatternRef>,
+    version: Option<u32>,
+    entries: Vec<Owned>,
+) -> Answer {
     Answer::later(async move {
         // A version of its own, so that a commit in between does not split them.
         let version = Some(version.unwrap_or_else(|| list.versions().0));
@@ -397,7 +402,7 @@ fn set(call: &mut Call<'_>) -> Answer {
     }
 }
 
-pub(super) fn del(call: &mut Call<'_>, kind: Kind) -> Answer {
+pub(super) fn del(call: &mut Call<'_>, kind: ListKind) -> Answer {
     if call.arg(0).is_empty() || call.arg(1).is_empty() {
         return Answer::error(format!(
             "This command expects two parameters: {} identifier and key.",
@@ -416,7 +421,7 @@ pub(super) fn del(call: &mut Call<'_>, kind: Kind) -> Answer {
     }
 }
 
-pub(super) fn clear(call: &mut Call<'_>, kind: Kind) -> Answer {
+pub(super) fn clear(call: &mut Call<'_>, kind: ListKind) -> Answer {
     let (version, at) = version(call);
     if call.arg(at).is_empty() {
         return Answer::error(format!("Missing {} identifier.", kind.name));
@@ -430,7 +435,7 @@ pub(super) fn clear(call: &mut Call<'_>, kind: Kind) -> Answer {
     discard(count, discarded)
 }
 
-pub(super) fn prepare(call: &mut Call<'_>, kind: Kind) -> Answer {
+pub(super) fn prepare(call: &mut Call<'_>, kind: ListKind) -> Answer {
     let Some(listed) = find(call, 0).filter(kind.shows) else {
         return kind.unknown();
     };
@@ -438,7 +443,7 @@ pub(super) fn prepare(call: &mut Call<'_>, kind: Kind) -> Answer {
     Answer::info(format!("New version created: {version}"))
 }
 
-pub(super) fn commit(call: &mut Call<'_>, kind: Kind) -> Answer {
+pub(super) fn commit(call: &mut Call<'_>, kind: ListKind) -> Answer {
     let (Some(version), at) = version(call) else {
         return Answer::error("Missing version number.");
     };

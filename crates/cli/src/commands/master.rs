@@ -13,9 +13,9 @@ use ballast_worker::{Stream, timeout};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
 use crate::commands::session::{NO_SEVERITY, severity_of};
-use crate::desk::{Desk, House, Master, ProcessKind, ProcessRow, Target};
 use crate::line::Given;
 use crate::session::Session;
+use crate::shared::{Master, ProcessKind, ProcessRole, ProcessRow, Shared, Target};
 
 /// Bytes asked of the kernel at once.
 const READ_BYTES: usize = 16_384;
@@ -68,7 +68,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "startup-logs"],
         "show startup-logs",
         "repeat what was said at the start, or by the last reload",
-        |call| Answer::Report(call.desk.startup_log()),
+        |call| Answer::Report(call.shared.startup_log()),
     )
     .for_level(CliLevel::Operator),
 ];
@@ -77,15 +77,15 @@ fn unused(_: &mut Call<'_>) -> Answer {
     Answer::Done
 }
 
-fn master(desk: &Desk) -> Option<&dyn Master> {
-    match &desk.house {
-        House::Master(master) => Some(&**master),
-        House::Worker(_) => None,
+fn master(shared: &Shared) -> Option<&dyn Master> {
+    match &shared.role {
+        ProcessRole::Master(master) => Some(&**master),
+        ProcessRole::Worker(_) => None,
     }
 }
 
 fn reload(call: &mut Call<'_>, hard: bool) -> Answer {
-    let Some(reloading) = master(call.desk).map(|master| master.reload(hard)) else {
+    let Some(reloading) = master(call.shared).map(|master| master.reload(hard)) else {
         return Answer::Done;
     };
     // HAProxy's master is another program then, and knows its callers no more.
@@ -105,7 +105,9 @@ fn processes(call: &mut Call<'_>) -> Answer {
         "debug" => true,
         _ => return Answer::error("'show proc' only supports 'debug' as argument"),
     };
-    let rows = master(call.desk).map(Master::processes).unwrap_or_default();
+    let rows = master(call.shared)
+        .map(Master::processes)
+        .unwrap_or_default();
     let head = format!(
         "{:<15} {:<15} {:<15} {:<15} {:<15}",
         "#<PID>", "<type>", "<reloads>", "<uptime>", "<version>"
@@ -155,8 +157,8 @@ fn process_line(row: &ProcessRow) -> String {
 }
 
 /// Who answers, before the `>` of the prompt.
-pub(crate) fn prompt(desk: &Desk, session: &Session) -> String {
-    match (master(desk), session.target) {
+pub(crate) fn prompt(shared: &Shared, session: &Session) -> String {
+    match (master(shared), session.target) {
         (None, _) => String::new(),
         (Some(_), None) => "master".into(),
         (Some(master), Some(target)) => master
@@ -169,7 +171,7 @@ pub(crate) fn prompt(desk: &Desk, session: &Session) -> String {
 enum Prefix {
     Master,
     Worker(Target),
-    /// `@@`: the whole session, until the worker closes it.
+    /// ``: the whole session, until the worker closes it.
     Session(Target),
     Unknown,
 }

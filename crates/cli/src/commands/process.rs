@@ -10,7 +10,7 @@ use ballast_worker::{IoCounts, TaskCounts, io_counts, task_counts, timeout};
 
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
-use crate::desk::{Desk, House};
+use crate::shared::{ProcessRole, Shared};
 
 /// How long a worker is waited for that should tell its numbers.
 const TALLY_WAIT: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["show", "version"],
         "show version",
         "tell the version",
-        |call| Answer::info(call.desk.version()),
+        |call| Answer::info(call.shared.version()),
     ),
 ];
 
@@ -36,7 +36,7 @@ pub(crate) static WORKER_COMMANDS: &[Command] = &[
         &["show", "startup-logs"],
         "show startup-logs",
         "repeat what was said at the start",
-        |call| Answer::Report(call.desk.startup_log()),
+        |call| Answer::Report(call.shared.startup_log()),
     )
     .for_level(CliLevel::Operator),
     Command::new(
@@ -62,7 +62,7 @@ fn environment(call: &mut Call<'_>) -> Answer {
         })
         .collect();
     // `setenv` and its siblings change what the configuration sees, not the process.
-    if let House::Worker(surroundings) = &call.desk.house {
+    if let ProcessRole::Worker(surroundings) = &call.shared.role {
         let generation = surroundings.generation();
         variables.extend(generation.config.global.environment.iter().cloned());
     }
@@ -82,7 +82,7 @@ fn environment(call: &mut Call<'_>) -> Answer {
 }
 
 fn show_info(call: &mut Call<'_>) -> Answer {
-    let House::Worker(surroundings) = &call.desk.house else {
+    let ProcessRole::Worker(surroundings) = &call.shared.role else {
         return Answer::Done;
     };
     let surroundings = std::sync::Arc::clone(surroundings);
@@ -95,7 +95,7 @@ fn show_info(call: &mut Call<'_>) -> Answer {
             .sum();
         let load = Load {
             tasks: u32::try_from(tasks).unwrap_or(u32::MAX),
-            desk_sessions: 0,
+            cli_sessions: 0,
         };
         Answer::Report(info(&*surroundings, load, form, help))
     })
@@ -193,15 +193,15 @@ async fn activity(which: Option<usize>) -> Answer {
 }
 
 /// The age of the process, for a timed prompt: `[days:hours:minutes:seconds]`.
-pub(crate) fn age(desk: &Desk) -> String {
-    let seconds = match &desk.house {
-        House::Worker(surroundings) => surroundings
+pub(crate) fn age(shared: &Shared) -> String {
+    let seconds = match &shared.role {
+        ProcessRole::Worker(surroundings) => surroundings
             .registry()
             .process()
             .started
             .elapsed()
             .as_secs(),
-        House::Master(master) => master.processes().first().map_or(0, |row| row.uptime_s),
+        ProcessRole::Master(master) => master.processes().first().map_or(0, |row| row.uptime_s),
     };
     let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
     let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);

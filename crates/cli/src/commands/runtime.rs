@@ -13,7 +13,7 @@ use ballast_worker::{
 
 use crate::answer::Answer;
 use crate::catalogue::{Call, Changes, Command, Restriction};
-use crate::desk::House;
+use crate::shared::ProcessRole;
 
 /// How long a worker is waited for that should tell its numbers.
 const TELL_WAIT: Duration = Duration::from_millis(200);
@@ -36,11 +36,11 @@ pub(crate) static COMMANDS: &[Command] = &[
         "show pools [by*] [match <pfx>] [nb]",
         "tell the memory of buffers",
         |call| {
-            let bytes = match &call.desk.house {
-                House::Worker(control) => {
+            let bytes = match &call.shared.role {
+                ProcessRole::Worker(control) => {
                     control.generation().config.global.tune.buffer_bytes as usize
                 }
-                House::Master(_) => 0,
+                ProcessRole::Master(_) => 0,
             };
             Answer::later(pools(bytes))
         },
@@ -156,11 +156,11 @@ pub(crate) static COMMANDS: &[Command] = &[
 const TRACES: &str = "Supported trace sources and states (.=stopped, w=waiting, R=running) :\n";
 
 /// What a worker tells of itself.
-type Told = (TaskCounts, IoCounts, BufferUse);
+type ChangeRecord = (TaskCounts, IoCounts, BufferUse);
 
 /// What every worker tells, in order; zeros for one that does not answer in time.
-async fn told() -> Vec<Told> {
-    fn tell() -> Told {
+async fn told() -> Vec<ChangeRecord> {
+    fn tell() -> ChangeRecord {
         (task_counts(), io_counts(), buffer_use())
     }
     let count = ballast_worker::worker_count();

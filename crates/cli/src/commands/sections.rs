@@ -12,7 +12,7 @@ use super::changes::{admin, demanded, info};
 use super::target::{answer, backend, control};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Changes, Command};
-use crate::demand::{Applied, Demand, Edit, SectionAt, SectionOf};
+use crate::change_request::{Applied, ChangeRequest, Edit, SectionAt, SectionOf};
 
 pub(crate) static COMMANDS: &[Command] = &[
     admin(
@@ -150,12 +150,12 @@ fn edited(
     command: String,
     said: &'static str,
 ) -> Result<Answer, Answer> {
-    let demand = Demand::Edit {
+    let request = ChangeRequest::Edit {
         section,
         edit,
         command,
     };
-    Ok(demanded(&control(call)?, demand, move |applied| {
+    Ok(demanded(&control(call)?, request, move |applied| {
         told(said, &applied)
     }))
 }
@@ -265,7 +265,7 @@ fn publish(call: &Call<'_>, published: bool) -> Result<Answer, Answer> {
     };
     let key = format!("backend {} published", backend.name());
     let command = format!("{verb} backend {}", backend.name());
-    control(call)?.note_hand(&key, value, &command);
+    control(call)?.note_override(&key, value, &command);
     Ok(info(if published {
         "Backend published."
     } else {
@@ -447,8 +447,8 @@ fn del_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
 
 fn show_section(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let section = section_at(call)?;
-    let demand = Demand::Section(section);
-    Ok(demanded(&control(call)?, demand, |applied| {
+    let request = ChangeRequest::Section(section);
+    Ok(demanded(&control(call)?, request, |applied| {
         let mut text = String::new();
         for (number, line) in applied.lines.iter().enumerate() {
             match number {

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use ballast_engine::ChecksByHand;
+use ballast_engine::CheckOverrides;
 use ballast_health::Forced;
 use ballast_model::{Address, Balance, CliLevel, PortSpec};
 
@@ -12,7 +12,7 @@ use super::changes::{demanded, unremovable};
 use super::target::{ServerAt, answer, given, leading_number};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Changes, Command};
-use crate::demand::Demand;
+use crate::change_request::ChangeRequest;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -109,12 +109,12 @@ fn rename(at: &ServerAt, name: &str) -> Result<Answer, Answer> {
             .replace("cannot remove it", "cannot rename it");
         return Err(Answer::error(why));
     }
-    let demand = Demand::RenameServer {
+    let request = ChangeRequest::RenameServer {
         backend: at.backend.name().to_owned(),
         server: at.server.name().to_owned(),
         name: name.to_owned(),
     };
-    Ok(demanded(&at.control, demand, |_| Answer::Done))
+    Ok(demanded(&at.control, request, |_| Answer::Done))
 }
 
 /// The largest weight.
@@ -174,7 +174,7 @@ fn state(at: &ServerAt, word: &str, command: String) -> Result<Answer, Answer> {
     Ok(at.note("state", word, command))
 }
 
-/// Not noted as set by hand: the next check may say otherwise.
+/// Not noted as set by command: the next check may say otherwise.
 fn health(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
     if at.server.model.track.is_some() {
         return Err(Answer::error("cannot change health on a tracking server."));
@@ -248,7 +248,7 @@ fn port(text: &str) -> Result<u16, Answer> {
     }
 }
 
-fn port_of<'c>(checks: &'c mut ChecksByHand, what: &str) -> &'c mut Option<u16> {
+fn port_of<'c>(checks: &'c mut CheckOverrides, what: &str) -> &'c mut Option<u16> {
     if what.starts_with("agent") {
         &mut checks.agent_port
     } else {

@@ -158,7 +158,7 @@ fn switch_cookies(call: &mut Call<'_>, on: bool) -> Answer {
     answer(backend(call).and_then(|backend| {
         backend.change_dynamic_cookies(|cookies| cookies.on = Some(on));
         let key = format!("backend {} dynamic-cookie", backend.name());
-        control(call)?.note_hand(&key, verb(on), &command);
+        control(call)?.note_override(&key, verb(on), &command);
         Ok(Answer::Done)
     }))
 }
@@ -172,7 +172,7 @@ fn cookie_key(call: &Call<'_>) -> Result<Answer, Answer> {
     backend.change_dynamic_cookies(|cookies| cookies.key = Some(key.to_owned()));
     let command = given("set dynamic-cookie-key backend", call);
     let name = format!("backend {} dynamic-cookie-key", backend.name());
-    control(call)?.note_hand(&name, key, &command);
+    control(call)?.note_override(&name, key, &command);
     Ok(Answer::Done)
 }
 

@@ -11,7 +11,7 @@ use super::anonymous::Names;
 use super::target::{ServerAt, backend_place, generation};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
-use crate::desk::House;
+use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -77,9 +77,9 @@ fn state(call: &mut Call<'_>) -> Answer {
             (0..servers).map(move |server| (backend, server))
         }
     });
-    let now_ms = match &call.desk.house {
-        House::Worker(surroundings) => surroundings.registry().process().age_ms(),
-        House::Master(_) => 0,
+    let now_ms = match &call.shared.role {
+        ProcessRole::Worker(surroundings) => surroundings.registry().process().age_ms(),
+        ProcessRole::Master(_) => 0,
     };
     let names = Names::of(call.session);
     let mut head = Some(STATE_HEAD);

@@ -40,7 +40,7 @@ pub(crate) static COMMANDS: &[Command] = &[
         &["help"],
         "help [<command>]",
         "list the commands, or those that match",
-        |call| Answer::info(help::help(call.desk, call.session, call.args)),
+        |call| Answer::info(help::help(call.shared, call.session, call.args)),
     )
     .always_shown(),
     Command::new(
@@ -151,7 +151,7 @@ fn level_word(level: CliLevel) -> &'static str {
 
 fn sockets(call: &mut Call<'_>) -> Answer {
     let mut text = String::from("# socket lvl processes\n");
-    for (label, level) in &call.desk.doors {
+    for (label, level) in &call.shared.binds {
         text.push_str(&format!("{label} {} all\n", level_word(*level)));
     }
     Answer::Report(text)
@@ -160,7 +160,7 @@ fn sockets(call: &mut Call<'_>) -> Answer {
 /// Without a word it goes from any mode to the prompt and back (on the master: to the
 /// interactive mode, which it never leaves).
 fn prompt(call: &mut Call<'_>) -> Answer {
-    let off = if call.desk.is_master() {
+    let off = if call.shared.is_master() {
         Mode::Interactive
     } else {
         Mode::OneShot

@@ -16,7 +16,7 @@ use super::anonymous::Names;
 use crate::answer::{Answer, Batches};
 use crate::catalogue::{Call, Changes, Command};
 use crate::control::Control;
-use crate::desk::House;
+use crate::shared::ProcessRole;
 
 /// So many places of a worker's list are looked at at once.
 const PLACE_COUNT: usize = 1000;
@@ -51,7 +51,7 @@ const HELP: &str = "Usage: show sess [<id> | all] [<filter>]*\n\
 
 /// Which sessions are told of, and how much.
 #[derive(Clone, Debug, Default)]
-struct Wanted {
+struct SessionFilter {
     id: Option<u64>,
     in_full: bool,
     older: Option<Duration>,
@@ -62,7 +62,7 @@ struct Wanted {
     uri: Option<String>,
 }
 
-impl Wanted {
+impl SessionFilter {
     fn read(words: &[String]) -> Result<Self, Answer> {
         let mut wanted = Self::default();
         let mut words = words.iter().map(String::as_str);
@@ -136,15 +136,15 @@ fn number(word: &str) -> Option<u64> {
 }
 
 fn show(call: &mut Call<'_>) -> Answer {
-    let House::Worker(control) = &call.desk.house else {
+    let ProcessRole::Worker(control) = &call.shared.role else {
         return Answer::Done;
     };
-    let wanted = match Wanted::read(call.args) {
+    let wanted = match SessionFilter::read(call.args) {
         Ok(wanted) => wanted,
         Err(answer) => return answer,
     };
     let control = Arc::clone(control);
-    let mut callers = call.desk.sessions();
+    let mut callers = call.shared.sessions();
     callers.retain(|caller| wanted.fits(caller));
     if let Some(id) = wanted.id {
         // The id says whose it is.
@@ -190,7 +190,7 @@ async fn find(control: &dyn Control, worker: usize, id: u64) -> Option<SessionIn
 struct List {
     control: Arc<dyn Control>,
     names: Names,
-    wanted: Wanted,
+    wanted: SessionFilter,
     /// Who is on the command sockets, until they are told of.
     callers: Vec<SessionInfo>,
     /// Worker and place where it goes on.
@@ -317,7 +317,7 @@ fn clock(moment: SystemTime) -> String {
 }
 
 fn shutdown(call: &mut Call<'_>) -> Answer {
-    let House::Worker(control) = &call.desk.house else {
+    let ProcessRole::Worker(control) = &call.shared.role else {
         return Answer::Done;
     };
     let Some(id) = number(call.arg(0)) else {
@@ -369,7 +369,7 @@ mod tests {
     fn filters_choose() {
         let fits = |words: &str| {
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            Wanted::read(&words).unwrap().fits(&session())
+            SessionFilter::read(&words).unwrap().fits(&session())
         };
         for yes in [
             "",
@@ -394,7 +394,7 @@ mod tests {
         }
         let read = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            Wanted::read(&words).is_err()
+            SessionFilter::read(&words).is_err()
         };
         assert!(read(&["older"]) && read(&["older", "x"]) && read(&["nosuch"]));
     }

@@ -12,7 +12,7 @@ use super::process::form;
 use super::target::is_called;
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
-use crate::desk::House;
+use crate::shared::ProcessRole;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(
@@ -37,7 +37,7 @@ pub(crate) static COMMANDS: &[Command] = &[
 ];
 
 fn stat(call: &mut Call<'_>) -> Answer {
-    let House::Worker(surroundings) = &call.desk.house else {
+    let ProcessRole::Worker(surroundings) = &call.shared.role else {
         return Answer::Done;
     };
     let mut words = call.args;
@@ -86,7 +86,7 @@ fn proxy_number(generation: &Generation, word: &str) -> Result<Option<u32>, NoSu
 
 /// The last invalid request and response of each proxy.
 fn errors(call: &mut Call<'_>) -> Answer {
-    let House::Worker(control) = &call.desk.house else {
+    let ProcessRole::Worker(control) = &call.shared.role else {
         return Answer::Done;
     };
     let generation = control.generation();

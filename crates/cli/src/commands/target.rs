@@ -7,13 +7,13 @@ use ballast_engine::{Backend, Frontend, Generation, Server};
 use crate::answer::Answer;
 use crate::catalogue::Call;
 use crate::control::Control;
-use crate::desk::House;
+use crate::shared::ProcessRole;
 
 /// The process that serves; these commands are not known to the master.
 pub(crate) fn control(call: &Call<'_>) -> Result<Arc<dyn Control>, Answer> {
-    match &call.desk.house {
-        House::Worker(control) => Ok(Arc::clone(control)),
-        House::Master(_) => Err(Answer::Done),
+    match &call.shared.role {
+        ProcessRole::Worker(control) => Ok(Arc::clone(control)),
+        ProcessRole::Master(_) => Err(Answer::Done),
     }
 }
 
@@ -77,7 +77,7 @@ impl ServerAt {
             self.backend.name(),
             self.server.name()
         );
-        self.control.note_hand(&key, value, &command);
+        self.control.note_override(&key, value, &command);
         Answer::Done
     }
 }
@@ -140,9 +140,9 @@ pub(crate) fn given(words: &str, call: &Call<'_>) -> String {
     format!("{words} {}", call.args.join(" "))
 }
 
-/// Answers what a deed answers, or why it was not done.
-pub(crate) fn answer(deed: Result<Answer, Answer>) -> Answer {
-    deed.unwrap_or_else(|refused| refused)
+/// Answers what a handler answers, or why it was not done.
+pub(crate) fn answer(handler: Result<Answer, Answer>) -> Answer {
+    handler.unwrap_or_else(|refused| refused)
 }
 
 /// The number at the beginning of a text and what follows it; `None` without a digit there.

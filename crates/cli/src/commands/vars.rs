@@ -118,7 +118,7 @@ fn set(call: &Call<'_>) -> Result<Answer, Answer> {
         }
     }
     let value = call.args[1..].join(" ");
-    control.note_hand(&format!("variable {name}"), &value, &given("set var", call));
+    control.note_override(&format!("variable {name}"), &value, &given("set var", call));
     Ok(Answer::Done)
 }
 

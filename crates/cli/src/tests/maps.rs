@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ballast_expr::{AclSet, Expr, Linker, Place as Line, Store};
+use ballast_expr::{AclSet, Expr, Linker, Place as CommandLine, Store};
 
 use super::{limits, worker};
 
@@ -17,7 +17,7 @@ pub(super) fn patterns() -> Arc<Store> {
             _ => b"foo\nbar baz\n".to_vec(),
         })
     };
-    let at = |line| Line {
+    let at = |line| CommandLine {
         file: "h.cfg".into(),
         line,
     };

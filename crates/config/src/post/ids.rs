@@ -31,9 +31,9 @@ pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
         used.entry(id).or_insert_with(|| draft.title());
     }
     let taken = used.into_keys().collect();
-    let mut dealer = Dealer { next: first, taken };
+    let mut allocator = IdAllocator { next: first, taken };
     for draft in &mut drafts.proxies {
-        draft.common.id = dealer.deal(draft.id.map(|(id, _)| id));
+        draft.common.id = allocator.deal(draft.id.map(|(id, _)| id));
         draft.common.id_is_given = Written(draft.id.is_some());
         binds(draft, context);
         servers(draft, context);
@@ -52,9 +52,9 @@ fn binds(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             context.report(Diagnostic::alert("duplicate-id", message).at(bind.span));
         }
     }
-    let mut dealer = Dealer { next: 1, taken };
+    let mut allocator = IdAllocator { next: 1, taken };
     for bind in &mut draft.binds {
-        bind.bind.id = dealer.deal(bind.id);
+        bind.bind.id = allocator.deal(bind.id);
     }
 }
 
@@ -80,21 +80,21 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
         taken.entry(id).or_insert(at);
     }
     let taken = taken.into_keys().collect();
-    let mut dealer = Dealer { next: 1, taken };
+    let mut allocator = IdAllocator { next: 1, taken };
     for one in &mut draft.servers {
         let given = (one.server.id > 0).then_some(one.server.id);
         one.server.id_is_given = Written(given.is_some());
-        one.server.id = dealer.deal(given);
+        one.server.id = allocator.deal(given);
     }
 }
 
 /// Hands out the next free number.
-struct Dealer {
+struct IdAllocator {
     next: u32,
     taken: HashSet<u32>,
 }
 
-impl Dealer {
+impl IdAllocator {
     /// The given number, or the next one nobody has.
     fn deal(&mut self, given: Option<u32>) -> u32 {
         let id = given.unwrap_or_else(|| {

@@ -93,10 +93,10 @@ pub(super) const ROWS: &[R] = &[
 const fn errorloc(
     word: &'static str,
     good: &'static str,
-    deed: crate::keyword::Deed<ProxyDraft>,
+    handler: crate::keyword::Handler<ProxyDraft>,
 ) -> R {
     let help = "a redirect to give instead of an own answer";
-    R::new(word, Sections::PROXIES, "<status> <url>", help, deed).examples(good, "")
+    R::new(word, Sections::PROXIES, "<status> <url>", help, handler).examples(good, "")
 }
 
 /// Replaces an answer; what an earlier `errorfiles` line would give no longer counts.
@@ -227,7 +227,7 @@ fn location(draft: &mut ProxyDraft, args: &mut Args<'_>, redirect: u16) -> Resul
 
 /// What an `http-error` line said.
 #[derive(Default)]
-struct Answer {
+struct HttpErrorLine {
     status: Option<(u16, &'static str)>,
     content_type: Option<String>,
     headers: Vec<(String, LogFormat)>,
@@ -262,7 +262,7 @@ fn http_error(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    let mut answer = Answer::default();
+    let mut answer = HttpErrorLine::default();
     while let Some(word) = args.next() {
         http_error_word(word, &mut answer, args, context)?;
     }
@@ -319,7 +319,7 @@ fn http_error(
 
 fn http_error_word(
     word: &str,
-    answer: &mut Answer,
+    answer: &mut HttpErrorLine,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {

@@ -31,7 +31,7 @@ use ballast_syntax::{Diagnostic, Line, SectionKind, Severity};
 use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::keyword::{Keyword, Row, Sections, State};
-use crate::table::{Found, Table};
+use crate::table::{RowMatch, Table};
 
 pub(crate) use capture::bound as bound_captures;
 pub(crate) use general::GUID_UNUSED;
@@ -101,7 +101,7 @@ pub(crate) fn line(
 /// kind, which is thrown away.
 fn elsewhere(
     draft: &ProxyDraft,
-    found: &Found<ProxyDraft>,
+    found: &RowMatch<ProxyDraft>,
     line: &Line,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {

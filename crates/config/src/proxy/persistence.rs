@@ -5,7 +5,7 @@
 
 use ballast_expr::Phase;
 use ballast_model::{
-    CookieMode, CookiePersistence, PersistenceDeed, PersistenceRule, Redispatch, RetryOn,
+    CookieMode, CookiePersistence, PersistenceAction, PersistenceRule, Redispatch, RetryOn,
 };
 use ballast_syntax::{Diagnostic, TimeUnit};
 
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK_ONLY,
         "{ if | unless } <condition>",
         "go to the cookie's server even when it is down",
-        |draft, args, context| persistence_rule(draft, args, context, PersistenceDeed::Force),
+        |draft, args, context| persistence_rule(draft, args, context, PersistenceAction::Force),
     )
     .examples("force-persist if { src 127.0.0.1 }", "force-persist"),
     R::new(
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[R] = &[
         Sections::BACK_ONLY,
         "{ if | unless } <condition>",
         "do not look at the cookie",
-        |draft, args, context| persistence_rule(draft, args, context, PersistenceDeed::Ignore),
+        |draft, args, context| persistence_rule(draft, args, context, PersistenceAction::Ignore),
     )
     .examples(
         "ignore-persist if { path_end .css }",
@@ -146,11 +146,11 @@ fn persistence_rule(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
     context: &mut Context<'_>,
-    deed: PersistenceDeed,
+    action: PersistenceAction,
 ) -> Result<(), Diagnostic> {
     let phases = [Phase::SelectServer];
     let condition = ask::required_condition(draft, args, context, &phases)?;
-    let rule = PersistenceRule { deed, condition };
+    let rule = PersistenceRule { action, condition };
     draft.back.persistence_rules.push(rule);
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ballast_model::{
     Balance, Check, CheckRule, ConnectionMode, CookieMode, ErrorPage, ExpectSubject, HashFunction,
-    HttpReuse, LogEndpoint, Mode, PersistenceDeed, ProtocolCheck, RouteTarget, UseServerTarget,
+    HttpReuse, LogEndpoint, Mode, PersistenceAction, ProtocolCheck, RouteTarget, UseServerTarget,
 };
 use ballast_syntax::Severity;
 
@@ -420,13 +420,13 @@ fn persistence_rules_keep_their_order() {
     let rules: Vec<_> = back
         .persistence_rules
         .iter()
-        .map(|rule| (rule.deed, rule.condition.to_string()))
+        .map(|rule| (rule.action, rule.condition.to_string()))
         .collect();
     assert_eq!(
         rules,
         [
-            (PersistenceDeed::Force, "if { path /a }".to_owned()),
-            (PersistenceDeed::Ignore, "unless { path /b }".to_owned()),
+            (PersistenceAction::Force, "if { path /a }".to_owned()),
+            (PersistenceAction::Ignore, "unless { path /b }".to_owned()),
         ]
     );
 }

@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{IntOrVar, Text, Var};
 use crate::conv::{Conv, NONE, args, row};
-use crate::deeds::arithmetic;
+use crate::handlers::arithmetic;
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.

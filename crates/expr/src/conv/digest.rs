@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Int, Text, Var};
 use crate::conv::{Conv, NONE, args, row};
-use crate::deeds::{arithmetic, digest};
+use crate::handlers::{arithmetic, digest};
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.

@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Address, File, Int, Text};
 use crate::conv::{Conv, args, row};
-use crate::deeds::map;
+use crate::handlers::map;
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.

@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 
 use crate::args::{ArgKind, ArgSpec};
 pub(crate) use crate::args::{NONE, args};
-use crate::deeds::ConvDeed;
+use crate::handlers::ConvFn;
 use crate::value::Kind;
 
 /// A converter: one word of the language with all its sides.
@@ -29,13 +29,13 @@ pub struct Conv {
     pub takes: Kind,
     /// The type it gives.
     pub out: Kind,
-    pub(crate) deed: Option<ConvDeed>,
+    pub(crate) handler: Option<ConvFn>,
 }
 
 impl Conv {
     /// Whether the converter is evaluated, not only parsed.
     pub const fn is_served(&self) -> bool {
-        self.deed.is_some()
+        self.handler.is_some()
     }
 }
 
@@ -50,14 +50,14 @@ const fn row(
     args: ArgSpec,
     takes: Kind,
     out: Kind,
-    deed: Option<ConvDeed>,
+    handler: Option<ConvFn>,
 ) -> Conv {
     Conv {
         word,
         args,
         takes,
         out,
-        deed,
+        handler,
     }
 }
 

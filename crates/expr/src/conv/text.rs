@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Int, Mask4, Mask6, Regex, Text, Var};
 use crate::conv::{Conv, NONE, args, row};
-use crate::deeds::{codec, text};
+use crate::handlers::{codec, text};
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.

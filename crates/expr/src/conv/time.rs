@@ -2,7 +2,7 @@
 
 use crate::args::ArgKind::{Int, Text};
 use crate::conv::{Conv, NONE, args, row};
-use crate::deeds::date;
+use crate::handlers::date;
 use crate::value::Kind;
 
 /// The rows of this family, in alphabetical order.

@@ -1,8 +1,8 @@
 //! Constants and samples available everywhere, manual 7.3.2.
 
 use crate::args::ArgKind::{Int, Ipv4, Ipv6, Text, Var};
-use crate::deeds::{constant, date};
 use crate::fetch::{ACL_NAMES, Fetch, NONE, args, row};
+use crate::handlers::{constant, date};
 use crate::phase::Phases;
 use crate::value::Kind;
 

@@ -1,8 +1,8 @@
 //! Samples that need an HTTP request, manual 7.3.6.
 
 use crate::args::ArgKind::{Int, Text, Userlist};
-use crate::deeds::{auth, cookie, exchange, header, uri};
 use crate::fetch::{Fetch, NONE, args, row};
+use crate::handlers::{auth, cookie, exchange, header, uri};
 use crate::phase::Phases;
 use crate::value::Kind;
 

@@ -1,8 +1,8 @@
 //! Samples that need an HTTP response, manual 7.3.6.
 
 use crate::args::ArgKind::{Int, Text};
-use crate::deeds::{cookie, exchange, header};
 use crate::fetch::{Fetch, NONE, args, row};
+use crate::handlers::{cookie, exchange, header};
 use crate::phase::Phases;
 use crate::value::Kind;
 

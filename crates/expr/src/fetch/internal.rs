@@ -1,8 +1,8 @@
 //! Samples of proxies, servers and the process, manual 7.3.2.
 
 use crate::args::ArgKind::{Backend, Frontend, Server, Text};
-use crate::deeds::{constant, exchange, proxy};
 use crate::fetch::{Fetch, NONE, args, row};
+use crate::handlers::{constant, exchange, proxy};
 use crate::phase::Phases;
 use crate::value::Kind;
 

@@ -1,8 +1,8 @@
 //! Samples of addresses, ports and connections, manual 7.3.3.
 
 use crate::args::ArgKind::{Int, Text};
-use crate::deeds::{address, exchange};
 use crate::fetch::{Fetch, NONE, args, row};
+use crate::handlers::{address, exchange};
 use crate::phase::Phases;
 use crate::value::Kind;
 

@@ -1,8 +1,8 @@
 //! Samples of raw buffer contents, manual 7.3.5.
 
 use crate::args::ArgKind::{Int, Text};
-use crate::deeds::{constant, exchange, payload};
 use crate::fetch::{Fetch, NONE, args, row};
+use crate::handlers::{constant, exchange, payload};
 use crate::phase::Phases;
 use crate::value::Kind;
 

@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
 use crate::args::{ArgKind, ArgSpec};
-use crate::deeds::FetchDeed;
+use crate::handlers::FetchFn;
 use crate::phase::Phases;
 use crate::value::Kind;
 
@@ -34,13 +34,13 @@ pub struct Fetch {
     pub out: Kind,
     /// Where it may be asked.
     pub phases: Phases,
-    pub(crate) deed: Option<FetchDeed>,
+    pub(crate) handler: Option<FetchFn>,
 }
 
 impl Fetch {
     /// Whether the sample is evaluated, not only parsed.
     pub const fn is_served(&self) -> bool {
-        self.deed.is_some()
+        self.handler.is_some()
     }
 
     /// Whether the sample is read from the bytes as they came, which an HTTP proxy does not keep
@@ -62,14 +62,14 @@ const fn row(
     args: ArgSpec,
     out: Kind,
     phases: Phases,
-    deed: Option<FetchDeed>,
+    handler: Option<FetchFn>,
 ) -> Fetch {
     Fetch {
         word,
         args,
         out,
         phases,
-        deed,
+        handler,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Samples of the TLS session with the client, manual 7.3.4.
 
 use crate::args::ArgKind::{Int, Text};
-use crate::deeds::address;
 use crate::fetch::{Fetch, NONE, args, row};
+use crate::handlers::address;
 use crate::phase::Phases;
 use crate::value::Kind;
 

@@ -28,7 +28,7 @@ impl LogFormat {
                 }
                 Item::Literal(text) => out.extend_from_slice(text.as_bytes()),
                 Item::Alias { alias, flags, .. } => {
-                    Line {
+                    ItemWriter {
                         facts,
                         flags: *flags,
                         usage: self.usage,
@@ -38,7 +38,7 @@ impl LogFormat {
                 }
                 Item::Sample { expr, flags, .. } => {
                     let mark = scratch.mark();
-                    let mut line = Line {
+                    let mut line = ItemWriter {
                         facts,
                         flags: *flags,
                         usage: self.usage,
@@ -58,14 +58,14 @@ impl LogFormat {
 }
 
 /// One item being written.
-struct Line<'a> {
+struct ItemWriter<'a> {
     facts: &'a dyn Facts,
     flags: Flags,
     usage: Usage,
     out: &'a mut Vec<u8>,
 }
 
-impl Line<'_> {
+impl ItemWriter<'_> {
     fn is_mandatory(&self) -> bool {
         self.usage == Usage::Log
     }

@@ -13,9 +13,9 @@ use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteG
 use super::Method;
 use super::few::Pair;
 use super::index::{Index, MapValue, Shape};
-use super::merge::{by_hand, merge};
-use super::state::{Seat, State, Table, parse};
-use super::text::{self, Written};
+use super::merge::{merge, overridden};
+use super::state::{CompiledSlot, State, Table, parse};
+use super::text::{self, WrittenEntries};
 use crate::error::Error;
 
 /// Entries one list may hold, those of prepared versions included.
@@ -81,7 +81,7 @@ pub enum RuntimeEntries {
 }
 
 /// What the configuration gave a list: the common ancestor of its file's next state and of what
-/// hands made of it.
+/// operators made of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Loaded {
     /// The contents of its file.
@@ -92,12 +92,12 @@ pub(super) enum Loaded {
 
 impl Loaded {
     /// The entries, each with the line it stands on (0 for words).
-    pub(super) fn lines(&self, as_map: bool) -> Result<Vec<text::Line>, Error> {
+    pub(super) fn lines(&self, as_map: bool) -> Result<Vec<text::EntryLine>, Error> {
         match self {
             Loaded::File(contents) => text::parse_file(contents, as_map),
             Loaded::Words(words) => Ok(words
                 .iter()
-                .map(|word| text::Line {
+                .map(|word| text::EntryLine {
                     number: 0,
                     pair: (Arc::clone(word), None),
                 })
@@ -235,7 +235,7 @@ impl PatternRef {
             current: 0,
             newest: 0,
             id_last: 0,
-            seats: Vec::new(),
+            slots: Vec::new(),
         };
         for line in state.loaded.lines(map)? {
             let (key, value) = line.pair;
@@ -304,7 +304,7 @@ impl PatternRef {
     }
 
     /// What its file would hold if it were written now: the entries matched now.
-    pub fn to_text(&self) -> Written {
+    pub fn to_text(&self) -> WrittenEntries {
         let state = self.lock();
         let entries = state.table.entries.values();
         text::to_text(entries.map(|entry| (&entry.key, entry.value.as_ref())))
@@ -328,17 +328,17 @@ impl PatternRef {
         self.lock().change_count
     }
 
-    /// What hands made of what the configuration gives it: the entries of the keys they changed,
+    /// What operators made of what the configuration gives it: the entries of the keys they changed,
     /// as they were and as they are.
-    pub fn by_hand(&self) -> (Vec<Pair>, Vec<Pair>) {
+    pub fn overridden(&self) -> (Vec<Pair>, Vec<Pair>) {
         let state = self.lock();
-        by_hand(&state.loaded.pairs(self.map), &state.table.pairs())
+        overridden(&state.loaded.pairs(self.map), &state.table.pairs())
     }
 
-    /// Goes on from what hands made of the list in another process, told as [`Self::by_hand`]
+    /// Goes on from what operators made of the list in another process, told as [`Self::overridden`]
     /// does. Where the configuration gives it something else by now, that wins. False when an
     /// entry cannot be understood here; nothing is changed then.
-    pub fn take_hands(&self, was: &[Pair], is: &[Pair]) -> bool {
+    pub fn take_overrides(&self, was: &[Pair], is: &[Pair]) -> bool {
         let mut state = self.lock();
         let merged = merge(was, &state.loaded.pairs(self.map), is);
         let handles = state.handles();
@@ -353,7 +353,7 @@ impl PatternRef {
     /// What each of its users finds for `text`.
     pub fn probe(&self, text: &str) -> Vec<Probe> {
         let state = self.lock();
-        let handles = state.seats.iter().filter_map(|seat| seat.handle.upgrade());
+        let handles = state.slots.iter().filter_map(|slot| slot.handle.upgrade());
         let probe = |handle: Arc<Handle>| {
             let index = handle.load();
             let found = match handle.method() {
@@ -392,15 +392,15 @@ impl PatternRef {
     ///
     /// # Errors
     /// When an entry that the configuration gives is no pattern for the method or no value of
-    /// the kind. One that was added by hand then only matches nothing here.
+    /// the kind. One that was added by command then only matches nothing here.
     pub(super) fn handle(
         self: &Arc<Self>,
         shape: Shape,
         coming: Option<&Loaded>,
     ) -> Result<Arc<Handle>, Error> {
         let mut state = self.lock();
-        state.seats.retain(|seat| seat.handle.strong_count() > 0);
-        let mut handles = state.seats.iter().filter_map(|seat| seat.handle.upgrade());
+        state.slots.retain(|slot| slot.handle.strong_count() > 0);
+        let mut handles = state.slots.iter().filter_map(|slot| slot.handle.upgrade());
         let known = handles.find(|handle| handle.shape == shape);
         if known.is_none() || coming.is_some() {
             let loaded = coming.unwrap_or(&state.loaded);
@@ -417,7 +417,7 @@ impl PatternRef {
             shape,
             index: ShardedLock::new(state.table.compile(shape)),
         });
-        state.seats.push(Seat {
+        state.slots.push(CompiledSlot {
             handle: Arc::downgrade(&handle),
             prepared,
         });
@@ -529,11 +529,11 @@ impl PatternRef {
         discarded
             .tables
             .push(std::mem::replace(&mut state.table, table));
-        for seat in &mut state.seats {
-            let Some(handle) = seat.handle.upgrade() else {
+        for slot in &mut state.slots {
+            let Some(handle) = slot.handle.upgrade() else {
                 continue;
             };
-            let index = seat.prepared.remove(&version);
+            let index = slot.prepared.remove(&version);
             let index = index.unwrap_or_else(|| Index::new(handle.shape));
             discarded.indexes.push(handle.replace(index));
         }
@@ -624,7 +624,7 @@ impl State {
 }
 
 /// Whether all of what is to be loaded can be understood.
-fn check_lines(shape: Shape, lines: &[text::Line]) -> Result<(), Error> {
+fn check_lines(shape: Shape, lines: &[text::EntryLine]) -> Result<(), Error> {
     for line in lines {
         let (key, value) = &line.pair;
         shape

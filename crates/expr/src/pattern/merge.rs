@@ -7,7 +7,7 @@ use super::few::Pair;
 /// What a list holds after its file changed from `old` to `new` while it ran as `live`.
 ///
 /// Per key, all entries of it together: where the file changed, the file wins; where it did not,
-/// what is live stays. Keys come in the order of the new file, those that only a hand added after
+/// what is live stays. Keys come in the order of the new file, those that only an override added after
 /// them. The same file again changes nothing.
 pub fn merge(old: &[Pair], new: &[Pair], live: &[Pair]) -> Vec<Pair> {
     if old == new {
@@ -24,21 +24,21 @@ pub fn merge(old: &[Pair], new: &[Pair], live: &[Pair]) -> Vec<Pair> {
         if was != after.get(key) || was == now.get(key) {
             merged.push(pair.clone());
         } else if placed.insert(key) {
-            // Only a hand changed it: all its entries stand where the first one did.
+            // Only an override changed it: all its entries stand where the first one did.
             merged.extend(now.get(key).into_iter().flatten().copied().cloned());
         }
     }
-    let by_hand = live.iter().filter(|(key, _)| {
+    let overridden = live.iter().filter(|(key, _)| {
         let key = &**key;
         !before.contains_key(key) && !after.contains_key(key)
     });
-    merged.extend(by_hand.cloned());
+    merged.extend(overridden.cloned());
     merged
 }
 
 /// The entries of the keys in which `old` and `live` differ: those of `old`, and those of `live`.
 /// `merge` of the two, whatever the new file, changes what `merge` of the whole would.
-pub(super) fn by_hand(old: &[Pair], live: &[Pair]) -> (Vec<Pair>, Vec<Pair>) {
+pub(super) fn overridden(old: &[Pair], live: &[Pair]) -> (Vec<Pair>, Vec<Pair>) {
     let before = by_key(old);
     let now = by_key(live);
     let changed = |(key, _): &&Pair| before.get(&**key) != now.get(&**key);
@@ -78,7 +78,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
         #[test]
-        fn the_file_wins_where_it_changed_and_the_hand_elsewhere(
+        fn the_file_wins_where_it_changed_and_the_override_elsewhere(
             old in pairs(), new in pairs(), live in pairs(),
         ) {
             let merged = merge(&old, &new, &live);
@@ -89,13 +89,13 @@ mod tests {
         }
 
         #[test]
-        fn without_a_hand_the_file_is_the_list(old in pairs(), new in pairs()) {
+        fn without_an_override_the_file_is_the_list(old in pairs(), new in pairs()) {
             prop_assert_eq!(merge(&old, &new, &old), new);
         }
 
         #[test]
-        fn what_hands_changed_is_enough_to_merge(old in pairs(), new in pairs(), live in pairs()) {
-            let (was, is) = by_hand(&old, &live);
+        fn what_overrides_changed_is_enough_to_merge(old in pairs(), new in pairs(), live in pairs()) {
+            let (was, is) = overridden(&old, &live);
             let (short, whole) = (merge(&was, &new, &is), merge(&old, &new, &live));
             prop_assert_eq!(short.len(), whole.len());
             for (key, _) in &whole {

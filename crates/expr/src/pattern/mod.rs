@@ -24,7 +24,7 @@ pub use merge::merge;
 pub(crate) use parse::{check, is_range};
 pub(crate) use store::Words;
 pub use store::{ListChange, Listed, NamedList, Place, Store};
-pub use text::{Written, parse_payload};
+pub use text::{WrittenEntries, parse_payload};
 
 use crate::value::Kind;
 

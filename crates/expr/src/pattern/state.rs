@@ -23,7 +23,7 @@ pub(super) struct State {
     pub(super) current: u32,
     pub(super) newest: u32,
     pub(super) id_last: u64,
-    pub(super) seats: Vec<Seat>,
+    pub(super) slots: Vec<CompiledSlot>,
 }
 
 /// Entries of one version.
@@ -34,7 +34,7 @@ pub(super) struct Table {
 }
 
 /// A compiled form and what it will hold when a prepared version is committed.
-pub(super) struct Seat {
+pub(super) struct CompiledSlot {
     pub(super) handle: Weak<Handle>,
     pub(super) prepared: BTreeMap<u32, Index>,
 }
@@ -64,11 +64,11 @@ impl State {
         self.table.entries.len() + prepared
     }
 
-    /// The compiled forms that somebody uses, each with its seat.
+    /// The compiled forms that somebody uses, each with its slot.
     pub(super) fn handles(&self) -> Vec<(usize, Arc<Handle>)> {
-        let seats = self.seats.iter().enumerate();
-        seats
-            .filter_map(|(at, seat)| Some((at, seat.handle.upgrade()?)))
+        let slots = self.slots.iter().enumerate();
+        slots
+            .filter_map(|(at, slot)| Some((at, slot.handle.upgrade()?)))
             .collect()
     }
 
@@ -130,7 +130,7 @@ impl State {
                 }
                 handle.refine();
             } else {
-                let index = self.seats[at].prepared.entry(version);
+                let index = self.slots[at].prepared.entry(version);
                 let index = index.or_insert_with(|| Index::new(handle.shape));
                 column
                     .into_iter()
@@ -228,8 +228,8 @@ impl State {
     pub(super) fn drop_prepared(&mut self, gone: impl Fn(u32) -> bool) -> Discarded {
         let tables = self.prepared.extract_if(.., |version, _| gone(*version));
         let tables = tables.map(|(_, table)| table).collect();
-        let seats = self.seats.iter_mut();
-        let indexes = seats.flat_map(|seat| seat.prepared.extract_if(.., |at, _| gone(*at)));
+        let slots = self.slots.iter_mut();
+        let indexes = slots.flat_map(|slot| slot.prepared.extract_if(.., |at, _| gone(*at)));
         let indexes = indexes.map(|(_, index)| index).collect();
         Discarded { tables, indexes }
     }

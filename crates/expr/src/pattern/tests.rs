@@ -267,7 +267,7 @@ proptest! {
 }
 
 #[derive(Clone, Debug)]
-enum Deed {
+enum Operation {
     Add(u8, u8),
     Del(u8),
     DelOldest,
@@ -278,18 +278,18 @@ enum Deed {
     Commit,
 }
 
-fn deeds() -> impl Strategy<Value = Vec<Deed>> {
-    let deed = prop_oneof![
-        6 => (any::<u8>(), any::<u8>()).prop_map(|(key, value)| Deed::Add(key, value)),
-        2 => any::<u8>().prop_map(Deed::Del),
-        1 => Just(Deed::DelOldest),
-        2 => (any::<u8>(), any::<u8>()).prop_map(|(key, value)| Deed::Set(key, value)),
-        1 => Just(Deed::Clear),
-        1 => Just(Deed::Prepare),
-        3 => (any::<u8>(), any::<u8>()).prop_map(|(key, value)| Deed::AddNext(key, value)),
-        1 => Just(Deed::Commit),
+fn handlers() -> impl Strategy<Value = Vec<Operation>> {
+    let handler = prop_oneof![
+        6 => (any::<u8>(), any::<u8>()).prop_map(|(key, value)| Operation::Add(key, value)),
+        2 => any::<u8>().prop_map(Operation::Del),
+        1 => Just(Operation::DelOldest),
+        2 => (any::<u8>(), any::<u8>()).prop_map(|(key, value)| Operation::Set(key, value)),
+        1 => Just(Operation::Clear),
+        1 => Just(Operation::Prepare),
+        3 => (any::<u8>(), any::<u8>()).prop_map(|(key, value)| Operation::AddNext(key, value)),
+        1 => Just(Operation::Commit),
     ];
-    proptest::collection::vec(deed, 0..60)
+    proptest::collection::vec(handler, 0..60)
 }
 
 const KEYS: [&str; 10] = [
@@ -317,50 +317,50 @@ fn entry(keys: &[&'static str], key: u8, value: u8) -> (&'static str, String) {
 
 /// Does it to the list, and to a plain one beside it.
 fn perform(
-    deed: &Deed,
+    handler: &Operation,
     keys: &[&'static str],
     list: &PatternRef,
     plain: &mut Vec<(&'static str, String)>,
     next: &mut Option<(u32, Vec<(&'static str, String)>)>,
 ) {
-    match deed {
-        Deed::Add(key, value) => {
+    match handler {
+        Operation::Add(key, value) => {
             let (key, value) = entry(keys, *key, *value);
             list.add(None, [(key, Some(&*value))]).unwrap();
             plain.push((key, value));
         }
-        Deed::Del(key) => {
+        Operation::Del(key) => {
             let (key, _) = entry(keys, *key, 0);
             let there = plain.iter().any(|(known, _)| *known == key);
             assert_eq!(list.del(Which::Key(key)).is_ok(), there);
             plain.retain(|(known, _)| *known != key);
         }
-        Deed::DelOldest => {
+        Operation::DelOldest => {
             if let Some(oldest) = list.entries(None, 0, 1).first() {
                 list.del(Which::Id(oldest.id)).unwrap();
                 plain.remove(0);
             }
         }
-        Deed::Set(key, value) => {
+        Operation::Set(key, value) => {
             let (key, value) = entry(keys, *key, *value);
             let there = plain.iter().any(|(known, _)| *known == key);
             assert_eq!(list.set(Which::Key(key), &value).is_ok(), there);
             let same = plain.iter_mut().filter(|(known, _)| *known == key);
             same.for_each(|(_, known)| known.clone_from(&value));
         }
-        Deed::Clear => {
+        Operation::Clear => {
             list.clear(None);
             plain.clear();
         }
-        Deed::Prepare => *next = Some((list.prepare(), Vec::new())),
-        Deed::AddNext(key, value) => {
+        Operation::Prepare => *next = Some((list.prepare(), Vec::new())),
+        Operation::AddNext(key, value) => {
             if let Some((version, entries)) = next {
                 let (key, value) = entry(keys, *key, *value);
                 list.add(Some(*version), [(key, Some(&*value))]).unwrap();
                 entries.push((key, value));
             }
         }
-        Deed::Commit => {
+        Operation::Commit => {
             if let Some((version, entries)) = next.take() {
                 list.commit(version).unwrap();
                 *plain = entries;
@@ -374,7 +374,7 @@ proptest! {
 
     /// Whatever is done to a list, it matches as one that was read whole from a file.
     #[test]
-    fn changing_is_building_anew(deeds in deeds(), which in 0_usize..9) {
+    fn changing_is_building_anew(handlers in handlers(), which in 0_usize..9) {
         let method = [
             Method::Str, Method::Beg, Method::End, Method::Sub, Method::Dir, Method::Dom,
             Method::Reg, Method::Ip, Method::Int,
@@ -385,8 +385,8 @@ proptest! {
         let changed = store.map("m", method, MapKind::Str, &mut none).unwrap();
         let list = store.by_name("m").unwrap();
         let (mut plain, mut next) = (Vec::new(), None);
-        for deed in &deeds {
-            perform(deed, &keys, &list, &mut plain, &mut next);
+        for handler in &handlers {
+            perform(handler, &keys, &list, &mut plain, &mut next);
         }
         let text: String = plain.iter().map(|(key, value)| format!("{key} {value}\n")).collect();
         prop_assert_eq!(&list.to_text().text, &text);

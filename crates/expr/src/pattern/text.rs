@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// A line that holds an entry.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Line {
+pub(super) struct EntryLine {
     /// From 1.
     pub(super) number: usize,
     pub(super) pair: Pair,
@@ -18,7 +18,7 @@ pub(super) struct Line {
 
 /// The entries of a file: one a line, a sharp first makes a comment, blank lines are nothing,
 /// leading blanks are cut; a map's value follows the key after blanks and loses trailing ones.
-pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<Line>, Error> {
+pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<EntryLine>, Error> {
     let mut entries = Vec::new();
     for (number, line) in (1..).zip(contents.split(|byte| *byte == b'\n')) {
         if line.first() == Some(&b'#') {
@@ -45,7 +45,7 @@ pub(super) fn parse_file(contents: &[u8], as_map: bool) -> Result<Vec<Line>, Err
         if entries.len() >= ENTRIES_MAX {
             return Err(Error::new("too many entries", 0..0));
         }
-        entries.push(Line { number, pair });
+        entries.push(EntryLine { number, pair });
     }
     Ok(entries)
 }
@@ -76,7 +76,7 @@ pub fn parse_payload(payload: &str) -> Result<Vec<(&str, &str)>, &str> {
 
 /// Entries as a file holds them.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Written {
+pub struct WrittenEntries {
     /// What the file is to hold. Reading it gives the entries again.
     pub text: String,
     /// Keys of entries that no line can hold: with a blank in a map's key, with blanks around,
@@ -87,8 +87,8 @@ pub struct Written {
 /// Writes entries down, a line each.
 pub(super) fn to_text<'e>(
     entries: impl Iterator<Item = (&'e Arc<str>, Option<&'e Arc<str>>)>,
-) -> Written {
-    let mut written = Written::default();
+) -> WrittenEntries {
+    let mut written = WrittenEntries::default();
     for (key, value) in entries {
         let unfit = match value {
             Some(value) => {

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use super::*;
 use crate::{Effect, OpenError};
 
-impl House {
+impl Fixture {
     fn settings(&self) -> OpenSettings {
         OpenSettings {
             connection_count_max: 1000,
@@ -100,27 +100,27 @@ fn ports(count: usize) -> Vec<SocketAddr> {
 fn the_same_again_does_nothing() {
     let ports = ports(3);
     let config = || of([at("a", &ports[..2]), at("b", &ports[2..])]);
-    let mut house = House::new(2, 1000, config());
-    let before = house.fds();
-    assert_eq!(house.change(config()).unwrap(), []);
-    let same = (*house.generation.config).clone();
-    assert_eq!(house.change(same).unwrap(), []);
-    assert_eq!(house.fds(), before);
-    let _client = house.connect(2);
-    house.next();
-    assert_eq!(house.open_through("b"), 1);
+    let mut fixture = Fixture::new(2, 1000, config());
+    let before = fixture.fds();
+    assert_eq!(fixture.change(config()).unwrap(), []);
+    let same = (*fixture.generation.config).clone();
+    assert_eq!(fixture.change(same).unwrap(), []);
+    assert_eq!(fixture.fds(), before);
+    let _client = fixture.connect(2);
+    fixture.next();
+    assert_eq!(fixture.open_through("b"), 1);
 }
 
 #[test]
 fn who_waits_for_a_moved_bind_is_served_by_its_new_frontend() {
     let ports = ports(3);
-    let mut house = House::new(1, 1000, of([at("a", &ports[..2]), at("b", &ports[2..])]));
-    let early = house.connect(1);
-    house.next();
-    let go = house.hold(0);
-    let clients: Vec<_> = (0..5).map(|_| house.connect(1)).collect();
+    let mut fixture = Fixture::new(1, 1000, of([at("a", &ports[..2]), at("b", &ports[2..])]));
+    let early = fixture.connect(1);
+    fixture.next();
+    let go = fixture.hold(0);
+    let clients: Vec<_> = (0..5).map(|_| fixture.connect(1)).collect();
     let moved = [ports[2], ports[1]];
-    let effects = house
+    let effects = fixture
         .change(of([at("a", &ports[..1]), at("b", &moved)]))
         .unwrap();
     assert_eq!(
@@ -133,31 +133,31 @@ fn who_waits_for_a_moved_bind_is_served_by_its_new_frontend() {
     );
     drop(go);
     for _ in &clients {
-        house.next();
+        fixture.next();
     }
-    let sessions = |place: usize| house.generation.frontends[place].state.sessions.now();
+    let sessions = |place: usize| fixture.generation.frontends[place].state.sessions.now();
     assert_eq!((sessions(0), sessions(1)), (1, 5));
     // Back again, with the old acceptor and the new one on the same worker each time.
     drop(early);
     let first = of([at("a", &ports[..2]), at("b", &ports[2..])]);
-    assert_eq!(house.change(first).unwrap().len(), 1);
-    let _client = house.connect(1);
-    house.next();
-    assert_eq!(house.generation.frontends[0].state.sessions.now(), 1);
+    assert_eq!(fixture.change(first).unwrap().len(), 1);
+    let _client = fixture.connect(1);
+    fixture.next();
+    assert_eq!(fixture.generation.frontends[0].state.sessions.now(), 1);
     drop(clients);
 }
 
 #[test]
 fn a_removed_bind_serves_its_queue_and_tells_who_came_through_it() {
     let ports = ports(2);
-    let mut house = House::new(1, 1000, of([at("a", &ports[..1]), at("b", &ports[1..])]));
-    let mut early = house.connect(1);
-    house.next();
-    let _other = house.connect(0);
-    house.next();
-    let go = house.hold(0);
-    let clients: Vec<_> = (0..5).map(|_| house.connect(1)).collect();
-    let effects = house.change(of([at("a", &ports[..1])])).unwrap();
+    let mut fixture = Fixture::new(1, 1000, of([at("a", &ports[..1]), at("b", &ports[1..])]));
+    let mut early = fixture.connect(1);
+    fixture.next();
+    let _other = fixture.connect(0);
+    fixture.next();
+    let go = fixture.hold(0);
+    let clients: Vec<_> = (0..5).map(|_| fixture.connect(1)).collect();
+    let effects = fixture.change(of([at("a", &ports[..1])])).unwrap();
     assert_eq!(
         effects,
         [Effect::Closed {
@@ -168,14 +168,14 @@ fn a_removed_bind_serves_its_queue_and_tells_who_came_through_it() {
     );
     drop(go);
     for _ in &clients {
-        house.next();
+        fixture.next();
     }
-    house.until_refused(1);
-    // The reception says goodbye when it is told to leave, and goes on.
+    fixture.until_refused(1);
+    // The arrivals says goodbye when it is told to leave, and goes on.
     let mut word = [0; 1];
     early.read_exact(&mut word).unwrap();
     assert_eq!(&word, b"!");
-    assert_eq!(house.process.connections.now(), 7);
+    assert_eq!(fixture.process.connections.now(), 7);
 }
 
 #[test]
@@ -188,25 +188,25 @@ fn a_raised_limit_lets_in_who_waits_and_counts_go_on() {
         fe.binds[0].backlog = bind_max.map(|max| 10 * max);
         of([fe])
     };
-    let mut house = House::new(2, 1000, with(None, Some(1)));
-    let before = house.fds();
-    let clients: Vec<_> = (0..4).map(|_| house.connect(0)).collect();
-    house.next();
-    house.nobody_for(Duration::from_millis(50));
-    assert_eq!(house.change(with(None, Some(2))).unwrap().len(), 1);
-    house.next();
-    house.nobody_for(Duration::from_millis(50));
-    assert_eq!(house.open_through("fe"), 2);
-    house.change(with(Some(3), None)).unwrap();
-    house.next();
-    house.nobody_for(Duration::from_millis(50));
-    house.change(with(Some(4), None)).unwrap();
-    house.next();
-    assert_eq!(house.open_through("fe"), 4);
-    assert_eq!(house.fds(), before);
+    let mut fixture = Fixture::new(2, 1000, with(None, Some(1)));
+    let before = fixture.fds();
+    let clients: Vec<_> = (0..4).map(|_| fixture.connect(0)).collect();
+    fixture.next();
+    fixture.nobody_for(Duration::from_millis(50));
+    assert_eq!(fixture.change(with(None, Some(2))).unwrap().len(), 1);
+    fixture.next();
+    fixture.nobody_for(Duration::from_millis(50));
+    assert_eq!(fixture.open_through("fe"), 2);
+    fixture.change(with(Some(3), None)).unwrap();
+    fixture.next();
+    fixture.nobody_for(Duration::from_millis(50));
+    fixture.change(with(Some(4), None)).unwrap();
+    fixture.next();
+    assert_eq!(fixture.open_through("fe"), 4);
+    assert_eq!(fixture.fds(), before);
     drop(clients);
-    house.empty();
-    assert_eq!(house.open_through("fe"), 0);
+    fixture.empty();
+    assert_eq!(fixture.open_through("fe"), 0);
 }
 
 #[test]
@@ -221,28 +221,28 @@ fn a_bind_that_fails_leaves_everything_as_it_was() {
         fe.binds[0].unix_owner.mode = Some(mode);
         fe
     };
-    let mut house = House::new(1, 1000, of([unix(0o600)]));
+    let mut fixture = Fixture::new(1, 1000, of([unix(0o600)]));
     let first = UnixStream::connect(&path).unwrap();
-    house.next();
+    fixture.next();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut bad = at("bad", &[ports[1], taken.local_addr().unwrap()]);
     bad.binds[1].origin.line = 9;
-    let errors = house.change(of([unix(0o666), bad])).unwrap_err();
+    let errors = fixture.change(of([unix(0o666), bad])).unwrap_err();
     assert_eq!((errors.len(), errors[0].bind.origin.line), (1, 9));
     assert!(TcpStream::connect(ports[1]).is_err(), "it was opened");
     let names = || std::fs::read_dir(&dir).unwrap().count();
-    assert_eq!((house.generation.number, names()), (1, 1));
+    assert_eq!((fixture.generation.number, names()), (1, 1));
     let _second = UnixStream::connect(&path).unwrap();
-    house.next();
+    fixture.next();
     // Another mode is another socket, for the same bind: counts and connections stay.
-    let effects = house.change(of([unix(0o666)])).unwrap();
+    let effects = fixture.change(of([unix(0o666)])).unwrap();
     assert!(
         matches!(effects[..], [Effect::Opened { .. }]),
         "{effects:?}"
     );
     let mut third = UnixStream::connect(&path).unwrap();
-    house.next();
-    assert_eq!((house.open_through("unix"), names()), (3, 1));
+    fixture.next();
+    assert_eq!((fixture.open_through("unix"), names()), (3, 1));
     third
         .set_read_timeout(Some(Duration::from_millis(50)))
         .unwrap();
@@ -262,27 +262,27 @@ fn an_inherited_socket_can_be_named_by_every_configuration() {
         fe
     };
     let ports = ports(1);
-    let mut house = House::new(1, 1000, of([inherited("a")]));
-    assert_eq!(house.change(of([inherited("a")])).unwrap(), []);
-    house.change_all(of([at("other", &ports)]));
+    let mut fixture = Fixture::new(1, 1000, of([inherited("a")]));
+    assert_eq!(fixture.change(of([inherited("a")])).unwrap(), []);
+    fixture.change_all(of([at("other", &ports)]));
     // Whoever we have it of still holds it: who comes waits for the next to listen.
     let _client = TcpStream::connect(ip).unwrap();
-    house.nobody_for(Duration::from_millis(20));
-    house.change(of([inherited("b")])).unwrap();
-    house.next();
+    fixture.nobody_for(Duration::from_millis(20));
+    fixture.change(of([inherited("b")])).unwrap();
+    fixture.next();
 }
 
 #[test]
-fn hands_go_before_a_configuration() {
+fn overrides_go_before_a_configuration() {
     let ports = ports(3);
-    let mut house = House::new(1, 1000, of([at("a", &ports[..1]), at("b", &ports[1..2])]));
-    house.listeners.as_mut().unwrap().pause("a");
-    house.listeners.as_mut().unwrap().shut("b");
+    let mut fixture = Fixture::new(1, 1000, of([at("a", &ports[..1]), at("b", &ports[1..2])]));
+    fixture.listeners.as_mut().unwrap().pause("a");
+    fixture.listeners.as_mut().unwrap().shut("b");
     let more = of([at("a", &[ports[0], ports[2]]), at("b", &ports[1..2])]);
-    house.change(more).unwrap();
+    fixture.change(more).unwrap();
     let mut last = at("b", &ports[1..2]);
     last.common.no_linger = true;
-    house
+    fixture
         .change(of([at("a", &[ports[0], ports[2]]), last]))
         .unwrap();
     for port in &ports {
@@ -291,10 +291,10 @@ fn hands_go_before_a_configuration() {
             assert!(Instant::now() < until, "{port} listens");
         }
     }
-    assert!(house.listeners().resume("a").unwrap());
+    assert!(fixture.listeners().resume("a").unwrap());
     let clients = [ports[0], ports[2]].map(|port| TcpStream::connect(port).unwrap());
     for _ in &clients {
-        house.next();
+        fixture.next();
     }
     assert!(TcpStream::connect(ports[1]).is_err());
 }
@@ -308,21 +308,21 @@ fn shards_are_added_and_a_bind_that_comes_back_finds_who_stayed() {
         fe.connection_count_max = Some(1);
         of([fe])
     };
-    let mut house = House::new(2, 1000, sharded(1));
-    let early = house.connect(0);
-    house.next();
-    house.change(sharded(2)).unwrap();
-    assert_eq!(house.listeners().socket_count(), 2);
-    house.change(sharded(1)).unwrap();
-    assert_eq!(house.listeners().socket_count(), 2);
-    house.change_all(of([at("fe", &[])]));
+    let mut fixture = Fixture::new(2, 1000, sharded(1));
+    let early = fixture.connect(0);
+    fixture.next();
+    fixture.change(sharded(2)).unwrap();
+    assert_eq!(fixture.listeners().socket_count(), 2);
+    fixture.change(sharded(1)).unwrap();
+    assert_eq!(fixture.listeners().socket_count(), 2);
+    fixture.change_all(of([at("fe", &[])]));
     assert!(TcpStream::connect(ports[0]).is_err());
-    house.change(sharded(1)).unwrap();
-    assert_eq!(house.generation.frontends[0].state.sessions.now(), 1);
-    let _waits = house.connect(0);
-    house.nobody_for(Duration::from_millis(50));
+    fixture.change(sharded(1)).unwrap();
+    assert_eq!(fixture.generation.frontends[0].state.sessions.now(), 1);
+    let _waits = fixture.connect(0);
+    fixture.nobody_for(Duration::from_millis(50));
     drop(early);
-    house.next();
+    fixture.next();
 }
 
 #[test]
@@ -332,12 +332,12 @@ fn a_thousand_frontends_that_stay_cost_little() {
         fe.common.disabled = true;
         fe
     });
-    let house = House::new(1, 1000, of(many));
+    let fixture = Fixture::new(1, 1000, of(many));
     let best = (0..20).map(|_| {
         let begun = Instant::now();
-        let prepared = house
+        let prepared = fixture
             .listeners()
-            .prepare(&house.generation, house.settings())
+            .prepare(&fixture.generation, fixture.settings())
             .unwrap();
         assert!(prepared.effects().is_empty());
         begun.elapsed()

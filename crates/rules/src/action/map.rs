@@ -13,7 +13,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "(<file-name>) <key fmt> <value fmt>",
         "set the value of a key of a map",
-        |args| keyed(args, "set-map", Deed::SetMap),
+        |args| keyed(args, "set-map", MapEdit::SetMap),
     )
     .parens()
     .examples(
@@ -25,7 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "(<file-name>) <key fmt>",
         "remove a key from a map",
-        |args| keyed(args, "del-map", Deed::Del),
+        |args| keyed(args, "del-map", MapEdit::Del),
     )
     .parens()
     .examples(
@@ -37,7 +37,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XX.",
         "(<file-name>) <key fmt>",
         "add a pattern to a list",
-        |args| keyed(args, "add-acl", Deed::AddAcl),
+        |args| keyed(args, "add-acl", MapEdit::AddAcl),
     )
     .parens()
     .examples(&["add-acl(a.lst) %[src]"], &["add-acl(a.lst)"]),
@@ -46,7 +46,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "(<file-name>) <key fmt>",
         "remove a pattern from a list",
-        |args| keyed(args, "del-acl", Deed::Del),
+        |args| keyed(args, "del-acl", MapEdit::Del),
     )
     .parens()
     .examples(&["del-acl(a.lst) %[src]"], &["del-acl(a.lst)"]),
@@ -55,7 +55,7 @@ pub(crate) const ROWS: &[Row] = &[
 /// A change of a list or map, by traffic.
 #[derive(Clone, Debug, PartialEq)]
 pub struct List {
-    deed: Deed,
+    handler: MapEdit,
     /// The name of its file, as ACLs and converters that read it give it.
     name: String,
     pub(super) key: LogFormat,
@@ -64,26 +64,30 @@ pub struct List {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Deed {
+enum MapEdit {
     AddAcl,
     Del,
     SetMap,
 }
 
-fn keyed(args: &mut Args<'_, '_, '_>, word: &'static str, deed: Deed) -> Result<Action, Error> {
+fn keyed(
+    args: &mut Args<'_, '_, '_>,
+    word: &'static str,
+    handler: MapEdit,
+) -> Result<Action, Error> {
     let (name, _) = args.parens(&format!("{word}(<file-name>)"))?;
-    let missing = if deed == Deed::SetMap {
+    let missing = if handler == MapEdit::SetMap {
         "expects exactly 2 arguments"
     } else {
         "expects exactly 1 arguments"
     };
     let key = args.format(Usage::Http, missing)?;
-    let value = match deed {
-        Deed::SetMap => Some(args.format(Usage::Http, missing)?),
-        Deed::AddAcl | Deed::Del => None,
+    let value = match handler {
+        MapEdit::SetMap => Some(args.format(Usage::Http, missing)?),
+        MapEdit::AddAcl | MapEdit::Del => None,
     };
     Ok(Action::List(Box::new(List {
-        deed,
+        handler,
         name: name.to_owned(),
         key,
         value,
@@ -110,10 +114,10 @@ impl List {
         let changed = {
             let key = String::from_utf8_lossy(&key);
             let value = String::from_utf8_lossy(&stage.space.text);
-            match self.deed {
-                Deed::AddAcl => list.add_new(&key, list.is_map().then_some("")),
-                Deed::Del => list.del(Which::Key(&key)),
-                Deed::SetMap => list.set_or_add(&key, &value),
+            match self.handler {
+                MapEdit::AddAcl => list.add_new(&key, list.is_map().then_some("")),
+                MapEdit::Del => list.del(Which::Key(&key)),
+                MapEdit::SetMap => list.set_or_add(&key, &value),
             }
         };
         stage.space.out = key;

@@ -50,7 +50,7 @@ pub(crate) const FAMILIES: &[&[Row]] = &[
     variable::ROWS,
 ];
 
-/// What a rule does: a row's deed with its arguments.
+/// What a rule does: a row's handler with its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// `allow`, `accept`.

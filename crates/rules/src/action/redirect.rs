@@ -39,7 +39,7 @@ pub(crate) const ROWS: &[Row] = &[Row::new(
 /// A redirection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Redirect {
-    kind: Kind,
+    kind: RedirectKind,
     /// The location, the prefix or the scheme.
     pub(super) target: LogFormat,
     code: u16,
@@ -52,7 +52,7 @@ pub struct Redirect {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+enum RedirectKind {
     Location,
     Prefix,
     Scheme,
@@ -61,7 +61,7 @@ enum Kind {
 fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
     let mut to = None;
     let mut redirect = Redirect {
-        kind: Kind::Location,
+        kind: RedirectKind::Location,
         target: literal(""),
         code: 302,
         drop_query: false,
@@ -74,9 +74,9 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
         let word = args.next().unwrap_or_default();
         let missing = format!("missing argument for '{word}'");
         match word {
-            "location" => to = Some((Kind::Location, target(args, &missing)?)),
-            "prefix" => to = Some((Kind::Prefix, target(args, &missing)?)),
-            "scheme" => to = Some((Kind::Scheme, target(args, &missing)?)),
+            "location" => to = Some((RedirectKind::Location, target(args, &missing)?)),
+            "prefix" => to = Some((RedirectKind::Prefix, target(args, &missing)?)),
+            "scheme" => to = Some((RedirectKind::Scheme, target(args, &missing)?)),
             "set-cookie" => {
                 redirect.cookie = Some(format!("{}; path=/;", args.text(&missing)?));
             }
@@ -114,7 +114,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
             args.error_before("redirection type expected ('prefix', 'location', or 'scheme')")
         );
     };
-    if args.place.is_response() && kind != Kind::Location {
+    if args.place.is_response() && kind != RedirectKind::Location {
         return Err(args.error_before("response only supports redirect type 'location'"));
     }
     if let Some(cookie) = &redirect.cookie
@@ -156,7 +156,7 @@ fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, Error> {
 impl Redirect {
     pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
         stage.render(&self.target);
-        if self.ignore_empty && self.kind == Kind::Location && stage.space.text.is_empty() {
+        if self.ignore_empty && self.kind == RedirectKind::Location && stage.space.text.is_empty() {
             return Step::Next;
         }
         match self.write(stage) {
@@ -196,7 +196,7 @@ impl Redirect {
     /// Appends the location to `out`; `text` is what the rule says.
     fn locate(&self, request: &Request, text: &[u8], out: &mut Vec<u8>) {
         match self.kind {
-            Kind::Location => {
+            RedirectKind::Location => {
                 out.extend_from_slice(text);
                 if let (true, Some(query)) = (self.keep_query, request.query()) {
                     out.push(if text.contains(&b'?') { b'&' } else { b'?' });
@@ -205,9 +205,9 @@ impl Redirect {
                 return;
             }
             // A prefix of a single slash stands for none.
-            Kind::Prefix if text == b"/" => {}
-            Kind::Prefix => out.extend_from_slice(text),
-            Kind::Scheme => {
+            RedirectKind::Prefix if text == b"/" => {}
+            RedirectKind::Prefix => out.extend_from_slice(text),
+            RedirectKind::Scheme => {
                 out.extend_from_slice(text);
                 out.extend_from_slice(b"://");
                 out.extend_from_slice(request.host().unwrap_or_default());

@@ -67,7 +67,7 @@ impl Scope {
 
 /// What a scraper asks for.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct MetricsQuery {
     pub(super) scopes: Vec<Scope>,
     pub(super) no_maint: bool,
     /// `extra-counters`: also what each protocol counts.
@@ -80,7 +80,7 @@ pub(super) struct Asked {
     unwanted: Vec<String>,
 }
 
-impl Asked {
+impl MetricsQuery {
     /// Reads a query; `None` for one that names a scope nobody knows, or none at all.
     pub(super) fn read(target: &[u8]) -> Option<Self> {
         let mut asked = Self {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn scopes_are_read_one_after_the_other() {
-        let scopes = |query: &str| Asked::read(query.as_bytes()).map(|asked| asked.scopes);
+        let scopes = |query: &str| MetricsQuery::read(query.as_bytes()).map(|asked| asked.scopes);
         assert_eq!(scopes("/m").unwrap().len(), 5);
         assert_eq!(scopes("/m?no-maint").unwrap().len(), 5);
         assert_eq!(scopes("/m?scope=server").unwrap(), [Scope::Server]);

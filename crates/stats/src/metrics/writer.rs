@@ -38,14 +38,14 @@ impl Form {
 
 /// What a family holds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum FamilyKind {
     Counter,
     #[default]
     Gauge,
     Histogram,
 }
 
-impl Kind {
+impl FamilyKind {
     pub(super) fn of(counts: bool) -> Self {
         if counts { Self::Counter } else { Self::Gauge }
     }
@@ -124,7 +124,7 @@ pub(super) struct Writer {
 struct Family {
     name: String,
     help: String,
-    kind: Kind,
+    kind: FamilyKind,
     /// Its metrics as messages, until they are written.
     metrics: Message,
 }
@@ -138,7 +138,7 @@ impl Writer {
     }
 
     /// Begins a family; the one before ends.
-    pub(super) fn family(&mut self, name: &str, help: &str, kind: Kind, into: &mut Vec<u8>) {
+    pub(super) fn family(&mut self, name: &str, help: &str, kind: FamilyKind, into: &mut Vec<u8>) {
         self.end(into);
         name.clone_into(&mut self.family.name);
         help.clone_into(&mut self.family.help);
@@ -173,7 +173,7 @@ impl Writer {
         match self.form {
             Form::Text => histogram_text(&self.family.name, labels, sums, into),
             Form::Protobuf => self.metric(labels, into, |metric| {
-                metric.message(Kind::Histogram.field(), |histogram| {
+                metric.message(FamilyKind::Histogram.field(), |histogram| {
                     histogram_message(histogram, sums);
                 });
             }),

@@ -4,7 +4,7 @@ use ballast_balance::{HashType, domain_only, uri_key, url_param};
 use ballast_engine::{Backend, UseServerTarget, hash_type};
 use ballast_expr::Value;
 use ballast_message::Method;
-use ballast_model::{Balance, CookiePersistence, PersistenceDeed};
+use ballast_model::{Balance, CookiePersistence, PersistenceAction};
 
 use crate::exchange::Exchange;
 use crate::persistence::{self, ClientCookie, Received};
@@ -64,7 +64,7 @@ pub(super) fn persistence(
     session: &Session,
     backend: &Backend,
     exchange: &Exchange,
-) -> Option<PersistenceDeed> {
+) -> Option<PersistenceAction> {
     let rules = &backend.model.persistence_rules;
     if rules.is_empty() {
         return None;
@@ -74,7 +74,7 @@ pub(super) fn persistence(
         rules
             .iter()
             .find(|rule| rule.condition.holds(&view, &mut memory.scratch))
-            .map(|rule| rule.deed)
+            .map(|rule| rule.action)
     })
 }
 

@@ -120,7 +120,7 @@ mod tests {
     }
 
     /// `content-length` and `transfer-encoding`.
-    type Said<'f> = (Option<&'f [u8]>, Option<&'f [u8]>);
+    type FramingFields<'f> = (Option<&'f [u8]>, Option<&'f [u8]>);
     /// Status, fields, method asked with, length of the body; framing, what the head says.
     type Row<'r> = (
         u16,
@@ -128,10 +128,10 @@ mod tests {
         Method,
         BodyLength,
         BodyLength,
-        Said<'r>,
+        FramingFields<'r>,
     );
 
-    fn said(fields: &Fields) -> Said<'_> {
+    fn said(fields: &Fields) -> FramingFields<'_> {
         (fields.first(LENGTH), fields.first(CODING))
     }
 

@@ -85,11 +85,11 @@ pub(crate) enum Next {
 
 /// A server's connection that stays with its client (`http-reuse never`, or one that carries
 /// something of the client in it).
-pub(crate) type Kept = Option<reach::KeptConnection>;
+pub(crate) type PrivateConnection = Option<reach::KeptConnection>;
 
 /// Carries a client's connection to its end.
 pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, lent: &mut Lent) {
-    let mut kept = Kept::None;
+    let mut kept = PrivateConnection::None;
     let mut stopping = stopping();
     loop {
         let next = one(session, client, lent, &mut kept, &mut stopping).await;
@@ -116,7 +116,7 @@ async fn one(
     session: &mut Session,
     client: &mut ClientConnection,
     lent: &mut Lent,
-    kept: &mut Kept,
+    kept: &mut PrivateConnection,
     stopping: &mut Stopping,
 ) -> Next {
     let received = match receive::first_byte(session, client, lent, stopping).await {
@@ -169,7 +169,7 @@ async fn carry(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
-    kept: &mut Kept,
+    kept: &mut PrivateConnection,
 ) -> Result<Next, Stop> {
     let front = &session.frontend.model.common;
     rules::request(session, exchange, front)?;
@@ -184,16 +184,16 @@ async fn carry(
     let mut plan = reach::Plan::new(session, client, exchange, kept);
     prepare::request(session, exchange)?;
     loop {
-        let (seat, server) = reach::server(session, client, exchange, kept, &mut plan).await?;
-        match relay::exchange(session, client, exchange, server, &seat, &plan).await {
+        let (slot, server) = reach::server(session, client, exchange, kept, &mut plan).await?;
+        match relay::exchange(session, client, exchange, server, &slot, &plan).await {
             relay::End::Done { next, connection } => {
-                reach::put_back(exchange, &seat, connection, kept);
-                drop(seat);
+                reach::put_back(exchange, &slot, connection, kept);
+                drop(slot);
                 return Ok(next);
             }
             relay::End::Again(reason) => {
-                plan.again(session, exchange, &seat, reason);
-                drop(seat);
+                plan.again(session, exchange, &slot, reason);
+                drop(slot);
             }
             relay::End::Stopped(stop) => return Err(stop),
         }

@@ -8,16 +8,17 @@ use ballast_balance::Ask;
 use ballast_engine::{Backend, Server};
 use ballast_expr::Value;
 use ballast_message::{BodyLength, Method, NoRoom, Version};
-use ballast_model::{PersistenceDeed, RetryOn, TransparentSource};
+use ballast_model::{PersistenceAction, RetryOn, TransparentSource};
 use ballast_mux::{ClientConnection, ReadError, ServerConnection};
-use ballast_net::{self as net, Kind};
+use ballast_net::{self as net, ErrorClass};
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{
-    ConnectError, Key, Line, Link, Order, Particulars, Refusal, Seat, Told, connect, pool,
+    ConnectError, ExchangeFacts, Key, Link, Particulars, QueueLength, Refusal, Slot, SlotRequest,
+    connect, pool,
 };
 
 use super::leaving::{self, unless_gone};
-use super::{Kept, Stop, choice};
+use super::{PrivateConnection, Stop, choice};
 use crate::ending::{Cause, Phase};
 use crate::exchange::{Exchange, Given};
 use crate::persistence::ClientCookie;
@@ -69,7 +70,7 @@ pub(crate) struct Plan {
     /// The server it belongs to was found by a cookie or a rule.
     direct: bool,
     /// What `force-persist` or `ignore-persist` says of it.
-    persistence: Option<PersistenceDeed>,
+    persistence: Option<PersistenceAction>,
     hash: Option<u32>,
     avoid: Option<u32>,
     /// The server of the last try, where the one for the next is chosen anew.
@@ -94,7 +95,7 @@ impl Plan {
         session: &Session,
         client: &ClientConnection,
         exchange: &mut Exchange,
-        kept: &Kept,
+        kept: &PrivateConnection,
     ) -> Self {
         let mut plan = Self {
             wanted: None,
@@ -122,10 +123,10 @@ impl Plan {
                 .then(|| backend.model.retry_on.clone());
         }
         plan.persistence = choice::persistence(session, backend, exchange);
-        let forced = plan.persistence == Some(PersistenceDeed::Force);
+        let forced = plan.persistence == Some(PersistenceAction::Force);
         let ruled = choice::by_rule(session, backend, exchange, forced);
         let meant = match plan.persistence {
-            Some(PersistenceDeed::Ignore) => {
+            Some(PersistenceAction::Ignore) => {
                 choice::ignore_cookie(backend, exchange);
                 None
             }
@@ -160,7 +161,7 @@ impl Plan {
 
     /// `option prefer-last-server`: the server whose connection the client still has, unless it
     /// is full and `queue_max` or more wait for it already (`max-keep-alive-queue`).
-    fn last_server(&mut self, backend: &Backend, kept: &Kept, queue_max: Option<u32>) {
+    fn last_server(&mut self, backend: &Backend, kept: &PrivateConnection, queue_max: Option<u32>) {
         let Some(kept) = kept else { return };
         let place = backend.server_named(kept.server.name());
         self.wanted = place.filter(|&place| {
@@ -180,13 +181,13 @@ impl Plan {
         &mut self,
         session: &Session,
         exchange: &mut Exchange,
-        seat: &Seat,
+        slot: &Slot,
         reason: Again,
     ) {
         self.fresh = true;
         self.stale |= reason == Again::Stale;
         if reason == Again::Response {
-            self.failed(session, exchange, seat);
+            self.failed(session, exchange, slot);
         }
         exchange.response.clear();
         exchange.has_response = false;
@@ -201,7 +202,7 @@ impl Plan {
 
     /// Whether neither side's persistence cookie is looked at.
     pub(crate) fn ignores_cookies(&self) -> bool {
-        self.persistence == Some(PersistenceDeed::Ignore)
+        self.persistence == Some(PersistenceAction::Ignore)
     }
 
     /// Whether another try is left.
@@ -240,7 +241,7 @@ impl Plan {
     }
 
     /// Spends a try; whether the server for the next is chosen anew.
-    fn failed(&mut self, session: &Session, exchange: &mut Exchange, seat: &Seat) -> bool {
+    fn failed(&mut self, session: &Session, exchange: &mut Exchange, slot: &Slot) -> bool {
         let Some(backend) = session.backend_of(exchange) else {
             return false;
         };
@@ -250,10 +251,10 @@ impl Plan {
         if anew {
             self.wanted = None;
             self.direct = false;
-            self.avoid = u32::try_from(seat.place()).ok();
-            self.left = Some(Arc::clone(seat.server()));
+            self.avoid = u32::try_from(slot.place()).ok();
+            self.left = Some(Arc::clone(slot.server()));
         } else {
-            self.wanted = Some(seat.place());
+            self.wanted = Some(slot.place());
             exchange.count(session.local.worker, |counters| {
                 counters.retries.increment()
             });
@@ -263,15 +264,15 @@ impl Plan {
 
     /// Counts the server that was chosen: for its backend, and as the one that a failed request
     /// was given to instead of its former one, or once more.
-    fn chose(&mut self, session: &Session, exchange: &mut Exchange, seat: &Seat) {
+    fn chose(&mut self, session: &Session, exchange: &mut Exchange, slot: &Slot) {
         let worker = session.local.worker;
         self.avoid = None;
         if let Some(left) = self.left.take() {
-            if Arc::ptr_eq(&left.state, &seat.server().state) {
+            if Arc::ptr_eq(&left.state, &slot.server().state) {
                 exchange.count(worker, |counters| counters.retries.increment());
                 return;
             }
-            let of_backend = seat.backend().state.counters.of(worker);
+            let of_backend = slot.backend().state.counters.of(worker);
             for counters in [of_backend, left.state.counters.of(worker)] {
                 counters.redispatches.increment();
             }
@@ -290,7 +291,7 @@ impl Plan {
         let Some(option) = backend.model.redispatch else {
             return false;
         };
-        if self.persistence == Some(PersistenceDeed::Force) {
+        if self.persistence == Some(PersistenceAction::Force) {
             return false;
         }
         let (interval, max) = (option.interval, i64::from(backend.model.retry_count_max));
@@ -312,56 +313,56 @@ pub(crate) async fn server(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
-    kept: &mut Kept,
+    kept: &mut PrivateConnection,
     plan: &mut Plan,
-) -> Result<(Seat, Reached), Stop> {
+) -> Result<(Slot, Reached), Stop> {
     let first = session.backend_of(exchange);
     let first = first.ok_or(Stop::page(500, Cause::Internal, Phase::Connect))?;
     let mut successor: Option<Arc<Backend>> = None;
     loop {
         let backend = successor.as_ref().unwrap_or(first);
-        let seat = seat(session, client, exchange, backend, plan).await?;
-        if !Arc::ptr_eq(seat.backend(), backend) {
+        let slot = slot(session, client, exchange, backend, plan).await?;
+        if !Arc::ptr_eq(slot.backend(), backend) {
             // It waited over a change, and sits in the backend as it is now.
-            exchange.backend = Some(Arc::clone(seat.backend()));
-            successor = Some(Arc::clone(seat.backend()));
+            exchange.backend = Some(Arc::clone(slot.backend()));
+            successor = Some(Arc::clone(slot.backend()));
         }
         let backend = successor.as_ref().unwrap_or(first);
-        exchange.server = Some(Arc::clone(seat.server()));
+        exchange.server = Some(Arc::clone(slot.server()));
         if let Some(seen) = &session.seen {
-            seen.is_with(seat.place());
+            seen.is_with(slot.place());
         }
         if let Some(name) = &backend.model.name_header {
-            tell_name(session, exchange, name, seat.server().name())?;
+            tell_name(session, exchange, name, slot.server().name())?;
         }
-        plan.chose(session, exchange, &seat);
-        let reached = connection(session, client, exchange, backend, &seat, kept, plan);
+        plan.chose(session, exchange, &slot);
+        let reached = connection(session, client, exchange, backend, &slot, kept, plan);
         match reached.await? {
-            Some(reached) => return Ok((seat, reached)),
+            Some(reached) => return Ok((slot, reached)),
             None => exchange.server = None,
         }
     }
 }
 
-/// A connection to the server of a seat, tried as often as the plan lets it; `None` when the
-/// server is to be chosen anew. Until then the seat is held: a server that refuses would else
+/// A connection to the server of a slot, tried as often as the plan lets it; `None` when the
+/// server is to be chosen anew. Until then the slot is held: a server that refuses would else
 /// look the least loaded, and attract the traffic.
 async fn connection(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
-    seat: &Seat,
-    kept: &mut Kept,
+    slot: &Slot,
+    kept: &mut PrivateConnection,
     plan: &mut Plan,
 ) -> Result<Option<Reached>, Stop> {
     loop {
-        count_session(session, exchange, backend, seat);
-        if let Some(stop) = redirect(exchange, seat) {
+        count_session(session, exchange, backend, slot);
+        if let Some(stop) = redirect(exchange, slot) {
             return Err(stop);
         }
-        let wanted = wanted(session, exchange, backend, seat.server());
-        if let Some(reached) = rested(session, exchange, seat, kept, plan, &wanted) {
+        let wanted = wanted(session, exchange, backend, slot.server());
+        if let Some(reached) = rested(session, exchange, slot, kept, plan, &wanted) {
             note_addresses(session, exchange, &reached.connection);
             // It stood already: no time has passed.
             exchange.times.connected = exchange.times.seated;
@@ -371,9 +372,9 @@ async fn connection(
         exchange.count(session.local.worker, |counters| {
             counters.connects.increment()
         });
-        let failure = match open(session, client, exchange, seat, wanted).await {
+        let failure = match open(session, client, exchange, slot, wanted).await {
             Ok(connection) => {
-                probe::observe(backend, seat.place(), Observed::Connected);
+                probe::observe(backend, slot.place(), Observed::Connected);
                 note_addresses(session, exchange, &connection);
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
@@ -390,7 +391,7 @@ async fn connection(
             exchange.logged = true;
             return Err(Stop::silent(Cause::Server, Phase::Connect));
         }
-        probe::observe(backend, seat.place(), Observed::ConnectError);
+        probe::observe(backend, slot.place(), Observed::ConnectError);
         exchange.times.connected = None;
         if !plan.may_try_again() || !failure.may_retry {
             exchange.count(session.local.worker, |counters| {
@@ -398,7 +399,7 @@ async fn connection(
             });
             return Err(failure.stop);
         }
-        let anew = plan.failed(session, exchange, seat);
+        let anew = plan.failed(session, exchange, slot);
         let elsewhere = anew && has_others(backend);
         // Who was silent for as long as a connect may take was waited for enough.
         if !elsewhere && failure.stop.ending.cause != Cause::ServerTimeout {
@@ -450,15 +451,15 @@ fn tell_name(
 }
 
 /// Waits for a place, as long as the queue may take and the client stays.
-async fn seat(
+async fn slot(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     plan: &Plan,
-) -> Result<Seat, Stop> {
+) -> Result<Slot, Stop> {
     let avoid = plan.avoid;
-    let order = Order {
+    let order = SlotRequest {
         wanted: plan.wanted,
         insists: plan.insists,
         ask: Ask {
@@ -467,7 +468,7 @@ async fn seat(
             random: session.local.random(),
         },
     };
-    if let Some(taken) = Seat::take_at_once(backend, &order) {
+    if let Some(taken) = Slot::take_at_once(backend, &order) {
         // The first look, and no wait: no time has passed.
         exchange.times.seated = exchange.times.seated.or(exchange.times.received);
         if exchange.tally.retries > 0 {
@@ -475,12 +476,12 @@ async fn seat(
         }
         return taken.map_err(|refusal| refused(session, exchange, refusal));
     }
-    let mut line = Line::default();
+    let mut line = QueueLength::default();
     let timeouts = &backend.model.timeouts;
     let patience = timeouts.queue.or(timeouts.connect);
     session.downward.set_after(patience);
     let outcome = {
-        let taking = pin!(Seat::take(backend, &order, &mut line));
+        let taking = pin!(Slot::take(backend, &order, &mut line));
         let taking = pin!(unless_gone(session, client, backend, taking));
         session.downward.guard(taking).await
     };
@@ -488,7 +489,7 @@ async fn seat(
     exchange.tally.backend_queue = line.backend;
     exchange.times.seated = Some(ballast_worker::now());
     match outcome {
-        Ok(Ok(Ok(seat))) => Ok(seat),
+        Ok(Ok(Ok(slot))) => Ok(slot),
         Ok(Ok(Err(refusal))) => Err(refused(session, exchange, refusal)),
         Ok(Err(gone)) => Err(leaving::stop(session, exchange, gone, Phase::Queue)),
         Err(_) => {
@@ -513,8 +514,8 @@ fn refused(session: &Session, exchange: &mut Exchange, refusal: Refusal) -> Stop
     Stop::page(503, Cause::Server, phase)
 }
 
-fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, seat: &Seat) {
-    let state = &seat.server().state;
+fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, slot: &Slot) {
+    let state = &slot.server().state;
     let now = match exchange.tally.retries {
         0 => exchange.times.seated,
         _ => Some(ballast_worker::now()),
@@ -535,12 +536,12 @@ fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, seat
 fn rested(
     session: &Session,
     exchange: &Exchange,
-    seat: &Seat,
-    kept: &mut Kept,
+    slot: &Slot,
+    kept: &mut PrivateConnection,
     plan: &Plan,
     wanted: &Particulars,
 ) -> Option<Reached> {
-    let (backend, server) = (seat.backend(), seat.server());
+    let (backend, server) = (slot.backend(), slot.server());
     if let Some(own) = kept.take() {
         let own = if plan.fresh {
             None
@@ -571,8 +572,8 @@ fn rested(
 }
 
 /// `redir`: requests that only ask are sent to the server's public name instead.
-fn redirect(exchange: &mut Exchange, seat: &Seat) -> Option<Stop> {
-    let prefix = seat.server().model.redirect_prefix.as_ref()?;
+fn redirect(exchange: &mut Exchange, slot: &Slot) -> Option<Stop> {
+    let prefix = slot.server().model.redirect_prefix.as_ref()?;
     if !matches!(exchange.method, Method::Get | Method::Head) {
         return None;
     }
@@ -605,10 +606,10 @@ async fn open(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
-    seat: &Seat,
+    slot: &Slot,
     wanted: Particulars,
 ) -> Result<Link, Failure> {
-    let (backend, server) = (seat.backend(), seat.server());
+    let (backend, server) = (slot.backend(), slot.server());
     session.downward.set_after(backend.model.timeouts.connect);
     // Pinned: by value each step would hold it once more.
     let opening = pin!(connect(server, Key::new(backend, server, wanted)));
@@ -623,7 +624,7 @@ async fn open(
         Ok(Ok(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
             Err(Failure {
                 stop: Stop::page(503, Cause::Resource, Phase::Connect),
-                may_retry: error.kind() != Kind::Descriptors && may_retry,
+                may_retry: error.kind() != ErrorClass::Descriptors && may_retry,
             })
         }
         Ok(Ok(Err(error))) => Err(Failure {
@@ -650,11 +651,11 @@ fn wanted(
 }
 
 /// What a connection takes with it of the exchange it is opened for.
-fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> Told<'e> {
+fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> ExchangeFacts<'e> {
     let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
-    let mut told = Told {
+    let mut told = ExchangeFacts {
         unique_id,
-        ..Told::default()
+        ..ExchangeFacts::default()
     };
     // Of the server's line: it begins with what the section says.
     let source = server.model.source.as_ref();
@@ -705,11 +706,11 @@ fn note_addresses(session: &Session, exchange: &mut Exchange, connection: &Serve
 /// Puts a connection that is still good where the next exchange will find it.
 pub(crate) fn put_back(
     exchange: &Exchange,
-    seat: &Seat,
+    slot: &Slot,
     connection: Option<Link>,
-    kept: &mut Kept,
+    kept: &mut PrivateConnection,
 ) {
-    let server = seat.server();
+    let server = slot.server();
     let (Some(link), Some(backend)) = (connection, &exchange.backend) else {
         return;
     };

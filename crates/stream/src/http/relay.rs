@@ -12,7 +12,7 @@ use ballast_mux::{
     WriteError, relay,
 };
 use ballast_upstream::probe::{self, Observed};
-use ballast_upstream::{Link, Seat};
+use ballast_upstream::{Link, Slot};
 use ballast_worker::Stream;
 
 use super::leaving::gives_up;
@@ -48,7 +48,7 @@ pub(crate) async fn exchange(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     reached: Reached,
-    seat: &Seat,
+    slot: &Slot,
     plan: &Plan,
 ) -> End {
     let Reached {
@@ -97,7 +97,7 @@ pub(crate) async fn exchange(
             },
             respond::Chances { reused, plan },
         );
-        let evicted = evicted(seat.server());
+        let evicted = evicted(slot.server());
         // Pinned here: handed over by value, each would lie in this future twice.
         let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
         let both = pin!(both(upload, respond, evicted, || progress.answered.get()));
@@ -112,7 +112,7 @@ pub(crate) async fn exchange(
     if client.inbound.body_is_done() {
         exchange.tally.bytes_in += volume::of_end(exchange.request_body, &client.inbound);
     }
-    account(session, exchange, seat, uncounted);
+    account(session, exchange, slot, uncounted);
     match outcome {
         Both::Answered(
             Outcome::Carried {
@@ -133,7 +133,7 @@ pub(crate) async fn exchange(
         }
         Both::Answered(Outcome::Tunnel, _) => {
             // In a box: once in a connection's life, and no other exchange need carry its size.
-            Box::pin(tunnel(session, client, &mut connection, exchange, seat)).await;
+            Box::pin(tunnel(session, client, &mut connection, exchange, slot)).await;
             End::Done {
                 next: Next::Close,
                 connection: None,
@@ -188,7 +188,7 @@ fn uncounted(live: Option<&Live<'_>>, (down, up, body): (u64, u64, u64)) -> (u64
 fn account(
     session: &Session,
     exchange: &mut Exchange,
-    seat: &Seat,
+    slot: &Slot,
     (down, up, body): (u64, u64, u64),
 ) {
     count_bytes(session, exchange, down, up);
@@ -196,25 +196,25 @@ fn account(
     if let Some(seen) = exchange.observed.take()
         && let Some(backend) = &exchange.backend
     {
-        probe::observe(backend, seat.place(), seen);
+        probe::observe(backend, slot.place(), seen);
     }
 }
 
 /// Waits until the exchanges of a server are ended.
 async fn evicted(server: &Server) -> Eviction {
     let model = &server.model;
-    let kicked = server.state.kicked();
+    let cancelled = server.state.cancelled();
     if model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup {
-        let mut kicked = pin!(kicked);
+        let mut cancelled = pin!(cancelled);
         return poll_fn(|cx| match is_killed() {
             true => Poll::Ready(Eviction::ByOperator),
-            false => kicked.as_mut().poll(cx),
+            false => cancelled.as_mut().poll(cx),
         })
         .await;
     }
     // Only an operator can end these, who wakes every connection of the worker: nothing
     // registers here, it would be a lock per exchange.
-    poll_fn(|_| match kicked.is_ready() || is_killed() {
+    poll_fn(|_| match cancelled.is_ready() || is_killed() {
         true => Poll::Ready(Eviction::ByOperator),
         false => Poll::Pending,
     })
@@ -465,7 +465,7 @@ async fn tunnel(
     client: &mut ClientConnection,
     server: &mut ServerConnection,
     exchange: &mut Exchange,
-    seat: &Seat,
+    slot: &Slot,
 ) {
     let front = &session.frontend.model.timeouts;
     let back = exchange
@@ -507,7 +507,7 @@ async fn tunnel(
         (&client_side, &server_side),
         ways,
         counts,
-        (seat.server(), session.running.is_cut_off),
+        (slot.server(), session.running.is_cut_off),
     )
     .await;
     exchange.ending.note(ending.cause, ending.phase);

@@ -8,8 +8,8 @@ use ballast_expr::Scope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
 use ballast_model::ConnectionMode;
 use ballast_mux::{
-    Afterwards, Answer, Malformed, Outbound, ReadError, RelayError, Responses, Wait, WriteError,
-    relay,
+    Afterwards, Malformed, Outbound, ReadError, RelayError, ResponseFraming, Responses, Wait,
+    WriteError, relay,
 };
 use ballast_upstream::probe::Observed;
 use ballast_worker::Stream;
@@ -172,7 +172,7 @@ async fn head(
     exchange: &mut Exchange,
     down: &mut Down<'_>,
     chances: &Chances<'_>,
-) -> Result<Answer, Outcome> {
+) -> Result<ResponseFraming, Outcome> {
     let received_before = down.responses.inbound.total_bytes();
     let patience = server_patience(exchange);
     // A server need not answer before it has the request: its time runs from the last byte sent.
@@ -233,7 +233,7 @@ async fn head(
 /// A 101 to a request that asked for no other protocol: were it believed, the client's next
 /// requests would pass unseen. Or one whose `Connection` does not say so (RFC 9110, section 7.8), or before
 /// the body is through: its rest would be the tunnel's.
-fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &Answer) -> bool {
+fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &ResponseFraming) -> bool {
     let asked = || {
         connection_options(exchange.request.fields()).upgrade
             && exchange.request.fields().contains(b"upgrade")
@@ -249,7 +249,7 @@ async fn await_head(
     exchange: &mut Exchange,
     down: &mut Down<'_>,
     wait: &Wait<'_>,
-) -> Option<Result<Answer, ReadError>> {
+) -> Option<Result<ResponseFraming, ReadError>> {
     let gives_up = exchange
         .backend
         .as_ref()
@@ -380,7 +380,7 @@ impl From<NoRoom> for Unfit {
 fn shape(
     session: &Session,
     exchange: &mut Exchange,
-    answer: &Answer,
+    answer: &ResponseFraming,
     plan: &Plan,
 ) -> Result<BodyLength, Unfit> {
     // The server's own cookie counts, before ours is there.
@@ -428,7 +428,7 @@ fn cookie(session: &Session, exchange: &mut Exchange, plan: &Plan) -> Result<boo
     let server = exchange.server.clone();
     let value = server.as_ref().map(|server| server.cookie());
     let value = value.as_ref().and_then(|value| value.as_deref());
-    let answer = persistence::Answer {
+    let answer = persistence::CookieEdit {
         server: value.map(String::as_bytes),
         same_server: plan.tells_no_server(),
         refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
@@ -447,7 +447,7 @@ async fn body(
     session: &Session,
     exchange: &mut Exchange,
     down: &mut Down<'_>,
-    answer: &Answer,
+    answer: &ResponseFraming,
 ) -> Result<bool, Outcome> {
     // The clock was read when the head was there; what passed since is microseconds.
     let from_wait =

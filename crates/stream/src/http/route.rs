@@ -41,29 +41,29 @@ pub(crate) fn backend(session: &Session, exchange: &Exchange) -> Option<usize> {
                 .as_ref()
                 .is_none_or(|condition| condition.holds(&view, &mut memory.scratch));
             if !holds {
-                return Found::Next;
+                return RouteMatch::Next;
             }
             match &route.target {
-                RouteTarget::Backend(place) if !is_published(place) => Found::Next,
-                RouteTarget::Backend(place) => Found::Backend(Some(*place)),
+                RouteTarget::Backend(place) if !is_published(place) => RouteMatch::Next,
+                RouteTarget::Backend(place) => RouteMatch::Backend(Some(*place)),
                 RouteTarget::Dynamic(format) => {
                     format.render(&view, &mut memory.scratch, &mut memory.text);
                     let name = std::str::from_utf8(&memory.text).unwrap_or_default();
-                    Found::Backend(generation.backend_named(name).filter(is_published))
+                    RouteMatch::Backend(generation.backend_named(name).filter(is_published))
                 }
             }
         });
         match found {
-            Found::Next => {}
-            Found::Backend(Some(place)) => return Some(place),
+            RouteMatch::Next => {}
+            RouteMatch::Backend(Some(place)) => return Some(place),
             // A computed name that is nobody's: the default backend, not the next rule.
-            Found::Backend(None) => break,
+            RouteMatch::Backend(None) => break,
         }
     }
     default
 }
 
-enum Found {
+enum RouteMatch {
     Next,
     Backend(Option<usize>),
 }

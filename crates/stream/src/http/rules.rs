@@ -6,7 +6,7 @@ use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
 use super::Stop;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Given};
-use crate::rulebook::{Stage, apply};
+use crate::rulebook::{MessagePhase, apply};
 use crate::service::{self, Called};
 use crate::session::Session;
 
@@ -20,13 +20,13 @@ pub(crate) fn request(
     for set in [&rules.tcp_content, &rules.http_request] {
         // Mostly there are none, and nothing is asked of the exchange.
         if !set.is_empty() {
-            let verdict = apply(session, exchange, Stage::Request, set);
-            judge(session, exchange, verdict, Stage::Request)?;
+            let verdict = apply(session, exchange, MessagePhase::Request, set);
+            judge(session, exchange, verdict, MessagePhase::Request)?;
         }
     }
     let statistics = service::statistics(session, exchange, common)?;
-    let verdict = apply(session, exchange, Stage::Request, &rules.redirects);
-    judge(session, exchange, verdict, Stage::Request)?;
+    let verdict = apply(session, exchange, MessagePhase::Request, &rules.redirects);
+    judge(session, exchange, verdict, MessagePhase::Request)?;
     match statistics {
         Some(called) => Err(service::stop(exchange, called)),
         None => Ok(()),
@@ -40,8 +40,13 @@ pub(crate) fn response(session: &Session, exchange: &mut Exchange) -> Result<(),
     let frontend = &session.frontend.model.common.rules;
     for rules in backend.into_iter().chain([frontend]) {
         if !rules.http_response.is_empty() {
-            let verdict = apply(session, exchange, Stage::Response, &rules.http_response);
-            judge(session, exchange, verdict, Stage::Response)?;
+            let verdict = apply(
+                session,
+                exchange,
+                MessagePhase::Response,
+                &rules.http_response,
+            );
+            judge(session, exchange, verdict, MessagePhase::Response)?;
         }
     }
     Ok(())
@@ -55,7 +60,7 @@ pub(crate) fn after_response(session: &Session, exchange: &mut Exchange) {
     let run = |exchange: &mut Exchange, rules: &[Rule]| {
         if !rules.is_empty() {
             let had = std::mem::replace(&mut exchange.has_response, true);
-            let _: Verdict = apply(session, exchange, Stage::Response, rules);
+            let _: Verdict = apply(session, exchange, MessagePhase::Response, rules);
             exchange.has_response = had;
         }
     };
@@ -69,7 +74,7 @@ fn judge(
     session: &Session,
     exchange: &mut Exchange,
     verdict: Verdict,
-    stage: Stage,
+    stage: MessagePhase,
 ) -> Result<(), Stop> {
     match verdict {
         Verdict::Continue | Verdict::Allow => Ok(()),
@@ -81,7 +86,7 @@ fn judge(
     }
 }
 
-fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: Stage) -> Stop {
+fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: MessagePhase) -> Stop {
     if let Page::Service(service) = answer.page {
         return service::stop(exchange, Called::Named(service));
     }
@@ -120,23 +125,23 @@ fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: Stag
     }
 }
 
-fn phase(stage: Stage) -> Phase {
+fn phase(stage: MessagePhase) -> Phase {
     match stage {
-        Stage::Request => Phase::Request,
-        Stage::Response => Phase::Headers,
+        MessagePhase::Request => Phase::Request,
+        MessagePhase::Response => Phase::Headers,
     }
 }
 
-fn deny(session: &Session, exchange: &Exchange, stage: Stage) {
+fn deny(session: &Session, exchange: &Exchange, stage: MessagePhase) {
     let worker = session.local.worker;
     match stage {
-        Stage::Request => {
+        MessagePhase::Request => {
             session.count(|counters| counters.denied_requests.increment());
             if let Some(counters) = exchange.backend_counters(worker) {
                 counters.denied_requests.increment();
             }
         }
-        Stage::Response => {
+        MessagePhase::Response => {
             session.count(|counters| counters.denied_responses.increment());
             exchange.count(worker, |counters| counters.denied_responses.increment());
         }

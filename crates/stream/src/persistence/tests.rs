@@ -43,8 +43,8 @@ const SERVERS_OWN: [(&str, &str); 3] = [
     ("set-cookie", "SRV=second"),
 ];
 
-fn valid(same_server: bool) -> Answer<'static> {
-    Answer {
+fn valid(same_server: bool) -> CookieEdit<'static> {
+    CookieEdit {
         server: Some(b"c1"),
         same_server,
         refresh: false,
@@ -54,7 +54,7 @@ fn valid(same_server: bool) -> Answer<'static> {
     }
 }
 
-fn fresh() -> Answer<'static> {
+fn fresh() -> CookieEdit<'static> {
     valid(false)
 }
 
@@ -118,7 +118,7 @@ fn postonly_and_preserve_leave_the_servers_own_alone() {
     assert_eq!(response.len(), 3);
 
     let mut response = fields(&[]);
-    let post = Answer {
+    let post = CookieEdit {
         post: true,
         ..fresh()
     };

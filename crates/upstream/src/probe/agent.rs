@@ -6,37 +6,41 @@ use ballast_engine::{Backend, Server};
 use ballast_health::{CheckStatus, Verdict, parse_agent};
 use ballast_wire::agent::REPLY_BYTES_MAX;
 
-use super::errand::{Errand, Failure};
-use super::keeper::Keeper;
+use super::controller::ProbeController;
+use super::probe_run::{Failure, ProbeRun};
 use crate::connect::net_address;
 
-/// Asks once and tells the keeper. An agent that cannot be asked, or does not end its line, is
+/// Asks once and tells the controller. An agent that cannot be asked, or does not end its line, is
 /// shown and has no say.
-pub(super) async fn ask(keeper: &Keeper, backend: &Arc<Backend>, server: &Arc<Server>) {
-    let errand = Errand::new(keeper, backend, server);
-    match answer(&errand, server).await {
+pub(super) async fn ask(
+    controller: &ProbeController,
+    backend: &Arc<Backend>,
+    server: &Arc<Server>,
+) {
+    let probe = ProbeRun::new(controller, backend, server);
+    match answer(&probe, server).await {
         Ok(answer) => {
             let said = parse_agent(&answer);
-            let duration_ms = errand
+            let duration_ms = probe
                 .verdict(CheckStatus::Checked)
                 .duration_ms
                 .unwrap_or_default();
-            keeper.tell(backend.name(), server.name(), |health, now_ms| {
+            controller.tell(backend.name(), server.name(), |health, now_ms| {
                 health.agent_done(now_ms, &said, duration_ms)
             });
         }
         Err(failure) => {
-            let verdict: Verdict = errand.verdict(failure.status).with_info(failure.text);
-            keeper.tell(backend.name(), server.name(), |health, _| {
+            let verdict: Verdict = probe.verdict(failure.status).with_info(failure.text);
+            controller.tell(backend.name(), server.name(), |health, _| {
                 health.agent_unheard(verdict)
             });
         }
     }
 }
 
-async fn answer(errand: &Errand<'_>, server: &Server) -> Result<Vec<u8>, Failure> {
+async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, Failure> {
     let checks = server.checks();
-    errand.limit(checks.agent_interval.unwrap_or(checks.interval));
+    probe.limit(checks.agent_interval.unwrap_or(checks.interval));
     let target = {
         let reach = server.state.reach();
         let address = checks.agent_address.as_ref().or(reach.address.as_ref());
@@ -47,21 +51,19 @@ async fn answer(errand: &Errand<'_>, server: &Server) -> Result<Vec<u8>, Failure
         status: CheckStatus::SocketError,
         text: "No port or address to check".to_owned(),
     })?;
-    let stream = errand.reach(&target).await?;
-    if let Some(time) = errand.backend.model.timeouts.check {
-        errand.limit(time);
+    let stream = probe.reach(&target).await?;
+    if let Some(time) = probe.backend.model.timeouts.check {
+        probe.limit(time);
     }
     if let Some(question) = &checks.agent_send {
-        errand.send(&stream, question.as_bytes()).await?;
+        probe.send(&stream, question.as_bytes()).await?;
     }
     let mut answer = Vec::new();
     loop {
         if answer.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
             return Ok(answer);
         }
-        let more = errand
-            .receive(&stream, &mut answer, REPLY_BYTES_MAX)
-            .await?;
+        let more = probe.receive(&stream, &mut answer, REPLY_BYTES_MAX).await?;
         if !more {
             return Err(Failure {
                 status: CheckStatus::L7Timeout,

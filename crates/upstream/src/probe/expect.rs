@@ -6,7 +6,7 @@ use ballast_health::CheckStatus;
 use ballast_message::{Response, comma_values};
 use ballast_model::{CheckExpect, ExpectOutcome, ExpectSubject};
 
-use super::facts::Seen;
+use super::facts::ProbeFacts;
 
 /// An `expect` made ready.
 pub(super) struct Expect {
@@ -123,7 +123,12 @@ impl Expect {
     }
 
     /// What the bytes received so far say; `None` while more are to be waited for.
-    pub(super) fn judge_data(&self, data: &[u8], ended: bool, seen: Seen<'_>) -> Option<bool> {
+    pub(super) fn judge_data(
+        &self,
+        data: &[u8],
+        ended: bool,
+        seen: ProbeFacts<'_>,
+    ) -> Option<bool> {
         let least = usize::try_from(self.model.receive_bytes_min).unwrap_or(0);
         let least = match &self.model.subject {
             ExpectSubject::Text(text) | ExpectSubject::Binary(text) => least.min(text.len()),
@@ -140,7 +145,7 @@ impl Expect {
         Some(found != self.model.negated)
     }
 
-    fn finds(&self, data: &[u8], seen: Seen<'_>) -> bool {
+    fn finds(&self, data: &[u8], seen: ProbeFacts<'_>) -> bool {
         match &self.model.subject {
             ExpectSubject::Text(text) | ExpectSubject::Binary(text) => holds(data, text),
             ExpectSubject::Regex(_) => self.matches(data),

@@ -9,7 +9,7 @@ use ballast_model::Address;
 use ballast_net::is_root;
 use ballast_worker::{now, run_blocking, sleep};
 
-use super::errand::Errand;
+use super::probe_run::ProbeRun;
 
 /// A program and where it finds others.
 pub(super) struct External {
@@ -36,22 +36,22 @@ impl External {
 
     /// Runs it once: exit status 0 is good. It is killed when it takes longer than `inter`, or
     /// `timeout check`.
-    pub(super) async fn run(&self, errand: &Errand<'_>) -> Verdict {
-        let failed = |code| errand.verdict(CheckStatus::ProcessError).with_code(code);
-        let global = &errand.keeper.generation().config.global;
+    pub(super) async fn run(&self, probe: &ProbeRun<'_>) -> Verdict {
+        let failed = |code| probe.verdict(CheckStatus::ProcessError).with_code(code);
+        let global = &probe.controller.generation().config.global;
         if !global.external_check {
             return failed(NOT_STARTED).with_info("external-check is not allowed");
         }
         if !global.fork_allowed && !is_root() {
             // HAProxy takes the right away from itself; the words are the system's for that.
-            return errand
+            return probe
                 .verdict(CheckStatus::SocketError)
                 .with_info("Resource temporarily unavailable");
         }
-        if let Some(time) = errand.backend.model.timeouts.check {
-            errand.limit(time);
+        if let Some(time) = probe.backend.model.timeouts.check {
+            probe.limit(time);
         }
-        let mut command = self.command(errand);
+        let mut command = self.command(probe);
         // Starting a program may wait for the disk.
         let started = run_blocking(move || command.spawn()).await;
         let mut child = match started {
@@ -63,13 +63,13 @@ impl External {
             match child.0.try_wait() {
                 Ok(Some(status)) => {
                     return match status.code() {
-                        Some(0) => errand.verdict(CheckStatus::ProcessOk).with_code(0),
+                        Some(0) => probe.verdict(CheckStatus::ProcessOk).with_code(0),
                         Some(code) => failed(u16::try_from(code).unwrap_or(NOT_STARTED)),
                         None => failed(NOT_STARTED),
                     };
                 }
-                Ok(None) if now() >= errand.until() => {
-                    return errand.verdict(CheckStatus::ProcessTimeout).with_code(0);
+                Ok(None) if now() >= probe.until() => {
+                    return probe.verdict(CheckStatus::ProcessTimeout).with_code(0);
                 }
                 Ok(None) => sleep(LOOK).await,
                 Err(error) => return failed(NOT_STARTED).with_info(error.kind().to_string()),
@@ -77,9 +77,9 @@ impl External {
         }
     }
 
-    fn command(&self, errand: &Errand<'_>) -> Command {
-        let (backend, server) = (errand.backend, errand.server);
-        let config = &errand.keeper.generation().config;
+    fn command(&self, probe: &ProbeRun<'_>) -> Command {
+        let (backend, server) = (probe.backend, probe.server);
+        let config = &probe.controller.generation().config;
         let bind = config
             .frontend(backend.name())
             .and_then(|frontend| frontend.binds.first())

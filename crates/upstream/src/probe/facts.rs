@@ -6,17 +6,17 @@ use ballast_expr::{Expr, Facts, LogFormat, Scratch, Time, Value, eval};
 use ballast_message::Response;
 
 use super::chance;
-use super::errand::Errand;
+use super::probe_run::ProbeRun;
 
 /// A probe as formats see it.
 #[derive(Clone, Copy)]
-pub(super) struct Seen<'a> {
-    pub(super) errand: &'a Errand<'a>,
+pub(super) struct ProbeFacts<'a> {
+    pub(super) probe: &'a ProbeRun<'a>,
     pub(super) response: Option<&'a Response>,
     pub(super) data: &'a [u8],
 }
 
-impl Facts for Seen<'_> {
+impl Facts for ProbeFacts<'_> {
     fn now(&self) -> Time {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -48,23 +48,23 @@ impl Facts for Seen<'_> {
     }
 
     fn backend_name(&self) -> Option<&str> {
-        Some(self.errand.backend.name())
+        Some(self.probe.backend.name())
     }
 
     fn backend_id(&self) -> Option<i64> {
-        Some(i64::from(self.errand.backend.model.common.id))
+        Some(i64::from(self.probe.backend.model.common.id))
     }
 
     fn server_name(&self) -> Option<&str> {
-        Some(self.errand.server.name())
+        Some(self.probe.server.name())
     }
 
     fn server_id(&self) -> Option<i64> {
-        Some(i64::from(self.errand.server.model.id))
+        Some(i64::from(self.probe.server.model.id))
     }
 
     fn hostname(&self) -> &str {
-        &self.errand.node
+        &self.probe.node
     }
 
     fn pid(&self) -> i64 {
@@ -72,7 +72,7 @@ impl Facts for Seen<'_> {
     }
 }
 
-impl Seen<'_> {
+impl ProbeFacts<'_> {
     /// The bytes of a format.
     pub(super) fn bytes(&self, format: &LogFormat) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -5,9 +5,9 @@ use ballast_message::{BodyLength, Method, NoRoom, Response};
 use ballast_model::{CheckConnect, CheckRule, HttpCheckSend};
 use ballast_mux::{Limits, Piece, ReadError, ServerConnection, Wait, WriteError};
 
-use super::errand::{Errand, Failure};
 use super::expect::Expect;
-use super::facts::Seen;
+use super::facts::ProbeFacts;
+use super::probe_run::{Failure, ProbeRun};
 use super::request::{request, state_of};
 
 /// The rules of a backend, made ready.
@@ -66,7 +66,7 @@ impl Script {
 }
 
 /// Runs the rules.
-pub(super) async fn run(script: &Script, errand: &Errand<'_>) -> Verdict {
+pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
     let mut talk = Talk::default();
     let mut comment = None;
     for (step, rule) in script.rules.iter().enumerate() {
@@ -76,23 +76,23 @@ pub(super) async fn run(script: &Script, errand: &Errand<'_>) -> Verdict {
                 comment = Some(text.as_str());
                 Ok(None)
             }
-            Rule::Connect(connect) => talk.connect(Some(connect), errand).await.map(|()| None),
+            Rule::Connect(connect) => talk.connect(Some(connect), probe).await.map(|()| None),
             Rule::Send(send) => talk
-                .send(send, script.send_state, errand)
+                .send(send, script.send_state, probe)
                 .await
                 .map(|()| None),
             Rule::Expect(expect) => {
                 let comment = expect.comment().or(comment);
-                talk.expect(script, expect, comment, is_last, errand).await
+                talk.expect(script, expect, comment, is_last, probe).await
             }
         };
         match taken {
             Ok(None) => {}
             Ok(Some(verdict)) => return verdict,
-            Err(failure) => return errand.verdict(failure.status).with_info(failure.text),
+            Err(failure) => return probe.verdict(failure.status).with_info(failure.text),
         }
     }
-    talk.passed(errand, None)
+    talk.passed(probe, None)
 }
 
 /// What was opened, asked and answered.
@@ -110,19 +110,19 @@ impl Talk {
     async fn connect(
         &mut self,
         rule: Option<&CheckConnect>,
-        errand: &Errand<'_>,
+        probe: &ProbeRun<'_>,
     ) -> Result<(), Failure> {
         // What was open before is closed first.
         self.connection = None;
-        let stream = errand.open(rule).await?;
-        let tune = &errand.keeper.generation().config.global.tune;
+        let stream = probe.open(rule).await?;
+        let tune = &probe.controller.generation().config.global.tune;
         let limits = Limits {
             head_bytes_max: tune.buffer_bytes.saturating_sub(tune.rewrite_bytes) as usize,
-            lenient: errand.backend.model.common.accept_invalid,
+            lenient: probe.backend.model.common.accept_invalid,
             ..Limits::default()
         };
         let mut connection = ServerConnection::new(stream, limits);
-        if let Some(cases) = &errand.backend.connecting.name_cases {
+        if let Some(cases) = &probe.backend.connecting.name_cases {
             connection.outbound.adjust_names(cases);
         }
         self.connection = Some(connection);
@@ -133,20 +133,20 @@ impl Talk {
         &mut self,
         send: &HttpCheckSend,
         send_state: bool,
-        errand: &Errand<'_>,
+        probe: &ProbeRun<'_>,
     ) -> Result<(), Failure> {
         if self.connection.is_none() {
-            self.connect(None, errand).await?;
+            self.connect(None, probe).await?;
         }
         let body = {
-            let seen = self.seen(errand);
+            let seen = self.seen(probe);
             match (&send.body_format, &send.body) {
                 (Some(format), _) => Some(seen.bytes(format)),
                 (None, body) => body.clone(),
             }
         };
-        let state = send_state.then(|| state_of(errand));
-        let request = request(send, body.as_deref(), state.as_deref(), self.seen(errand));
+        let state = send_state.then(|| state_of(probe));
+        let request = request(send, body.as_deref(), state.as_deref(), self.seen(probe));
         let request = request.map_err(|NoRoom| Failure {
             status: CheckStatus::SocketError,
             text: "The request is too long".to_owned(),
@@ -158,7 +158,7 @@ impl Talk {
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        let wait = Wait::until(&errand.deadline, Some(errand.until()));
+        let wait = Wait::until(&probe.deadline, Some(probe.until()));
         let length = match &body {
             Some(body) => BodyLength::Known(body.len() as u64),
             None => BodyLength::None,
@@ -178,20 +178,20 @@ impl Talk {
         })
     }
 
-    fn seen<'a>(&'a self, errand: &'a Errand<'a>) -> Seen<'a> {
-        Seen {
-            errand,
+    fn seen<'a>(&'a self, probe: &'a ProbeRun<'a>) -> ProbeFacts<'a> {
+        ProbeFacts {
+            probe,
             response: self.has_response.then_some(&self.response),
             data: &self.body,
         }
     }
 
     /// Receives the head of the response, if it is not here yet.
-    async fn receive_head(&mut self, expect: &Expect, errand: &Errand<'_>) -> Result<(), Failure> {
+    async fn receive_head(&mut self, expect: &Expect, probe: &ProbeRun<'_>) -> Result<(), Failure> {
         let Some(connection) = &mut self.connection else {
             return Err(Failure::timeout(CheckStatus::L7Response));
         };
-        let wait = Wait::until(&errand.deadline, Some(errand.until()));
+        let wait = Wait::until(&probe.deadline, Some(probe.until()));
         while !self.has_response {
             self.response.clear();
             match connection
@@ -206,8 +206,14 @@ impl Talk {
     }
 
     /// Receives more of the body.
-    async fn receive_body(&mut self, expect: &Expect, errand: &Errand<'_>) -> Result<(), Failure> {
-        let bytes_max = errand.keeper.generation().config.global.tune.buffer_bytes as usize;
+    async fn receive_body(&mut self, expect: &Expect, probe: &ProbeRun<'_>) -> Result<(), Failure> {
+        let bytes_max = probe
+            .controller
+            .generation()
+            .config
+            .global
+            .tune
+            .buffer_bytes as usize;
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
@@ -231,7 +237,7 @@ impl Talk {
                 Ok(Piece::More) => {}
                 Err(error) => return Err(read_failure(&error, expect)),
             }
-            let wait = Wait::until(&errand.deadline, Some(errand.until()));
+            let wait = Wait::until(&probe.deadline, Some(probe.until()));
             let received = connection.inbound.receive(&connection.stream, &wait);
             if let Err(error) = received.await {
                 return Err(read_failure(&error, expect));
@@ -246,11 +252,11 @@ impl Talk {
         expect: &Expect,
         comment: Option<&str>,
         is_last: bool,
-        errand: &Errand<'_>,
+        probe: &ProbeRun<'_>,
     ) -> Result<Option<Verdict>, Failure> {
-        self.receive_head(expect, errand).await?;
+        self.receive_head(expect, probe).await?;
         if script.disable_on_404 && self.response.status() == 404 {
-            let verdict = errand.verdict(CheckStatus::L7Conditional);
+            let verdict = probe.verdict(CheckStatus::L7Conditional);
             return Ok(Some(verdict.with_code(404)));
         }
         let (met, text) = match expect.judge_head(&self.response) {
@@ -258,10 +264,10 @@ impl Talk {
                 let reason = String::from_utf8_lossy(self.response.reason()).into_owned();
                 (met, reason)
             }
-            None => self.judge_body(expect, comment, errand).await?,
+            None => self.judge_body(expect, comment, probe).await?,
         };
         if met {
-            return Ok(is_last.then(|| self.passed(errand, Some(expect))));
+            return Ok(is_last.then(|| self.passed(probe, Some(expect))));
         }
         let by_head = expect.judge_head(&self.response).is_some();
         let status = expect.error_status().unwrap_or(if by_head {
@@ -270,11 +276,11 @@ impl Talk {
             CheckStatus::L7Response
         });
         let info = match expect.on_error() {
-            Some(format) => self.seen(errand).text(format),
+            Some(format) => self.seen(probe).text(format),
             None => text,
         };
         Ok(Some(
-            self.coded(errand.verdict(status), expect, errand)
+            self.coded(probe.verdict(status), expect, probe)
                 .with_info(info),
         ))
     }
@@ -283,7 +289,7 @@ impl Talk {
         &mut self,
         expect: &Expect,
         comment: Option<&str>,
-        errand: &Errand<'_>,
+        probe: &ProbeRun<'_>,
     ) -> Result<(bool, String), Failure> {
         loop {
             if self.body_ended && self.body.is_empty() {
@@ -293,7 +299,7 @@ impl Talk {
             let judged = if self.body.is_empty() {
                 None
             } else {
-                expect.judge_data(&self.body, self.body_ended, self.seen(errand))
+                expect.judge_data(&self.body, self.body_ended, self.seen(probe))
             };
             match judged {
                 Some(true) => return Ok((true, String::new())),
@@ -303,28 +309,26 @@ impl Talk {
                 Some(false) => {
                     return Ok((false, said("HTTP content check did not match", comment)));
                 }
-                None => self.receive_body(expect, errand).await?,
+                None => self.receive_body(expect, probe).await?,
             }
         }
     }
 
-    fn passed(&self, errand: &Errand<'_>, expect: Option<&Expect>) -> Verdict {
+    fn passed(&self, probe: &ProbeRun<'_>, expect: Option<&Expect>) -> Verdict {
         let Some(expect) = expect else {
-            return errand.verdict(CheckStatus::L7Ok);
+            return probe.verdict(CheckStatus::L7Ok);
         };
-        let verdict = self.coded(errand.verdict(expect.ok_status()), expect, errand);
+        let verdict = self.coded(probe.verdict(expect.ok_status()), expect, probe);
         match expect.on_success() {
-            Some(format) => verdict.with_info(self.seen(errand).text(format)),
+            Some(format) => verdict.with_info(self.seen(probe).text(format)),
             None => verdict,
         }
     }
 
     /// Statuses of this layer show a code: the response's, or what `status-code` says.
-    fn coded(&self, mut verdict: Verdict, expect: &Expect, errand: &Errand<'_>) -> Verdict {
+    fn coded(&self, mut verdict: Verdict, expect: &Expect, probe: &ProbeRun<'_>) -> Verdict {
         if verdict.status.has_code() {
-            let said = expect
-                .code()
-                .and_then(|code| self.seen(errand).number(code));
+            let said = expect.code().and_then(|code| self.seen(probe).number(code));
             verdict.code = said.or(Some(self.response.status()));
         }
         verdict

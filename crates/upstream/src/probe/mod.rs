@@ -4,12 +4,12 @@
 //!   schedule: when ──► program: what (tcp, http, protocol, external, agent)
 //!                          │ Verdict
 //!   observe (traffic) ─────┤
-//!   set server (desk) ─────┴──► Keeper ──► Health ──► Effects: balancing, queues, pools,
+//!   set server (desk) ─────┴──► ProbeController ──► Health ──► Effects: balancing, queues, pools,
 //!                                                      lines, servers that track this one
 //! ```
 //!
 //! One task probes one server, on the worker that its number falls to. [`Health`] decides what
-//! is believed; the [`Keeper`] is the one place where that has consequences, whoever spoke.
+//! is believed; the [`ProbeController`] is the one place where that has consequences, whoever spoke.
 //!
 //! Source: configuration manual, sections 4.2 (`http-check`, `tcp-check`, `option *chk`) and
 //! 5.2 (`check` and its siblings); texts compared with what HAProxy logs.
@@ -17,13 +17,13 @@
 //! [`Health`]: ballast_health::Health
 
 mod agent;
-mod errand;
+mod controller;
 mod expect;
 mod external;
 mod facts;
 mod http;
 mod journal;
-mod keeper;
+mod probe_run;
 mod program;
 mod protocol;
 mod request;
@@ -38,17 +38,17 @@ use std::sync::Arc;
 use ballast_engine::Backend;
 
 pub use ballast_health::Observed;
+pub use controller::ProbeController;
 pub use journal::{BackendSets, Event, EventLog, Journal};
-pub use keeper::Keeper;
 pub use schedule::{Probes, start};
 
 thread_local! {
-    static HERE: RefCell<Option<Arc<Keeper>>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<Arc<ProbeController>>> = const { RefCell::new(None) };
 }
 
-/// Makes the keeper known to [`observe`] on this worker.
-fn keep_here(keeper: &Arc<Keeper>) {
-    HERE.set(Some(Arc::clone(keeper)));
+/// Makes the controller known to [`observe`] on this worker.
+fn keep_here(controller: &Arc<ProbeController>) {
+    HERE.set(Some(Arc::clone(controller)));
 }
 
 /// Tells what traffic showed of a server (`observe`): connections made and failed, responses
@@ -61,8 +61,8 @@ pub fn observe(backend: &Backend, place: usize, what: Observed) {
     if server.model.checks.observe.is_none() {
         return;
     }
-    if let Some(keeper) = HERE.with_borrow(Option::clone) {
-        keeper.observed(backend, server, what);
+    if let Some(controller) = HERE.with_borrow(Option::clone) {
+        controller.observed(backend, server, what);
     }
 }
 

@@ -6,9 +6,9 @@ use ballast_engine::{Backend, Server};
 use ballast_health::{CheckStatus, Verdict};
 use ballast_model::{Check, ProtocolCheck};
 
-use super::errand::Errand;
+use super::controller::ProbeController;
 use super::external::External;
-use super::keeper::Keeper;
+use super::probe_run::ProbeRun;
 use super::{http, protocol, tcp};
 
 /// A probe of one kind.
@@ -55,20 +55,20 @@ impl Program {
     /// Runs it once.
     pub(super) async fn run(
         &self,
-        keeper: &Keeper,
+        controller: &ProbeController,
         backend: &Arc<Backend>,
         server: &Arc<Server>,
     ) -> Verdict {
-        let errand = Errand::new(keeper, backend, server);
+        let probe = ProbeRun::new(controller, backend, server);
         match self {
-            Self::Connect => match errand.open(None).await {
-                Ok(_) => errand.verdict(CheckStatus::L4Ok),
-                Err(failure) => errand.verdict(failure.status).with_info(failure.text),
+            Self::Connect => match probe.open(None).await {
+                Ok(_) => probe.verdict(CheckStatus::L4Ok),
+                Err(failure) => probe.verdict(failure.status).with_info(failure.text),
             },
-            Self::Http(script) => Box::pin(http::run(script, &errand)).await,
-            Self::Tcp(script) => Box::pin(tcp::run(script, &errand)).await,
-            Self::Protocol(protocol) => Box::pin(protocol::run(protocol, &errand)).await,
-            Self::External(external) => Box::pin(external.run(&errand)).await,
+            Self::Http(script) => Box::pin(http::run(script, &probe)).await,
+            Self::Tcp(script) => Box::pin(tcp::run(script, &probe)).await,
+            Self::Protocol(protocol) => Box::pin(protocol::run(protocol, &probe)).await,
+            Self::External(external) => Box::pin(external.run(&probe)).await,
         }
     }
 }

@@ -9,13 +9,13 @@ use ballast_wire::check::{
 };
 use ballast_worker::Stream;
 
-use super::errand::{Errand, Failure};
+use super::probe_run::{Failure, ProbeRun};
 
 /// Runs the steps.
-pub(super) async fn run(check: &ProtocolCheck, errand: &Errand<'_>) -> Verdict {
+pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Verdict {
     // A server that speaks no TLS fails on layer 6.
     let is_tls = *check == ProtocolCheck::SslHello;
-    let outcome = talk(&steps(check), errand, is_tls).await;
+    let outcome = talk(&steps(check), probe, is_tls).await;
     let mut verdict = match outcome {
         Ok((code, text)) => {
             let status = if is_tls {
@@ -23,16 +23,16 @@ pub(super) async fn run(check: &ProtocolCheck, errand: &Errand<'_>) -> Verdict {
             } else {
                 CheckStatus::L7Ok
             };
-            with(errand.verdict(status), code, text)
+            with(probe.verdict(status), code, text)
         }
         Err(Stopped::Broke(failure)) => {
             let status = match failure.status {
                 CheckStatus::L7Timeout if is_tls => CheckStatus::L6Timeout,
                 other => other,
             };
-            errand.verdict(status).with_info(failure.text)
+            probe.verdict(status).with_info(failure.text)
         }
-        Err(Stopped::Judged(status, code, text)) => with(errand.verdict(status), code, text),
+        Err(Stopped::Judged(status, code, text)) => with(probe.verdict(status), code, text),
     };
     if verdict.status.has_code() && verdict.code.is_none() {
         verdict.code = Some(0);
@@ -80,15 +80,15 @@ impl From<Failure> for Stopped {
 
 type Shown = (Option<u32>, String);
 
-async fn talk(steps: &[Step], errand: &Errand<'_>, is_tls: bool) -> Result<Shown, Stopped> {
-    let stream = errand.open(None).await?;
+async fn talk(steps: &[Step], probe: &ProbeRun<'_>, is_tls: bool) -> Result<Shown, Stopped> {
+    let stream = probe.open(None).await?;
     let mut received = Vec::new();
     let mut shown = (None, String::new());
     for step in steps {
         match step {
-            Step::Send(bytes) => errand.send(&stream, bytes).await?,
+            Step::Send(bytes) => probe.send(&stream, bytes).await?,
             Step::Expect(expectation) => {
-                shown = expect(*expectation, &stream, &mut received, errand, is_tls).await?;
+                shown = expect(*expectation, &stream, &mut received, probe, is_tls).await?;
             }
         }
     }
@@ -99,7 +99,7 @@ async fn expect(
     expectation: Expectation,
     stream: &Stream,
     received: &mut Vec<u8>,
-    errand: &Errand<'_>,
+    probe: &ProbeRun<'_>,
     is_tls: bool,
 ) -> Result<Shown, Stopped> {
     let mut ended = false;
@@ -121,7 +121,7 @@ async fn expect(
                 return Err(Stopped::Judged(status, code, text));
             }
         }
-        ended = !errand.receive(stream, received, REPLY_BYTES_MAX).await?;
+        ended = !probe.receive(stream, received, REPLY_BYTES_MAX).await?;
     }
 }
 

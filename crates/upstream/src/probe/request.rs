@@ -4,16 +4,16 @@ use ballast_health::Operational;
 use ballast_message::{NoRoom, Request, Version};
 use ballast_model::HttpCheckSend;
 
-use super::errand::Errand;
-use super::facts::Seen;
-use super::keeper::farm_weight;
+use super::controller::farm_weight;
+use super::facts::ProbeFacts;
+use super::probe_run::ProbeRun;
 
 /// The request of a `send` rule.
 pub(super) fn request(
     send: &HttpCheckSend,
     body: Option<&[u8]>,
     state: Option<&str>,
-    seen: Seen<'_>,
+    seen: ProbeFacts<'_>,
 ) -> Result<Request, NoRoom> {
     let mut request = Request::default();
     request.set_method(send.method.as_deref().unwrap_or("OPTIONS").as_bytes())?;
@@ -60,8 +60,8 @@ pub(super) fn request(
 }
 
 /// What `http-check send-state` tells the server of itself.
-pub(super) fn state_of(errand: &Errand<'_>) -> String {
-    let (backend, server) = (errand.backend, errand.server);
+pub(super) fn state_of(probe: &ProbeRun<'_>) -> String {
+    let (backend, server) = (probe.backend, probe.server);
     let word = {
         let health = server.state.health();
         let text = health.status_text(&health, None);
@@ -92,7 +92,7 @@ pub(super) fn state_of(errand: &Errand<'_>) -> String {
          qcur={}",
         backend.name(),
         server.name(),
-        &errand.node,
+        &probe.node,
         server.state.weight(),
         farm_weight(backend),
         server.state.sessions.now(),

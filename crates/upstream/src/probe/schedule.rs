@@ -10,14 +10,14 @@ use ballast_health::{first_check_delay_ms, spread_interval_ms};
 use ballast_model::Check;
 use ballast_worker::{Interval, TaskHandle, now, select, sleep_until, spawn_service};
 
-use super::keeper::{Keeper, servers};
+use super::controller::{ProbeController, servers};
 use super::program::Program;
 use super::{agent, chance, keep_here};
 
 /// The probing tasks of one worker. Dropping this ends them.
 #[derive(Debug, Default)]
 pub struct Probes {
-    keeper: Option<Arc<Keeper>>,
+    controller: Option<Arc<ProbeController>>,
     worker: usize,
     worker_count: usize,
     /// By backend, so that a change looks at what it changes.
@@ -30,11 +30,11 @@ pub struct Probes {
 struct Round {
     backend: String,
     server: String,
-    kind: Kind,
+    kind: ProbeKind,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Kind {
+enum ProbeKind {
     Agent,
     Check,
 }
@@ -45,14 +45,14 @@ impl Probes {
         self.tasks.values().map(HashMap::len).sum()
     }
 
-    /// Goes over to the generation that the keeper has in force now, which differs from the last
+    /// Goes over to the generation that the controller has in force now, which differs from the last
     /// one in these backends alone: servers that are new are probed from now on, those that are
     /// gone no more, and the others notice nothing.
     pub fn update(&mut self, backends: &[String]) {
-        let Some(keeper) = self.keeper.clone() else {
+        let Some(controller) = self.controller.clone() else {
             return;
         };
-        let generation = keeper.generation();
+        let generation = controller.generation();
         let mut warms = false;
         for name in backends {
             let mut rounds = Vec::new();
@@ -103,12 +103,12 @@ impl Probes {
     }
 
     fn begin(&mut self, round: Round, first: Instant) {
-        let Some(keeper) = self.keeper.clone() else {
+        let Some(controller) = self.controller.clone() else {
             return;
         };
         let task = match round.kind {
-            Kind::Agent => spawn_service(ask_agent(keeper, round.clone(), first)),
-            Kind::Check => spawn_service(check(keeper, round.clone(), first)),
+            ProbeKind::Agent => spawn_service(ask_agent(controller, round.clone(), first)),
+            ProbeKind::Check => spawn_service(check(controller, round.clone(), first)),
         };
         let tasks = self.tasks.entry(round.backend.clone()).or_default();
         tasks.insert(round, task);
@@ -117,14 +117,14 @@ impl Probes {
     fn warm_up_if_needed(&mut self, generation: &Generation) {
         let mut backends = generation.backends.iter();
         let any = self.worker == 0 && backends.any(|backend| has_slow_start(backend));
-        let Some(keeper) = self.keeper.clone().filter(|_| any) else {
+        let Some(controller) = self.controller.clone().filter(|_| any) else {
             if let Some(task) = self.warm_up.take() {
                 task.abort();
             }
             return;
         };
         self.warm_up
-            .get_or_insert_with(|| spawn_service(warm_up(keeper)));
+            .get_or_insert_with(|| spawn_service(warm_up(controller)));
     }
 }
 
@@ -136,12 +136,12 @@ impl Drop for Probes {
     }
 }
 
-/// Begins to probe the servers that fall to this worker, and makes `keeper` the one that
+/// Begins to probe the servers that fall to this worker, and makes `controller` the one that
 /// [`observe`](super::observe) tells on it. To be called once on each worker; for another
 /// generation there is [`Probes::update`].
-pub fn start(keeper: &Arc<Keeper>, worker: usize, worker_count: usize) -> Probes {
-    keep_here(keeper);
-    let generation = keeper.generation();
+pub fn start(controller: &Arc<ProbeController>, worker: usize, worker_count: usize) -> Probes {
+    keep_here(controller);
+    let generation = controller.generation();
     let rounds = rounds(&generation);
     let count = rounds.len() as u64;
     let shortest_ms = rounds.iter().map(|(_, inter_ms)| *inter_ms).min();
@@ -149,7 +149,7 @@ pub fn start(keeper: &Arc<Keeper>, worker: usize, worker_count: usize) -> Probes
     let spread_max = generation.config.global.spread_checks_max;
     let window_ms = spread_max.map_or(shortest_ms, |max| shortest_ms.min(millis(max)));
     let mut probes = Probes {
-        keeper: Some(Arc::clone(keeper)),
+        controller: Some(Arc::clone(controller)),
         worker,
         worker_count,
         tasks: HashMap::new(),
@@ -187,10 +187,10 @@ fn rounds_of(backend: &Backend, rounds: &mut Vec<(Round, u64)>) {
         };
         if checks.agent_enabled {
             let inter_ms = millis(checks.agent_interval.unwrap_or(checks.interval));
-            rounds.push((round(Kind::Agent), inter_ms));
+            rounds.push((round(ProbeKind::Agent), inter_ms));
         }
         if checks.enabled && server.model.track.is_none() {
-            rounds.push((round(Kind::Check), millis(checks.interval)));
+            rounds.push((round(ProbeKind::Check), millis(checks.interval)));
         }
     }
 }
@@ -206,16 +206,16 @@ fn millis(time: Duration) -> u64 {
 
 /// Probes one server for as long as it is asked to. Which generation it belongs to is looked up
 /// for each round: the line may have changed.
-async fn check(keeper: Arc<Keeper>, round: Round, first: Instant) {
-    let nudge = keeper.nudge(&round.backend, &round.server);
+async fn check(controller: Arc<ProbeController>, round: Round, first: Instant) {
+    let trigger = controller.trigger(&round.backend, &round.server);
     let mut due = first;
     let mut program = None;
     loop {
         select! {
             biased;
             () = sleep_until(due) => {}
-            at_once = nudge.called() => {
-                let Some((_, server)) = keeper.find(&round.backend, &round.server) else {
+            at_once = trigger.called() => {
+                let Some((_, server)) = controller.find(&round.backend, &round.server) else {
                     return;
                 };
                 let checks = &server.model.checks;
@@ -224,7 +224,7 @@ async fn check(keeper: Arc<Keeper>, round: Round, first: Instant) {
                 continue;
             }
         }
-        let Some((backend, server)) = keeper.find(&round.backend, &round.server) else {
+        let Some((backend, server)) = controller.find(&round.backend, &round.server) else {
             return;
         };
         let program = Ready::of(&mut program, &backend);
@@ -237,13 +237,13 @@ async fn check(keeper: Arc<Keeper>, round: Round, first: Instant) {
             rests
         };
         if !rests && (server.state.reach().address.is_some() || program.needs_no_address()) {
-            let verdict = program.run(&keeper, &backend, &server).await;
-            keeper.tell(&round.backend, &round.server, |health, now_ms| {
+            let verdict = program.run(&controller, &backend, &server).await;
+            controller.tell(&round.backend, &round.server, |health, now_ms| {
                 health.check_done(now_ms, verdict)
             });
         }
         let interval_ms = server.state.health().check().interval_ms();
-        due = now() + spread(&keeper, interval_ms);
+        due = now() + spread(&controller, interval_ms);
     }
 }
 
@@ -269,11 +269,11 @@ impl Ready {
 }
 
 /// Asks one server's agent.
-async fn ask_agent(keeper: Arc<Keeper>, round: Round, first: Instant) {
+async fn ask_agent(controller: Arc<ProbeController>, round: Round, first: Instant) {
     let mut due = first;
     loop {
         sleep_until(due).await;
-        let Some((backend, server)) = keeper.find(&round.backend, &round.server) else {
+        let Some((backend, server)) = controller.find(&round.backend, &round.server) else {
             return;
         };
         let asked = {
@@ -285,15 +285,15 @@ async fn ask_agent(keeper: Arc<Keeper>, round: Round, first: Instant) {
             asked
         };
         if asked {
-            agent::ask(&keeper, &backend, &server).await;
+            agent::ask(&controller, &backend, &server).await;
         }
         let interval_ms = server.state.health().agent().interval_ms();
-        due = now() + spread(&keeper, interval_ms);
+        due = now() + spread(&controller, interval_ms);
     }
 }
 
-fn spread(keeper: &Keeper, interval_ms: u64) -> Duration {
-    let percent = u32::from(keeper.generation().config.global.spread_checks_percent);
+fn spread(controller: &ProbeController, interval_ms: u64) -> Duration {
+    let percent = u32::from(controller.generation().config.global.spread_checks_percent);
     let interval_ms = interval_ms.max(1);
     Duration::from_millis(if percent == 0 {
         interval_ms
@@ -303,15 +303,15 @@ fn spread(keeper: &Keeper, interval_ms: u64) -> Duration {
 }
 
 /// Lets slow starts go on. Their steps are counted in whole seconds.
-async fn warm_up(keeper: Arc<Keeper>) {
+async fn warm_up(controller: Arc<ProbeController>) {
     let mut beat = Interval::every(Duration::from_secs(1));
     loop {
         beat.tick().await;
-        let generation = keeper.generation();
+        let generation = controller.generation();
         for (_, backend, server) in servers(&generation) {
             let warms = server.state.health().tick_delay_ms().is_some();
             if warms {
-                keeper.tell(backend.name(), server.name(), |health, now_ms| {
+                controller.tell(backend.name(), server.name(), |health, now_ms| {
                     health.tick(now_ms)
                 });
             }

@@ -4,9 +4,9 @@ use ballast_health::{CheckStatus, Verdict};
 use ballast_model::{CheckConnect, CheckPayload, CheckRule, CheckSend};
 use ballast_worker::Stream;
 
-use super::errand::{Errand, Failure};
 use super::expect::{Expect, unhex};
-use super::facts::Seen;
+use super::facts::ProbeFacts;
+use super::probe_run::{Failure, ProbeRun};
 
 /// The rules of a backend, made ready.
 pub(super) struct Script {
@@ -76,10 +76,10 @@ impl Script {
 }
 
 /// Runs the rules.
-pub(super) async fn run(script: &Script, errand: &Errand<'_>) -> Verdict {
+pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
     let told = |failure: Failure, place: &str| {
         let text = format!("{}{place}", failure.text);
-        with_code(errand.verdict(failure.status)).with_info(text)
+        with_code(probe.verdict(failure.status)).with_info(text)
     };
     let begins_itself = script
         .rules
@@ -88,20 +88,20 @@ pub(super) async fn run(script: &Script, errand: &Errand<'_>) -> Verdict {
         .is_some_and(|rule| matches!(rule, Rule::Connect(_)));
     let mut talk = Talk::default();
     if !begins_itself {
-        match errand.open(None).await {
+        match probe.open(None).await {
             Ok(stream) => talk.stream = Some(stream),
             Err(failure) => return told(failure, " at initial connection step of tcp-check"),
         }
     }
     for step in 0..script.rules.len() {
-        match talk.take(script, step, errand).await {
+        match talk.take(script, step, probe).await {
             Ok(None) => {}
             Ok(Some(verdict)) => return verdict,
             Err(failure) => return told(failure, &script.place(step)),
         }
     }
-    let seen = Seen {
-        errand,
+    let seen = ProbeFacts {
+        probe,
         response: None,
         data: &talk.received,
     };
@@ -113,7 +113,7 @@ pub(super) async fn run(script: &Script, errand: &Errand<'_>) -> Verdict {
         _ if talk.spoke => (CheckStatus::L7Ok, None),
         _ => (CheckStatus::L4Ok, None),
     };
-    let mut verdict = errand.verdict(status);
+    let mut verdict = probe.verdict(status);
     if let Some(Rule::Expect(expect)) = script.rules.last() {
         verdict.code = expect.code().and_then(|code| seen.number(code));
     }
@@ -143,7 +143,7 @@ impl Talk {
         &mut self,
         script: &Script,
         step: usize,
-        errand: &Errand<'_>,
+        probe: &ProbeRun<'_>,
     ) -> Result<Option<Verdict>, Failure> {
         match &script.rules[step] {
             Rule::Comment(_) | Rule::Foreign => Ok(None),
@@ -153,25 +153,25 @@ impl Talk {
                     spoke: self.spoke,
                     ..Self::default()
                 };
-                self.stream = Some(errand.open(Some(rule)).await?);
+                self.stream = Some(probe.open(Some(rule)).await?);
                 Ok(None)
             }
             Rule::Send(send) => {
                 self.spoke = true;
-                let seen = Seen {
-                    errand,
+                let seen = ProbeFacts {
+                    probe,
                     response: None,
                     data: &self.received,
                 };
                 let bytes = payload(&send.payload, seen);
                 self.received.clear();
                 let stream = self.stream()?;
-                errand.send(stream, &bytes).await?;
+                probe.send(stream, &bytes).await?;
                 Ok(None)
             }
             Rule::Expect(expect) => {
                 self.spoke = true;
-                self.expect(script, step, expect, errand).await
+                self.expect(script, step, expect, probe).await
             }
         }
     }
@@ -188,17 +188,23 @@ impl Talk {
         script: &Script,
         step: usize,
         expect: &Expect,
-        errand: &Errand<'_>,
+        probe: &ProbeRun<'_>,
     ) -> Result<Option<Verdict>, Failure> {
-        let bytes_max = errand.keeper.generation().config.global.tune.buffer_bytes as usize;
+        let bytes_max = probe
+            .controller
+            .generation()
+            .config
+            .global
+            .tune
+            .buffer_bytes as usize;
         loop {
             let full = self.received.len() >= bytes_max;
             if self.ended && self.received.is_empty() {
                 let text = format!("TCPCHK got an empty response at step {}", step + 1);
-                return Ok(Some(self.miss(script, step, expect, text, errand)));
+                return Ok(Some(self.miss(script, step, expect, text, probe)));
             }
-            let seen = Seen {
-                errand,
+            let seen = ProbeFacts {
+                probe,
                 response: None,
                 data: &self.received,
             };
@@ -217,7 +223,7 @@ impl Talk {
                     };
                     let what = expect.content_words();
                     let text = format!("TCPCHK {how} content {what} at step {}", step + 1);
-                    return Ok(Some(self.miss(script, step, expect, text, errand)));
+                    return Ok(Some(self.miss(script, step, expect, text, probe)));
                 }
                 None => {}
             }
@@ -225,7 +231,7 @@ impl Talk {
                 status: CheckStatus::SocketError,
                 text: "No connection".to_owned(),
             })?;
-            match errand.receive(stream, &mut self.received, bytes_max).await {
+            match probe.receive(stream, &mut self.received, bytes_max).await {
                 Ok(more) => self.ended = !more,
                 Err(failure) if failure.status == CheckStatus::L7Timeout => {
                     return Err(Failure::timeout(expect.timeout_status()));
@@ -241,10 +247,10 @@ impl Talk {
         step: usize,
         expect: &Expect,
         text: String,
-        errand: &Errand<'_>,
+        probe: &ProbeRun<'_>,
     ) -> Verdict {
-        let seen = Seen {
-            errand,
+        let seen = ProbeFacts {
+            probe,
             response: None,
             data: &self.received,
         };
@@ -254,7 +260,7 @@ impl Talk {
             (None, None) => text,
         };
         let status = expect.error_status().unwrap_or(CheckStatus::L7Response);
-        let mut verdict = errand.verdict(status).with_info(info);
+        let mut verdict = probe.verdict(status).with_info(info);
         if status.has_code() {
             verdict.code = expect.code().and_then(|code| seen.number(code));
         }
@@ -262,7 +268,7 @@ impl Talk {
     }
 }
 
-fn payload(payload: &CheckPayload, seen: Seen<'_>) -> Vec<u8> {
+fn payload(payload: &CheckPayload, seen: ProbeFacts<'_>) -> Vec<u8> {
     match payload {
         CheckPayload::Bytes(bytes) => bytes.clone(),
         CheckPayload::Format(format) => seen.bytes(format),

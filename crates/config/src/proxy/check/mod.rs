@@ -28,7 +28,7 @@ pub(super) const TCP: &[Row<ProxyDraft>] = tcp::ROWS;
 
 /// What `option ...-check` chose.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum CheckKind {
     /// Nothing: a connection that opens is enough.
     #[default]
     Connect,
@@ -97,7 +97,7 @@ impl Rules {
 /// What the lines of a section said about checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CheckWords {
-    pub(super) kind: Kind,
+    pub(super) kind: CheckKind,
     pub(super) kind_span: Option<Span>,
     pub(super) http: Rules,
     pub(super) tcp: Rules,
@@ -128,12 +128,12 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     }
     let title = draft.title();
     let words = &draft.words.check;
-    let is_http = matches!(words.kind, Kind::Http(_));
+    let is_http = matches!(words.kind, CheckKind::Http(_));
     for (rules, is_used, family, option) in [
         (&words.http, is_http, "http-check", "option httpchk"),
         (
             &words.tcp,
-            words.kind == Kind::Tcp,
+            words.kind == CheckKind::Tcp,
             "tcp-check",
             "option tcp-check",
         ),
@@ -148,7 +148,7 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
             );
         }
     }
-    let is_external = words.kind == Kind::External;
+    let is_external = words.kind == CheckKind::External;
     for (given, word) in [(&words.command, "command"), (&words.path, "path")] {
         if let (false, Some((_, Some(span)))) = (is_external, given) {
             let message = format!(
@@ -173,13 +173,13 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
 
 fn check(words: &CheckWords) -> Check {
     match &words.kind {
-        Kind::Connect => Check::Connect,
-        Kind::Tcp => Check::Tcp {
+        CheckKind::Connect => Check::Connect,
+        CheckKind::Tcp => Check::Tcp {
             rules: words.tcp.rules(),
             word: "tcp-check",
         },
-        Kind::Protocol(check) => Check::Protocol(check.clone()),
-        Kind::External => Check::External {
+        CheckKind::Protocol(check) => Check::Protocol(check.clone()),
+        CheckKind::External => Check::External {
             command: words
                 .command
                 .clone()
@@ -187,7 +187,7 @@ fn check(words: &CheckWords) -> Check {
                 .unwrap_or_default(),
             path: words.path.clone().map(|(text, _)| text),
         },
-        Kind::Http(send) => Check::Http {
+        CheckKind::Http(send) => Check::Http {
             rules: http_rules(send, words.http.rules()),
             disable_on_404: words.disable_on_404,
             send_state: words.send_state,

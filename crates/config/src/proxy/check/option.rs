@@ -4,7 +4,7 @@ use ballast_expr::{LogFormat, Usage};
 use ballast_model::{HttpCheckSend, ProtocolCheck};
 use ballast_syntax::Diagnostic;
 
-use super::Kind;
+use super::CheckKind;
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[R] = &[
         "probe servers with 'tcp-check' rules",
         |draft, args, _| {
             args.end()?;
-            choose(draft, args, Kind::Tcp);
+            choose(draft, args, CheckKind::Tcp);
             Ok(())
         },
     )
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[R] = &[
         "probe SPOP agents",
         |draft, args, _| {
             args.end()?;
-            choose(draft, args, Kind::Connect);
+            choose(draft, args, CheckKind::Connect);
             Ok(())
         },
     )
@@ -156,9 +156,9 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, _| {
             args.end()?;
             let kind = if args.prefix == crate::args::Prefix::None {
-                Kind::External
+                CheckKind::External
             } else {
-                Kind::Connect
+                CheckKind::Connect
             };
             choose(draft, args, kind);
             Ok(())
@@ -191,13 +191,13 @@ pub(super) const ROWS: &[R] = &[
     .examples("external-check path /bin", "external-check path"),
 ];
 
-fn choose(draft: &mut ProxyDraft, args: &Args<'_>, kind: Kind) {
+fn choose(draft: &mut ProxyDraft, args: &Args<'_>, kind: CheckKind) {
     draft.words.check.kind = kind;
     draft.words.check.kind_span = Some(args.keyword_span());
 }
 
 fn choose_protocol(draft: &mut ProxyDraft, args: &Args<'_>, check: ProtocolCheck) {
-    choose(draft, args, Kind::Protocol(check));
+    choose(draft, args, CheckKind::Protocol(check));
 }
 
 fn mysql(
@@ -272,6 +272,6 @@ fn httpchk(
         send.headers.push(("host".to_owned(), format));
     }
     args.end()?;
-    choose(draft, args, Kind::Http(Box::new(send)));
+    choose(draft, args, CheckKind::Http(Box::new(send)));
     Ok(())
 }

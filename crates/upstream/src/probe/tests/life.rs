@@ -13,16 +13,16 @@ use ballast_worker::{Options, StopOrder, Workers, block_on};
 
 use super::super::{EventLog, Observed, observe, start};
 use super::*;
-use crate::{Key, Link, Particulars, Path, Told, connect, pool};
+use crate::{ExchangeFacts, Key, Link, Particulars, Path, connect, pool};
 
 #[test]
 fn a_server_goes_down_and_comes_back() {
     block_on(async {
         let address = closed();
-        let mut house = House::new(vec![backend("be", vec![server("s1", address)])]);
-        let _probes = start(&house.keeper, 0, 1);
+        let mut fixture = Fixture::new(vec![backend("be", vec![server("s1", address)])]);
+        let _probes = start(&fixture.controller, 0, 1);
         assert_eq!(
-            house.line().await,
+            fixture.line().await,
             (
                 Level::Alert,
                 "Server be/s1 is DOWN, reason: Layer4 connection problem, info: \"Connection \
@@ -31,16 +31,16 @@ fn a_server_goes_down_and_comes_back() {
                     .to_owned()
             )
         );
-        let (level, line) = house.line().await;
+        let (level, line) = fixture.line().await;
         assert_eq!(
             (level, line.as_str()),
             (Level::Emerg, "backend be has no server available!")
         );
-        assert!(!house.server(0, 0).state.is_usable());
-        assert!(house.backend(0).state.standing().is_down);
+        assert!(!fixture.server(0, 0).state.is_usable());
+        assert!(fixture.backend(0).state.standing().is_down);
         let _listener = TcpListener::bind(address).unwrap();
         assert_eq!(
-            house.line().await,
+            fixture.line().await,
             (
                 Level::Notice,
                 "Server be/s1 is UP, reason: Layer4 check passed, check duration: Nms. 1 active \
@@ -48,9 +48,9 @@ fn a_server_goes_down_and_comes_back() {
                     .to_owned()
             )
         );
-        assert!(house.server(0, 0).state.is_usable());
+        assert!(fixture.server(0, 0).state.is_usable());
         assert_eq!(
-            house
+            fixture
                 .server(0, 0)
                 .state
                 .health()
@@ -70,8 +70,8 @@ fn each_change_of_the_count_is_told_when_asked_for() {
         let mut farm = backend("be", vec![one]);
         farm.check = http(Vec::new());
         farm.options.log_health_checks = true;
-        let mut house = House::new(vec![farm]);
-        let _probes = start(&house.keeper, 0, 1);
+        let mut fixture = Fixture::new(vec![farm]);
+        let _probes = start(&fixture.controller, 0, 1);
         let expected = [
             "Health check for server be/s1 succeeded, reason: Layer7 check passed, code: 200, \
              check duration: Nms, status: 3/3 UP.",
@@ -89,7 +89,7 @@ fn each_change_of_the_count_is_told_when_asked_for() {
              requeued, 0 remaining in queue.",
         ];
         for line in expected {
-            assert_eq!(house.line().await.1, line);
+            assert_eq!(fixture.line().await.1, line);
         }
     })
     .unwrap();
@@ -103,10 +103,10 @@ fn between_states_checks_come_after_fastinter() {
         one.checks.fall = 4;
         one.checks.interval = PATIENCE * 100;
         one.checks.fast_interval = Some(BEAT);
-        let mut house = House::new(vec![backend("be", vec![one])]);
-        let _probes = start(&house.keeper, 0, 1);
+        let mut fixture = Fixture::new(vec![backend("be", vec![one])]);
+        let _probes = start(&fixture.controller, 0, 1);
         // After `inter` it would take longer than anyone waits here.
-        assert!(house.line().await.1.contains("is DOWN"));
+        assert!(fixture.line().await.1.contains("is DOWN"));
     })
     .unwrap();
 }
@@ -117,21 +117,21 @@ fn maintenance_pauses_checks_and_its_end_resumes_them_at_once() {
         let mut one = server("s1", closed());
         one.disabled = true;
         one.checks.interval = PATIENCE * 100;
-        let mut house = House::new(vec![backend("be", vec![one])]);
-        assert!(house.backend(0).state.standing().is_down);
-        let _probes = start(&house.keeper, 0, 1);
+        let mut fixture = Fixture::new(vec![backend("be", vec![one])]);
+        assert!(fixture.backend(0).state.standing().is_down);
+        let _probes = start(&fixture.controller, 0, 1);
         for _ in 0..20 {
             ballast_worker::yield_now().await;
         }
-        house
-            .keeper
+        fixture
+            .controller
             .tell("be", "s1", |health, now_ms| health.set_ready(now_ms));
-        let line = house.line().await.1;
+        let line = fixture.line().await.1;
         assert_eq!(
             line,
             "Server be/s1 is UP/READY (leaving forced maintenance)."
         );
-        assert!(house.line().await.1.contains("is DOWN, reason: Layer4"));
+        assert!(fixture.line().await.1.contains("is DOWN, reason: Layer4"));
     })
     .unwrap();
 }
@@ -145,9 +145,9 @@ fn a_404_lets_the_server_go_gently() {
             disable_on_404: true,
             send_state: false,
         };
-        let mut house = House::new(vec![farm]);
-        let _probes = start(&house.keeper, 0, 1);
-        let (level, line) = house.line().await;
+        let mut fixture = Fixture::new(vec![farm]);
+        let _probes = start(&fixture.controller, 0, 1);
+        let (level, line) = fixture.line().await;
         assert_eq!(level, Level::Notice);
         assert!(
             line.starts_with(
@@ -156,8 +156,11 @@ fn a_404_lets_the_server_go_gently() {
             ),
             "{line}"
         );
-        assert_eq!(house.line().await.1, "backend be has no server available!");
-        let state = &house.server(0, 0).state;
+        assert_eq!(
+            fixture.line().await.1,
+            "backend be has no server available!"
+        );
+        let state = &fixture.server(0, 0).state;
         assert!(state.is_usable() && state.is_draining());
     })
     .unwrap();
@@ -173,36 +176,39 @@ fn servers_follow_the_one_they_track_across_backends() {
         last.name = "u1".into();
         last.track = Some(("other".into(), "t1".into()));
         last.on_marked_down = OnMarkedDown::ShutdownSessions;
-        let mut house = House::new(vec![
+        let mut fixture = Fixture::new(vec![
             backend("be", vec![server("s1", closed())]),
             backend("other", vec![follower, last]),
         ]);
-        let end = Arc::clone(&house.server(1, 1).state);
-        let kicked = end.kicked();
-        let probes = start(&house.keeper, 0, 1);
+        let end = Arc::clone(&fixture.server(1, 1).state);
+        let cancelled = end.cancelled();
+        let probes = start(&fixture.controller, 0, 1);
         assert_eq!(probes.count(), 1, "followers are not probed");
         assert!(
-            house
+            fixture
                 .line()
                 .await
                 .1
                 .starts_with("Server be/s1 is DOWN, reason")
         );
-        assert_eq!(house.line().await.1, "backend be has no server available!");
         assert_eq!(
-            house.line().await.1,
+            fixture.line().await.1,
+            "backend be has no server available!"
+        );
+        assert_eq!(
+            fixture.line().await.1,
             "Server other/t1 is DOWN via be/s1. 1 active and 0 backup servers left. 0 sessions \
              active, 0 requeued, 0 remaining in queue."
         );
         assert!(
-            house
+            fixture
                 .line()
                 .await
                 .1
                 .starts_with("Server other/u1 is DOWN via other/t1. 0")
         );
         assert_eq!(
-            timeout(PATIENCE, kicked).await.unwrap(),
+            timeout(PATIENCE, cancelled).await.unwrap(),
             Eviction::MarkedDown
         );
     })
@@ -215,12 +221,12 @@ fn followers_of_a_disabled_server_begin_as_it_does() {
     leader.disabled = true;
     let mut follower = server("t1", closed());
     follower.track = Some(("be".into(), "s1".into()));
-    let mut house = House::new(vec![
+    let mut fixture = Fixture::new(vec![
         backend("other", vec![follower]),
         backend("be", vec![leader]),
     ]);
-    assert!(!house.server(0, 0).state.is_usable());
-    assert!(house.lines.try_recv().is_err(), "without a word");
+    assert!(!fixture.server(0, 0).state.is_usable());
+    assert!(fixture.lines.try_recv().is_err(), "without a word");
 }
 
 #[test]
@@ -236,11 +242,11 @@ fn a_chain_is_followed_to_its_end_however_long_it_is() {
     let mut leader = server(&format!("s{LENGTH}"), closed());
     leader.disabled = true;
     servers.push(leader);
-    let house = House::new(vec![backend("be", servers)]);
-    let end = Arc::clone(&house.server(0, 0).state);
+    let fixture = Fixture::new(vec![backend("be", servers)]);
+    let end = Arc::clone(&fixture.server(0, 0).state);
     assert!(!end.is_usable(), "it begins as its leader does");
     let leader = format!("s{LENGTH}");
-    let told = house.keeper.tell("be", &leader, |health, now_ms| {
+    let told = fixture.controller.tell("be", &leader, |health, now_ms| {
         health.set_configured_maint(now_ms, false)
     });
     assert!(told && end.is_usable());
@@ -265,8 +271,8 @@ fn agents_are_heard() {
         one.weight = 100;
         let mut farm = backend("be", vec![one]);
         farm.options.log_health_checks = true;
-        let mut house = House::new(vec![farm]);
-        let _probes = start(&house.keeper, 0, 1);
+        let mut fixture = Fixture::new(vec![farm]);
+        let _probes = start(&fixture.controller, 0, 1);
         let expected = [
             "Agent check for server be/s1 succeeded, reason: Layer7 check passed, code: 0, info: \
              \"via agent : up\", check duration: Nms, status: 1/1 UP.",
@@ -278,11 +284,11 @@ fn agents_are_heard() {
              requeued, 0 remaining in queue.",
         ];
         for line in expected {
-            assert_eq!(house.line().await.1, line);
+            assert_eq!(fixture.line().await.1, line);
         }
-        let server = house.server(0, 0);
+        let server = fixture.server(0, 0);
         assert_eq!(server.state.weight(), 50);
-        assert_eq!(house.backend(0).server_limit(0), 30);
+        assert_eq!(fixture.backend(0).server_limit(0), 30);
     })
     .unwrap();
 }
@@ -298,9 +304,9 @@ fn traffic_is_observed_where_asked_for() {
         let mut two = one.clone();
         two.name = "s2".into();
         two.checks.observe = None;
-        let mut house = House::new(vec![backend("be", vec![one, two])]);
-        let _probes = start(&house.keeper, 0, 1);
-        let farm = Arc::clone(house.backend(0));
+        let mut fixture = Fixture::new(vec![backend("be", vec![one, two])]);
+        let _probes = start(&fixture.controller, 0, 1);
+        let farm = Arc::clone(fixture.backend(0));
         let bad = Observed::from_status(500);
         for _ in 0..9 {
             observe(&farm, 1, bad);
@@ -313,7 +319,7 @@ fn traffic_is_observed_where_asked_for() {
             "a good response begins the count again"
         );
         observe(&farm, 0, bad);
-        let (level, line) = house.line().await;
+        let (level, line) = fixture.line().await;
         assert_eq!(level, Level::Alert);
         assert!(
             line.starts_with(
@@ -334,19 +340,19 @@ fn slow_starts_go_on_by_themselves() {
         one.weight = 100;
         one.init_state = InitState::FullyDown;
         one.slow_start = Duration::from_secs(2);
-        let mut house = House::new(vec![backend("be", vec![one])]);
-        let _probes = start(&house.keeper, 0, 1);
+        let mut fixture = Fixture::new(vec![backend("be", vec![one])]);
+        let _probes = start(&fixture.controller, 0, 1);
         assert!(
-            house
+            fixture
                 .line()
                 .await
                 .1
                 .contains("is UP, reason: Layer4 check passed")
         );
-        let state = Arc::clone(&house.server(0, 0).state);
+        let state = Arc::clone(&fixture.server(0, 0).state);
         assert!(state.throttle_percent() < 100);
         assert!(
-            house
+            fixture
                 .line()
                 .await
                 .1
@@ -371,9 +377,9 @@ fn probes_end_with_their_handle_and_are_shared_among_workers() {
         });
         let names = ["s1", "s2", "s3"];
         let servers = names.map(|name| server(name, address)).to_vec();
-        let house = House::new(vec![backend("be", servers)]);
-        assert_eq!(start(&house.keeper, 0, 2).count(), 2);
-        assert_eq!(start(&house.keeper, 1, 2).count(), 1);
+        let fixture = Fixture::new(vec![backend("be", servers)]);
+        assert_eq!(start(&fixture.controller, 0, 2).count(), 2);
+        assert_eq!(start(&fixture.controller, 1, 2).count(), 1);
         // All were dropped before they could begin.
         ballast_worker::sleep(BEAT * 3).await;
         assert_eq!(*count.lock().unwrap(), 0);
@@ -441,9 +447,9 @@ fn lines_reach_the_log_targets_of_their_backend() {
 }
 
 /// A connection to the first server.
-async fn open(house: &House) -> Link {
-    let (backend, server) = (house.backend(0), house.server(0, 0));
-    let (path, told) = (Path::default(), Told::default());
+async fn open(fixture: &Fixture) -> Link {
+    let (backend, server) = (fixture.backend(0), fixture.server(0, 0));
+    let (path, told) = (Path::default(), ExchangeFacts::default());
     let wanted = Particulars::of(backend, server, &path, told, Limits::default());
     let key = Key::new(backend, server, wanted);
     connect(server, key).await.unwrap()
@@ -453,13 +459,13 @@ async fn open(house: &House) -> Link {
 fn a_server_that_goes_down_keeps_no_idle_connection() {
     block_on(async {
         let address = origin(vec![silence]);
-        let house = House::new(vec![backend("be", vec![server("s1", address)])]);
-        let server = house.server(0, 0);
-        let link = open(&house).await;
+        let fixture = Fixture::new(vec![backend("be", vec![server("s1", address)])]);
+        let server = fixture.server(0, 0);
+        let link = open(&fixture).await;
         assert_eq!(server.state.connections.now(), 1);
         pool::give(server, link, Instant::now());
         assert_eq!(server.state.idle.now(), 1);
-        house.keeper.tell("be", "s1", |health, now_ms| {
+        fixture.controller.tell("be", "s1", |health, now_ms| {
             health.check_done(now_ms, Verdict::new(CheckStatus::L4Timeout, 1))
         });
         assert_eq!(
@@ -474,9 +480,9 @@ fn a_server_that_goes_down_keeps_no_idle_connection() {
 fn what_nobody_would_use_does_not_rest() {
     block_on(async {
         let address = origin(vec![silence]);
-        let house = House::new(vec![backend("be", vec![server("s1", address)])]);
-        let server = house.server(0, 0);
-        let open = async || open(&house).await;
+        let fixture = Fixture::new(vec![backend("be", vec![server("s1", address)])]);
+        let server = fixture.server(0, 0);
+        let open = async || open(&fixture).await;
         let now = Instant::now();
         for _ in 0..3 {
             // One after the other: one is enough.
@@ -500,16 +506,16 @@ fn what_nobody_would_use_does_not_rest() {
 fn workers_probe_their_shares_and_hear_of_each_other() {
     let names = ["s1", "s2", "s3", "s4"];
     let servers = names.map(|name| server(name, closed())).to_vec();
-    let mut house = House::new(vec![backend("be", servers)]);
+    let mut fixture = Fixture::new(vec![backend("be", servers)]);
     let options = Options {
         count: 2,
         ..Options::default()
     };
     let probes = Arc::new(Mutex::new(Vec::new()));
     let workers = Workers::start(&options, |index| {
-        let (keeper, counts) = (Arc::clone(&house.keeper), Arc::clone(&probes));
+        let (controller, counts) = (Arc::clone(&fixture.controller), Arc::clone(&probes));
         move || {
-            let probes = start(&keeper, index, 2);
+            let probes = start(&controller, index, 2);
             counts.lock().unwrap().push(probes.count());
             // The tasks outlive their handle's scope here: they end with the worker.
             std::mem::forget(probes);
@@ -519,7 +525,7 @@ fn workers_probe_their_shares_and_hear_of_each_other() {
     let mut down = Vec::new();
     let begun = Instant::now();
     while down.len() < 4 && begun.elapsed() < PATIENCE {
-        match house.lines.try_recv() {
+        match fixture.lines.try_recv() {
             Ok((Level::Alert, line)) => down.push(line),
             Ok(_) => {}
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
@@ -538,5 +544,5 @@ fn workers_probe_their_shares_and_hear_of_each_other() {
         );
     }
     assert_eq!(down.len(), 4);
-    assert_eq!(house.backend(0).usable_servers(), (0, 0));
+    assert_eq!(fixture.backend(0).usable_servers(), (0, 0));
 }

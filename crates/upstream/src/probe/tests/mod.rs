@@ -17,7 +17,7 @@ use ballast_worker::sync::mpsc;
 use ballast_worker::timeout;
 
 use super::program::Program;
-use super::{Event, Journal, Keeper};
+use super::{Event, Journal, ProbeController};
 
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,14 +31,14 @@ impl Journal for Lines {
     }
 }
 
-/// A generation under a keeper, and what it writes.
-struct House {
-    keeper: Arc<Keeper>,
+/// A generation under a controller, and what it writes.
+struct Fixture {
+    controller: Arc<ProbeController>,
     generation: Arc<Generation>,
     lines: mpsc::UnboundedReceiver<(Level, String)>,
 }
 
-impl House {
+impl Fixture {
     fn new(backends: Vec<BackendModel>) -> Self {
         Self::with(Config {
             backends: backends.into_iter().map(Arc::new).collect(),
@@ -52,9 +52,10 @@ impl House {
         let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
         let (sender, lines) = mpsc::unbounded_channel();
         let journal = Box::new(Lines(sender));
-        let keeper = Keeper::new(Arc::clone(&generation), process, journal, "box", Vec::new());
+        let controller =
+            ProbeController::new(Arc::clone(&generation), process, journal, "box", Vec::new());
         Self {
-            keeper,
+            controller,
             generation,
             lines,
         }
@@ -81,9 +82,12 @@ impl House {
     async fn run(&self) -> Verdict {
         let program = Program::of(&self.backend(0).model.check);
         let server = self.server(0, 0);
-        timeout(PATIENCE, program.run(&self.keeper, self.backend(0), server))
-            .await
-            .unwrap()
+        timeout(
+            PATIENCE,
+            program.run(&self.controller, self.backend(0), server),
+        )
+        .await
+        .unwrap()
     }
 }
 

@@ -103,7 +103,7 @@ fn found_at(check: Check, address: SocketAddr) -> (CheckStatus, Option<u16>, Str
     one.checks.interval = Duration::from_millis(200);
     let mut farm = backend("be", vec![one]);
     farm.check = check;
-    let verdict = block_on(async { House::new(vec![farm]).run().await }).unwrap();
+    let verdict = block_on(async { Fixture::new(vec![farm]).run().await }).unwrap();
     (verdict.status, verdict.code, verdict.info)
 }
 
@@ -493,8 +493,8 @@ fn a_check_that_sends_the_proxy_header_says_it_knows_no_client() {
     let (address, asked) = recorder(b"");
     let mut one = server("s1", address);
     one.checks.send_proxy = true;
-    let house = || House::new(vec![backend("be", vec![one])]);
-    let verdict = block_on(async { house().run().await }).unwrap();
+    let fixture = || Fixture::new(vec![backend("be", vec![one])]);
+    let verdict = block_on(async { fixture().run().await }).unwrap();
     assert_eq!(verdict.status, CheckStatus::L4Ok);
     assert_eq!(asked.recv_timeout(PATIENCE).unwrap(), b"PROXY UNKNOWN\r\n");
 }
@@ -512,7 +512,7 @@ fn a_program_may_decide() {
         let mut config = Config::default();
         Arc::make_mut(&mut config.global).external_check = allowed;
         config.backends = vec![Arc::new(farm)];
-        let verdict = block_on(async { House::with(config).run().await }).unwrap();
+        let verdict = block_on(async { Fixture::with(config).run().await }).unwrap();
         (verdict.status, verdict.code)
     };
     let failed = CheckStatus::ProcessError;

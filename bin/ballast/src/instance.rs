@@ -1,0 +1,306 @@
+//! The process as its command sockets see it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+
+use ballast_cli::{ChangeRecord, Changes, CliBind};
+use ballast_engine::{Frontend, Generation, Registry};
+use ballast_listen::{Listeners, open_bind};
+use ballast_log::Level;
+use ballast_model::{Address, Bind, StatsSocket};
+use ballast_stats::{Facts, ListenerNumbers, ServerAction, Surroundings};
+use ballast_upstream::probe::ProbeController;
+use ballast_worker::{Mailbox, Workers};
+
+use crate::controller::Controller;
+use crate::logs::{LogTargets, Opened as OpenLogs};
+use crate::override_state::ListOverrideCache;
+use crate::{say, services};
+
+/// Between two looks at how busy the workers are.
+const LOAD_PERIOD: Duration = Duration::from_millis(500);
+
+/// What runs, and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(super) generation: ArcSwap<Generation>,
+    pub(crate) registry: Registry,
+    pub(crate) facts: Facts,
+    /// What was said at the start, or when files were last read.
+    startup_log: Mutex<String>,
+    listeners: Mutex<Option<Listeners>>,
+    workers: OnceLock<Workers>,
+    probes: OnceLock<Arc<ProbeController>>,
+    logs: OnceLock<LogTargets>,
+    pub(super) controller: OnceLock<Controller>,
+    pub(super) lists: Mutex<ListOverrideCache>,
+    load: Mutex<LoadSample>,
+    has_master: bool,
+}
+
+#[derive(Debug)]
+struct LoadSample {
+    at: Instant,
+    busy: Duration,
+    idle_percent: u32,
+}
+
+impl Instance {
+    pub(crate) fn new(
+        generation: Arc<Generation>,
+        registry: Registry,
+        facts: Facts,
+        startup_log: String,
+        listeners: Listeners,
+        has_master: bool,
+    ) -> Self {
+        Self {
+            generation: ArcSwap::new(generation),
+            registry,
+            facts,
+            startup_log: Mutex::new(startup_log),
+            listeners: Mutex::new(Some(listeners)),
+            workers: OnceLock::new(),
+            probes: OnceLock::new(),
+            logs: OnceLock::new(),
+            controller: OnceLock::new(),
+            lists: Mutex::default(),
+            load: Mutex::new(LoadSample {
+                at: Instant::now(),
+                busy: Duration::ZERO,
+                idle_percent: 100,
+            }),
+            has_master,
+        }
+    }
+
+    /// Files were read again, and this was said.
+    pub(crate) fn was_said(&self, log: String) {
+        *self
+            .startup_log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = log;
+    }
+
+    /// Whether a master holds copies of what is listened on.
+    pub(crate) fn has_master(&self) -> bool {
+        self.has_master
+    }
+
+    /// Makes the workers known, once.
+    pub(crate) fn staff(&self, workers: Workers) -> &Workers {
+        self.workers.get_or_init(|| workers)
+    }
+
+    /// Makes the one who holds opinions of servers known, once.
+    pub(crate) fn keep(&self, probes: Arc<ProbeController>) -> &Arc<ProbeController> {
+        self.probes.get_or_init(|| probes)
+    }
+
+    /// Makes the log targets of the proxies known, once.
+    pub(crate) fn log_to(&self, instance: LogTargets) {
+        // Whoever comes second changes nothing.
+        let _ = self.logs.set(instance);
+    }
+
+    /// Makes the one who carries out changes known, once.
+    pub(crate) fn changes_by(&self, controller: Controller) {
+        // Whoever comes second changes nothing.
+        let _ = self.controller.set(controller);
+    }
+
+    /// The log targets, once they are known.
+    pub(crate) fn logs(&self) -> Option<&LogTargets> {
+        self.logs.get()
+    }
+
+    /// The log targets of the proxies in force.
+    pub(crate) fn open_logs(&self) -> Arc<OpenLogs> {
+        self.logs
+            .get()
+            .map(|instance| instance.open.load_full())
+            .unwrap_or_default()
+    }
+
+    /// Writes a line to the log targets of a frontend, by its place.
+    pub(crate) fn log_of_frontend(&self, place: usize, level: Level, line: &str) {
+        if let Some(instance) = self.logs.get()
+            && let Some(Some(set)) = instance.open.load().frontends.get(place)
+        {
+            instance.logs.emit(set, level, line.as_bytes());
+        }
+    }
+
+    /// Writes a line to the log targets of the global section.
+    pub(crate) fn log_of_process(&self, level: Level, line: &str) {
+        if let Some(instance) = self.logs.get()
+            && let Some(set) = &instance.open.load().process
+        {
+            instance.logs.emit(set, level, line.as_bytes());
+        }
+    }
+
+    /// Tells the log of a change that was asked for.
+    pub(crate) fn log_told(&self, told: &ChangeRecord<'_>) {
+        let (level, line) = line_of_change(told);
+        self.log_of_process(level, &line);
+    }
+
+    pub(crate) fn probes(&self) -> Option<&Arc<ProbeController>> {
+        self.probes.get()
+    }
+
+    /// The ways to the workers; none before they are there.
+    pub(crate) fn mailboxes(&self) -> &[Mailbox] {
+        self.workers.get().map_or(&[], Workers::mailboxes)
+    }
+
+    /// The listening sockets, while there are any.
+    pub(crate) fn listeners(&self) -> MutexGuard<'_, Option<Listeners>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn busy(&self) -> Duration {
+        let workers = self.workers.get();
+        workers.map_or(Duration::ZERO, |workers| {
+            (0..workers.count())
+                .map(|worker| workers.load(worker).busy)
+                .sum()
+        })
+    }
+}
+
+impl Surroundings for Instance {
+    fn generation(&self) -> Arc<Generation> {
+        self.generation.load_full()
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn listener(&self, frontend: &Frontend, bind: &Bind) -> ListenerNumbers {
+        let listeners = self.listeners();
+        let found = listeners
+            .iter()
+            .flat_map(Listeners::binds)
+            .find(|(place, listening)| {
+                *place == frontend.place
+                    && listening.bind.id == bind.id
+                    && listening.bind.address == bind.address
+            });
+        match found {
+            Some((_, listening)) => ListenerNumbers {
+                connections_now: listening.state.connections.now(),
+                connections_highest: listening.state.connections.highest(),
+                sums: listening.state.sums(),
+                address: None,
+            },
+            None => ListenerNumbers::default(),
+        }
+    }
+
+    fn idle_percent(&self) -> u32 {
+        let mut sample = self.load.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = sample.at.elapsed();
+        if passed >= LOAD_PERIOD {
+            let busy = self.busy();
+            let new = busy.saturating_sub(sample.busy).as_micros();
+            let all = passed.as_micros() * u128::from(self.facts.thread_count.max(1));
+            let percent = u32::try_from(new * 100 / all.max(1))
+                .unwrap_or(100)
+                .min(100);
+            *sample = LoadSample {
+                at: Instant::now(),
+                busy,
+                idle_percent: 100 - percent,
+            };
+        }
+        sample.idle_percent
+    }
+
+    fn listener_count(&self) -> Option<u32> {
+        let listening = self.listeners().as_ref().map_or(0, Listeners::socket_count);
+        let desks = self.generation().config.global.stats_sockets.len();
+        u32::try_from(listening + desks).ok()
+    }
+
+    fn act(&self, backend: &str, server: &str, action: ServerAction) -> bool {
+        services::act(self, backend, server, action)
+    }
+
+    fn startup_log(&self) -> String {
+        let log = self.startup_log.lock();
+        log.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Bytes of a command that the log shows.
+const COMMAND_BYTES_MAX: usize = 200;
+
+/// A change as the log tells it: what, by whom, what came of it and how long that took, in one line.
+pub(crate) fn line_of_change(told: &ChangeRecord<'_>) -> (Level, String) {
+    let whole = told.what.len() <= COMMAND_BYTES_MAX;
+    let what = &told.what[..told.what.floor_char_boundary(COMMAND_BYTES_MAX)];
+    let what = in_one_line(what) + if whole { "" } else { "..." };
+    let (who, took) = (told.who, told.took.as_millis());
+    let change = format!("Change '{what}' by {who}");
+    let level = match (told.kind, told.refused) {
+        // HAProxy has these commands and no such lines: whoever reads what it tells of requests
+        // and servers, at the levels it tells them, finds no others between.
+        (Changes::State, _) => Level::Debug,
+        (Changes::Configuration, None) => Level::Notice,
+        (Changes::Configuration, Some(_)) => Level::Warning,
+    };
+    let line = match told.refused {
+        None => format!("{change}: done in {took} ms."),
+        Some(why) => format!("{change}: refused in {took} ms: {}", in_one_line(why)),
+    };
+    (level, line)
+}
+
+/// Line ends become ` / `, and what else is not for showing a question mark.
+fn in_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join(" / ");
+    line.replace(char::is_control, "?")
+}
+
+/// Opens the `stats socket` lines. `Err` is the exit code, all said.
+pub(crate) fn open_cli_binds(sockets: &[StatsSocket]) -> Result<Vec<CliBind>, u8> {
+    let mut cli_binds = Vec::new();
+    let mut failed = false;
+    for socket in sockets {
+        match open_bind(&socket.bind) {
+            Ok(fd) => cli_binds.push(CliBind {
+                socket: fd,
+                label: label(&socket.bind.address),
+                level: socket.level,
+                severity: socket.severity,
+                expose_listeners: socket.expose_listeners,
+            }),
+            Err(error) => {
+                say::alert(&error.to_string());
+                failed = true;
+            }
+        }
+    }
+    if failed { Err(1) } else { Ok(cli_binds) }
+}
+
+/// An address as `show cli sockets` tells it.
+fn label(address: &Address) -> String {
+    match address {
+        Address::Inet(inet) if inet.is_ipv4() => format!("ipv4@{address}"),
+        Address::Inet(_) => format!("ipv6@{address}"),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,777 @@
+//! Sections that commands write: the files are edited as text, in memory.
+//!
+//! An edit is made to the text that is in force, and all of it is read again as a file would be,
+//! so that a line means by command what it means in a file: `defaults`, `log global`, lists of
+//! users and other sections are where they stand. What an edit leaves is remembered as the whole
+//! text of the section it made, an [`SectionEdit`]: the next reading of the files puts it where
+//! theirs was, unless they have another there by now.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use ballast_cli::{Edit, Refused, SectionAt, SectionOf};
+use ballast_config::Surroundings;
+use ballast_engine::config_history::{SECTION_EDIT_COUNT_MAX, SectionEdit};
+use ballast_syntax::{Line, LineKind, Section, SectionPlace, parse_str};
+
+use crate::fragment;
+
+/// Files by name, with what they hold.
+pub(crate) type Files = Vec<(String, Vec<u8>)>;
+
+/// What text that is in no file is called where a line of it is wrong.
+pub(crate) const NO_FILE: &str = "<<";
+
+/// Words of lines that a section may have several of, in an order that counts.
+const RULES: &[&str] = &[
+    "acl",
+    "capture",
+    "filter",
+    "force-persist",
+    "http-after-response",
+    "http-check",
+    "http-request",
+    "http-response",
+    "ignore-persist",
+    "log",
+    "monitor",
+    "redirect",
+    "stick",
+    "tcp-check",
+    "tcp-request",
+    "tcp-response",
+    "use-server",
+    "use_backend",
+];
+
+/// Second words of `stats` that make it such a line.
+const STATS_RULES: &[&str] = &["admin", "auth", "http-request", "scope"];
+
+/// First words whose second says which setting it is.
+const SETTINGS_OF_TWO_WORDS: &[&str] = &[
+    "errorfile",
+    "errorloc",
+    "errorloc302",
+    "errorloc303",
+    "option",
+    "stats",
+    "timeout",
+];
+
+/// Where sections go that no file has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Place {
+    /// Into a file of their own, after the others.
+    Beside,
+    /// To the end of the last file.
+    Last,
+}
+
+/// Files with sections by command in them.
+#[derive(Debug)]
+pub(crate) struct EditedFiles {
+    pub(crate) files: Files,
+    /// Those that stay by command.
+    pub(crate) kept: Vec<SectionEdit>,
+    /// Titles of those where the files have another section by now.
+    pub(crate) overruled: Vec<String>,
+    /// Where those that have a text stand: title, file and bytes.
+    places: Vec<(String, usize, Range<usize>)>,
+}
+
+impl EditedFiles {
+    fn of(files: Files) -> Self {
+        Self {
+            files,
+            kept: Vec::new(),
+            overruled: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+
+    /// Where a section by command stands: the place of its file, and its bytes there.
+    pub(crate) fn place(&self, title: &str) -> Option<(usize, Range<usize>)> {
+        let found = self.places.iter().find(|(known, ..)| known == title);
+        found.map(|(_, file, range)| (*file, range.clone()))
+    }
+}
+
+/// Files, and where the sections of proxies stand in them.
+#[derive(Clone, Debug)]
+pub(crate) struct Texts {
+    pub(crate) files: Arc<Files>,
+    places: Arc<HashMap<String, SectionPlace>>,
+}
+
+impl Texts {
+    /// Files whose sections were seen when they were read.
+    pub(crate) fn of(files: Arc<Files>, sections: Vec<SectionPlace>) -> Self {
+        let mut places = HashMap::with_capacity(sections.len());
+        for place in sections {
+            places.entry(place.title.clone()).or_insert(place);
+        }
+        Self {
+            files,
+            places: Arc::new(places),
+        }
+    }
+
+    pub(crate) fn read(files: Arc<Files>, surroundings: &dyn Surroundings) -> Self {
+        let document = ballast_config::document(Files::clone(&files), surroundings);
+        Self::of(files, document.places())
+    }
+
+    /// Puts sections by command into the files. Where these have another section than the one that
+    /// was edited, they win.
+    pub(crate) fn with_edits(&self, section_edits: &[SectionEdit], place: Place) -> EditedFiles {
+        let mut with_edits = EditedFiles::of(Files::clone(&self.files));
+        let mut edits: Vec<(&SectionPlace, &SectionEdit)> = Vec::new();
+        let mut beside: Vec<&SectionEdit> = Vec::new();
+        for one in section_edits {
+            let section = self.places.get(&one.title);
+            let base = section.map(|section| section.mark);
+            if base != one.base {
+                // What the files say now may be the very thing: then it is theirs.
+                if base != one.text.as_deref().and_then(mark_of_text) {
+                    with_edits.overruled.push(one.title.clone());
+                }
+                continue;
+            }
+            with_edits.kept.push(one.clone());
+            match section {
+                Some(section) => edits.push((section, one)),
+                None => beside.push(one),
+            }
+        }
+        edits.sort_by_key(|(section, _)| (section.file, section.bytes.start));
+        with_edits.replace(&edits);
+        with_edits.add(&beside, place);
+        with_edits
+    }
+
+    /// The mark of the section of this title.
+    pub(crate) fn mark(&self, title: &str) -> Option<u64> {
+        Some(self.places.get(title)?.mark)
+    }
+
+    /// The marks of the sections that have servers, by title.
+    pub(crate) fn marks_of_backends(&self) -> Vec<(String, u64)> {
+        let places = self.places.values();
+        let own = places.filter(|place| !place.title.starts_with("frontend "));
+        own.map(|place| (place.title.clone(), place.mark)).collect()
+    }
+
+    /// Whether the files have a section of this title.
+    pub(crate) fn has(&self, title: &str) -> bool {
+        self.places.contains_key(title)
+    }
+
+    /// The sections of proxies that are in force, by title.
+    pub(crate) fn sections<'t>(
+        &'t self,
+        section_edits: &'t [SectionEdit],
+    ) -> impl Iterator<Item = (&'t str, &'t str)> {
+        let overridden: HashSet<&str> =
+            section_edits.iter().map(|one| one.title.as_str()).collect();
+        let written = self.places.values().filter_map(move |place| {
+            let is_own = !overridden.contains(place.title.as_str());
+            let bytes = self.files.get(place.file)?.1.get(place.bytes.clone())?;
+            // What is no text is told when it is read whole.
+            let text = std::str::from_utf8(bytes).unwrap_or_default();
+            is_own.then_some((place.title.as_str(), text))
+        });
+        let overridden = section_edits.iter();
+        let overridden =
+            overridden.filter_map(|one| Some((one.title.as_str(), one.text.as_deref()?)));
+        written.chain(overridden)
+    }
+
+    /// The files, with something else in the place of each section of a proxy.
+    pub(crate) fn around(&self, shown: impl Fn(&str) -> String) -> Files {
+        let mut places: Vec<&SectionPlace> = self.places.values().collect();
+        places.sort_by_key(|place| (place.file, place.bytes.start));
+        let mut files = Files::with_capacity(self.files.len());
+        for (file, (name, bytes)) in self.files.iter().enumerate() {
+            let mut text = Vec::new();
+            let mut at = 0;
+            for place in places.iter().filter(|place| place.file == file) {
+                text.extend_from_slice(&bytes[at..place.bytes.start]);
+                text.extend_from_slice(shown(&place.title).as_bytes());
+                at = place.bytes.end;
+            }
+            text.extend_from_slice(&bytes[at..]);
+            files.push((name.clone(), text));
+        }
+        files
+    }
+
+    /// The text of a section that is in force.
+    ///
+    /// # Errors
+    /// It is no text that could be edited.
+    fn text<'t>(
+        &'t self,
+        section_edits: &'t [SectionEdit],
+        title: &str,
+    ) -> Result<Option<&'t str>, Refused> {
+        if let Some(one) = section_edits.iter().find(|one| one.title == title) {
+            return Ok(one.text.as_deref());
+        }
+        let place = self.places.get(title);
+        let bytes = place.and_then(|place| {
+            let (_, bytes) = self.files.get(place.file)?;
+            bytes.get(place.bytes.clone())
+        });
+        let text = bytes.map(std::str::from_utf8).transpose();
+        text.map_err(|_| {
+            Refused(format!(
+                "{title} is not valid UTF-8 in its file, and cannot be edited by command."
+            ))
+        })
+    }
+
+    fn find(
+        &self,
+        section_edits: &[SectionEdit],
+        at: &SectionAt,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Found, Refused> {
+        let words: &[&str] = match at.kind {
+            SectionOf::Frontend => &["frontend", "listen"],
+            SectionOf::Backend => &["backend", "listen"],
+            SectionOf::Listen => &["listen"],
+        };
+        for word in words {
+            let title = format!("{word} {}", at.name);
+            if let Some(text) = self.text(section_edits, &title)?
+                && let Some(found) = Found::read(title, text, surroundings)
+            {
+                return Ok(found);
+            }
+        }
+        Err(Refused(format!(
+            "The lines of {} '{}' stand in a conditional block and after it: they cannot be edited \
+             by command.",
+            at.kind.word(),
+            at.name
+        )))
+    }
+
+    /// The lines of a section that are in force, its opening line first.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn lines(
+        &self,
+        section_edits: &[SectionEdit],
+        at: &SectionAt,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Vec<String>, Refused> {
+        let found = self.find(section_edits, at, surroundings)?;
+        let lines = found.lines.iter();
+        Ok(lines.map(|line| line.trim_end().to_owned()).collect())
+    }
+
+    /// What is left of the sections by command after one more edit, and the title of the section that
+    /// was edited.
+    ///
+    /// # Errors
+    /// What the edit is about is not there, or cannot be edited so.
+    pub(crate) fn edited(
+        &self,
+        section_edits: &[SectionEdit],
+        at: &SectionAt,
+        edit: Edit,
+        command: &str,
+        surroundings: &dyn Surroundings,
+    ) -> Result<(Vec<SectionEdit>, String), Refused> {
+        let (title, text) = if let Edit::Add(head, lines) = edit {
+            let title = format!("{} {}", at.kind.word(), at.name);
+            let name = fragment::line(std::slice::from_ref(&at.name));
+            let head = format!("{} {name} {}", at.kind.word(), fragment::line(&head));
+            (title, Some(with_lines(head.trim_end(), &lines)))
+        } else {
+            let mut found = self.find(section_edits, at, surroundings)?;
+            let text = found.edit(edit)?;
+            (found.title, text)
+        };
+        if let Some(text) = &text {
+            is_one_section(text, surroundings)?;
+        }
+        let base = self.mark(&title);
+        let mut section_edits = section_edits.to_vec();
+        let place = section_edits.iter().position(|one| one.title == title);
+        let is_as_written = match &text {
+            Some(text) => base.is_some() && mark_of_text(text) == base,
+            None => base.is_none(),
+        };
+        if is_as_written {
+            if let Some(place) = place {
+                section_edits.remove(place);
+            }
+            return Ok((section_edits, title));
+        }
+        let one = SectionEdit {
+            title: title.clone(),
+            text,
+            base,
+            at_unix_s: crate::controller::now_unix_s(),
+            command: command.to_owned(),
+        };
+        match place {
+            Some(place) => section_edits[place] = one,
+            None if section_edits.len() >= SECTION_EDIT_COUNT_MAX => {
+                return Err(Refused(
+                    "Too many sections are by command: 'persist now' writes them to the files."
+                        .into(),
+                ));
+            }
+            None => section_edits.push(one),
+        }
+        Ok((section_edits, title))
+    }
+}
+
+impl EditedFiles {
+    /// Puts texts in the place of sections; these are in the order of files and bytes.
+    fn replace(&mut self, edits: &[(&SectionPlace, &SectionEdit)]) {
+        for (file, (_, bytes)) in self.files.iter_mut().enumerate() {
+            let mut own = edits
+                .iter()
+                .filter(|(section, _)| section.file == file)
+                .peekable();
+            if own.peek().is_none() {
+                continue;
+            }
+            let mut text = Vec::with_capacity(bytes.len() + 256);
+            let mut at = 0;
+            for (section, one) in own {
+                let extent = &section.bytes;
+                text.extend_from_slice(&bytes[at..extent.start]);
+                let start = text.len();
+                if let Some(new) = &one.text {
+                    text.extend_from_slice(new.as_bytes());
+                    self.places
+                        .push((one.title.clone(), file, start..text.len()));
+                }
+                at = extent.end;
+            }
+            text.extend_from_slice(&bytes[at..]);
+            *bytes = text;
+        }
+    }
+
+    /// Puts sections after all others.
+    fn add(&mut self, new: &[&SectionEdit], place: Place) {
+        if new.iter().all(|one| one.text.is_none()) {
+            return;
+        }
+        if place == Place::Beside || self.files.is_empty() {
+            self.files.push((NO_FILE.to_owned(), Vec::new()));
+        }
+        let file = self.files.len() - 1;
+        let Some((_, bytes)) = self.files.last_mut() else {
+            return;
+        };
+        if !bytes.is_empty() {
+            let end: &[u8] = if bytes.ends_with(b"\n") {
+                b"\n"
+            } else {
+                b"\n\n"
+            };
+            bytes.extend_from_slice(end);
+        }
+        for one in new {
+            let Some(text) = &one.text else { continue };
+            let start = bytes.len();
+            bytes.extend_from_slice(text.as_bytes());
+            self.places
+                .push((one.title.clone(), file, start..bytes.len()));
+        }
+    }
+}
+
+fn mark_of_text(text: &str) -> Option<u64> {
+    let document = parse_str("", text);
+    Some(document.places().first()?.mark)
+}
+
+/// A section as commands see it.
+struct Found {
+    title: String,
+    section: Section,
+    /// Its lines with their ends, its opening line first.
+    lines: Vec<String>,
+}
+
+impl Found {
+    fn read(title: String, text: &str, surroundings: &dyn Surroundings) -> Option<Self> {
+        let files = vec![(NO_FILE.to_owned(), text.as_bytes().to_vec())];
+        let document = ballast_config::document(files, surroundings);
+        let mut sections = document.sections.into_iter();
+        Some(Self {
+            title,
+            section: sections.find(|section| section.header.is_some())?,
+            lines: text.split_inclusive('\n').map(str::to_owned).collect(),
+        })
+    }
+
+    /// Lines that count, with their numbers: 0 is the opening line's.
+    fn statements(&self) -> impl DoubleEndedIterator<Item = (usize, &Line)> {
+        let lines = self.section.lines.iter().filter(|line| line.is_statement());
+        lines.map(|line| (line.number as usize - 1, line))
+    }
+}
+
+/// A section of these lines.
+fn with_lines(head: &str, lines: &str) -> String {
+    let end = if lines.is_empty() || lines.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{head}\n{lines}{end}")
+}
+
+/// Refuses lines that would begin another section, in whatever branch of a condition.
+fn is_one_section(text: &str, surroundings: &dyn Surroundings) -> Result<(), Refused> {
+    let files = vec![(NO_FILE.to_owned(), text.as_bytes().to_vec())];
+    let document = ballast_config::document(files, surroundings);
+    let mut headers = document
+        .lines()
+        .filter(|line| line.kind == LineKind::Header);
+    if let Some(other) = headers.nth(1) {
+        return Err(Refused(format!(
+            "The lines are those of one section: '{}' begins another.",
+            other.text(0)
+        )));
+    }
+    Ok(())
+}
+
+impl Found {
+    /// The text of the section once it is edited; `None` when it goes.
+    fn edit(&mut self, edit: Edit) -> Result<Option<String>, Refused> {
+        match edit {
+            Edit::Add(..) | Edit::Remove => return Ok(None),
+            Edit::Write(lines) => {
+                return Ok(Some(with_lines(self.lines[0].trim_end(), &lines)));
+            }
+            Edit::Set(words) => self.set(&words)?,
+            Edit::AddBind(words) => {
+                let after = self.last(|line| line.text(0) == "bind").unwrap_or(0);
+                self.insert(after + 1, &format!("bind {}", fragment::line(&words)));
+            }
+            Edit::SetBind(which, words) => {
+                let at = self.bind(&which)?;
+                self.replace(at, &format!("bind {}", fragment::line(&words)));
+            }
+            Edit::RemoveBind(which) => {
+                let at = self.bind(&which)?;
+                self.lines.remove(at);
+            }
+            Edit::RenameServer(server, name) => self.rename_server(&server, &name)?,
+            Edit::AddRule(before, words) => {
+                self.check_rule(&words)?;
+                let at = match before {
+                    Some(number) => self.rule(number)?,
+                    None => self.end_of_kind(&words),
+                };
+                self.insert(at, &fragment::line(&words));
+            }
+            Edit::SetRule(number, words) => {
+                self.check_rule(&words)?;
+                let at = self.rule(number)?;
+                self.replace(at, &fragment::line(&words));
+            }
+            Edit::RemoveRule(number) => {
+                let at = self.rule(number)?;
+                self.lines.remove(at);
+            }
+        }
+        Ok(Some(self.lines.concat()))
+    }
+
+    fn last(&self, is_it: impl Fn(&Line) -> bool) -> Option<usize> {
+        let mut statements = self.statements();
+        statements.rfind(|(_, line)| is_it(line)).map(|(at, _)| at)
+    }
+
+    /// Where a rule comes that names no place: after the last of its kind. The first `acl` stands
+    /// before everything that may ask for it, the first of another kind at the end.
+    fn end_of_kind(&self, words: &[String]) -> usize {
+        match self.last(|line| line.text(0) == words[0]) {
+            Some(at) => at + 1,
+            None if words[0] == "acl" => 1,
+            None => self.lines.len(),
+        }
+    }
+
+    fn insert(&mut self, at: usize, text: &str) {
+        if let Some(last) = self.lines.last_mut()
+            && !last.ends_with('\n')
+        {
+            last.push('\n');
+        }
+        let margin = self.margin();
+        self.lines
+            .insert(at.min(self.lines.len()), format!("{margin}{text}\n"));
+    }
+
+    fn replace(&mut self, at: usize, text: &str) {
+        let old = &self.lines[at];
+        let margin = &old[..old.len() - old.trim_start().len()];
+        self.lines[at] = format!("{margin}{text}\n");
+    }
+
+    /// How far from the edge the section's lines stand.
+    fn margin(&self) -> String {
+        let margin = self.statements().next().and_then(|(at, _)| {
+            let line = self.lines.get(at)?;
+            Some(line[..line.len() - line.trim_start().len()].to_owned())
+        });
+        margin.unwrap_or_else(|| "    ".to_owned())
+    }
+
+    /// The number of the `bind` line that is called so.
+    fn bind(&self, which: &str) -> Result<usize, Refused> {
+        let binds = || self.statements().filter(|(_, line)| line.text(0) == "bind");
+        let named = |line: &Line| {
+            let words = || (2..line.words.len()).map(|at| line.text(at));
+            words()
+                .zip(words().skip(1))
+                .any(|(word, value)| word == "name" && value == which)
+        };
+        let found = binds()
+            .find(|(_, line)| named(line) || line.text(1) == which)
+            .or_else(|| {
+                let number: usize = which.parse().ok()?;
+                binds().find(|(at, _)| *at == number)
+            });
+        let found = found.map(|(at, _)| at).filter(|&at| at < self.lines.len());
+        found.ok_or_else(|| {
+            Refused(format!(
+                "No bind line of {} is called '{which}': 'show section' lists them.",
+                self.title
+            ))
+        })
+    }
+
+    fn rename_server(&mut self, server: &str, name: &str) -> Result<(), Refused> {
+        let found = self.statements().find_map(|(at, line)| {
+            let is_it = line.text(0) == "server" && line.text(1) == server;
+            let word = line.words.get(1).filter(|_| is_it)?.span().range();
+            let start = line.span.range().start;
+            Some((at, word.start - start..word.end - start))
+        });
+        let line = found.and_then(|(at, word)| Some((self.lines.get_mut(at)?, word)));
+        let Some((line, word)) = line.filter(|(line, word)| line.get(word.clone()).is_some())
+        else {
+            return Err(Refused(format!(
+                "Server '{server}' has no line of its own in {}.",
+                self.title
+            )));
+        };
+        line.replace_range(word, &fragment::line(&[name.to_owned()]));
+        Ok(())
+    }
+
+    /// The rule on a line.
+    fn rule(&self, number: u32) -> Result<usize, Refused> {
+        let found = self.statements().find(|(at, line)| {
+            *at == number as usize && is_rule(line.text(0), line.text(1)) && *at < self.lines.len()
+        });
+        found.map(|(at, _)| at).ok_or_else(|| {
+            Refused(format!(
+                "No rule stands on line {number} of {}: 'show section' lists them.",
+                self.title
+            ))
+        })
+    }
+
+    fn check_rule(&self, words: &[String]) -> Result<(), Refused> {
+        let word = |at: usize| words.get(at).map_or("", String::as_str);
+        if is_rule(word(0), word(1)) {
+            return Ok(());
+        }
+        Err(Refused(format!(
+            "'{}' is no rule: 'add bind' and 'add server' add such lines, 'set {}' gives a setting \
+             another value.",
+            word(0),
+            self.title
+        )))
+    }
+
+    /// Gives a setting another value.
+    fn set(&mut self, words: &[String]) -> Result<(), Refused> {
+        let word = |at: usize| words.get(at).map_or("", String::as_str);
+        let first = usize::from(word(0) == "no");
+        let lines_of_many = ["bind", "server", "server-template"];
+        if is_rule(word(first), word(first + 1)) || lines_of_many.contains(&word(first)) {
+            return Err(Refused(format!(
+                "There may be several '{0}' lines: 'add', 'set' and 'del' of a bind, a server or a \
+                 rule change one of them.",
+                word(first)
+            )));
+        }
+        let target = setting(words.iter().map(String::as_str));
+        let found = self.last(|line| {
+            let said = (0..line.words.len()).map(|at| line.text(at));
+            setting(said) == target
+        });
+        let text = fragment::line(words);
+        match found.filter(|&at| at < self.lines.len()) {
+            Some(at) => self.replace(at, &text),
+            None => self.insert(1, &text),
+        }
+        Ok(())
+    }
+}
+
+fn is_rule(first: &str, second: &str) -> bool {
+    RULES.contains(&first) || (first == "stats" && STATS_RULES.contains(&second))
+}
+
+/// Which setting a line is about, whether it says it or takes it back.
+fn setting<'w>(words: impl Iterator<Item = &'w str>) -> Vec<&'w str> {
+    let mut words = words.skip_while(|&word| word == "no");
+    let mut setting: Vec<&str> = words.next().into_iter().collect();
+    if setting
+        .first()
+        .is_some_and(|first| SETTINGS_OF_TWO_WORDS.contains(first))
+    {
+        setting.extend(words.next());
+    }
+    setting
+}
+
+#[cfg(test)]
+mod tests {
+    use ballast_config::Nothing;
+
+    use super::*;
+
+    const FILE: &str = "\
+# first
+frontend www # in
+  bind :80
+  acl a path /a
+  timeout client 5s
+
+listen both
+  bind :81
+";
+
+    /// A file, and what commands made of it.
+    struct ConfigSource {
+        files: Files,
+        section_edits: Vec<SectionEdit>,
+    }
+
+    fn with_edits(files: &Files, section_edits: &[SectionEdit]) -> EditedFiles {
+        Texts::read(Arc::new(files.clone()), &Nothing).with_edits(section_edits, Place::Beside)
+    }
+
+    fn written(text: &str) -> ConfigSource {
+        ConfigSource {
+            files: vec![("f".to_owned(), text.as_bytes().to_vec())],
+            section_edits: Vec::new(),
+        }
+    }
+
+    fn at(kind: SectionOf, name: &str) -> SectionAt {
+        SectionAt {
+            kind,
+            name: name.to_owned(),
+        }
+    }
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    /// What is in force after one edit of `www`, as one text.
+    fn after(before: &mut ConfigSource, kind: SectionOf, name: &str, edit: Edit) -> String {
+        let texts = Texts::read(Arc::new(before.files.clone()), &Nothing);
+        let (section_edits, title) = texts
+            .edited(&before.section_edits, &at(kind, name), edit, "x", &Nothing)
+            .unwrap();
+        let now = texts.with_edits(&section_edits, Place::Last);
+        assert_eq!(now.kept, section_edits);
+        let own = section_edits.iter().find(|one| one.title == title);
+        let own = own.and_then(|one| one.text.as_deref());
+        let place = now.place(&title);
+        let stands = place.map(|(file, range)| &now.files[file].1[range]);
+        assert_eq!(stands, own.map(str::as_bytes));
+        before.section_edits = section_edits;
+        String::from_utf8(now.files[0].1.clone()).unwrap()
+    }
+
+    #[test]
+    fn an_edit_changes_its_line_and_nothing_else() {
+        let mut written = written(FILE);
+        let mut www = |edit| after(&mut written, SectionOf::Frontend, "www", edit);
+        assert_eq!(
+            www(Edit::AddBind(vec![
+                "/a b".into(),
+                "name".into(),
+                "x".into()
+            ])),
+            FILE.replace("  bind :80\n", "  bind :80\n  bind '/a b' name x\n")
+        );
+        let _ = www(Edit::RemoveBind("x".into()));
+        assert_eq!(
+            www(Edit::Set(words("timeout client 9s"))),
+            FILE.replace("5s", "9s")
+        );
+        assert_eq!(
+            www(Edit::SetRule(2, words("acl a path /b"))),
+            FILE.replace("5s", "9s").replace("path /a", "path /b")
+        );
+        let _ = www(Edit::SetRule(2, words("acl a path /a")));
+        // As the file has it, however it came to that: no override is left.
+        assert_eq!(www(Edit::Set(words("timeout client 5s"))), FILE);
+        assert!(written.section_edits.is_empty());
+    }
+
+    #[test]
+    fn a_listen_section_is_found_as_either_half() {
+        let mut written = written(FILE);
+        let rule = Edit::AddRule(None, words("http-request deny"));
+        let text = after(&mut written, SectionOf::Backend, "both", rule);
+        assert_eq!(text, format!("{FILE}  http-request deny\n"));
+        let texts = Texts::read(Arc::new(written.files.clone()), &Nothing);
+        let www = at(SectionOf::Backend, "www");
+        assert!(
+            texts
+                .edited(&[], &www, Edit::Remove, "x", &Nothing)
+                .is_err()
+        );
+        let text = after(&mut written, SectionOf::Listen, "both", Edit::Remove);
+        assert_eq!(text, FILE.split("listen").next().unwrap());
+    }
+
+    #[test]
+    fn new_sections_stand_at_the_end_until_the_file_has_them() {
+        let mut before = written("global");
+        let add = Edit::Add(words("from d"), " bind :1\n".into());
+        let text = after(&mut before, SectionOf::Frontend, "new", add);
+        assert_eq!(text, "global\n\nfrontend new from d\n bind :1\n");
+        // The file has it, with a comment: it is the file's.
+        let files = written("global\n# mine\nfrontend new from d # here\n  bind  :1\n").files;
+        let now = with_edits(&files, &before.section_edits);
+        assert_eq!((now.kept.len(), now.overruled.len()), (0, 0));
+        assert_eq!(now.files, files);
+        // It has another.
+        let files = written("frontend new\n").files;
+        let now = with_edits(&files, &before.section_edits);
+        assert_eq!(now.overruled, ["frontend new"]);
+        // What was taken away and is no more in the file is nobody's.
+        let mut before = written(FILE);
+        let _ = after(&mut before, SectionOf::Frontend, "www", Edit::Remove);
+        let files = written("global\n").files;
+        let now = with_edits(&files, &before.section_edits);
+        assert_eq!((now.kept.len(), now.overruled.len()), (0, 0));
+    }
+}

@@ -1,0 +1,264 @@
+//! `balance roundrobin`: weighted turns whose weights may change at any moment.
+//!
+//! Time is counted in turns. In a lap of as many turns as the total weight, a server of weight w
+//! is due every total / w turns; what the division leaves over is carried so that no turn is
+//! lost. A server whose next turn lies beyond the lap waits in the pool for the next lap; those
+//! not yet seen in this lap wait in the fresh pool, heaviest first, and fill every turn for which
+//! nobody is due. When nobody is left a lap ends and the pools trade places. A changed weight counts for what is dealt
+//! from then on, hence two totals: the lap's and the next one's.
+
+use crate::queue::{Entry, Queue};
+
+/// The greatest effective weight.
+const WEIGHT_MAX: u64 = 4096;
+/// How much one turn outweighs the order of weights within it.
+const TURN_SCALE: i64 = 256;
+/// Effective weight of a user weight of 1.
+const SCALE: u64 = 16;
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum Wait {
+    /// In the lap, due at a known turn.
+    Due,
+    #[default]
+    Out,
+    /// In one of the two pools: `fresh` or `later`, which trade places when a lap ends.
+    Pool(u8),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Member {
+    /// What divisions left over, less than `weight`.
+    carry: i64,
+    /// The turn at which it is due; 0 when it was never seen in this lap.
+    due: i64,
+    /// The turn it had last.
+    last: i64,
+    wait: Wait,
+    weight: i64,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WeightedRoundRobin {
+    aside: Vec<u32>,
+    due: Queue,
+    /// Which pool holds those not yet seen in this lap; the other holds those of the next.
+    fresh: u8,
+    /// Total weight this lap was dealt with.
+    lap: i64,
+    /// Total weight now.
+    next_lap: i64,
+    pools: [Queue; 2],
+    members: Vec<Member>,
+    turn: i64,
+    turns_queued: u64,
+}
+
+impl WeightedRoundRobin {
+    pub(crate) fn make_room(&mut self, index: u32) {
+        self.due.make_room(index);
+        for pool in &mut self.pools {
+            pool.make_room(index);
+        }
+        let needed = index as usize + 1;
+        if self.members.len() < needed {
+            self.members.resize(needed, Member::default());
+            self.aside.reserve(needed - self.aside.len());
+        }
+    }
+
+    /// A server present from the start.
+    pub(crate) fn found(&mut self, index: u32, weight: u32) {
+        self.make_room(index);
+        self.members[index as usize].weight = weight.into();
+        self.next_lap += i64::from(weight);
+        self.lap = self.next_lap;
+        self.turn = self.lap;
+        self.wait_fresh(index);
+    }
+
+    /// A server that becomes usable: its first turn comes as if it had just had one.
+    pub(crate) fn join(&mut self, index: u32, weight: u32) {
+        self.make_room(index);
+        let weight = i64::from(weight);
+        self.next_lap += weight;
+        let due = self.turn + (self.next_lap + self.lap - self.turn) / weight;
+        let member = &mut self.members[index as usize];
+        member.weight = weight;
+        member.due = due;
+        self.enqueue(index);
+    }
+
+    /// A server that is no longer usable.
+    pub(crate) fn leave(&mut self, index: u32) {
+        self.dequeue(index);
+        let member = &mut self.members[index as usize];
+        self.next_lap -= member.weight;
+        member.wait = Wait::Out;
+    }
+
+    /// Forgets a server that was removed, so that its index can serve another.
+    pub(crate) fn forget(&mut self, index: u32) {
+        if let Some(member) = self.members.get_mut(index as usize) {
+            *member = Member::default();
+        }
+    }
+
+    /// A weight changed: the server leaves, and comes anew.
+    pub(crate) fn reweigh(&mut self, index: u32, weight: u32) {
+        self.leave(index);
+        self.join(index, weight);
+    }
+
+    /// Whose turn it is. A full server loses its turn; one to avoid is taken only if no other is
+    /// found.
+    pub(crate) fn pick(&mut self, avoid: &[u32], is_full: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut lap_ended = false;
+        let mut avoided = None;
+        let taken = loop {
+            if self.lap == 0 {
+                self.lap = self.next_lap;
+                self.turn = self.lap;
+            }
+            let index = match self.candidate() {
+                Some(index) => index,
+                None if lap_ended => break avoided,
+                None => {
+                    lap_ended = true;
+                    self.end_lap();
+                    match self.candidate() {
+                        Some(index) => index,
+                        None => break avoided,
+                    }
+                }
+            };
+            self.advance(index);
+            self.dequeue(index);
+            self.turn += 1;
+            if !is_full(index) {
+                if !avoid.contains(&index) {
+                    break Some(index);
+                }
+                avoided.get_or_insert(index);
+            }
+            self.aside.push(index);
+        };
+        if let Some(index) = taken {
+            self.enqueue(index);
+        }
+        while let Some(index) = self.aside.pop() {
+            if Some(index) == taken {
+                continue;
+            }
+            if lap_ended {
+                self.wait_fresh(index);
+            } else {
+                self.enqueue(index);
+            }
+        }
+        taken
+    }
+
+    /// Who is due, else who was not seen yet, else who is due soonest.
+    fn candidate(&mut self) -> Option<u32> {
+        let soonest = self.due.first().map(|entry| entry.index);
+        if let Some(index) = soonest
+            && self.members[index as usize].due <= self.turn
+        {
+            return soonest;
+        }
+        if let Some(entry) = self.pools[usize::from(self.fresh)].first() {
+            let member = &mut self.members[entry.index as usize];
+            member.due = 0;
+            member.carry = 0;
+            return Some(entry.index);
+        }
+        soonest
+    }
+
+    /// Plans the turn after the one being given.
+    fn advance(&mut self, index: u32) {
+        let (total, turn) = (self.next_lap, self.turn);
+        let member = &mut self.members[index as usize];
+        member.last = if member.due == 0 { turn } else { member.due };
+        member.due = member.last + total / member.weight;
+        member.carry += total % member.weight;
+        if member.carry >= member.weight {
+            member.carry -= member.weight;
+            member.due += 1;
+        }
+    }
+
+    fn end_lap(&mut self) {
+        self.fresh ^= 1;
+        self.lap = self.next_lap;
+        self.turn = self.lap;
+    }
+
+    fn enqueue(&mut self, index: u32) {
+        let member = self.members[index as usize];
+        if member.due >= 2 * self.lap || member.due >= self.lap + self.next_lap {
+            self.members[index as usize].due -= self.lap;
+            self.wait_in_pool(index, self.fresh ^ 1);
+            return;
+        }
+        let lightness = (WEIGHT_MAX as i64 + member.carry - member.weight).unsigned_abs() / SCALE;
+        let key = (TURN_SCALE * member.due).unsigned_abs() + lightness;
+        self.members[index as usize].wait = Wait::Due;
+        let entry = self.entry(index, key);
+        self.due.push(entry);
+    }
+
+    fn wait_fresh(&mut self, index: u32) {
+        self.wait_in_pool(index, self.fresh);
+    }
+
+    fn wait_in_pool(&mut self, index: u32, pool: u8) {
+        let member = &mut self.members[index as usize];
+        member.wait = Wait::Pool(pool);
+        let lightness = WEIGHT_MAX.saturating_sub(member.weight.unsigned_abs());
+        let entry = self.entry(index, lightness);
+        self.pools[usize::from(pool)].push(entry);
+    }
+
+    fn dequeue(&mut self, index: u32) {
+        match self.members[index as usize].wait {
+            Wait::Due => self.due.remove(index),
+            Wait::Out => None,
+            Wait::Pool(pool) => self.pools[usize::from(pool)].remove(index),
+        };
+    }
+
+    fn entry(&mut self, index: u32, key: u64) -> Entry {
+        self.turns_queued += 1;
+        Entry {
+            key,
+            turn: self.turns_queued,
+            index,
+        }
+    }
+
+    /// Panics when the bookkeeping is broken (tests and simulation).
+    pub(crate) fn check_invariants(&self) {
+        self.due.check_invariants();
+        self.pools.iter().for_each(Queue::check_invariants);
+        let (mut total, mut seated) = (0, 0);
+        for (index, member) in (0_u32..).zip(&self.members) {
+            assert_eq!(self.due.contains(index), member.wait == Wait::Due, "due");
+            for pool in [0, 1] {
+                let waits = member.wait == Wait::Pool(pool);
+                assert_eq!(self.pools[usize::from(pool)].contains(index), waits, "pool");
+            }
+            if member.wait != Wait::Out {
+                assert!(member.weight > 0, "a usable server has weight");
+                assert!(member.carry >= 0, "turns are never owed");
+                total += member.weight;
+                seated += 1;
+            }
+        }
+        assert_eq!(total, self.next_lap, "the total is the sum");
+        let queued = self.due.len() + self.pools[0].len() + self.pools[1].len();
+        assert_eq!(seated, queued, "all wait somewhere");
+        assert!(self.aside.is_empty(), "nobody stays aside between picks");
+    }
+}

@@ -1,0 +1,266 @@
+//! Where callers come in, and whom they ask.
+
+use std::cell::{Cell, RefCell};
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Arc, Weak};
+use std::time::{Instant, SystemTime};
+
+use ballast_engine::sessions::{Named, SessionInfo};
+use ballast_model::{CliLevel, SeverityOutput};
+use ballast_net::{Address, PassedSocket};
+
+use crate::catalogue::{Command, commands_of_master, commands_of_worker};
+use crate::control::Control;
+use crate::limits::Limits;
+
+/// One `stats socket`, bound and listening.
+#[derive(Clone, Debug)]
+pub struct CliBind {
+    /// The socket.
+    pub socket: Arc<OwnedFd>,
+    /// Its address, as `show cli sockets` tells it: `unix@/run/x.sock`, `ipv4@127.0.0.1:9999`.
+    pub label: String,
+    /// What callers may do.
+    pub level: CliLevel,
+    /// How messages show their severity.
+    pub severity: SeverityOutput,
+    /// `expose-fd listeners`.
+    pub expose_listeners: bool,
+}
+
+/// The process that a shared belongs to.
+#[derive(Clone)]
+pub(crate) enum ProcessRole {
+    /// The one that serves.
+    Worker(Arc<dyn Control>),
+    /// The one that watches it (`-W`).
+    Master(Arc<dyn Master>),
+}
+
+/// What all sessions of a process share.
+pub(crate) struct Shared {
+    pub(crate) role: ProcessRole,
+    pub(crate) binds: Vec<(String, CliLevel)>,
+    /// The sockets of the binds, while they are open.
+    pub(crate) sockets: Vec<Weak<OwnedFd>>,
+    pub(crate) limits: Limits,
+    /// The key for sessions that name none (`set anon global-key`).
+    pub(crate) anonymous_key: Cell<Option<u32>>,
+    /// Callers so far: their numbers are not given twice.
+    pub(crate) caller_count: Cell<u64>,
+    /// Who is being served.
+    pub(crate) callers: RefCell<Vec<Rc<Caller>>>,
+}
+
+/// Ids of callers have this in them, which is no worker's.
+const ID_BASE: u64 = 0xff << 32;
+
+/// Somebody on a command socket, as `show sess` tells of them.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    /// Counts the callers of the process.
+    pub(crate) number: u64,
+    /// Where they come from; `None` over a unix socket.
+    pub(crate) source: Option<std::net::SocketAddr>,
+    /// The number of the socket they came through, from 1.
+    pub(crate) bind: u32,
+    pub(crate) since: Instant,
+    pub(crate) since_wall: SystemTime,
+    /// Commands so far.
+    pub(crate) command_count: Cell<u64>,
+}
+
+impl Caller {
+    fn session(&self) -> SessionInfo {
+        let over_unix = format!("unix:{}", self.bind);
+        SessionInfo {
+            id: ID_BASE | self.number,
+            worker: 0,
+            protocol: match self.source {
+                Some(source) if source.is_ipv6() => "tcpv6",
+                Some(_) => "tcpv4",
+                None => "unix_stream",
+            },
+            source: match self.source {
+                Some(source) => source.to_string(),
+                None => over_unix.clone(),
+            },
+            destination: over_unix,
+            frontend: Named {
+                name: "GLOBAL".into(),
+                id: 0,
+                mode: "tcp",
+            },
+            listener: (None, self.bind),
+            backend: None,
+            server: None,
+            accepted_at: self.since_wall,
+            age: self.since.elapsed(),
+            exchange_count: self.command_count.get(),
+            uri: String::new(),
+            is_busy: true,
+        }
+    }
+}
+
+/// A caller who is listed until this is dropped.
+pub(crate) struct Listed {
+    shared: Rc<Shared>,
+    pub(crate) caller: Rc<Caller>,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        let mut callers = self.shared.callers.borrow_mut();
+        callers.retain(|known| !Rc::ptr_eq(known, &self.caller));
+    }
+}
+
+impl Shared {
+    /// What may be asked here.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = &'static Command> + use<> {
+        match self.role {
+            ProcessRole::Worker(_) => commands_of_worker(),
+            ProcessRole::Master(_) => commands_of_master(),
+        }
+        .iter()
+        .flat_map(|family| family.iter())
+    }
+
+    /// The command sockets themselves, for who takes over.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = PassedSocket> {
+        let open = self.sockets.iter().filter_map(Weak::upgrade);
+        open.map(|fd| PassedSocket {
+            fd,
+            interface: String::new(),
+            namespace: String::new(),
+        })
+    }
+
+    /// Lists a caller who comes from `peer` through a bind.
+    pub(crate) fn list(self: &Rc<Self>, peer: Option<&Address>, bind: u32) -> Listed {
+        let number = self.caller_count.get() + 1;
+        self.caller_count.set(number);
+        let caller = Rc::new(Caller {
+            number,
+            source: peer.and_then(Address::ip),
+            bind,
+            since: Instant::now(),
+            since_wall: SystemTime::now(),
+            command_count: Cell::new(0),
+        });
+        self.callers.borrow_mut().push(Rc::clone(&caller));
+        Listed {
+            shared: Rc::clone(self),
+            caller,
+        }
+    }
+
+    /// Who is being served, as sessions.
+    pub(crate) fn sessions(&self) -> Vec<SessionInfo> {
+        let callers = self.callers.borrow();
+        callers.iter().map(|caller| caller.session()).collect()
+    }
+
+    pub(crate) fn is_master(&self) -> bool {
+        matches!(self.role, ProcessRole::Master(_))
+    }
+
+    pub(crate) fn version(&self) -> String {
+        match &self.role {
+            ProcessRole::Worker(surroundings) => surroundings.facts().version.clone(),
+            ProcessRole::Master(master) => master.version(),
+        }
+    }
+
+    pub(crate) fn startup_log(&self) -> String {
+        match &self.role {
+            ProcessRole::Worker(surroundings) => surroundings.startup_log(),
+            ProcessRole::Master(master) => master.startup_log(),
+        }
+    }
+}
+
+/// The master process, as its shared needs it. The program implements it once.
+pub trait Master: Send + Sync {
+    /// The version of the program.
+    fn version(&self) -> String;
+
+    /// Itself first, then its workers.
+    fn processes(&self) -> Vec<ProcessRow>;
+
+    /// A connection to a worker's own shared, for `@1 show info`.
+    ///
+    /// # Errors
+    /// What the caller is told.
+    fn connect(&self, target: Target) -> Result<OwnedFd, String> {
+        let _ = target;
+        Err("Can't connect to the target CLI!".into())
+    }
+
+    /// The process id of a target, when there is one.
+    fn process_id(&self, target: Target) -> Option<u32> {
+        let rows = self.processes();
+        let workers = || rows.iter().filter(|row| row.kind == ProcessKind::Worker);
+        match target {
+            Target::Relative(number) => workers().nth(usize::from(number).checked_sub(1)?),
+            Target::Process(id) => rows.iter().find(|row| row.process_id == id),
+        }
+        .map(|row| row.process_id)
+    }
+
+    /// `reload`: reads the configuration again; what was said of it, once it is in force or
+    /// refused. `hard` has another worker serve then, and the connections of this one end.
+    fn reload(&self, hard: bool) -> Reloading {
+        let _ = hard;
+        let refused = Err("Reloading is not available here.".into());
+        Box::pin(std::future::ready(refused))
+    }
+
+    /// What was said when the process started.
+    fn startup_log(&self) -> String {
+        String::new()
+    }
+}
+
+/// What comes of a reload: the log of one that is in force, or of one that was refused.
+pub type Reloading = Pin<Box<dyn Future<Output = Result<String, String>>>>;
+
+/// Which worker a command is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Target {
+    /// `@1`: the current worker of that number.
+    Relative(u16),
+    /// `@!1234`: a worker by its process id, also one that is leaving.
+    Process(u32),
+}
+
+/// One line of `show proc`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ProcessRow {
+    /// Process id.
+    pub process_id: u32,
+    /// What it does.
+    pub kind: ProcessKind,
+    /// Reloads since what it serves was read.
+    pub reload_count: u32,
+    /// 1 when the last reload failed (of the master).
+    pub failed_reload_count: u32,
+    /// Its age, in seconds.
+    pub uptime_s: u64,
+    /// Its version.
+    pub version: String,
+}
+
+/// What a process of the family does.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ProcessKind {
+    /// Watches the others.
+    Master,
+    /// Was replaced and finishes what it has.
+    OldWorker,
+    /// Serves.
+    Worker,
+}

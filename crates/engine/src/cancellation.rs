@@ -1,0 +1,165 @@
+//! Ending the exchanges of a server from outside.
+//!
+//! `on-marked-down shutdown-sessions` and its like end exchanges that live on other threads. A
+//! server's [`Cancellation`] is a number that grows and a list of who is to be woken then: an exchange
+//! waits for the number to change, beside whatever else it waits for.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use slab::Slab;
+
+/// Why exchanges are ended.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Eviction {
+    /// An active server came back and this one is a backup (`on-marked-up
+    /// shutdown-backup-sessions`; termination `U`).
+    BackupNoMore,
+    /// An operator asked (`shutdown sessions server`; termination `K`).
+    ByOperator,
+    /// The server went down (`on-marked-down shutdown-sessions`; termination `D`).
+    #[default]
+    MarkedDown,
+}
+
+/// The exchanges of a server that want to hear of their end.
+#[derive(Debug, Default)]
+pub(crate) struct Cancellation {
+    count: AtomicU64,
+    listeners: Mutex<Listeners>,
+}
+
+#[derive(Debug, Default)]
+struct Listeners {
+    why: Eviction,
+    wakers: Slab<Waker>,
+}
+
+impl Cancellation {
+    pub(crate) fn cancellation(&self, why: Eviction) {
+        let mut listeners = self.listeners();
+        listeners.why = why;
+        self.count.fetch_add(1, Ordering::Release);
+        listeners.wakers.drain().for_each(Waker::wake);
+    }
+
+    pub(crate) fn cancelled(&self) -> Cancelled<'_> {
+        Cancelled {
+            cancellation: self,
+            seen: self.count.load(Ordering::Acquire),
+            place: None,
+        }
+    }
+
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Listeners> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ready when the exchanges of a server are to end. See
+/// [`ServerState::cancelled`](crate::ServerState::cancelled).
+#[derive(Debug)]
+pub struct Cancelled<'a> {
+    cancellation: &'a Cancellation,
+    seen: u64,
+    /// The place among those to wake, and whom it wakes.
+    place: Option<(usize, Waker)>,
+}
+
+impl Cancelled<'_> {
+    /// Whether it is ready: a load, for who has nothing to wait for just now.
+    pub fn is_ready(&self) -> bool {
+        self.cancellation.count.load(Ordering::Acquire) != self.seen
+    }
+}
+
+impl Future for Cancelled<'_> {
+    type Output = Eviction;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Eviction> {
+        let this = &mut *self;
+        if this.is_ready() {
+            return Poll::Ready(this.cancellation.listeners().why);
+        }
+        if let Some((_, waker)) = &this.place
+            && waker.will_wake(cx.waker())
+        {
+            return Poll::Pending;
+        }
+        let mut listeners = this.cancellation.listeners();
+        // The count changes under this lock only: whoever is listed now is woken.
+        if this.is_ready() {
+            return Poll::Ready(listeners.why);
+        }
+        let waker = cx.waker().clone();
+        let key = match &this.place {
+            Some((key, _)) => {
+                listeners.wakers[*key] = waker.clone();
+                *key
+            }
+            None => listeners.wakers.insert(waker.clone()),
+        };
+        this.place = Some((key, waker));
+        Poll::Pending
+    }
+}
+
+impl Drop for Cancelled<'_> {
+    fn drop(&mut self) {
+        let Some((key, _)) = self.place.take() else {
+            return;
+        };
+        let mut listeners = self.cancellation.listeners();
+        // After a cancellation the list was emptied, and the key may be another's.
+        if self.cancellation.count.load(Ordering::Acquire) == self.seen {
+            listeners.wakers.try_remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use super::*;
+
+    #[test]
+    fn who_is_there_hears_it_and_who_comes_later_does_not() {
+        let cancellation = Cancellation::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut first = pin!(cancellation.cancelled());
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        let unpolled = cancellation.cancelled();
+        cancellation.cancellation(Eviction::BackupNoMore);
+        let mut late = pin!(cancellation.cancelled());
+        assert_eq!(
+            first.as_mut().poll(&mut cx),
+            Poll::Ready(Eviction::BackupNoMore)
+        );
+        assert!(unpolled.is_ready());
+        assert!(late.as_mut().poll(&mut cx).is_pending());
+        drop(unpolled);
+        cancellation.cancellation(Eviction::MarkedDown);
+        assert_eq!(
+            late.as_mut().poll(&mut cx),
+            Poll::Ready(Eviction::MarkedDown)
+        );
+    }
+
+    #[test]
+    fn who_leaves_is_listed_no_more() {
+        let cancellation = Cancellation::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        {
+            let mut waiting = pin!(cancellation.cancelled());
+            assert!(waiting.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(cancellation.listeners().wakers.len(), 1);
+        }
+        assert_eq!(cancellation.listeners().wakers.len(), 0);
+    }
+}

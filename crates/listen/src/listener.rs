@@ -1,0 +1,326 @@
+//! One listening address as connections pass it: its limits, and who is counted.
+
+use std::iter;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+use ballast_engine::{Frontend, FrontendState, OverrideCell, Process};
+use ballast_model::Global;
+
+use crate::arrival::Listening;
+use crate::capacity::Capacity;
+use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
+use crate::spread::Spread;
+
+/// What all doors of a process share.
+#[derive(Debug)]
+pub(crate) struct ListenShared {
+    pub(crate) process: Arc<Process>,
+    pub(crate) spread: Spread,
+    /// Opened when a connection leaves the process.
+    pub(crate) capacity: Capacity,
+    pub(crate) numbers: Numbers,
+}
+
+impl ListenShared {
+    pub(crate) fn new(process: &Arc<Process>, global: &Global, worker_count: usize) -> Self {
+        Self {
+            process: Arc::clone(process),
+            spread: Spread::new(worker_count),
+            capacity: Capacity::default(),
+            numbers: Numbers::of(global),
+        }
+    }
+}
+
+/// What the global section says of accepting. Each change of the configuration sets it.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    connection_rate_max: AtomicU32,
+    session_rate_max: AtomicU32,
+    accept_batch_max: AtomicUsize,
+    header_bytes_max: AtomicUsize,
+}
+
+impl Numbers {
+    pub(crate) fn of(global: &Global) -> Self {
+        let numbers = Self::default();
+        numbers.set(global);
+        numbers
+    }
+
+    pub(crate) fn set(&self, global: &Global) {
+        let rate = |rate: Option<u32>| rate.unwrap_or(0);
+        self.connection_rate_max
+            .store(rate(global.connection_rate_max), Ordering::Relaxed);
+        self.session_rate_max
+            .store(rate(global.session_rate_max), Ordering::Relaxed);
+        self.accept_batch_max.store(
+            accept_batch_max(global.tune.accept_count_max),
+            Ordering::Relaxed,
+        );
+        self.header_bytes_max
+            .store(global.tune.buffer_bytes as usize, Ordering::Relaxed);
+    }
+
+    /// `maxconnrate`, connections per second; 0 is no limit.
+    fn connection_rate_max(&self) -> u32 {
+        self.connection_rate_max.load(Ordering::Relaxed)
+    }
+
+    /// `maxsessrate`, sessions per second; 0 is no limit.
+    fn session_rate_max(&self) -> u32 {
+        self.session_rate_max.load(Ordering::Relaxed)
+    }
+
+    /// `tune.maxaccept`.
+    pub(crate) fn accept_batch_max(&self) -> usize {
+        self.accept_batch_max.load(Ordering::Relaxed)
+    }
+
+    /// `tune.bufsize`: the longest PROXY header.
+    pub(crate) fn header_bytes_max(&self) -> usize {
+        self.header_bytes_max.load(Ordering::Relaxed)
+    }
+}
+
+fn accept_batch_max(written: Option<i32>) -> usize {
+    match written.map(usize::try_from) {
+        None | Some(Ok(0)) => ACCEPT_BATCH_MAX,
+        Some(Ok(count)) => count.min(ACCEPT_BATCH_UNLIMITED),
+        Some(Err(_)) => ACCEPT_BATCH_UNLIMITED,
+    }
+}
+
+/// Where the doors of one frontend wait.
+#[derive(Debug, Default)]
+pub(crate) struct FrontendCapacity {
+    /// Opened when a connection leaves the frontend.
+    pub(crate) room: Capacity,
+    /// Opened when the frontend is paused, resumed or shut, and when a socket gets an order.
+    pub(crate) gate: Capacity,
+}
+
+/// One bind of a frontend. It lives as long as its sockets serve that bind, over all changes of
+/// what the configuration says of it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) shared: Arc<ListenShared>,
+    /// The frontend's name.
+    pub(crate) name: Box<str>,
+    /// What the frontend keeps over every change.
+    pub(crate) state: Arc<FrontendState>,
+    pub(crate) frontend_capacity: Arc<FrontendCapacity>,
+    /// Opened when a connection leaves the bind.
+    pub(crate) capacity: Arc<Capacity>,
+    /// Loaded once for each connection.
+    settings: ArcSwap<ListenerSettings>,
+    closed_at: OnceLock<Instant>,
+}
+
+/// What stands behind a listener, of one configuration.
+#[derive(Debug)]
+pub(crate) struct ListenerSettings {
+    pub(crate) frontend: Arc<Frontend>,
+    pub(crate) listening: Arc<Listening>,
+    /// Workers that may carry its connections; not empty.
+    pub(crate) workers: Box<[usize]>,
+    /// Our end of every connection, when the socket is bound to one address and no other.
+    pub(crate) destination: Option<SocketAddr>,
+}
+
+/// Why nobody may come in now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Shut {
+    /// `maxconn` of the process is reached.
+    Process,
+    /// `maxconn` of the frontend is reached.
+    Frontend,
+    /// `maxconn` of the bind is reached.
+    Bind,
+    /// A rate is reached; it may allow another one after this.
+    Rate(Duration),
+}
+
+impl Listener {
+    pub(crate) fn new(
+        shared: Arc<ListenShared>,
+        frontend_capacity: Arc<FrontendCapacity>,
+        capacity: Arc<Capacity>,
+        settings: Arc<ListenerSettings>,
+    ) -> Self {
+        Self {
+            shared,
+            name: settings.frontend.name().into(),
+            state: Arc::clone(&settings.frontend.state),
+            frontend_capacity,
+            capacity,
+            settings: ArcSwap::new(settings),
+            closed_at: OnceLock::new(),
+        }
+    }
+
+    /// What stands behind it now.
+    pub(crate) fn settings(&self) -> Arc<ListenerSettings> {
+        self.settings.load_full()
+    }
+
+    /// Who comes in from now on finds `settings`.
+    pub(crate) fn show(&self, settings: Arc<ListenerSettings>) {
+        self.settings.store(settings);
+    }
+
+    /// Notes that the bind is gone: who came through it is to leave when that is polite.
+    pub(crate) fn close(&self) {
+        let _ = self.closed_at.set(ballast_worker::now());
+    }
+
+    pub(crate) fn closed_at(&self) -> Option<Instant> {
+        self.closed_at.get().copied()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed_at.get().is_some()
+    }
+
+    /// How many may come in now, at least one.
+    pub(crate) fn room(&self) -> Result<usize, Shut> {
+        let settings = self.settings.load();
+        let state = &self.state;
+        let process = &self.shared.process;
+        let mut room = u32::MAX;
+        let mut look = |now: u32, max: u32, shut: Shut| {
+            let left = max.saturating_sub(now);
+            room = room.min(left);
+            if left == 0 { Err(shut) } else { Ok(()) }
+        };
+        let connections = process.connections.now();
+        look(connections, process.connection_count_max(), Shut::Process)?;
+        look(
+            state.sessions.now(),
+            state.connection_count_max(),
+            Shut::Frontend,
+        )?;
+        if let Some(max) = settings.listening.bind.connection_count_max {
+            look(settings.listening.state.connections.now(), max, Shut::Bind)?;
+        }
+        let numbers = &self.shared.numbers;
+        let rates = [
+            (
+                &process.connection_rate,
+                limit_now(&process.rates.connections, numbers.connection_rate_max()),
+            ),
+            (
+                &process.session_rate,
+                limit_now(&process.rates.sessions, numbers.session_rate_max()),
+            ),
+            (
+                &state.session_rate,
+                settings.frontend.model.session_rate_max.unwrap_or(0),
+            ),
+        ];
+        for (rate, max) in rates {
+            if max == 0 {
+                continue;
+            }
+            let now = process.now_ms();
+            let left = rate.room(now, max);
+            if left == 0 {
+                let wait = rate.wait_ms(now, max).max(1);
+                return Err(Shut::Rate(Duration::from_millis(u64::from(wait))));
+            }
+            room = room.min(left);
+        }
+        Ok(usize::try_from(room).unwrap_or(usize::MAX))
+    }
+
+    /// Waits until what was shut may have opened.
+    pub(crate) async fn wait(&self, shut: Shut) {
+        let still = |asked: Shut| self.room().is_err_and(|shut| shut == asked);
+        match shut {
+            Shut::Process => self.shared.capacity.wait_until(|| !still(shut)).await,
+            Shut::Frontend => {
+                self.frontend_capacity
+                    .room
+                    .wait_until(|| !still(shut))
+                    .await
+            }
+            Shut::Bind => self.capacity.wait_until(|| !still(shut)).await,
+            Shut::Rate(wait) => ballast_worker::sleep(wait).await,
+        }
+    }
+
+    /// Counts one more connection, unless a limit is reached; answers what it finds behind the
+    /// listener.
+    pub(crate) fn enter(&self) -> Result<Arc<ListenerSettings>, Shut> {
+        let settings = self.settings();
+        let process = &self.shared.process;
+        let state = &self.state;
+        let max = process.connection_count_max();
+        if !process.connections.enter_below(Some(max)) {
+            return Err(Shut::Process);
+        }
+        if !state
+            .sessions
+            .enter_below(Some(state.connection_count_max()))
+        {
+            process.connections.leave();
+            self.shared.capacity.given_back();
+            return Err(Shut::Frontend);
+        }
+        let max = settings.listening.bind.connection_count_max;
+        if !settings.listening.state.connections.enter_below(max) {
+            state.sessions.leave();
+            process.connections.leave();
+            self.frontend_capacity.room.given_back();
+            self.shared.capacity.given_back();
+            return Err(Shut::Bind);
+        }
+        Ok(settings)
+    }
+
+    /// Undoes [`Door::enter`] at the end of the connection, and lets in who waits.
+    pub(crate) fn leave(&self, settings: &ListenerSettings) {
+        settings.listening.state.connections.leave();
+        self.state.sessions.leave();
+        self.shared.process.connections.leave();
+        self.let_in_who_waits();
+    }
+
+    /// To be called after room was made.
+    pub(crate) fn let_in_who_waits(&self) {
+        self.capacity.given_back();
+        self.frontend_capacity.room.given_back();
+        self.shared.capacity.given_back();
+    }
+
+    /// Counts what was accepted (management manual, section 9.1: `conn_tot`, `stot` and their
+    /// rates) in the copies of the worker that accepted it.
+    pub(crate) fn count(&self, worker: usize, listening: &Listening) {
+        let process = &self.shared.process;
+        let now = process.now_ms();
+        process.counters.of(worker).connections.increment();
+        if process.connections.now() >= process.connection_count_max() {
+            process.counters.of(worker).accept_pauses.increment();
+        }
+        process.connection_rate.count(now, 1);
+        process.session_rate.count(now, 1);
+        let state = &self.state;
+        let own = listening.state.counters();
+        for counters in iter::once(&state.counters).chain(own) {
+            let counters = counters.of(worker);
+            counters.connections.increment();
+            counters.sessions.increment();
+        }
+        state.connection_rate.count(now, 1);
+        state.session_rate.count(now, 1);
+    }
+}
+
+/// A limit as written, or as set since; 0 is none.
+fn limit_now(overridden: &OverrideCell, written: u32) -> u32 {
+    overridden.or(written)
+}

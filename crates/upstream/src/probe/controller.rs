@@ -1,0 +1,571 @@
+//! What follows from an opinion of a server: the one place where it does.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use ballast_engine::{Backend, Eviction, Generation, Process, Server, TakenOver, health_settings};
+use ballast_health::{Counts, Effect, Health, Level, Observed, Transition, no_server_line};
+use ballast_worker::Mailbox;
+use ballast_worker::sync::Notify;
+
+use super::{Event, Journal};
+use crate::pool;
+use crate::slot::{call_waiting, dismiss_waiting, dissolve_waiting};
+
+/// A server, as its places in the generation.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(super) struct At {
+    /// The backend's place.
+    pub(super) backend: usize,
+    /// The server's place in the backend.
+    pub(super) server: usize,
+}
+
+/// Has what is believed of the servers act, over every change of the configuration. Shared by
+/// all threads.
+pub struct ProbeController {
+    scope: ArcSwap<ProbeScope>,
+    process: Arc<Process>,
+    journal: Box<dyn Journal>,
+    hostname: String,
+    mailboxes: Vec<Mailbox>,
+    triggers: Mutex<HashMap<(String, String), Arc<ProbeTrigger>>>,
+    /// Held while one opinion has its effects, so that lines and states come in one order.
+    turn: Mutex<()>,
+}
+
+/// The generation in force, and who tracks whom in it.
+struct ProbeScope {
+    generation: Arc<Generation>,
+    followers: HashMap<At, Vec<At>>,
+}
+
+/// Calls for the next check of a server before it is due.
+#[derive(Debug, Default)]
+pub(super) struct ProbeTrigger {
+    wake: Notify,
+    at_once: AtomicBool,
+}
+
+impl ProbeTrigger {
+    fn soon(&self) {
+        self.wake.notify_one();
+    }
+
+    fn at_once(&self) {
+        self.at_once.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    /// Waits for a call; true when the check is wanted at once, else after `fastinter`.
+    pub(super) async fn called(&self) -> bool {
+        self.wake.notified().await;
+        self.at_once.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl fmt::Debug for ProbeController {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Keeper")
+            .field("generation", &self.generation().number)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ProbeController {
+    /// The controller of a generation that is put in force now. `hostname` is the machine's name,
+    /// `mailboxes` those of all workers (empty where there is one thread only).
+    ///
+    /// Servers that were there before are held to what their lines say now; those that track
+    /// another take its state, without a word.
+    pub fn new(
+        generation: Arc<Generation>,
+        process: Arc<Process>,
+        journal: Box<dyn Journal>,
+        hostname: &str,
+        mailboxes: Vec<Mailbox>,
+    ) -> Arc<Self> {
+        let scope = ProbeScope::of(generation);
+        let controller = Self {
+            scope: ArcSwap::from_pointee(scope),
+            process,
+            journal,
+            hostname: hostname.to_owned(),
+            mailboxes,
+            triggers: Mutex::default(),
+            turn: Mutex::new(()),
+        };
+        let scope = controller.scope.load_full();
+        for (at, _, _) in servers(&scope.generation) {
+            controller.settle_server(&scope, at);
+        }
+        controller.settle_followers(&scope);
+        for backend in &scope.generation.backends {
+            controller.settle_standing(backend);
+        }
+        Arc::new(controller)
+    }
+
+    /// Goes over to another generation, of which `taken` says what is new in it. Opinions of
+    /// servers that stay are kept; lines that are others are held to what they say now.
+    pub fn succeed(&self, generation: Arc<Generation>, taken: &TakenOver) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let scope = Arc::new(ProbeScope::of(generation));
+        self.scope.store(Arc::clone(&scope));
+        for server in &taken.removed {
+            self.clear_pools(server);
+        }
+        for one in &taken.servers {
+            let (backend, server) = (one.backend.name(), one.server.name());
+            let Some(at) = scope.find(backend, server) else {
+                continue;
+            };
+            self.settle_server(&scope, at);
+            if let Some(former) = &one.former {
+                self.follow_line(&scope, at, former, &one.server);
+            }
+        }
+        for backend in &taken.backends {
+            dissolve_waiting(backend);
+        }
+        self.settle_followers(&scope);
+        let mut settled: Option<&str> = None;
+        for one in &taken.servers {
+            // They come backend by backend.
+            if settled.replace(one.backend.name()) != Some(one.backend.name()) {
+                self.settle_standing(&one.backend);
+            }
+        }
+        self.triggers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|(backend, server), _| scope.find(backend, server).is_some());
+    }
+
+    /// Does what the difference of two lines of a server asks for at once.
+    fn follow_line(&self, scope: &ProbeScope, at: At, former: &Server, server: &Arc<Server>) {
+        let (was, is) = (&former.model, &server.model);
+        if was.disabled != is.disabled {
+            self.say(scope, at, |health, now_ms| {
+                health.set_configured_maint(now_ms, is.disabled)
+            });
+        }
+        let reached_alike = was.address == is.address
+            && was.source == is.source
+            && was.send_proxy == is.send_proxy
+            && was.namespace == is.namespace
+            && was.interface == is.interface;
+        if !reached_alike {
+            self.clear_pools(server);
+        }
+        if was.checks != is.checks {
+            self.nudge_with(is_named(scope, at), ProbeTrigger::soon);
+        }
+        if let Some((backend, _)) = scope.at(at) {
+            // A limit may have been raised.
+            call_waiting(backend, at.server);
+        }
+    }
+
+    /// The generation in force.
+    pub fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.scope.load().generation)
+    }
+
+    /// The name of this machine among load balancers (`node`).
+    pub(super) fn node(&self) -> String {
+        let scope = self.scope.load();
+        let node = scope.generation.config.global.node.as_ref();
+        node.unwrap_or(&self.hostname).clone()
+    }
+
+    /// The calls for the next check of a server.
+    pub(super) fn trigger(&self, backend: &str, server: &str) -> Arc<ProbeTrigger> {
+        let mut triggers = self.triggers.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (backend.to_owned(), server.to_owned());
+        Arc::clone(triggers.entry(key).or_default())
+    }
+
+    /// The backend and the server of these names.
+    pub fn find(&self, backend: &str, server: &str) -> Option<(Arc<Backend>, Arc<Server>)> {
+        let scope = self.scope.load();
+        let (backend, server) = scope.at(scope.find(backend, server)?)?;
+        Some((Arc::clone(backend), Arc::clone(server)))
+    }
+
+    /// Tells the health of a server something, and does all that follows: `say` is given the
+    /// machine and the time it goes by. The way of checks, agents, and of the desk (`set server`,
+    /// `disable server`). False when there is no server of these names.
+    pub fn tell(
+        &self,
+        backend: &str,
+        server: &str,
+        say: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
+    ) -> bool {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let scope = self.scope.load_full();
+        let Some(at) = scope.find(backend, server) else {
+            return false;
+        };
+        self.say(&scope, at, say);
+        true
+    }
+
+    /// Has servers that track another take its state, without a word: what is believed of many was
+    /// taken over at once.
+    pub fn settle_tracking(&self) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.settle_followers(&self.scope.load_full());
+    }
+
+    /// A server has another address: its idle connections are closed on every worker.
+    pub fn moved(&self, server: &Arc<Server>) {
+        self.clear_pools(server);
+    }
+
+    /// Tells what traffic showed of a server of any generation.
+    pub(super) fn observed(&self, backend: &Backend, server: &Server, what: Observed) {
+        let now_ms = self.process.age_ms();
+        let effects = server.state.health().observed(now_ms, what);
+        if effects.is_empty() {
+            return;
+        }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let scope = self.scope.load_full();
+        if let Some(at) = scope.find(backend.name(), server.name()) {
+            self.carry_out(&scope, at, &effects, now_ms);
+        }
+    }
+
+    fn say(&self, scope: &ProbeScope, at: At, say: impl FnOnce(&mut Health, u64) -> Vec<Effect>) {
+        let Some((_, server)) = scope.at(at) else {
+            return;
+        };
+        let now_ms = self.process.age_ms();
+        let effects = say(&mut server.state.health(), now_ms);
+        if !effects.is_empty() {
+            self.carry_out(scope, at, &effects, now_ms);
+        }
+    }
+
+    /// Does what follows, for who tracks the server too, however long the chain is.
+    fn carry_out(&self, scope: &ProbeScope, at: At, effects: &[Effect], now_ms: u64) {
+        let mut led = Vec::new();
+        self.carry_out_one(scope, at, effects, now_ms);
+        self.lead(scope, at, effects, &mut led);
+        while let Some((at, leader)) = led.pop() {
+            let Some((_, server)) = scope.at(at) else {
+                continue;
+            };
+            let now_ms = self.process.age_ms();
+            let effects = server.state.health().follow(now_ms, &leader);
+            if !effects.is_empty() {
+                self.carry_out_one(scope, at, &effects, now_ms);
+                self.lead(scope, at, &effects, &mut led);
+            }
+        }
+    }
+
+    /// Does what follows for one server, in an order that a reader of the log can rely on: what is
+    /// counted in a line is already so when the line is written.
+    fn carry_out_one(&self, scope: &ProbeScope, at: At, effects: &[Effect], now_ms: u64) {
+        let Some((backend, server)) = scope.at(at) else {
+            return;
+        };
+        let counts = self.rebalance(at, backend, server, effects);
+        for effect in effects {
+            match effect {
+                Effect::Balance(_) | Effect::PauseChecks | Effect::RequeuePending => {}
+                Effect::CheckReport(report) => {
+                    if backend.model.options.log_health_checks {
+                        let line = report.line(backend.name(), server.name(), server.model.backup);
+                        self.write(backend, Level::Notice, &line, &line);
+                    }
+                }
+                Effect::Fastinter => {
+                    self.nudge_with((backend.name(), server.name()), ProbeTrigger::soon)
+                }
+                Effect::ResumeChecks => {
+                    self.nudge_with((backend.name(), server.name()), ProbeTrigger::at_once);
+                }
+                Effect::Maxconn(count_max) => {
+                    server.state.limit_connections(Some(*count_max));
+                    call_waiting(backend, at.server);
+                }
+                Effect::ShutdownBackupSessions => {
+                    let backups = backend.servers.iter().filter(|known| known.model.backup);
+                    backups.for_each(|known| known.state.shutdown_sessions(Eviction::BackupNoMore));
+                }
+                Effect::ShutdownSessions => server.state.shutdown_sessions(Eviction::MarkedDown),
+                Effect::Transition(transition) => {
+                    self.announce(backend, server, transition, &counts);
+                }
+            }
+        }
+        if backend
+            .state
+            .stand(counts.active + counts.backup > 0, now_ms)
+        {
+            let kind = match backend.model.common.listen {
+                true => "proxy",
+                false => "backend",
+            };
+            let (line, console) = (
+                no_server_line(kind, backend.name(), false),
+                no_server_line(kind, backend.name(), true),
+            );
+            self.write(backend, Level::Emerg, &line, &console);
+        }
+    }
+
+    /// Tells the balancing, moves the queues, and counts what a line is to say.
+    fn rebalance(
+        &self,
+        at: At,
+        backend: &Arc<Backend>,
+        server: &Arc<Server>,
+        effects: &[Effect],
+    ) -> Counts {
+        let tells = |effect: &Effect| matches!(effect, Effect::Balance(_) | Effect::Transition(_));
+        let mut counts = Counts {
+            sessions: server.state.sessions.now(),
+            ..Counts::default()
+        };
+        if effects.iter().any(tells) {
+            backend.settle_health(at.server);
+            if effects.contains(&Effect::RequeuePending) {
+                counts.requeued = dismiss_waiting(backend, server);
+            }
+            counts.queued = server.state.queue.now().saturating_sub(counts.requeued);
+            if !server.state.is_usable() {
+                self.clear_pools(server);
+            }
+            // Who may serve the backend's queue may have changed with this server.
+            for place in 0..backend.servers.len() {
+                let called = call_waiting(backend, place);
+                if place == at.server {
+                    counts.requeued += called;
+                }
+            }
+        }
+        let (active, backup) = backend.usable_servers();
+        counts.active = u32::try_from(active).unwrap_or(u32::MAX);
+        counts.backup = u32::try_from(backup).unwrap_or(u32::MAX);
+        counts
+    }
+
+    fn announce(
+        &self,
+        backend: &Backend,
+        server: &Server,
+        transition: &Transition,
+        counts: &Counts,
+    ) {
+        let tracked = server
+            .model
+            .track
+            .as_ref()
+            .map(|(backend, server)| format!("{backend}/{server}"));
+        let line = transition.line(
+            backend.name(),
+            server.name(),
+            server.model.backup,
+            tracked.as_deref(),
+            !backend.model.options.log_health_checks,
+            counts,
+        );
+        self.write(backend, transition.level(), &line, &line);
+    }
+
+    /// Notes that the servers that track one that moved are to follow: the first of them next.
+    fn lead(
+        &self,
+        scope: &ProbeScope,
+        at: At,
+        effects: &[Effect],
+        led: &mut Vec<(At, Rc<Health>)>,
+    ) {
+        let moved = |effect: &Effect| matches!(effect, Effect::Transition(_));
+        if !effects.iter().any(moved) {
+            return;
+        }
+        let (Some(followers), Some((_, server))) = (scope.followers.get(&at), scope.at(at)) else {
+            return;
+        };
+        let leader = Rc::new(server.state.health().clone());
+        let followers = followers.iter().rev();
+        led.extend(followers.map(|follower| (*follower, Rc::clone(&leader))));
+    }
+
+    fn nudge_with(&self, (backend, server): (&str, &str), trigger: impl FnOnce(&ProbeTrigger)) {
+        trigger(&self.trigger(backend, server));
+    }
+
+    fn write(&self, backend: &Backend, level: Level, line: &str, console: &str) {
+        self.journal.event(&Event {
+            backend: backend.name(),
+            level,
+            line,
+            console,
+        });
+    }
+
+    /// Closes the idle connections of a server on every worker.
+    fn clear_pools(&self, server: &Arc<Server>) {
+        if self.mailboxes.is_empty() {
+            pool::clear(server);
+        }
+        for mailbox in &self.mailboxes {
+            let server = Arc::clone(server);
+            // A worker that has ended has no pool, and one far behind finds its idle
+            // connections closed by the server when it takes them.
+            let _ = mailbox.send(move || pool::clear(&server));
+        }
+    }
+
+    /// Brings the state of a server to what its line says, without a word.
+    fn settle_server(&self, scope: &ProbeScope, at: At) {
+        let Some((backend, server)) = scope.at(at) else {
+            return;
+        };
+        let settings = health_settings(&server.model);
+        let mut health = server.state.health();
+        if *health.settings() != settings {
+            health.reconfigure(self.process.age_ms(), settings);
+        }
+        drop(health);
+        backend.settle_health(at.server);
+    }
+
+    /// Has those that track another take its state, from those that track nobody on: however long
+    /// a chain is, each of it is asked once. A cycle was refused before.
+    fn settle_followers(&self, scope: &ProbeScope) {
+        let now_ms = self.process.age_ms();
+        let led: HashSet<&At> = scope.followers.values().flatten().collect();
+        let leaders = scope.followers.keys().filter(|at| !led.contains(at));
+        let mut leaders: Vec<At> = leaders.copied().collect();
+        while let Some(leader) = leaders.pop() {
+            leaders.extend(follow_quietly(scope, leader, now_ms));
+        }
+    }
+
+    /// Notes whether a backend has a server to choose, without a word.
+    fn settle_standing(&self, backend: &Backend) {
+        let now_ms = self.process.age_ms();
+        let (active, backup) = backend.usable_servers();
+        if active + backup > 0 {
+            backend.state.stand(true, now_ms);
+        } else if !backend.servers.is_empty() {
+            backend.state.start_down(now_ms);
+        }
+    }
+}
+
+impl ProbeScope {
+    fn of(generation: Arc<Generation>) -> Self {
+        Self {
+            followers: followers(&generation),
+            generation,
+        }
+    }
+
+    fn find(&self, backend: &str, server: &str) -> Option<At> {
+        let at = self.generation.backend_named(backend)?;
+        let server = self.generation.backends.get(at)?.server_named(server)?;
+        Some(At {
+            backend: at,
+            server,
+        })
+    }
+
+    fn at(&self, at: At) -> Option<(&Arc<Backend>, &Arc<Server>)> {
+        let backend = self.generation.backends.get(at.backend)?;
+        Some((backend, backend.servers.get(at.server)?))
+    }
+}
+
+/// The names at a place; empty where there is nobody.
+fn is_named(scope: &ProbeScope, at: At) -> (&str, &str) {
+    scope.at(at).map_or(("", ""), |(backend, server)| {
+        (backend.name(), server.name())
+    })
+}
+
+/// Has the followers of a server take its state; answers which of them lead others.
+fn follow_quietly(scope: &ProbeScope, leader: At, now_ms: u64) -> Vec<At> {
+    let Some((_, server)) = scope.at(leader) else {
+        return Vec::new();
+    };
+    let state = server.state.health().clone();
+    let mut leading = Vec::new();
+    for follower in scope.followers.get(&leader).into_iter().flatten() {
+        let Some((backend, server)) = scope.at(*follower) else {
+            continue;
+        };
+        server.state.health().follow(now_ms, &state);
+        backend.settle_health(follower.server);
+        if scope.followers.contains_key(follower) {
+            leading.push(*follower);
+        }
+    }
+    leading
+}
+
+/// All servers of a generation.
+pub(super) fn servers(
+    generation: &Generation,
+) -> impl Iterator<Item = (At, &Arc<Backend>, &Arc<Server>)> {
+    servers_of(generation, |_| true)
+}
+
+/// The servers of some of the backends.
+fn servers_of(
+    generation: &Generation,
+    is_wanted: impl Fn(&Backend) -> bool,
+) -> impl Iterator<Item = (At, &Arc<Backend>, &Arc<Server>)> {
+    generation
+        .backends
+        .iter()
+        .enumerate()
+        .filter(move |(_, backend)| is_wanted(backend))
+        .flat_map(|(backend, known)| {
+            known
+                .servers
+                .iter()
+                .enumerate()
+                .map(move |(server, one)| (At { backend, server }, known, one))
+        })
+}
+
+fn followers(generation: &Generation) -> HashMap<At, Vec<At>> {
+    let mut followers: HashMap<At, Vec<At>> = HashMap::new();
+    // Most backends have none, and looking at each of their servers would take the time.
+    let tracking = servers_of(generation, |backend| backend.tracks);
+    for (at, _, server) in tracking {
+        let Some((backend, name)) = &server.model.track else {
+            continue;
+        };
+        let leader = generation.backend_named(backend).and_then(|backend| {
+            let server = generation.backends[backend].server_named(name)?;
+            Some(At { backend, server })
+        });
+        if let Some(leader) = leader {
+            followers.entry(leader).or_default().push(at);
+        }
+    }
+    followers
+}
+
+/// What the header of `http-check send-state` says of a server's share.
+pub(super) fn farm_weight(backend: &Backend) -> u32 {
+    backend
+        .servers
+        .iter()
+        .filter(|server| server.is_choosable())
+        .map(|server| server.state.weight())
+        .sum()
+}

@@ -1,0 +1,247 @@
+//! One round of a probe: its time, its connections, its failures.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ballast_engine::{Backend, Server};
+use ballast_health::{CheckStatus, Verdict};
+use ballast_model::{Address, CheckConnect, PortSpec};
+use ballast_net as net;
+use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
+use ballast_worker::{Deadline, Expired, Stream, now};
+
+use super::controller::ProbeController;
+use crate::connect::{net_address, options};
+use crate::key::Source;
+
+/// One round.
+pub(super) struct ProbeRun<'a> {
+    pub(super) controller: &'a ProbeController,
+    /// The name of this machine among load balancers.
+    pub(super) node: String,
+    pub(super) backend: &'a Arc<Backend>,
+    pub(super) server: &'a Arc<Server>,
+    pub(super) deadline: Deadline,
+    begun: Instant,
+    until: Cell<Instant>,
+}
+
+/// A probe that cannot go on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Failure {
+    pub(super) status: CheckStatus,
+    /// The system's words; empty for a timeout.
+    pub(super) text: String,
+}
+
+impl Failure {
+    pub(super) fn timeout(status: CheckStatus) -> Self {
+        Self {
+            status,
+            text: String::new(),
+        }
+    }
+
+    /// A connection that broke.
+    pub(super) fn broken(error: &io::Error) -> Self {
+        Self {
+            status: CheckStatus::SocketError,
+            text: words(error),
+        }
+    }
+
+    fn unreachable(error: &net::Error) -> Self {
+        Self {
+            status: if error.kind().is_local_resource() {
+                CheckStatus::SocketError
+            } else {
+                CheckStatus::L4Connection
+            },
+            text: words(error.io()),
+        }
+    }
+}
+
+/// The system's words for an error, without its number.
+fn words(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((words, _)) => words.to_owned(),
+        None => text,
+    }
+}
+
+impl<'a> ProbeRun<'a> {
+    pub(super) fn new(
+        controller: &'a ProbeController,
+        backend: &'a Arc<Backend>,
+        server: &'a Arc<Server>,
+    ) -> Self {
+        let begun = now();
+        Self {
+            controller,
+            node: controller.node(),
+            backend,
+            server,
+            deadline: Deadline::new(),
+            begun,
+            until: Cell::new(begun + server.model.checks.interval),
+        }
+    }
+
+    /// A verdict of now.
+    pub(super) fn verdict(&self, status: CheckStatus) -> Verdict {
+        let elapsed = now().saturating_duration_since(self.begun);
+        Verdict::new(
+            status,
+            u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        )
+    }
+
+    /// The moment at which what is waited for now is late.
+    pub(super) fn until(&self) -> Instant {
+        self.until.get()
+    }
+
+    /// Gives the whole round another limit, from now.
+    pub(super) fn limit(&self, time: Duration) {
+        self.until.set(now() + time);
+    }
+
+    /// Waits for `work`, as long as the round may.
+    pub(super) async fn within<F: Future>(&self, work: F) -> Result<F::Output, Expired> {
+        self.deadline.set(self.until.get());
+        self.deadline.guard(work).await
+    }
+
+    /// Opens a connection, as a `connect` rule or the server's line says, and sends the PROXY
+    /// header where one is wanted.
+    ///
+    /// With `timeout check` the connection may take `timeout connect` or `inter`, whichever is
+    /// shorter, and each answer `timeout check` after it; without, everything has `inter`.
+    pub(super) async fn open(&self, rule: Option<&CheckConnect>) -> Result<Stream, Failure> {
+        let timeouts = &self.backend.model.timeouts;
+        let interval = self.server.model.checks.interval;
+        if timeouts.check.is_some() {
+            let connect = timeouts.connect.unwrap_or(interval).min(interval);
+            self.until.set(now() + connect);
+        }
+        let target = self.target(rule).ok_or_else(|| Failure {
+            status: CheckStatus::SocketError,
+            text: "No port or address to check".to_owned(),
+        })?;
+        let stream = self.reach(&target).await?;
+        if !rule.is_some_and(|rule| rule.linger) {
+            // Nothing of a probe is worth a TIME_WAIT, here or at the server.
+            let _ = stream.reset_on_close();
+        }
+        if let Some(time) = timeouts.check {
+            self.limit(time);
+        }
+        let greeting = self.greeting(rule);
+        if !greeting.is_empty() {
+            self.send(&stream, &greeting).await?;
+        }
+        Ok(stream)
+    }
+
+    /// Connects to `target` with the options of the server's line.
+    pub(super) async fn reach(&self, target: &net::Address) -> Result<Stream, Failure> {
+        let options = options(&self.backend.connecting, &self.server.model, Source::Own);
+        match self.within(Stream::connect(target, &options)).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(Failure::unreachable(&error)),
+            Err(Expired) => Err(Failure::timeout(CheckStatus::L4Timeout)),
+        }
+    }
+
+    /// Sends bytes.
+    pub(super) async fn send(&self, stream: &Stream, bytes: &[u8]) -> Result<(), Failure> {
+        match self.within(stream.write_all(bytes)).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Failure::broken(&error)),
+            Err(Expired) => Err(Failure::timeout(CheckStatus::L7Timeout)),
+        }
+    }
+
+    /// Receives more at the end of `received`, up to `bytes_max` in all; false at the end.
+    pub(super) async fn receive(
+        &self,
+        stream: &Stream,
+        received: &mut Vec<u8>,
+        bytes_max: usize,
+    ) -> Result<bool, Failure> {
+        let held = received.len();
+        let room = bytes_max.saturating_sub(held).min(CHUNK_BYTES);
+        if room == 0 {
+            return Ok(false);
+        }
+        received.resize(held + room, 0);
+        let outcome = self.within(stream.read(&mut received[held..])).await;
+        let count = match &outcome {
+            Ok(Ok(count)) => *count,
+            _ => 0,
+        };
+        received.truncate(held + count);
+        match outcome {
+            Ok(Ok(count)) => Ok(count > 0),
+            Ok(Err(error)) => Err(Failure::broken(&error)),
+            Err(Expired) => Err(Failure::timeout(CheckStatus::L7Timeout)),
+        }
+    }
+
+    fn target(&self, rule: Option<&CheckConnect>) -> Option<net::Address> {
+        let checks = self.server.checks();
+        let reach = self.server.state.reach();
+        let own = reach.address.as_ref();
+        let address = rule
+            .and_then(|rule| rule.address.as_ref())
+            .or(checks.address.as_ref())
+            .or(own)?;
+        let written = |address: &Address| address.port().filter(|port| *port != 0);
+        let own_port = match self.server.port() {
+            PortSpec::Fixed => own.and_then(written),
+            PortSpec::Offset(_) => None,
+        };
+        let port = rule
+            .and_then(|rule| rule.port)
+            .or(checks.port)
+            .or_else(|| written(address))
+            .or(own_port);
+        net_address(address, port)
+    }
+
+    /// The PROXY header that goes first, if any (configuration manual, "check-send-proxy").
+    fn greeting(&self, rule: Option<&CheckConnect>) -> Vec<u8> {
+        let model = &self.server.model;
+        let checks = &model.checks;
+        let by_line = checks.send_proxy
+            || (model.send_proxy.is_some() && checks.port.is_none() && checks.address.is_none());
+        let wanted = match rule {
+            None => by_line,
+            Some(rule) if rule.default => by_line || rule.send_proxy,
+            Some(rule) => rule.send_proxy,
+        };
+        let mut greeting = Vec::new();
+        if !wanted {
+            return greeting;
+        }
+        match &model.send_proxy {
+            Some(proxy) if proxy.version == 2 => {
+                let options = V2Options {
+                    crc32c: proxy.crc32c,
+                    ..V2Options::default()
+                };
+                // Without ends it is the LOCAL command, which has no room to be too long.
+                let _ = encode_v2(&mut greeting, None, options, &V2Facts::default());
+            }
+            _ => encode_v1(&mut greeting, None),
+        }
+        greeting
+    }
+}
+
+/// How much is read at once, in bytes.
+const CHUNK_BYTES: usize = 4096;

@@ -1,0 +1,367 @@
+//! A place at a server, and the wait for one.
+
+use std::sync::{Arc, PoisonError};
+
+use ballast_balance::{Ask, Choice};
+use ballast_engine::{Backend, Server, Ticket};
+use ballast_worker::sync::oneshot;
+
+/// What an exchange asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotRequest<'a> {
+    /// The server it belongs to, by a cookie, a rule or the server of its last exchange; any
+    /// when `None`.
+    pub wanted: Option<usize>,
+    /// It belongs to that server whatever happens (`force-persist`, `use-server` without
+    /// redispatch): a full queue is then waited in rather than evaded.
+    pub insists: bool,
+    /// What the balancing goes by.
+    pub ask: Ask<'a>,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Refusal {
+    /// No server is usable.
+    NoServer,
+    /// All servers are full and so is the queue.
+    QueueFull,
+}
+
+/// A place at a server. While it lives the server counts it.
+#[derive(Debug)]
+pub struct Slot {
+    /// `None` only while the slot is handed on or given up.
+    taken: Option<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    backend: Arc<Backend>,
+    /// Of one of its servers.
+    place: usize,
+}
+
+impl Taken {
+    fn server(&self) -> &Arc<Server> {
+        &self.backend.servers[self.place]
+    }
+}
+
+/// How long the line was, for the log.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct QueueLength {
+    /// Its place in the server's queue, from 1 (`%sq`); 0 when it did not wait there.
+    pub server: u32,
+    /// Its place in the backend's queue, from 1 (`%bq`); 0 when it did not wait there.
+    pub backend: u32,
+}
+
+impl Slot {
+    /// Takes a place, waiting in the queue when it must. `line` is told how long the queue was.
+    /// Dropping the future leaves the queue; how long to wait is the caller's affair.
+    ///
+    /// # Errors
+    /// [`Refusal`] when waiting would not help.
+    pub async fn take(
+        backend: &Arc<Backend>,
+        order: &SlotRequest<'_>,
+        line: &mut QueueLength,
+    ) -> Result<Self, Refusal> {
+        let mut order = *order;
+        let mut successor: Option<Arc<Backend>> = None;
+        loop {
+            let now = successor.as_ref().unwrap_or(backend);
+            let place = match Self::try_take(now, &order)? {
+                Attempt::Slot(slot) => return Ok(slot),
+                Attempt::Wait(place) => place,
+            };
+            let evades = order.wanted.is_some() && !order.insists;
+            if let Some(slot) = wait(now, place, evades, line).await {
+                return Ok(slot);
+            }
+            if let Some(current) = now.state.current().filter(|_| now.is_superseded()) {
+                // The queue was dissolved by a change: servers may have come.
+                order.wanted = order.wanted.and_then(|place| {
+                    let server = now.servers.get(place)?;
+                    current.server_named(server.name())
+                });
+                order.ask.avoid = &[];
+                successor = Some(current);
+                continue;
+            }
+            // Its server went down meanwhile: any other may do.
+            if !order.insists {
+                order.wanted = None;
+            }
+        }
+    }
+
+    /// Takes a place if that needs no waiting; `None` when it does.
+    pub fn take_at_once(
+        backend: &Arc<Backend>,
+        order: &SlotRequest<'_>,
+    ) -> Option<Result<Self, Refusal>> {
+        match Self::try_take(backend, order) {
+            Ok(Attempt::Slot(slot)) => Some(Ok(slot)),
+            Ok(Attempt::Wait(_)) => None,
+            Err(refusal) => Some(Err(refusal)),
+        }
+    }
+
+    fn try_take(backend: &Arc<Backend>, order: &SlotRequest<'_>) -> Result<Attempt, Refusal> {
+        let choice = match order.wanted {
+            Some(place) => Choice::Server(u32::try_from(place).unwrap_or(u32::MAX)),
+            None => backend.pick(&order.ask),
+        };
+        match choice {
+            Choice::Nobody => Err(Refusal::NoServer),
+            Choice::AllFull => Ok(Attempt::Wait(None)),
+            Choice::Server(index) => {
+                let place = index as usize;
+                let server = backend.servers.get(place).ok_or(Refusal::NoServer)?;
+                if let Some(slot) = Self::sit(backend, server, place) {
+                    return Ok(Attempt::Slot(slot));
+                }
+                let limit = server.model.queue_count_max;
+                if limit == 0 || server.state.queue.now() < limit || order.insists {
+                    return Ok(Attempt::Wait(Some(place)));
+                }
+                if order.wanted.is_none() {
+                    return Err(Refusal::QueueFull);
+                }
+                // Its own server's queue is full: any other may do (manual, "maxqueue").
+                Self::try_take(
+                    backend,
+                    &SlotRequest {
+                        wanted: None,
+                        ..*order
+                    },
+                )
+            }
+        }
+    }
+
+    /// Takes a free place, unless others wait for it.
+    fn sit(backend: &Arc<Backend>, server: &Arc<Server>, place: usize) -> Option<Self> {
+        let limit = backend.server_limit(place);
+        let free = if limit == 0 {
+            server.state.sessions.enter();
+            true
+        } else {
+            server.state.queue.now() == 0
+                && backend.state.queue.now() == 0
+                && server.state.sessions.enter_below(Some(limit))
+        };
+        free.then(|| Self::seated(backend, place))
+    }
+
+    /// A place that the server's gauge counts already.
+    fn seated(backend: &Arc<Backend>, place: usize) -> Self {
+        backend.state.served.enter();
+        backend.took(place);
+        let backend = Arc::clone(backend);
+        Self {
+            taken: Some(Taken { backend, place }),
+        }
+    }
+
+    /// The backend: the one that was asked, or the one that took its place meanwhile.
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.taken().backend
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Arc<Server> {
+        self.taken().server()
+    }
+
+    /// The server's place in the backend.
+    pub fn place(&self) -> usize {
+        self.taken().place
+    }
+
+    fn taken(&self) -> &Taken {
+        self.taken
+            .as_ref()
+            .expect("a seat is taken until it is dropped")
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let Some(taken) = self.taken.take() else {
+            return;
+        };
+        taken.server().state.sessions.leave();
+        let Taken { backend, place } = taken;
+        backend.state.served.leave();
+        backend.released(place);
+        call_waiting(&backend, place);
+    }
+}
+
+enum Attempt {
+    Slot(Slot),
+    /// In the queue of this server, or of any.
+    Wait(Option<usize>),
+}
+
+/// Gives the free places of a server to those who have waited longest, and returns to how
+/// many. To be called when a place or the server itself became free.
+pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
+    let mut count = 0;
+    let Some(server) = backend.servers.get(place) else {
+        return count;
+    };
+    while backend.state.waiters.now() > 0 && server.state.is_usable() {
+        let takes_any = backend.serves_any(place);
+        if waits_no_more(backend, server, takes_any) {
+            return count;
+        }
+        let limit = backend.server_limit(place);
+        if !server
+            .state
+            .sessions
+            .enter_below((limit > 0).then_some(limit))
+        {
+            return count;
+        }
+        let caller = {
+            let mut waiting = backend
+                .state
+                .waiting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            waiting.next_for(server.name(), takes_any)
+        };
+        if caller.is_some_and(|caller| caller(server)) {
+            count += 1;
+        } else {
+            server.state.sessions.leave();
+        }
+    }
+    count
+}
+
+/// Sends everyone who waits in a backend back to choose again, because it is another now.
+pub(crate) fn dissolve_waiting(backend: &Backend) {
+    let callers = backend
+        .state
+        .waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .dissolve();
+    // Dropped after the lock, oldest first: each wakes the one who waits.
+    drop(callers);
+}
+
+/// Sends those who wait for this server alone back to choose again, and returns how many.
+pub(crate) fn dismiss_waiting(backend: &Backend, server: &Server) -> u32 {
+    let callers = backend
+        .state
+        .waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .dismiss(server.name());
+    // Dropped after the lock: each wakes the one who waits.
+    u32::try_from(callers.len()).unwrap_or(u32::MAX)
+}
+
+fn waits_no_more(backend: &Backend, server: &Server, takes_any: bool) -> bool {
+    let waiting = backend
+        .state
+        .waiting
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    !waiting.waits_for(server.name(), takes_any)
+}
+
+/// Waits in a queue until called. `None` when the queue was dissolved, or with `evades` when
+/// its server is down.
+async fn wait(
+    backend: &Arc<Backend>,
+    place: Option<usize>,
+    evades: bool,
+    line: &mut QueueLength,
+) -> Option<Slot> {
+    let server = place.and_then(|place| backend.servers.get(place));
+    let (caller, called) = oneshot::channel::<Slot>();
+    let handed = Arc::clone(backend);
+    let call = move |server: &Arc<Server>| {
+        let Some(place) = handed.server_named(server.name()) else {
+            return false;
+        };
+        match caller.send(Slot::seated(&handed, place)) {
+            Ok(()) => true,
+            Err(mut unclaimed) => {
+                // Nobody waits any more: the place goes to the next, not through `drop`.
+                if let Some(Taken { backend, place }) = unclaimed.taken.take() {
+                    backend.state.served.leave();
+                    backend.released(place);
+                }
+                false
+            }
+        }
+    };
+    let name = server.map(|server| server.name());
+    let gauge = server.map_or(&backend.state.queue, |server| &server.state.queue);
+    // Its own place counts: HAProxy logs 1 for who was first in line.
+    let position = gauge.enter();
+    match server {
+        Some(_) => line.server = position,
+        None => line.backend = position,
+    }
+    backend.state.waiters.enter();
+    let ticket = {
+        let mut waiting = backend
+            .state
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting.join(name, Box::new(call))
+    };
+    let _queued = Queued {
+        backend,
+        gauge,
+        name,
+        ticket,
+    };
+    // A place may have become free, or the server gone, between the look and the joining.
+    if evades && server.is_some_and(|server| !server.state.is_usable()) || backend.is_superseded() {
+        return None;
+    }
+    match place {
+        Some(place) => call_waiting(backend, place),
+        None => (0..backend.servers.len())
+            .map(|place| call_waiting(backend, place))
+            .sum(),
+    };
+    called.await.ok()
+}
+
+/// A place in a queue; leaves it when dropped.
+struct Queued<'a> {
+    backend: &'a Backend,
+    gauge: &'a ballast_engine::Gauge,
+    name: Option<&'a str>,
+    ticket: Ticket,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self
+            .backend
+            .state
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        waiting.leave(self.name, self.ticket);
+        drop(waiting);
+        self.gauge.leave();
+        self.backend.state.waiters.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests;

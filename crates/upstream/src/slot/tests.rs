@@ -1,0 +1,284 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use ballast_balance::Ask;
+use ballast_engine::{Backend, Generation, Process, Registry};
+use ballast_model::{Address, Backend as BackendModel, Config, Server as ServerModel};
+use ballast_worker::{TaskHandle, block_on, spawn_local, timeout, yield_now};
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A backend of servers with these `maxconn`.
+fn backend(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Backend> {
+    let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
+    let generation = Generation::compile(1, config(limits, change), &registry);
+    Arc::clone(&generation.backends[0])
+}
+
+fn config(limits: &[u32], change: impl FnOnce(&mut BackendModel)) -> Arc<Config> {
+    let mut model = BackendModel::default();
+    model.common.name = "be".to_owned();
+    for (place, limit) in limits.iter().enumerate() {
+        let address = Address::Unix(format!("/nowhere/{place}"));
+        let mut server = ServerModel::new(format!("s{place}"), address);
+        server.id = u32::try_from(place).unwrap() + 1;
+        server.connection_count_max = *limit;
+        model.servers.push(Arc::new(server));
+    }
+    change(&mut model);
+    Arc::new(Config {
+        backends: vec![Arc::new(model)],
+        ..Config::default()
+    })
+}
+
+fn order(wanted: Option<usize>) -> SlotRequest<'static> {
+    SlotRequest {
+        wanted,
+        insists: false,
+        ask: Ask {
+            avoid: &[],
+            hash: None,
+            random: 7,
+        },
+    }
+}
+
+fn ask(backend: &Arc<Backend>, order: SlotRequest<'static>) -> TaskHandle<Result<Slot, Refusal>> {
+    let backend = Arc::clone(backend);
+    spawn_local(async move { Slot::take(&backend, &order, &mut QueueLength::default()).await })
+}
+
+/// Lets everything that can go on go on.
+async fn settle() {
+    for _ in 0..8 {
+        yield_now().await;
+    }
+}
+
+async fn seated(task: TaskHandle<Result<Slot, Refusal>>) -> Slot {
+    let taken = timeout(PATIENCE, task.join()).await.unwrap();
+    taken.unwrap().unwrap()
+}
+
+fn is_empty(backend: &Backend) -> bool {
+    let state = &backend.state;
+    let waiting = state.waiting.lock().unwrap().is_empty();
+    let queues = state.queue.now() + state.waiters.now();
+    waiting && queues == 0 && backend.servers.iter().all(|s| s.state.queue.now() == 0)
+}
+
+#[test]
+fn places_go_to_those_who_wait_in_the_order_they_came() {
+    block_on(async {
+        let backend = backend(&[1], |_| {});
+        let first = seated(ask(&backend, order(None))).await;
+        let second = ask(&backend, order(None));
+        settle().await;
+        let third = ask(&backend, order(Some(0)));
+        settle().await;
+        let fourth = ask(&backend, order(None));
+        settle().await;
+        let queued = (
+            backend.state.queue.now(),
+            backend.servers[0].state.queue.now(),
+        );
+        assert_eq!(queued, (2, 1));
+        drop(first);
+        let second = seated(second).await;
+        settle().await;
+        assert!(!third.is_finished() && !fourth.is_finished());
+        drop(second);
+        let third = seated(third).await;
+        settle().await;
+        assert!(!fourth.is_finished());
+        drop(third);
+        drop(seated(fourth).await);
+        assert!(is_empty(&backend));
+        assert_eq!(backend.servers[0].state.sessions.now(), 0);
+        assert_eq!(backend.state.served.now(), 0);
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_gives_up_is_passed_over() {
+    block_on(async {
+        let backend = backend(&[1], |_| {});
+        let first = seated(ask(&backend, order(None))).await;
+        let second = ask(&backend, order(None));
+        settle().await;
+        let third = ask(&backend, order(None));
+        settle().await;
+        second.abort();
+        settle().await;
+        assert_eq!(backend.state.queue.now(), 1);
+        drop(first);
+        drop(seated(third).await);
+        assert!(is_empty(&backend));
+        assert_eq!(backend.servers[0].state.sessions.now(), 0);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_place_handed_to_one_who_left_goes_on() {
+    block_on(async {
+        let backend = backend(&[1], |_| {});
+        let first = seated(ask(&backend, order(None))).await;
+        let second = ask(&backend, order(None));
+        settle().await;
+        let third = ask(&backend, order(None));
+        settle().await;
+        // Called, and gone before it can hear it.
+        drop(first);
+        second.abort();
+        drop(seated(third).await);
+        assert!(is_empty(&backend));
+        assert_eq!(backend.servers[0].state.sessions.now(), 0);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_full_queue_sends_on_those_who_need_not_insist() {
+    block_on(async {
+        let backend = backend(&[1, 1], |model| {
+            Arc::make_mut(&mut model.servers[0]).queue_count_max = 1;
+        });
+        let _first = seated(ask(&backend, order(Some(0)))).await;
+        let queued = ask(&backend, order(Some(0)));
+        settle().await;
+        let other = seated(ask(&backend, order(Some(0)))).await;
+        assert_eq!(other.place(), 1);
+        let insisting = SlotRequest {
+            insists: true,
+            ..order(Some(0))
+        };
+        let insisting = ask(&backend, insisting);
+        settle().await;
+        assert_eq!(backend.servers[0].state.queue.now(), 2);
+        queued.abort();
+        insisting.abort();
+        settle().await;
+        assert!(is_empty(&backend));
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_limit_that_grows_lets_the_next_in() {
+    block_on(async {
+        let backend = backend(&[1], |_| {});
+        let _first = seated(ask(&backend, order(None))).await;
+        let second = ask(&backend, order(None));
+        settle().await;
+        assert!(!second.is_finished());
+        backend.servers[0].state.limit_connections(Some(2));
+        let newcomer = ask(&backend, order(None));
+        let _second = seated(second).await;
+        settle().await;
+        assert!(!newcomer.is_finished(), "who came last does not go first");
+        backend.servers[0].state.limit_connections(Some(0));
+        assert_eq!(call_waiting(&backend, 0), 1);
+        drop(seated(newcomer).await);
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_waits_for_a_server_that_goes_down_chooses_again() {
+    block_on(async {
+        let backend = backend(&[1, 2], |_| {});
+        let _first = seated(ask(&backend, order(Some(0)))).await;
+        let waits = ask(&backend, order(Some(0)));
+        settle().await;
+        assert!(!waits.is_finished());
+        backend.settle_server(0, false, false);
+        assert_eq!(dismiss_waiting(&backend, &backend.servers[0]), 1);
+        assert_eq!(seated(waits).await.place(), 1);
+        assert!(is_empty(&backend));
+    })
+    .unwrap();
+}
+
+#[test]
+fn without_a_usable_server_nobody_waits() {
+    block_on(async {
+        let backend = backend(&[1], |_| {});
+        backend.settle_server(0, false, false);
+        let refused = ask(&backend, order(None)).join().await.unwrap();
+        assert_eq!(refused.unwrap_err(), Refusal::NoServer);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_server_that_drains_serves_its_own_alone() {
+    block_on(async {
+        let backend = backend(&[1, 1], |_| {});
+        let first = seated(ask(&backend, order(Some(0)))).await;
+        let second = seated(ask(&backend, order(Some(1)))).await;
+        let any = ask(&backend, order(None));
+        settle().await;
+        let own = ask(&backend, order(Some(0)));
+        settle().await;
+        backend.settle_server(0, true, true);
+        drop(first);
+        assert_eq!(seated(own).await.place(), 0);
+        settle().await;
+        assert!(!any.is_finished());
+        drop(second);
+        assert_eq!(seated(any).await.place(), 1);
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_backup_serves_the_queue_only_when_it_must() {
+    block_on(async {
+        let backend = backend(&[1, 1], |model| {
+            Arc::make_mut(&mut model.servers[1]).backup = true;
+        });
+        let first = seated(ask(&backend, order(None))).await;
+        assert_eq!(first.place(), 0);
+        let waits = ask(&backend, order(None));
+        settle().await;
+        assert!(!waits.is_finished());
+        backend.settle_server(0, false, false);
+        assert_eq!(call_waiting(&backend, 1), 1);
+        assert_eq!(seated(waits).await.place(), 1);
+    })
+    .unwrap();
+}
+
+#[test]
+fn who_waits_over_a_change_finds_the_servers_that_came() {
+    block_on(async {
+        let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
+        let was = Generation::compile(1, config(&[1], |_| {}), &registry);
+        let backend = Arc::clone(&was.backends[0]);
+        let first = seated(ask(&backend, order(None))).await;
+        let waits = ask(&backend, order(None));
+        let belongs = ask(&backend, order(Some(0)));
+        settle().await;
+        assert!(!waits.is_finished() && !belongs.is_finished());
+        let is = Generation::succeed(config(&[1, 1], |_| {}), &registry, &was);
+        let taken = is.take_over(Some(&was), &registry);
+        taken.backends.iter().for_each(|one| dissolve_waiting(one));
+        let second = seated(waits).await;
+        assert_eq!(second.server().name(), "s1");
+        assert!(Arc::ptr_eq(second.backend(), &is.backends[0]));
+        settle().await;
+        assert!(!belongs.is_finished(), "its server is full still");
+        // A place of the former generation is given back to who waits in this one.
+        drop(first);
+        assert_eq!(seated(belongs).await.server().name(), "s0");
+        drop(second);
+        assert!(is_empty(&is.backends[0]));
+        assert_eq!(is.backends[0].state.served.now(), 0);
+    })
+    .unwrap();
+}

@@ -1,0 +1,110 @@
+//! An operator at the command socket of a proxy.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::{LOOK_AGAIN, WAIT_MAX};
+
+/// The most an answer of a test may hold.
+const ANSWER_BYTES_MAX: u64 = 64 << 20;
+
+/// A command socket.
+#[derive(Clone, Debug)]
+pub struct RuntimeApi {
+    path: PathBuf,
+}
+
+/// One line of `show stat`: column to value, as text.
+pub type StatRow = BTreeMap<String, String>;
+
+impl RuntimeApi {
+    /// The command socket at that path, once somebody listens there: it may be a moment after
+    /// the frontends do.
+    ///
+    /// # Panics
+    ///
+    /// When nobody does in time.
+    #[must_use]
+    pub fn at(path: impl AsRef<Path>) -> Self {
+        let began = Instant::now();
+        while UnixStream::connect(path.as_ref()).is_err() {
+            assert!(began.elapsed() < WAIT_MAX, "the command socket listens");
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        Self {
+            path: path.as_ref().into(),
+        }
+    }
+
+    /// The whole answer to a line of commands, with the payload that they announce, if any.
+    ///
+    /// # Panics
+    ///
+    /// When nobody answers.
+    #[must_use]
+    pub fn ask(&self, text: &str) -> String {
+        let mut socket = UnixStream::connect(&self.path).expect("the command socket listens");
+        socket
+            .set_read_timeout(Some(WAIT_MAX))
+            .expect("a timeout above zero");
+        socket
+            .write_all(format!("{text}\n").as_bytes())
+            .expect("the desk reads");
+        let mut answer = String::new();
+        socket
+            .take(ANSWER_BYTES_MAX)
+            .read_to_string(&mut answer)
+            .expect("the desk answers");
+        answer.trim_end().to_owned()
+    }
+
+    /// Has a configuration put in force, and returns what is said of it.
+    #[must_use]
+    pub fn apply(&self, configuration: &str) -> String {
+        self.ask(&format!(
+            "apply <<END-OF-FILE\n{configuration}\nEND-OF-FILE"
+        ))
+    }
+
+    /// `show stat`: the rows by `proxy/service`.
+    ///
+    /// # Panics
+    ///
+    /// When the answer is no table.
+    #[must_use]
+    pub fn stat(&self) -> BTreeMap<String, StatRow> {
+        let answer = self.ask("show stat");
+        let mut lines = answer.lines();
+        let head = lines.next().and_then(|line| line.strip_prefix("# "));
+        let head: Vec<&str> = head.expect("a table has a head").split(',').collect();
+        lines
+            .filter(|line| !line.is_empty())
+            .map(|line| {
+                let row: StatRow = head
+                    .iter()
+                    .zip(line.split(','))
+                    .map(|(name, value)| ((*name).to_owned(), value.to_owned()))
+                    .collect();
+                (format!("{}/{}", row["pxname"], row["svname"]), row)
+            })
+            .collect()
+    }
+
+    /// One value of `show stat`.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such row or column.
+    #[must_use]
+    pub fn stat_of(&self, row: &str, column: &str) -> String {
+        let value = self
+            .stat()
+            .remove(row)
+            .and_then(|mut row| row.remove(column));
+        assert!(value.is_some(), "no {column} of {row} in show stat");
+        value.unwrap_or_default()
+    }
+}
