@@ -14,7 +14,6 @@ use ballast_upstream::probe::Observed;
 
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
-use crate::service::Called;
 use crate::variables::Variables;
 
 /// Exchanges kept on each worker for the next that begins.
@@ -199,8 +198,6 @@ pub(crate) enum Given {
     Made,
     /// A whole response, as a file holds it.
     Raw(Arc<[u8]>),
-    /// What a service says.
-    Service(Called),
 }
 
 impl Given {

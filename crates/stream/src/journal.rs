@@ -8,7 +8,7 @@ use ballast_rules::LogLevel;
 
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
-use crate::http::Stop;
+use crate::exit::Exit;
 use crate::session::Session;
 use crate::view::View;
 
@@ -160,10 +160,7 @@ fn structured(
 
 /// `option checkcache` blocks a response: the administrators hear of it, and the client gets a
 /// page. Who listens to the frontend hears it, as it hears of the exchange.
-pub(crate) fn cacheable_cookie(session: &Session, exchange: &mut Exchange) -> Stop {
-    let worker = session.local.worker;
-    session.count(|counters| counters.denied_responses.increment());
-    exchange.count(worker, |counters| counters.denied_responses.increment());
+pub(crate) fn cacheable_cookie(session: &Session, exchange: &Exchange) -> Exit {
     let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
     let line = format!(
         "Blocking cacheable cookie in response from instance {}, server {}.",
@@ -171,7 +168,7 @@ pub(crate) fn cacheable_cookie(session: &Session, exchange: &mut Exchange) -> St
         name(exchange.server.as_ref().map(|server| server.name())),
     );
     say(session, Level::Alert, line.as_bytes());
-    Stop::page(502, Cause::Proxy, Phase::Headers)
+    Exit::CacheableCookie
 }
 
 /// The line of a connection whose PROXY header was refused: of the format for errors, else

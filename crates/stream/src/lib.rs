@@ -5,6 +5,7 @@
 
 mod ending;
 mod exchange;
+mod exit;
 mod http;
 mod inspect;
 mod journal;

@@ -12,10 +12,10 @@ use ballast_model::{Common, ConnectionMode, StatsAccess, StatsPage};
 use ballast_mux::{ClientConnection, Piece, ReadError, Wait};
 use ballast_rules::Service;
 
-use crate::ending::{Cause, Phase};
+use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Given};
-use crate::http::{Next, Stop, answer, framing, rules};
-use crate::journal;
+use crate::exit::{Exit, Flow};
+use crate::http::{Next, answer, framing, rules};
 use crate::pages::default_page;
 use crate::session::Session;
 use crate::view::View;
@@ -113,51 +113,43 @@ impl Called {
     }
 }
 
-/// How an exchange that a service answers leaves the path.
-pub(crate) fn stop(exchange: &mut Exchange, called: Called) -> Stop {
-    exchange.given = Some(Given::Service(called));
+/// Has a service answer the exchange, which leaves the way with that.
+pub(crate) fn call(exchange: &mut Exchange, called: Called) -> Exit {
     exchange.applet = Some(called.name());
-    Stop::page(200, Cause::Local, Phase::Request)
+    Exit::Service(called)
 }
 
 /// Whether the request is for the statistics page of a proxy, and may see it.
 ///
 /// # Errors
-/// The [`Stop`] of a client that may not.
+/// A client that may not leaves with a refusal, or a question who it is.
 pub(crate) fn statistics(
     session: &Session,
     exchange: &mut Exchange,
     common: &Common,
-) -> Result<Option<Called>, Stop> {
+) -> Flow<Option<Called>> {
     let Some(page) = &common.stats else {
-        return Ok(None);
+        return Flow::Continue(None);
     };
     let asks = matches!(exchange.method, Method::Get | Method::Head | Method::Post);
     let target = origin_form(exchange.request.target());
     if !asks || !target.starts_with(page.prefix().as_bytes()) {
-        return Ok(None);
+        return Flow::Continue(None);
     }
     let access = access(session, exchange, page);
     match access {
         Access::Seen => {}
-        Access::Denied => {
-            session.count(|counters| counters.denied_requests.increment());
-            if let Some(counters) = exchange.backend_counters(session.local.worker) {
-                counters.denied_requests.increment();
-            }
-            return Err(Stop::page(403, Cause::Proxy, Phase::Request));
-        }
+        Access::Denied => return Flow::Break(Exit::StatisticsDenied),
         Access::Unknown(realm) => {
-            session.count(|counters| counters.intercepted.increment());
             exchange.applet = Some("<STATS>");
             challenge(exchange, &realm);
-            return Err(Stop::page(401, Cause::Local, Phase::Request));
+            return Flow::Break(Exit::StatisticsChallenge);
         }
     }
     let mut admin = page.admin.iter();
     let may_admin = admin.any(|condition| holds(session, exchange, condition.as_ref()));
     let of_backend = exchange.backend.is_some();
-    Ok(Some(Called::Statistics {
+    Flow::Continue(Some(Called::Statistics {
         of_backend,
         may_admin,
     }))
@@ -292,18 +284,15 @@ pub(crate) async fn serve(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     called: Called,
-) -> Next {
-    exchange.given = None;
-    session.count(|counters| counters.intercepted.increment());
-    let form = match form(session, client, exchange, called).await {
-        Ok(form) => form,
-        Err(stop) => return Box::pin(answer::stopped(session, client, exchange, stop)).await,
-    };
+) -> Flow<Next> {
+    let exit = Exit::Service(called);
+    exit.count(session, exchange);
+    let form = form(session, client, exchange, called).await?;
     let Some(reply) = ask(session, exchange, called, &form) else {
-        let stop = Stop::page(503, Cause::Internal, Phase::Request);
-        return Box::pin(answer::stopped(session, client, exchange, stop)).await;
+        return Flow::Break(Exit::NoService);
     };
-    exchange.ending.note(Cause::Local, Phase::Request);
+    let Ending { cause, phase } = exit.outcome().ending;
+    exchange.ending.note(cause, phase);
     // Nobody was waited for.
     let now = Some(ballast_worker::now());
     let times = &mut exchange.times;
@@ -316,9 +305,7 @@ pub(crate) async fn serve(
     if let Some(counters) = exchange.backend_counters(session.local.worker) {
         counters.bytes_out.add(bytes);
     }
-    journal::count_status(session, exchange);
-    journal::exchange_ended(session, exchange);
-    next
+    Flow::Continue(next)
 }
 
 /// A form that was posted.
@@ -334,10 +321,10 @@ async fn form(
     client: &mut ClientConnection,
     exchange: &Exchange,
     called: Called,
-) -> Result<Form, Stop> {
+) -> Flow<Form> {
     let mut form = Form::default();
     if exchange.method != Method::Post || !matches!(called, Called::Statistics { .. }) {
-        return Ok(form);
+        return Flow::Continue(form);
     }
     let timeouts = &session.frontend.model.timeouts;
     let wait = timeouts.http_request.or(timeouts.client);
@@ -352,25 +339,21 @@ async fn form(
             }
             Ok(Piece::End) => {
                 form.is_whole = true;
-                return Ok(form);
+                return Flow::Continue(form);
             }
             Ok(Piece::More) => {
-                let received = client.inbound.receive(&client.stream, &wait).await;
-                received.map_err(|error| broken(session, &error))?;
+                if let Err(error) = client.inbound.receive(&client.stream, &wait).await {
+                    return broken(&error);
+                }
             }
-            Err(error) => return Err(broken(session, &error)),
+            Err(error) => return broken(&error),
         }
     }
-    Ok(form)
+    Flow::Continue(form)
 }
 
-fn broken(session: &Session, error: &ReadError) -> Stop {
-    session.count(|counters| counters.failed_requests.increment());
-    match error {
-        ReadError::TimedOut => Stop::page(408, Cause::ClientTimeout, Phase::Data),
-        ReadError::Closed | ReadError::Broken(_) => Stop::page(400, Cause::Client, Phase::Data),
-        ReadError::Malformed(rule) => Stop::page(rule.status(), Cause::Proxy, Phase::Data),
-    }
+fn broken(error: &ReadError) -> Flow<Form> {
+    Flow::Break(Exit::Request(error.into(), Phase::Data))
 }
 
 /// Asks the service; `None` where there is none.
@@ -467,7 +450,7 @@ async fn send(
     .await;
     match sent {
         Err(_) => {
-            exchange.ending = crate::ending::Ending::default();
+            exchange.ending = Ending::default();
             exchange.ending.note(Cause::Client, Phase::Data);
             Next::Drop
         }

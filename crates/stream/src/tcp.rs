@@ -5,8 +5,9 @@ use std::cell::Cell;
 use ballast_mux::{ClientConnection, ServerConnection};
 use ballast_rules::{RuleSets, Verdict};
 
-use crate::ending::{Cause, Ending, Phase};
+use crate::ending::{Cause, Ending};
 use crate::exchange::{Exchange, Lent};
+use crate::exit::{Exit, Flow};
 use crate::http::{self, InBackend, PrivateConnection, reach, route};
 use crate::inspect::content;
 use crate::journal;
@@ -22,7 +23,7 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
         seen.begins(&session.running, exchange);
     }
     let chosen = choose(session, client, exchange).await;
-    if let Ok(place) = chosen
+    if let Flow::Continue(place) = chosen
         && session.running.generation.backends[place].is_http()
     {
         session.upgraded_for.set(Some(place));
@@ -32,18 +33,17 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
     // There is none, and none is missing.
     exchange.tally.status = 0;
     let carried = match chosen {
-        Ok(place) => connect_and_carry(session, client, exchange, place).await,
-        Err(ending) => Err(ending),
+        Flow::Continue(place) => connect_and_carry(session, client, exchange, place).await,
+        Flow::Break(exit) => Flow::Break(exit),
     };
-    let ending = match carried {
-        Ok(ending) => ending,
-        Err(ending) => {
+    match carried {
+        Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
+        Flow::Break(exit) => {
             // Nothing more can be done for it when this fails.
             let _ = client.stream.shutdown_write();
-            ending
+            exit.note(session, exchange);
         }
-    };
-    exchange.ending.note(ending.cause, ending.phase);
+    }
     session.count(|counters| counters.responses_other.increment());
     journal::exchange_ended(session, exchange);
     if session.frontend.model.common.no_linger {
@@ -56,7 +56,7 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
 /// server.
 pub(crate) fn cut_off(session: &Session, exchange: &mut Exchange) {
     if exchange.times.ended.is_none() {
-        exchange.ending.note(Cause::Killed, Phase::Connect);
+        Exit::Cut(Cause::Killed).note(session, exchange);
         session.count(|counters| counters.responses_other.increment());
         journal::exchange_ended(session, exchange);
     }
@@ -67,7 +67,7 @@ async fn choose(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
-) -> Result<usize, Ending> {
+) -> Flow<usize> {
     inspect(
         session,
         client,
@@ -75,10 +75,10 @@ async fn choose(
         &session.frontend.model.common.rules,
     )
     .await?;
-    route::backend(session, exchange).ok_or(Ending {
-        cause: Cause::Server,
-        phase: Phase::Connect,
-    })
+    match route::backend(session, exchange) {
+        Some(place) => Flow::Continue(place),
+        None => Flow::Break(Exit::NoRoute),
+    }
 }
 
 async fn connect_and_carry(
@@ -86,7 +86,7 @@ async fn connect_and_carry(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     place: usize,
-) -> Result<Ending, Ending> {
+) -> Flow<Ending> {
     exchange.goes_to(place, &session.running.generation.backends[place]);
     let _in_backend = InBackend::enter(session, exchange);
     if let Some(backend) = session.backend_of(exchange) {
@@ -95,8 +95,7 @@ async fn connect_and_carry(
     exchange.times.received = Some(ballast_worker::now());
     let mut kept = PrivateConnection::None;
     let mut plan = reach::Plan::new(session, client, exchange, &kept);
-    let reached = reach::server(session, client, exchange, &mut kept, &mut plan).await;
-    let (slot, reached) = reached.map_err(|stop| stop.ending)?;
+    let (slot, reached) = reach::server(session, client, exchange, &mut kept, &mut plan).await?;
     let mut link = reached.connection;
     let server: &mut ServerConnection = &mut link;
     exchange.times.answered = exchange.times.connected;
@@ -165,7 +164,7 @@ async fn connect_and_carry(
     }
     drop(link);
     drop(slot);
-    Ok(ending)
+    Flow::Continue(ending)
 }
 
 /// `tcp-request content` of one proxy.
@@ -174,17 +173,11 @@ async fn inspect(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     rules: &RuleSets,
-) -> Result<(), Ending> {
+) -> Flow {
     let delay = rules.request_inspect_delay;
     let verdict = content(session, client, exchange, &rules.tcp_content, delay).await;
     match verdict {
-        Verdict::Continue | Verdict::Allow => Ok(()),
-        Verdict::Close | Verdict::Answer(_) => {
-            session.count(|counters| counters.denied_requests.increment());
-            Err(Ending {
-                cause: Cause::Proxy,
-                phase: Phase::Request,
-            })
-        }
+        Verdict::Continue | Verdict::Allow => Flow::Continue(()),
+        Verdict::Close | Verdict::Answer(_) => Flow::Break(Exit::SessionDenied),
     }
 }

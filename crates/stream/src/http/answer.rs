@@ -1,4 +1,4 @@
-//! Answers of our own: error pages, monitor replies, and the polite end of a connection.
+//! Answers of our own: error pages, answers of rules, and the polite end of a connection.
 
 use std::time::Duration;
 
@@ -7,12 +7,10 @@ use ballast_model::{ConnectionMode, ErrorPage};
 use ballast_mux::{ClientConnection, Piece, Wait, read_page};
 use ballast_worker::{Work, take_turns};
 
-use super::{Next, Stop, framing, hop, rules};
-use crate::ending::{Cause, Ending, Phase};
+use super::{Next, framing, hop, rules};
+use crate::ending::Phase;
 use crate::exchange::{Exchange, Given};
-use crate::journal;
 use crate::pages::default_page;
-use crate::service;
 use crate::session::Session;
 use crate::volume;
 
@@ -22,51 +20,8 @@ const LINGER: Duration = Duration::from_secs(1);
 /// How much a closing connection is read on.
 const LINGER_BYTES_MAX: u64 = 1 << 20;
 
-/// Ends an exchange that could not go on: its page, its counters, its log line.
-pub(crate) async fn stopped(
-    session: &Session,
-    client: &mut ClientConnection,
-    exchange: &mut Exchange,
-    stop: Stop,
-) -> Next {
-    if let Some(Given::Service(called)) = exchange.given {
-        // In a box: no other exchange need carry its size.
-        return Box::pin(service::serve(session, client, exchange, called)).await;
-    }
-    exchange.ending.note(stop.ending.cause, stop.ending.phase);
-    let Some(status) = stop.status else {
-        journal::count_status(session, exchange);
-        journal::exchange_ended(session, exchange);
-        return Next::Drop;
-    };
-    exchange.tally.status = i32::from(status);
-    let next = page(session, client, exchange, status).await;
-    journal::count_status(session, exchange);
-    journal::exchange_ended(session, exchange);
-    next
-}
-
-/// Answers a probe of `monitor-uri`. Probes are not logged.
-pub(crate) async fn monitor(
-    session: &Session,
-    client: &mut ClientConnection,
-    exchange: &mut Exchange,
-    status: u16,
-) -> Next {
-    exchange.logged = true;
-    exchange.ending = Ending {
-        cause: Cause::Local,
-        phase: Phase::Request,
-    };
-    session.count(|counters| counters.intercepted.increment());
-    exchange.tally.status = i32::from(status);
-    let next = page(session, client, exchange, status).await;
-    journal::count_status(session, exchange);
-    next
-}
-
 /// Sends the page of a status, as the backend or the frontend has it.
-async fn page(
+pub(crate) async fn page(
     session: &Session,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
@@ -178,7 +133,7 @@ fn compose(
         Some(Given::Made) => return Ok(Composed::Response),
         Some(Given::Raw(bytes)) if bytes.is_empty() => return Ok(Composed::Nothing),
         Some(Given::Raw(bytes)) => return raw(&bytes, &mut exchange.response, body).map(made),
-        None | Some(Given::Service(_)) => body.clear(),
+        None => body.clear(),
     }
     let backend = exchange.backend.clone();
     let configured = backend

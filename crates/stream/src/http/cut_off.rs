@@ -2,9 +2,10 @@
 
 use ballast_mux::ClientConnection;
 
-use super::{Stop, answer};
+use super::finish;
 use crate::ending::Cause;
 use crate::exchange::Exchange;
+use crate::exit::{Exit, Flow};
 use crate::session::Session;
 
 /// Ends an exchange that nobody carries any more. Its client gets nothing more, however far the
@@ -18,7 +19,8 @@ pub(crate) async fn cut_off(
         return;
     }
     exchange.keep_client = false;
-    answer::stopped(session, client, exchange, Stop::cut(Cause::Killed)).await;
+    let exit = Exit::Cut(Cause::Killed);
+    finish(session, client, exchange, Flow::Break(exit)).await;
     // Nothing more can be done for it when this fails.
     let _ = client.stream.shutdown_write();
 }

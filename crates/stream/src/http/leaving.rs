@@ -11,8 +11,7 @@ use std::task::Poll;
 use ballast_engine::Backend;
 use ballast_mux::{ClientConnection, Wait};
 
-use super::Stop;
-use crate::ending::{Cause, Phase};
+use crate::ending::Phase;
 use crate::exchange::Exchange;
 use crate::session::Session;
 
@@ -55,15 +54,14 @@ pub(crate) async fn unless_gone<T>(
     .await
 }
 
-/// The exchange ends because its client left in this phase.
-pub(crate) fn stop(session: &Session, exchange: &Exchange, gone: Gone, phase: Phase) -> Stop {
-    exchange.count(session.local.worker, |counters| {
-        counters.client_aborts.increment()
-    });
-    // HAProxy takes what a TCP client sends for data from the start.
-    match gone {
-        Gone::Reset if !exchange.has_request => Stop::silent(Cause::Client, Phase::Data),
-        _ => Stop::silent(Cause::Client, phase),
+impl Gone {
+    /// The phase that the log shows for a client that left in `phase`.
+    pub(crate) fn phase(self, exchange: &Exchange, phase: Phase) -> Phase {
+        // HAProxy takes what a TCP client sends for data from the start.
+        match self {
+            Self::Reset if !exchange.has_request => Phase::Data,
+            _ => phase,
+        }
     }
 }
 

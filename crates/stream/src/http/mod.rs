@@ -7,14 +7,15 @@
 //!      └──────────┴──── answer ◄─────┴─────────┘   (a page of our own)
 //! ```
 //!
-//! Each step is a file. A step that cannot go on says so with a [`Stop`], which names the page
-//! to answer with and how the exchange ended; nothing else leaves the path.
+//! Each step is a file. A step that is the last says so with an [`Exit`](crate::exit::Exit); `finish`
+//! ends every exchange, with or without one.
 
 pub(crate) mod answer;
 mod cacheable;
 mod capture;
 mod choice;
 mod cut_off;
+mod finish;
 mod forwarded;
 pub(crate) mod framing;
 mod hop;
@@ -33,44 +34,11 @@ use ballast_mux::{ClientConnection, Wait};
 use ballast_worker::{Stopping, Work, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
+pub(crate) use finish::finish;
 
-use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Lent};
-use crate::journal;
+use crate::exit::{Exit, Flow};
 use crate::session::Session;
-
-/// An exchange cannot go on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Stop {
-    /// The page to answer with; `None` answers nothing.
-    pub(crate) status: Option<u16>,
-    /// How it ended.
-    pub(crate) ending: Ending,
-}
-
-impl Stop {
-    /// Answers with a page.
-    pub(crate) fn page(status: u16, cause: Cause, phase: Phase) -> Self {
-        Self {
-            status: Some(status),
-            ending: Ending { cause, phase },
-        }
-    }
-
-    /// Answers nothing, for it was not the peers that ended it ([`Cause::is_cut`]): HAProxy closes
-    /// without a word, however far the exchange came.
-    pub(crate) fn cut(cause: Cause) -> Self {
-        Self::silent(cause, Phase::Connect)
-    }
-
-    /// Answers nothing: nobody is there, or a response has begun already.
-    pub(crate) fn silent(cause: Cause, phase: Phase) -> Self {
-        Self {
-            status: None,
-            ending: Ending { cause, phase },
-        }
-    }
-}
 
 /// What becomes of the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -140,28 +108,22 @@ async fn one(
             let _ = client.outbound.flush(&client.stream, &wait).await;
             return Next::Drop;
         }
-        Err(receive::Nothing::Stopped(stop)) => {
+        Err(receive::Nothing::Exit(exit)) => {
             // What is answered counts, also where it was no request.
             count_request(session, exchange);
-            return answer::stopped(session, client, exchange, stop).await;
+            return finish(session, client, exchange, Flow::Break(exit)).await;
         }
     }
+    count_request(session, exchange);
     if let Some(status) = monitor::asked(session, exchange) {
-        count_request(session, exchange);
-        return answer::monitor(session, client, exchange, status).await;
+        let exit = Exit::Monitor(status);
+        return finish(session, client, exchange, Flow::Break(exit)).await;
     }
     if let Some(seen) = &session.seen {
         seen.begins(&session.running, exchange);
     }
-    count_request(session, exchange);
-    match carry(session, client, exchange, kept).await {
-        Ok(next) => {
-            journal::count_status(session, exchange);
-            journal::exchange_ended(session, exchange);
-            next
-        }
-        Err(stop) => answer::stopped(session, client, exchange, stop).await,
-    }
+    let flow = carry(session, client, exchange, kept).await;
+    finish(session, client, exchange, flow).await
 }
 
 /// From a whole request to the end of its response.
@@ -170,7 +132,7 @@ async fn carry(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     kept: &mut PrivateConnection,
-) -> Result<Next, Stop> {
+) -> Flow<Next> {
     let front = &session.frontend.model.common;
     rules::request(session, exchange, front)?;
     receive::buffer_body(session, client, exchange, front).await?;
@@ -189,13 +151,13 @@ async fn carry(
             relay::End::Done { next, connection } => {
                 reach::put_back(exchange, &slot, connection, kept);
                 drop(slot);
-                return Ok(next);
+                return Flow::Continue(next);
             }
             relay::End::Again(reason) => {
                 plan.again(session, exchange, &slot, reason);
                 drop(slot);
             }
-            relay::End::Stopped(stop) => return Err(stop),
+            relay::End::Exit(exit) => return Flow::Break(exit),
         }
     }
 }

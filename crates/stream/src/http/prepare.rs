@@ -5,21 +5,19 @@ use std::net::IpAddr;
 use ballast_message::{NoRoom, Version};
 use ballast_model::ForwardFor;
 
-use super::{Stop, forwarded, framing, hop};
-use crate::ending::{Cause, Phase};
+use super::{forwarded, framing, hop};
 use crate::exchange::Exchange;
+use crate::exit::{Exit, Flow};
 use crate::persistence;
 use crate::session::Session;
 use crate::view::View;
 
 /// Applies the options that change a request on its way.
-pub(crate) fn request(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
-    change(session, exchange).map_err(|NoRoom| {
-        exchange.count(session.local.worker, |counters| {
-            counters.failed_rewrites.increment()
-        });
-        Stop::page(500, Cause::Proxy, Phase::Request)
-    })
+pub(crate) fn request(session: &Session, exchange: &mut Exchange) -> Flow {
+    match change(session, exchange) {
+        Ok(()) => Flow::Continue(()),
+        Err(NoRoom) => Flow::Break(Exit::RequestRewrite),
+    }
 }
 
 fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {

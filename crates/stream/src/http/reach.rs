@@ -17,10 +17,11 @@ use ballast_upstream::{
     connect, pool,
 };
 
-use super::leaving::{self, unless_gone};
-use super::{PrivateConnection, Stop, choice};
-use crate::ending::{Cause, Phase};
+use super::leaving::unless_gone;
+use super::{PrivateConnection, choice};
+use crate::ending::Phase;
 use crate::exchange::{Exchange, Given};
+use crate::exit::{Exit, Flow};
 use crate::persistence::ClientCookie;
 use crate::session::Session;
 use crate::view::View;
@@ -315,9 +316,10 @@ pub(crate) async fn server(
     exchange: &mut Exchange,
     kept: &mut PrivateConnection,
     plan: &mut Plan,
-) -> Result<(Slot, Reached), Stop> {
-    let first = session.backend_of(exchange);
-    let first = first.ok_or(Stop::page(500, Cause::Internal, Phase::Connect))?;
+) -> Flow<(Slot, Reached)> {
+    let Some(first) = session.backend_of(exchange) else {
+        return Flow::Break(Exit::NoBackend);
+    };
     let mut successor: Option<Arc<Backend>> = None;
     loop {
         let backend = successor.as_ref().unwrap_or(first);
@@ -333,12 +335,12 @@ pub(crate) async fn server(
             seen.is_with(slot.place());
         }
         if let Some(name) = &backend.model.name_header {
-            tell_name(session, exchange, name, slot.server().name())?;
+            tell_name(exchange, name, slot.server().name())?;
         }
         plan.chose(session, exchange, &slot);
         let reached = connection(session, client, exchange, backend, &slot, kept, plan);
         match reached.await? {
-            Some(reached) => return Ok((slot, reached)),
+            Some(reached) => return Flow::Continue((slot, reached)),
             None => exchange.server = None,
         }
     }
@@ -355,11 +357,11 @@ async fn connection(
     slot: &Slot,
     kept: &mut PrivateConnection,
     plan: &mut Plan,
-) -> Result<Option<Reached>, Stop> {
+) -> Flow<Option<Reached>> {
     loop {
         count_session(session, exchange, backend, slot);
-        if let Some(stop) = redirect(exchange, slot) {
-            return Err(stop);
+        if let Some(exit) = redirect(exchange, slot) {
+            return Flow::Break(exit);
         }
         let wanted = wanted(session, exchange, backend, slot.server());
         if let Some(reached) = rested(session, exchange, slot, kept, plan, &wanted) {
@@ -367,7 +369,7 @@ async fn connection(
             // It stood already: no time has passed.
             exchange.times.connected = exchange.times.seated;
             exchange.reused = true;
-            return Ok(Some(reached));
+            return Flow::Continue(Some(reached));
         }
         exchange.count(session.local.worker, |counters| {
             counters.connects.increment()
@@ -378,7 +380,7 @@ async fn connection(
                 note_addresses(session, exchange, &connection);
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
-                return Ok(Some(Reached {
+                return Flow::Continue(Some(Reached {
                     connection,
                     reused: false,
                 }));
@@ -388,25 +390,21 @@ async fn connection(
         if plan.stale && !exchange.first {
             // The server is gone, and the client may try again by itself: it reused a
             // connection, and gets no answer (RFC 9112, section 9.3.1).
-            exchange.logged = true;
-            return Err(Stop::silent(Cause::Server, Phase::Connect));
+            return Flow::Break(Exit::StaleConnection(Phase::Connect));
         }
         probe::observe(backend, slot.place(), Observed::ConnectError);
         exchange.times.connected = None;
         if !plan.may_try_again() || !failure.may_retry {
-            exchange.count(session.local.worker, |counters| {
-                counters.failed_connections.increment()
-            });
-            return Err(failure.stop);
+            return Flow::Break(failure.exit);
         }
         let anew = plan.failed(session, exchange, slot);
         let elsewhere = anew && has_others(backend);
         // Who was silent for as long as a connect may take was waited for enough.
-        if !elsewhere && failure.stop.ending.cause != Cause::ServerTimeout {
+        if !elsewhere && failure.exit != Exit::ConnectTimeout {
             turn_around(session, client, exchange, backend).await?;
         }
         if anew {
-            return Ok(None);
+            return Flow::Continue(None);
         }
     }
 }
@@ -422,32 +420,25 @@ async fn turn_around(
     client: &mut ClientConnection,
     exchange: &Exchange,
     backend: &Backend,
-) -> Result<(), Stop> {
+) -> Flow {
     let connect = backend.model.timeouts.connect.unwrap_or(TURN_AROUND);
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
-    let stayed = unless_gone(session, client, backend, pause).await;
-    stayed.map_err(|gone| leaving::stop(session, exchange, gone, Phase::Connect))
+    match unless_gone(session, client, backend, pause).await {
+        Ok(()) => Flow::Continue(()),
+        Err(gone) => Flow::Break(Exit::ClientLeft(gone.phase(exchange, Phase::Connect))),
+    }
 }
 
 /// `http-send-name-header`: the server hears the name it has here; another try, the other's.
-fn tell_name(
-    session: &Session,
-    exchange: &mut Exchange,
-    field: &str,
-    name: &str,
-) -> Result<(), Stop> {
+fn tell_name(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
     if !exchange.has_request {
-        return Ok(());
+        return Flow::Continue(());
     }
     let fields = exchange.request.fields_mut();
-    fields
-        .set(field.as_bytes(), name.as_bytes())
-        .map_err(|NoRoom| {
-            exchange.count(session.local.worker, |counters| {
-                counters.failed_rewrites.increment()
-            });
-            Stop::page(500, Cause::Internal, Phase::Connect)
-        })
+    match fields.set(field.as_bytes(), name.as_bytes()) {
+        Ok(()) => Flow::Continue(()),
+        Err(NoRoom) => Flow::Break(Exit::NameHeaderRewrite),
+    }
 }
 
 /// Waits for a place, as long as the queue may take and the client stays.
@@ -457,7 +448,7 @@ async fn slot(
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     plan: &Plan,
-) -> Result<Slot, Stop> {
+) -> Flow<Slot> {
     let avoid = plan.avoid;
     let order = SlotRequest {
         wanted: plan.wanted,
@@ -474,7 +465,10 @@ async fn slot(
         if exchange.tally.retries > 0 {
             exchange.times.seated = Some(ballast_worker::now());
         }
-        return taken.map_err(|refusal| refused(session, exchange, refusal));
+        return match taken {
+            Ok(slot) => Flow::Continue(slot),
+            Err(refusal) => refused(exchange, refusal),
+        };
     }
     let mut line = QueueLength::default();
     let timeouts = &backend.model.timeouts;
@@ -489,29 +483,17 @@ async fn slot(
     exchange.tally.backend_queue = line.backend;
     exchange.times.seated = Some(ballast_worker::now());
     match outcome {
-        Ok(Ok(Ok(slot))) => Ok(slot),
-        Ok(Ok(Err(refusal))) => Err(refused(session, exchange, refusal)),
-        Ok(Err(gone)) => Err(leaving::stop(session, exchange, gone, Phase::Queue)),
-        Err(_) => {
-            exchange.count(session.local.worker, |counters| {
-                counters.failed_connections.increment()
-            });
-            Err(Stop::page(503, Cause::ServerTimeout, Phase::Queue))
-        }
+        Ok(Ok(Ok(slot))) => Flow::Continue(slot),
+        Ok(Ok(Err(refusal))) => refused(exchange, refusal),
+        Ok(Err(gone)) => Flow::Break(Exit::ClientLeft(gone.phase(exchange, Phase::Queue))),
+        Err(_) => Flow::Break(Exit::QueueTimeout),
     }
 }
 
 /// There is no place, and none to wait for.
-fn refused(session: &Session, exchange: &mut Exchange, refusal: Refusal) -> Stop {
-    exchange.count(session.local.worker, |counters| {
-        counters.failed_connections.increment()
-    });
+fn refused(exchange: &mut Exchange, refusal: Refusal) -> Flow<Slot> {
     exchange.times.seated = None;
-    let phase = match refusal {
-        Refusal::NoServer => Phase::Connect,
-        Refusal::QueueFull => Phase::Queue,
-    };
-    Stop::page(503, Cause::Server, phase)
+    Flow::Break(Exit::NoSlot(refusal))
 }
 
 fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, slot: &Slot) {
@@ -572,7 +554,7 @@ fn rested(
 }
 
 /// `redir`: requests that only ask are sent to the server's public name instead.
-fn redirect(exchange: &mut Exchange, slot: &Slot) -> Option<Stop> {
+fn redirect(exchange: &mut Exchange, slot: &Slot) -> Option<Exit> {
     let prefix = slot.server().model.redirect_prefix.as_ref()?;
     if !matches!(exchange.method, Method::Get | Method::Head) {
         return None;
@@ -590,22 +572,22 @@ fn redirect(exchange: &mut Exchange, slot: &Slot) -> Option<Stop> {
         fields.add(b"location", &location)
     });
     if made.is_err() {
-        return Some(Stop::page(500, Cause::Internal, Phase::Connect));
+        return Some(Exit::ServerRedirectFull);
     }
     exchange.given = Some(Given::Made);
-    Some(Stop::page(302, Cause::Local, Phase::Connect))
+    Some(Exit::ServerRedirect)
 }
 
 /// A connection that did not come to be, and what to make of it.
 struct Failure {
-    stop: Stop,
+    exit: Exit,
     may_retry: bool,
 }
 
 async fn open(
     session: &Session,
     client: &mut ClientConnection,
-    exchange: &mut Exchange,
+    exchange: &Exchange,
     slot: &Slot,
     wanted: Particulars,
 ) -> Result<Link, Failure> {
@@ -617,22 +599,22 @@ async fn open(
     let opening = pin!(unless_gone(session, client, backend, opening));
     match session.downward.guard(opening).await {
         Ok(Err(gone)) => Err(Failure {
-            stop: leaving::stop(session, exchange, gone, Phase::Connect),
+            exit: Exit::ConnectAbandoned(gone.phase(exchange, Phase::Connect)),
             may_retry: false,
         }),
         Ok(Ok(Ok(connection))) => Ok(connection),
         Ok(Ok(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
             Err(Failure {
-                stop: Stop::page(503, Cause::Resource, Phase::Connect),
+                exit: Exit::ConnectResource,
                 may_retry: error.kind() != ErrorClass::Descriptors && may_retry,
             })
         }
         Ok(Ok(Err(error))) => Err(Failure {
-            stop: Stop::page(503, Cause::Server, Phase::Connect),
+            exit: Exit::ConnectRefused,
             may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
         }),
         Err(_) => Err(Failure {
-            stop: Stop::page(503, Cause::ServerTimeout, Phase::Connect),
+            exit: Exit::ConnectTimeout,
             may_retry,
         }),
     }

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use ballast_message::{BodyLength, NoRoom, Version};
 use ballast_model::Common;
-use ballast_mux::{ClientConnection, ReadError, Wait, WriteError};
+use ballast_mux::{ClientConnection, ReadError, Wait};
 use ballast_worker::{Stopping, select, turn_now};
 
-use super::{Stop, capture, hop, invalid};
-use crate::ending::{Cause, Phase};
+use super::{capture, hop, invalid};
+use crate::ending::Phase;
 use crate::exchange::{Exchange, Given, Lent};
+use crate::exit::{Exit, Fault, Flow};
 use crate::session::Session;
 use crate::volume;
 
@@ -20,7 +21,7 @@ pub(crate) enum Nothing {
     /// And nothing need be said of it.
     Silent,
     /// It was cut short or broken.
-    Stopped(Stop),
+    Exit(Exit),
 }
 
 /// A request whose first byte is there.
@@ -86,27 +87,27 @@ pub(crate) async fn request(
             if let ReadError::Malformed(rule) = &error {
                 invalid::request(session, &client.inbound, rule);
             }
-            return Err(Nothing::Stopped(broken(session, &error)));
+            return Err(Nothing::Exit(Exit::Request(
+                (&error).into(),
+                Phase::Request,
+            )));
         }
     };
     // Mostly the head came whole, and the clock need not be asked again.
     let whole = client.inbound.total_bytes() == at_first;
     // What of the body came with the head is judged before anyone else hears of the request.
     if let Err(ReadError::Malformed(rule)) = client.inbound.check_ahead() {
-        session.count(|counters| counters.failed_requests.increment());
         invalid::request(session, &client.inbound, &rule);
-        let stop = Stop::page(rule.status(), Cause::Proxy, Phase::Request);
         exchange.request.clear();
-        return Err(Nothing::Stopped(stop));
+        let fault = Fault::Malformed(rule.status());
+        return Err(Nothing::Exit(Exit::Request(fault, Phase::Request)));
     }
     exchange.times.received = Some(if whole { begun } else { turn_now() });
     let head = client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
     session.count(|counters| counters.bytes_in.add(head));
     if hop::take(exchange.request.fields_mut()).is_err() {
-        session.count(|counters| counters.failed_requests.increment());
         exchange.request.clear();
-        let stop = Stop::page(500, Cause::Internal, Phase::Request);
-        return Err(Nothing::Stopped(stop));
+        return Err(Nothing::Exit(Exit::RequestHeadFull));
     }
     exchange.tally.bytes_in = volume::of_request(&exchange.request);
     exchange.has_request = true;
@@ -153,26 +154,7 @@ fn nothing(session: &Session, first: bool, error: &ReadError) -> Nothing {
     if !first || session.frontend.model.options.ignore_probes {
         return Nothing::Silent;
     }
-    Nothing::Stopped(match error {
-        ReadError::TimedOut => {
-            session.count(|counters| counters.failed_requests.increment());
-            Stop::page(408, Cause::ClientTimeout, Phase::Request)
-        }
-        _ => {
-            session.count(|counters| counters.failed_requests.increment());
-            Stop::page(400, Cause::Client, Phase::Request)
-        }
-    })
-}
-
-/// A request began and did not become whole.
-fn broken(session: &Session, error: &ReadError) -> Stop {
-    session.count(|counters| counters.failed_requests.increment());
-    match error {
-        ReadError::TimedOut => Stop::page(408, Cause::ClientTimeout, Phase::Request),
-        ReadError::Closed | ReadError::Broken(_) => Stop::page(400, Cause::Client, Phase::Request),
-        ReadError::Malformed(rule) => Stop::page(rule.status(), Cause::Proxy, Phase::Request),
-    }
+    Nothing::Exit(Exit::Request(error.into(), Phase::Request))
 }
 
 /// Keeps the request line for the log, as long as it may be.
@@ -200,15 +182,15 @@ pub(crate) async fn buffer_body(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     common: &Common,
-) -> Result<(), Stop> {
+) -> Flow {
     if !common.buffer_request {
-        return Ok(());
+        return Flow::Continue(());
     }
     if !matches!(
         exchange.request_body,
         BodyLength::Known(_) | BodyLength::Chunked
     ) {
-        return Ok(());
+        return Flow::Continue(());
     }
     go_on(session, client, exchange).await?;
     let (request, _) = timeouts(session);
@@ -224,44 +206,40 @@ pub(crate) async fn buffer_body(
     };
     let received = whole.await;
     exchange.times.received = Some(ballast_worker::now());
-    received.map_err(|error| {
-        if let ReadError::Malformed(rule) = &error {
-            invalid::request(session, &client.inbound, rule);
-        }
-        if !matches!(error, ReadError::Closed | ReadError::Broken(_)) {
-            exchange.times.received = None;
-        }
-        if !matches!(error, ReadError::TimedOut) {
-            exchange.given = Some(Given::nothing());
-        }
-        broken(session, &error)
-    })
+    let Err(error) = received else {
+        return Flow::Continue(());
+    };
+    if let ReadError::Malformed(rule) = &error {
+        invalid::request(session, &client.inbound, rule);
+    }
+    if !matches!(error, ReadError::Closed | ReadError::Broken(_)) {
+        exchange.times.received = None;
+    }
+    if !matches!(error, ReadError::TimedOut) {
+        exchange.given = Some(Given::nothing());
+    }
+    Flow::Break(Exit::Request((&error).into(), Phase::Request))
 }
 
 /// Has a client that waits for it send its body, which is wanted before any server is. The server
 /// need not be asked again.
-async fn go_on(
-    session: &Session,
-    client: &mut ClientConnection,
-    exchange: &mut Exchange,
-) -> Result<(), Stop> {
+async fn go_on(session: &Session, client: &mut ClientConnection, exchange: &mut Exchange) -> Flow {
     if !std::mem::take(&mut exchange.expects_continue) {
-        return Ok(());
+        return Flow::Continue(());
     }
     exchange.request.fields_mut().remove(b"expect");
     let interim = &mut exchange.response;
     interim.clear();
     interim.set_version(Version::Http11);
-    interim
-        .set_status(100)
-        .map_err(|NoRoom| Stop::page(500, Cause::Internal, Phase::Request))?;
+    if let Err(NoRoom) = interim.set_status(100) {
+        return Flow::Break(Exit::RequestHeadFull);
+    }
     exchange.tally.bytes_out += volume::of_response(interim);
     client.outbound.bodiless_response(interim);
     interim.clear();
     let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
-    let sent = client.outbound.flush(&client.stream, &wait).await;
-    sent.map_err(|error| match error {
-        WriteError::TimedOut => broken(session, &ReadError::TimedOut),
-        WriteError::Broken(_) => broken(session, &ReadError::Closed),
-    })
+    match client.outbound.flush(&client.stream, &wait).await {
+        Ok(()) => Flow::Continue(()),
+        Err(error) => Flow::Break(Exit::Request((&error).into(), Phase::Request)),
+    }
 }

@@ -15,12 +15,13 @@ use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{Link, Slot};
 use ballast_worker::Stream;
 
+use super::Next;
 use super::leaving::gives_up;
 use super::reach::{Again, Plan, Reached};
 use super::respond::{self, Outcome};
-use super::{Next, Stop};
 use crate::ending::{Cause, Phase};
 use crate::exchange::{Exchange, Given};
+use crate::exit::{Exit, Fault};
 use crate::live::Live;
 use crate::session::Session;
 use crate::sessions::is_killed;
@@ -39,7 +40,7 @@ pub(crate) enum End {
     /// Nothing of a response went to the client, and it is worth another try.
     Again(Again),
     /// Nothing of a response went to the client, and there is none to come.
-    Stopped(Stop),
+    Exit(Exit),
 }
 
 /// Sends the request and brings the response.
@@ -112,6 +113,9 @@ pub(crate) async fn exchange(
     if client.inbound.body_is_done() {
         exchange.tally.bytes_in += volume::of_end(exchange.request_body, &client.inbound);
     }
+    if matches!(outcome, Both::ServerStuck) {
+        exchange.observed = Some(Observed::ReadTimeout);
+    }
     account(session, exchange, slot, uncounted);
     match outcome {
         Both::Answered(
@@ -140,17 +144,13 @@ pub(crate) async fn exchange(
             }
         }
         Both::Answered(Outcome::Again(reason), _) => End::Again(reason),
-        Both::Answered(Outcome::Stopped(stop), _) => End::Stopped(stop),
-        Both::Answered(Outcome::Broken, _) => End::Done {
-            next: Next::Drop,
-            connection: None,
-        },
-        Both::Evicted(why) => End::Stopped(Stop::cut(cause_of(why))),
+        Both::Answered(Outcome::Exit(exit), _) => End::Exit(exit),
+        Both::Evicted(why) => End::Exit(Exit::Cut(cause_of(why))),
         Both::ClientFailed(error) => {
             let whole = client.inbound.body_is_done();
-            End::Stopped(client_failed(session, exchange, &error, whole))
+            End::Exit(client_failed(exchange, &error, whole))
         }
-        Both::ServerStuck => End::Stopped(server_stuck(session, exchange)),
+        Both::ServerStuck => End::Exit(Exit::UploadStuck),
     }
 }
 
@@ -251,40 +251,19 @@ fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {
 
 /// The client failed, and its response is not whole; `whole` when its request was. A reset is told
 /// from a close.
-fn client_failed(
-    session: &Session,
-    exchange: &mut Exchange,
-    error: &ReadError,
-    whole: bool,
-) -> Stop {
-    exchange.count(session.local.worker, |counters| {
-        counters.client_aborts.increment()
-    });
-    session.count(|counters| counters.failed_requests.increment());
-    let cause = cause_of_client(error);
+fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exit {
+    let fault = Fault::from(error);
     if exchange.has_response {
-        return Stop::silent(cause, Phase::Data);
+        return Exit::UploadAfterHead(fault);
     }
-    let status = match error {
-        ReadError::Malformed(rule) => rule.status(),
-        _ => 400,
-    };
-    if cause != Cause::ClientTimeout && !whole {
+    if fault != Fault::TimedOut && !whole {
         exchange.given = Some(Given::nothing());
     }
     let phase = match error {
         ReadError::Broken(_) if whole => Phase::Data,
         _ => Phase::Headers,
     };
-    Stop::page(status, cause, phase)
-}
-
-fn cause_of_client(error: &ReadError) -> Cause {
-    match error {
-        ReadError::TimedOut => Cause::ClientTimeout,
-        ReadError::Malformed(_) => Cause::Proxy,
-        ReadError::Closed | ReadError::Broken(_) => Cause::Client,
-    }
+    Exit::Upload(fault, phase)
 }
 
 /// The client has its whole response, and its request never became whole.
@@ -294,7 +273,7 @@ fn request_failed(session: &Session, exchange: &mut Exchange, error: &RelayError
             exchange.count(session.local.worker, |counters| {
                 counters.client_aborts.increment()
             });
-            cause_of_client(error)
+            Fault::from(error).of_client()
         }
         RelayError::To(_) => {
             exchange.count(session.local.worker, |counters| {
@@ -304,15 +283,6 @@ fn request_failed(session: &Session, exchange: &mut Exchange, error: &RelayError
         }
     };
     exchange.ending.note(cause, Phase::Last);
-}
-
-/// The server takes no more of the request, and has not answered.
-fn server_stuck(session: &Session, exchange: &mut Exchange) -> Stop {
-    exchange.count(session.local.worker, |counters| {
-        counters.failed_responses.increment()
-    });
-    exchange.observed = Some(Observed::ReadTimeout);
-    Stop::page(502, Cause::Server, Phase::Headers)
 }
 
 /// What came first.

@@ -16,9 +16,10 @@ use ballast_worker::Stream;
 
 use super::answer::connection_field;
 use super::reach::{Again, Plan};
-use super::{Stop, cacheable, capture, framing, hop, invalid, rules};
-use crate::ending::{Cause, Phase};
+use super::{cacheable, capture, framing, hop, invalid, rules};
+use crate::ending::Phase;
 use crate::exchange::Exchange;
+use crate::exit::{Exit, Flow};
 use crate::journal;
 use crate::live::Live;
 use crate::persistence::{self, ClientCookie, ServerCookie};
@@ -38,10 +39,8 @@ pub(crate) enum Outcome {
     Tunnel,
     /// The client has nothing of it, and another try is worth while.
     Again(Again),
-    /// The client has nothing of it.
-    Stopped(Stop),
-    /// The client has a part of it; the exchange's ending says whose fault it is.
-    Broken,
+    /// It will not be whole.
+    Exit(Exit),
 }
 
 /// The way from the server to the client.
@@ -94,27 +93,27 @@ pub(crate) async fn respond(
         return Outcome::Again(Again::Response);
     }
     if let Err(NoRoom) = hop::take(exchange.response.fields_mut()) {
-        return no_room(session, exchange);
+        return Outcome::Exit(Exit::ResponseRewrite);
     }
     note(session, exchange);
     down.upload.answered.set(true);
     let private = authenticates_connection(&exchange.response);
-    if let Err(stop) = rules::response(session, exchange) {
-        return Outcome::Stopped(stop);
+    if let Flow::Break(exit) = rules::response(session, exchange) {
+        return Outcome::Exit(exit);
     }
     let length = match shape(session, exchange, &answer, chances.plan) {
         Ok(length) => length,
         Err(Unfit::CacheableCookie) => {
-            return Outcome::Stopped(journal::cacheable_cookie(session, exchange));
+            return Outcome::Exit(journal::cacheable_cookie(session, exchange));
         }
-        Err(Unfit::NoRoom) => return no_room(session, exchange),
+        Err(Unfit::NoRoom) => return Outcome::Exit(Exit::ResponseRewrite),
     };
     if length == BodyLength::Tunnel {
         down.out.bodiless_response(&exchange.response);
         journal::response_known(session, exchange);
         return match down.out.flush(down.client, &client_wait(session)).await {
             Ok(()) => Outcome::Tunnel,
-            Err(error) => broken_to(session, exchange, &error, Phase::Data),
+            Err(error) => untaken(&error, Phase::Data),
         };
     }
     down.out.begin_response(&exchange.response, length);
@@ -126,14 +125,6 @@ pub(crate) async fn respond(
         },
         Err(outcome) => outcome,
     }
-}
-
-/// The response's head would grow beyond the limit.
-fn no_room(session: &Session, exchange: &Exchange) -> Outcome {
-    exchange.count(session.local.worker, |counters| {
-        counters.failed_rewrites.increment()
-    });
-    Outcome::Stopped(Stop::page(502, Cause::Proxy, Phase::Headers))
 }
 
 /// NTLM and Negotiate authenticate not a request but the connection it came on, which then must
@@ -188,7 +179,7 @@ async fn head(
                     exchange.tally.bytes_out += volume::of_response(&exchange.response);
                     down.out.bodiless_response(&exchange.response);
                     let sent = down.out.flush(down.client, &client_wait(session)).await;
-                    sent.map_err(|error| broken_to(session, exchange, &error, Phase::Headers))?;
+                    sent.map_err(|error| untaken(&error, Phase::Headers))?;
                 }
                 since = Some(ballast_worker::now());
             }
@@ -211,20 +202,17 @@ async fn head(
             Some(Err(error)) => {
                 let silent = down.responses.inbound.total_bytes() == received_before;
                 return Err(match silent {
-                    true => failed(session, exchange, chances, &error, Came::Nothing),
+                    true => failed(exchange, chances, &error, Came::Nothing),
                     false => unusable(session, exchange, down, chances, &error),
                 });
             }
             None => {
-                exchange.count(session.local.worker, |counters| {
-                    counters.client_aborts.increment()
-                });
                 // A reset is told from a close, after which the response could still be read.
                 let phase = match down.client.try_peek(&mut [0]) {
                     Err(error) if error.kind() == ErrorKind::ConnectionReset => Phase::Data,
                     _ => Phase::Headers,
                 };
-                return Err(Outcome::Stopped(Stop::page(400, Cause::Client, phase)));
+                return Err(Outcome::Exit(Exit::ClientGaveUp(phase)));
             }
         }
     }
@@ -302,12 +290,11 @@ fn unusable(
         [] => Came::Interim,
         _ => Came::Part,
     };
-    failed(session, exchange, chances, error, came)
+    failed(exchange, chances, error, came)
 }
 
 /// No response came, or a broken one. What to make of it.
 fn failed(
-    session: &Session,
     exchange: &mut Exchange,
     chances: &Chances<'_>,
     error: &ReadError,
@@ -324,27 +311,20 @@ fn failed(
     if (chances.reused || chances.plan.stale) && closed && silent && !exchange.first {
         // The client is to try again on another connection, as it may when a connection it
         // reuses is closed (RFC 9112, section 9.3.1): it gets no answer, and no line is written.
-        exchange.logged = true;
-        return Outcome::Stopped(Stop::silent(Cause::Server, Phase::Headers));
+        return Outcome::Exit(Exit::StaleConnection(Phase::Headers));
     }
-    exchange.count(session.local.worker, |counters| {
-        counters.failed_responses.increment()
-    });
     exchange.observed = Some(match error {
         ReadError::TimedOut => Observed::ReadTimeout,
         ReadError::Closed => Observed::BrokenPipe,
         ReadError::Broken(_) => Observed::ReadError,
         ReadError::Malformed(_) => Observed::InvalidResponse,
     });
-    let stop = match error {
-        ReadError::TimedOut => Stop::page(504, Cause::ServerTimeout, Phase::Headers),
-        ReadError::Closed | ReadError::Broken(_) if came != Came::Part => {
-            Stop::page(502, Cause::Server, Phase::Headers)
-        }
+    Outcome::Exit(match error {
+        ReadError::TimedOut => Exit::ResponseTimeout,
+        ReadError::Closed | ReadError::Broken(_) if came != Came::Part => Exit::ResponseMissing,
         // A part of a head is no better than a wrong one.
-        _ => Stop::page(502, Cause::Proxy, Phase::Headers),
-    };
-    Outcome::Stopped(stop)
+        _ => Exit::ResponseMalformed,
+    })
 }
 
 /// Counts a final response at its server, and captures it.
@@ -479,14 +459,14 @@ async fn body(
             exchange.tally.bytes_out += volume::of_end(answer.body, down.responses.inbound);
             Ok(answer.persistent && !exchange.closes_server && server_stays(session, exchange))
         }
-        Err(RelayError::From(error)) => Err(broken_from(session, exchange, &error)),
+        Err(RelayError::From(error)) => Err(Outcome::Exit(Exit::ResponseCut((&error).into()))),
         Err(RelayError::To(error)) => {
             let phase = if down.responses.inbound.body_is_done() {
                 Phase::Last
             } else {
                 Phase::Data
             };
-            Err(broken_to(session, exchange, &error, phase))
+            Err(untaken(&error, phase))
         }
     }
 }
@@ -504,34 +484,10 @@ pub(crate) fn server_stays(session: &Session, exchange: &Exchange) -> bool {
     back == ConnectionMode::KeepAlive && front != ConnectionMode::ServerClose
 }
 
-/// The server failed in the middle of a body.
-fn broken_from(session: &Session, exchange: &mut Exchange, error: &ReadError) -> Outcome {
-    exchange.count(session.local.worker, |counters| {
-        counters.server_aborts.increment()
-    });
-    let cause = match error {
-        ReadError::TimedOut => Cause::ServerTimeout,
-        ReadError::Closed | ReadError::Broken(_) => Cause::Server,
-        ReadError::Malformed(_) => Cause::Proxy,
-    };
-    exchange.ending.note(cause, Phase::Data);
-    Outcome::Broken
-}
-
-/// The client failed in the middle of a response.
-fn broken_to(
-    session: &Session,
-    exchange: &mut Exchange,
-    error: &WriteError,
-    phase: Phase,
-) -> Outcome {
-    exchange.count(session.local.worker, |counters| {
-        counters.client_aborts.increment()
-    });
-    let cause = match error {
-        WriteError::TimedOut => Cause::ClientTimeout,
-        WriteError::Broken(_) => Cause::Client,
-    };
-    exchange.ending.note(cause, phase);
-    Outcome::Broken
+/// The client takes no more of a response.
+fn untaken(error: &WriteError, phase: Phase) -> Outcome {
+    Outcome::Exit(Exit::ResponseUntaken {
+        timed_out: matches!(error, WriteError::TimedOut),
+        phase,
+    })
 }

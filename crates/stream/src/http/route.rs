@@ -2,14 +2,13 @@
 
 use ballast_engine::RouteTarget;
 
-use super::Stop;
-use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
+use crate::exit::{Exit, Flow};
 use crate::session::Session;
 use crate::view::View;
 
 /// Chooses the backend of the exchange.
-pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
+pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Flow {
     let chosen = session
         .upgraded_for
         .get()
@@ -17,10 +16,10 @@ pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Result<(), S
     let Some(place) = chosen else {
         // A request that goes nowhere has no times, as in HAProxy's logs.
         exchange.times.received = None;
-        return Err(Stop::page(503, Cause::Server, Phase::Connect));
+        return Flow::Break(Exit::NoRoute);
     };
     exchange.goes_to(place, &session.running.generation.backends[place]);
-    Ok(())
+    Flow::Continue(())
 }
 
 /// The backend that an exchange goes to, as its place in the generation.

@@ -3,38 +3,34 @@
 use ballast_model::Common;
 use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
 
-use super::Stop;
-use crate::ending::{Cause, Ending, Phase};
+use crate::ending::Phase;
 use crate::exchange::{Exchange, Given};
+use crate::exit::{Exit, Flow};
 use crate::rulebook::{MessagePhase, apply};
 use crate::service::{self, Called};
 use crate::session::Session;
 
 /// `http-request`, who may see the statistics page, and then `redirect`, of one proxy.
-pub(crate) fn request(
-    session: &Session,
-    exchange: &mut Exchange,
-    common: &Common,
-) -> Result<(), Stop> {
+pub(crate) fn request(session: &Session, exchange: &mut Exchange, common: &Common) -> Flow {
     let rules = &common.rules;
     for set in [&rules.tcp_content, &rules.http_request] {
         // Mostly there are none, and nothing is asked of the exchange.
         if !set.is_empty() {
             let verdict = apply(session, exchange, MessagePhase::Request, set);
-            judge(session, exchange, verdict, MessagePhase::Request)?;
+            judge(exchange, verdict, Phase::Request)?;
         }
     }
     let statistics = service::statistics(session, exchange, common)?;
     let verdict = apply(session, exchange, MessagePhase::Request, &rules.redirects);
-    judge(session, exchange, verdict, MessagePhase::Request)?;
+    judge(exchange, verdict, Phase::Request)?;
     match statistics {
-        Some(called) => Err(service::stop(exchange, called)),
-        None => Ok(()),
+        Some(called) => Flow::Break(service::call(exchange, called)),
+        None => Flow::Continue(()),
     }
 }
 
 /// `http-response`, of the backend and then of the frontend.
-pub(crate) fn response(session: &Session, exchange: &mut Exchange) -> Result<(), Stop> {
+pub(crate) fn response(session: &Session, exchange: &mut Exchange) -> Flow {
     let backend = session.backend_of(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
     let frontend = &session.frontend.model.common.rules;
@@ -46,10 +42,10 @@ pub(crate) fn response(session: &Session, exchange: &mut Exchange) -> Result<(),
                 MessagePhase::Response,
                 &rules.http_response,
             );
-            judge(session, exchange, verdict, MessagePhase::Response)?;
+            judge(exchange, verdict, Phase::Headers)?;
         }
     }
-    Ok(())
+    Flow::Continue(())
 }
 
 /// `http-after-response`, of the backend and then of the frontend. They cannot refuse.
@@ -70,43 +66,17 @@ pub(crate) fn after_response(session: &Session, exchange: &mut Exchange) {
 }
 
 /// What a verdict means for the exchange.
-fn judge(
-    session: &Session,
-    exchange: &mut Exchange,
-    verdict: Verdict,
-    stage: MessagePhase,
-) -> Result<(), Stop> {
+fn judge(exchange: &mut Exchange, verdict: Verdict, phase: Phase) -> Flow {
     match verdict {
-        Verdict::Continue | Verdict::Allow => Ok(()),
-        Verdict::Close => {
-            deny(session, exchange, stage);
-            Err(Stop::silent(Cause::Proxy, phase(stage)))
-        }
-        Verdict::Answer(answer) => Err(given(session, exchange, answer, stage)),
+        Verdict::Continue | Verdict::Allow => Flow::Continue(()),
+        Verdict::Close => Flow::Break(Exit::Denied(None, phase)),
+        Verdict::Answer(answer) => Flow::Break(given(exchange, answer, phase)),
     }
 }
 
-fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: MessagePhase) -> Stop {
-    if let Page::Service(service) = answer.page {
-        return service::stop(exchange, Called::Named(service));
-    }
-    let cause = match answer.cause {
-        Why::Deny => {
-            deny(session, exchange, stage);
-            Cause::Proxy
-        }
-        Why::Fault => {
-            session.count(|counters| counters.internal_errors.increment());
-            Cause::Internal
-        }
-        Why::Redirect | Why::Return => {
-            session.count(|counters| counters.intercepted.increment());
-            Cause::Local
-        }
-    };
+fn given(exchange: &mut Exchange, answer: Answer, phase: Phase) -> Exit {
     let status = match answer.page {
-        // A service has left already.
-        Page::Proxy | Page::Service(_) => answer.status,
+        Page::Proxy => answer.status,
         Page::Made => {
             exchange.given = Some(Given::Made);
             exchange.response.status()
@@ -115,35 +85,11 @@ fn given(session: &Session, exchange: &mut Exchange, answer: Answer, stage: Mess
             exchange.given = Some(Given::Raw(bytes));
             answer.status
         }
+        Page::Service(service) => return service::call(exchange, Called::Named(service)),
     };
-    Stop {
-        status: Some(status),
-        ending: Ending {
-            cause,
-            phase: phase(stage),
-        },
-    }
-}
-
-fn phase(stage: MessagePhase) -> Phase {
-    match stage {
-        MessagePhase::Request => Phase::Request,
-        MessagePhase::Response => Phase::Headers,
-    }
-}
-
-fn deny(session: &Session, exchange: &Exchange, stage: MessagePhase) {
-    let worker = session.local.worker;
-    match stage {
-        MessagePhase::Request => {
-            session.count(|counters| counters.denied_requests.increment());
-            if let Some(counters) = exchange.backend_counters(worker) {
-                counters.denied_requests.increment();
-            }
-        }
-        MessagePhase::Response => {
-            session.count(|counters| counters.denied_responses.increment());
-            exchange.count(worker, |counters| counters.denied_responses.increment());
-        }
+    match answer.cause {
+        Why::Deny => Exit::Denied(Some(status), phase),
+        Why::Fault => Exit::RuleFailed(status, phase),
+        Why::Redirect | Why::Return => Exit::Answered(status, phase),
     }
 }

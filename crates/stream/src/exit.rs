@@ -1,0 +1,413 @@
+//! Every way an exchange can end before a server's response has ended it: one table says what
+//! the client gets, what the log says, and what is counted.
+
+use std::ops::ControlFlow;
+
+use ballast_mux::{ReadError, WriteError};
+use ballast_upstream::Refusal;
+
+use crate::ending::{Cause, Ending, Phase};
+use crate::exchange::Exchange;
+use crate::service::Called;
+use crate::session::Session;
+
+/// What a step of an exchange comes to: the next step, or the end of the exchange.
+pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;
+
+/// Why a step was the last: what happened, whose doing it was, and in which phase.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Exit {
+    /// The client's request did not become whole.
+    Request(Fault, Phase),
+    /// The request's head would grow beyond its limit while it is received.
+    RequestHeadFull,
+    /// The same, by an option that changes a request on its way.
+    RequestRewrite,
+    /// The same, by `http-send-name-header`.
+    NameHeaderRewrite,
+    /// A rule answers in the request's place; the status of its answer.
+    Answered(u16, Phase),
+    /// A rule refuses; the status of its page, if there is one.
+    Denied(Option<u16>, Phase),
+    /// `tcp-request content` refuses a TCP session.
+    SessionDenied,
+    /// A rule could not do its work, under `strict-mode on`.
+    RuleFailed(u16, Phase),
+    /// `monitor-uri`; the status of the answer.
+    Monitor(u16),
+    /// A service answers.
+    Service(Called),
+    /// No service is installed.
+    NoService,
+    /// The statistics page is refused.
+    StatisticsDenied,
+    /// The statistics page asks who wants to see it.
+    StatisticsChallenge,
+    /// No rule names a backend, and there is no default one.
+    NoRoute,
+    /// The exchange has no backend where it must have one.
+    NoBackend,
+    /// There is no place at a server, and none to wait for.
+    NoSlot(Refusal),
+    /// `timeout queue` passed.
+    QueueTimeout,
+    /// No descriptor, port or memory for a connection to the server.
+    ConnectResource,
+    /// The server refused the connection.
+    ConnectRefused,
+    /// `timeout connect` passed.
+    ConnectTimeout,
+    /// The client left while we connected.
+    ConnectAbandoned(Phase),
+    /// The client left while it waited for a server.
+    ClientLeft(Phase),
+    /// The client left while it waited for the response (`option abortonclose`).
+    ClientGaveUp(Phase),
+    /// A connection that had rested was closed under the request. The client gets no answer and
+    /// may try again itself (RFC 9112, section 9.3.1).
+    StaleConnection(Phase),
+    /// `redir` of a server line: the client is sent to the server's public address.
+    ServerRedirect,
+    /// That answer does not fit a head.
+    ServerRedirectFull,
+    /// The client failed before the response began.
+    Upload(Fault, Phase),
+    /// The client failed after the response began.
+    UploadAfterHead(Fault),
+    /// The server takes no more of the request, and does not answer.
+    UploadStuck,
+    /// `timeout server` passed before the response's head.
+    ResponseTimeout,
+    /// The server closed before the response's head.
+    ResponseMissing,
+    /// The response's head was malformed, or cut in its middle.
+    ResponseMalformed,
+    /// The response's head would grow beyond its limit.
+    ResponseRewrite,
+    /// `option checkcache` blocks the response.
+    CacheableCookie,
+    /// The server failed in the middle of the body.
+    ResponseCut(Fault),
+    /// The client takes no more of the response.
+    ResponseUntaken {
+        /// `timeout client` passed; else the client closed.
+        timed_out: bool,
+        /// How far the response was.
+        phase: Phase,
+    },
+    /// Neither peer ended it ([`Cause::is_cut`]). HAProxy closes without a word then, however far
+    /// the exchange came.
+    Cut(Cause),
+}
+
+/// How a peer failed to send what it began.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Fault {
+    /// It was silent for too long.
+    TimedOut,
+    /// It closed, or reset its connection.
+    Closed,
+    /// It broke a rule of HTTP; the status for that.
+    Malformed(u16),
+}
+
+impl From<&ReadError> for Fault {
+    fn from(error: &ReadError) -> Self {
+        match error {
+            ReadError::TimedOut => Self::TimedOut,
+            ReadError::Closed | ReadError::Broken(_) => Self::Closed,
+            ReadError::Malformed(rule) => Self::Malformed(rule.status()),
+        }
+    }
+}
+
+impl From<&WriteError> for Fault {
+    fn from(error: &WriteError) -> Self {
+        match error {
+            WriteError::TimedOut => Self::TimedOut,
+            WriteError::Broken(_) => Self::Closed,
+        }
+    }
+}
+
+impl Fault {
+    /// Who ended it, when the client failed.
+    pub(crate) fn of_client(self) -> Cause {
+        match self {
+            Self::TimedOut => Cause::ClientTimeout,
+            Self::Closed => Cause::Client,
+            Self::Malformed(_) => Cause::Proxy,
+        }
+    }
+
+    /// Who ended it, when the server failed.
+    fn of_server(self) -> Cause {
+        match self {
+            Self::TimedOut => Cause::ServerTimeout,
+            Self::Closed => Cause::Server,
+            Self::Malformed(_) => Cause::Proxy,
+        }
+    }
+}
+
+/// What follows from an exit.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Outcome {
+    /// The page to answer with; `None` answers nothing and closes.
+    pub(crate) status: Option<u16>,
+    /// The termination state.
+    pub(crate) ending: Ending,
+    /// What is counted.
+    pub(crate) counts: &'static [Count],
+}
+
+/// A counter that an exit increments, and whose.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Count {
+    /// Of the backend and the server.
+    ClientAborts,
+    /// Of the frontend and the backend.
+    DeniedRequests,
+    /// Of the frontend, the backend and the server.
+    DeniedResponses,
+    /// Of the frontend, as a denied request.
+    DeniedSessions,
+    /// Of the backend and the server.
+    FailedConnections,
+    /// Of the frontend.
+    FailedRequests,
+    /// Of the backend and the server.
+    FailedResponses,
+    /// Of the backend and the server.
+    FailedRewrites,
+    /// Of the frontend.
+    Intercepted,
+    /// Of the frontend.
+    InternalErrors,
+    /// Of the backend and the server.
+    ServerAborts,
+}
+
+impl Count {
+    fn increment(self, session: &Session, exchange: &Exchange) {
+        let worker = session.local.worker;
+        match self {
+            Self::ClientAborts => exchange.count(worker, |of| of.client_aborts.increment()),
+            Self::DeniedRequests => {
+                session.count(|of| of.denied_requests.increment());
+                if let Some(of) = exchange.backend_counters(worker) {
+                    of.denied_requests.increment();
+                }
+            }
+            Self::DeniedResponses => {
+                session.count(|of| of.denied_responses.increment());
+                exchange.count(worker, |of| of.denied_responses.increment());
+            }
+            Self::DeniedSessions => session.count(|of| of.denied_requests.increment()),
+            Self::FailedConnections => {
+                exchange.count(worker, |of| of.failed_connections.increment());
+            }
+            Self::FailedRequests => session.count(|of| of.failed_requests.increment()),
+            Self::FailedResponses => exchange.count(worker, |of| of.failed_responses.increment()),
+            Self::FailedRewrites => exchange.count(worker, |of| of.failed_rewrites.increment()),
+            Self::Intercepted => session.count(|of| of.intercepted.increment()),
+            Self::InternalErrors => session.count(|of| of.internal_errors.increment()),
+            Self::ServerAborts => exchange.count(worker, |of| of.server_aborts.increment()),
+        }
+    }
+}
+
+const fn outcome(
+    status: Option<u16>,
+    cause: Cause,
+    phase: Phase,
+    counts: &'static [Count],
+) -> Outcome {
+    Outcome {
+        status,
+        ending: Ending { cause, phase },
+        counts,
+    }
+}
+
+const fn page(status: u16, cause: Cause, phase: Phase, counts: &'static [Count]) -> Outcome {
+    outcome(Some(status), cause, phase, counts)
+}
+
+const fn silent(cause: Cause, phase: Phase, counts: &'static [Count]) -> Outcome {
+    outcome(None, cause, phase, counts)
+}
+
+impl Exit {
+    /// The row of this exit. Status, cause and phase as HAProxy gives them (configuration
+    /// manual, sections 1.3.1 and 8.5); counters as section 9.1 of the management guide names
+    /// them.
+    pub(crate) fn outcome(self) -> Outcome {
+        use Count as N;
+        use Phase as P;
+        match self {
+            Self::Request(fault, phase) => {
+                let status = match fault {
+                    Fault::TimedOut => 408,
+                    Fault::Closed => 400,
+                    Fault::Malformed(status) => status,
+                };
+                page(status, fault.of_client(), phase, &[N::FailedRequests])
+            }
+            Self::RequestHeadFull => page(500, Cause::Internal, P::Request, &[N::FailedRequests]),
+            Self::RequestRewrite => page(500, Cause::Proxy, P::Request, &[N::FailedRewrites]),
+            Self::NameHeaderRewrite => page(500, Cause::Internal, P::Connect, &[N::FailedRewrites]),
+            Self::Answered(status, phase) => page(status, Cause::Local, phase, &[N::Intercepted]),
+            Self::Denied(status, phase) => {
+                let counts: &'static [Count] = match phase {
+                    P::Request => &[N::DeniedRequests],
+                    _ => &[N::DeniedResponses],
+                };
+                outcome(status, Cause::Proxy, phase, counts)
+            }
+            Self::SessionDenied => silent(Cause::Proxy, P::Request, &[N::DeniedSessions]),
+            Self::RuleFailed(status, phase) => {
+                page(status, Cause::Internal, phase, &[N::InternalErrors])
+            }
+            Self::Monitor(status) => page(status, Cause::Local, P::Request, &[N::Intercepted]),
+            // Its own status follows, and is counted when it is known.
+            Self::Service(_) => page(200, Cause::Local, P::Request, &[N::Intercepted]),
+            Self::NoService => page(503, Cause::Internal, P::Request, &[]),
+            Self::StatisticsDenied => page(403, Cause::Proxy, P::Request, &[N::DeniedRequests]),
+            Self::StatisticsChallenge => page(401, Cause::Local, P::Request, &[N::Intercepted]),
+            Self::NoRoute => page(503, Cause::Server, P::Connect, &[]),
+            Self::NoBackend => page(500, Cause::Internal, P::Connect, &[]),
+            Self::NoSlot(refusal) => {
+                let phase = match refusal {
+                    Refusal::NoServer => P::Connect,
+                    Refusal::QueueFull => P::Queue,
+                };
+                page(503, Cause::Server, phase, &[N::FailedConnections])
+            }
+            Self::QueueTimeout => {
+                page(503, Cause::ServerTimeout, P::Queue, &[N::FailedConnections])
+            }
+            Self::ConnectResource => {
+                page(503, Cause::Resource, P::Connect, &[N::FailedConnections])
+            }
+            Self::ConnectRefused => page(503, Cause::Server, P::Connect, &[N::FailedConnections]),
+            Self::ConnectTimeout => page(
+                503,
+                Cause::ServerTimeout,
+                P::Connect,
+                &[N::FailedConnections],
+            ),
+            Self::ConnectAbandoned(phase) => silent(
+                Cause::Client,
+                phase,
+                &[N::ClientAborts, N::FailedConnections],
+            ),
+            Self::ClientLeft(phase) => silent(Cause::Client, phase, &[N::ClientAborts]),
+            Self::ClientGaveUp(phase) => page(400, Cause::Client, phase, &[N::ClientAborts]),
+            Self::StaleConnection(phase) => silent(Cause::Server, phase, &[]),
+            Self::ServerRedirect => page(302, Cause::Local, P::Connect, &[]),
+            Self::ServerRedirectFull => page(500, Cause::Internal, P::Connect, &[]),
+            Self::Upload(fault, phase) => {
+                let status = match fault {
+                    Fault::Malformed(status) => status,
+                    Fault::TimedOut | Fault::Closed => 400,
+                };
+                page(
+                    status,
+                    fault.of_client(),
+                    phase,
+                    &[N::ClientAborts, N::FailedRequests],
+                )
+            }
+            Self::UploadAfterHead(fault) => silent(
+                fault.of_client(),
+                P::Data,
+                &[N::ClientAborts, N::FailedRequests],
+            ),
+            Self::UploadStuck | Self::ResponseMissing => {
+                page(502, Cause::Server, P::Headers, &[N::FailedResponses])
+            }
+            Self::ResponseTimeout => {
+                page(504, Cause::ServerTimeout, P::Headers, &[N::FailedResponses])
+            }
+            Self::ResponseMalformed => page(502, Cause::Proxy, P::Headers, &[N::FailedResponses]),
+            Self::ResponseRewrite => page(502, Cause::Proxy, P::Headers, &[N::FailedRewrites]),
+            Self::CacheableCookie => page(502, Cause::Proxy, P::Headers, &[N::DeniedResponses]),
+            Self::ResponseCut(fault) => silent(fault.of_server(), P::Data, &[N::ServerAborts]),
+            Self::ResponseUntaken { timed_out, phase } => {
+                let cause = match timed_out {
+                    true => Cause::ClientTimeout,
+                    false => Cause::Client,
+                };
+                silent(cause, phase, &[N::ClientAborts])
+            }
+            Self::Cut(cause) => silent(cause, P::Connect, &[]),
+        }
+    }
+
+    /// Counts it.
+    pub(crate) fn count(self, session: &Session, exchange: &Exchange) {
+        for count in self.outcome().counts {
+            count.increment(session, exchange);
+        }
+    }
+
+    /// Counts it and notes it as the exchange's end, unless another is known already. The status
+    /// to answer with.
+    pub(crate) fn note(self, session: &Session, exchange: &mut Exchange) -> Option<u16> {
+        self.count(session, exchange);
+        let outcome = self.outcome();
+        exchange
+            .ending
+            .note(outcome.ending.cause, outcome.ending.phase);
+        // Nobody is told of these: a probe of ours, and a request that its client sends again.
+        exchange.logged |= matches!(self, Self::Monitor(_) | Self::StaleConnection(_));
+        outcome.status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(exit: Exit) -> (Option<u16>, String) {
+        let outcome = exit.outcome();
+        let letters = [outcome.ending.cause.letter(), outcome.ending.phase.letter()];
+        (
+            outcome.status,
+            String::from_utf8_lossy(&letters).into_owned(),
+        )
+    }
+
+    #[test]
+    fn the_client_is_told_whose_fault_it_was() {
+        for (exit, status, letters) in [
+            (
+                Exit::Request(Fault::TimedOut, Phase::Request),
+                Some(408),
+                "cR",
+            ),
+            (
+                Exit::Request(Fault::Closed, Phase::Request),
+                Some(400),
+                "CR",
+            ),
+            (
+                Exit::Request(Fault::Malformed(431), Phase::Request),
+                Some(431),
+                "PR",
+            ),
+            (Exit::Denied(Some(403), Phase::Request), Some(403), "PR"),
+            (Exit::Denied(None, Phase::Headers), None, "PH"),
+            (Exit::NoSlot(Refusal::QueueFull), Some(503), "SQ"),
+            (Exit::QueueTimeout, Some(503), "sQ"),
+            (Exit::ConnectTimeout, Some(503), "sC"),
+            (Exit::ResponseTimeout, Some(504), "sH"),
+            (Exit::ResponseMalformed, Some(502), "PH"),
+            (Exit::ResponseCut(Fault::Closed), None, "SD"),
+            (Exit::Cut(Cause::Killed), None, "KC"),
+        ] {
+            assert_eq!(state(exit), (status, letters.to_owned()), "{exit:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The end of an exchange: what its client gets when no server's response ended it, its counters
+//! and its log line. Everything that ends passes here, once.
+
+use ballast_mux::ClientConnection;
+
+use super::{Next, answer};
+use crate::exchange::Exchange;
+use crate::exit::{Exit, Flow};
+use crate::journal;
+use crate::service;
+use crate::session::Session;
+
+/// Ends an exchange that came to its response's end (`Continue`), or left the way before.
+pub(crate) async fn finish(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    flow: Flow<Next>,
+) -> Next {
+    let next = match flow {
+        Flow::Continue(next) => next,
+        Flow::Break(exit) => leave(session, client, exchange, exit).await,
+    };
+    journal::count_status(session, exchange);
+    journal::exchange_ended(session, exchange);
+    next
+}
+
+/// Gives the client what an exit has for it.
+async fn leave(
+    session: &Session,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+    exit: Exit,
+) -> Next {
+    let exit = match exit {
+        // In a box: no other exchange need carry its size.
+        Exit::Service(called) => {
+            match Box::pin(service::serve(session, client, exchange, called)).await {
+                Flow::Continue(next) => return next,
+                Flow::Break(exit) => exit,
+            }
+        }
+        exit => exit,
+    };
+    match exit.note(session, exchange) {
+        Some(status) => {
+            exchange.tally.status = i32::from(status);
+            answer::page(session, client, exchange, status).await
+        }
+        None => Next::Drop,
+    }
+}
