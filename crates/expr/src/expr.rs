@@ -7,6 +7,7 @@ use crate::conv::{self, Conv};
 use crate::error::{Error, nearest};
 use crate::fetch::{self, Fetch};
 use crate::link::{Files, Linker};
+use crate::needs::Needs;
 use crate::pattern::{MapKind, Method, Store};
 use crate::phase::{Phase, Phases};
 use crate::regex::Regex;
@@ -212,6 +213,12 @@ impl Expr {
     /// Where the expression may be evaluated.
     pub fn phases(&self) -> Phases {
         self.fetch.phases
+    }
+
+    /// What must be there for the expression to have a value.
+    pub fn needs(&self) -> Needs {
+        let convs = self.convs.iter();
+        convs.fold(self.fetch.needs, |sum, step| sum | step.conv.needs)
     }
 
     /// Whether the expression may be evaluated at `phase`.

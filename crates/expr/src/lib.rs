@@ -18,6 +18,7 @@ mod fetch;
 mod handlers;
 mod link;
 mod logformat;
+mod needs;
 mod pattern;
 mod phase;
 mod regex;
@@ -42,6 +43,7 @@ pub use logformat::{
     DEFAULT_TCP_LOG_FORMAT, Flags, HTTP_LOG_FORMAT, HTTPS_LOG_FORMAT, Item, LogFormat,
     TCP_LOG_FORMAT, Usage, alias,
 };
+pub use needs::Needs;
 pub use pattern::{
     Discarded, Entry, Handle, Hit, ListChange, Listed, Method, NamedList, Pair, PatternError,
     PatternRef, Place, Probe, RuntimeEntries, Store, Which, WrittenEntries, merge, parse_payload,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ballast_engine::{Frontend, Generation, Process};
 use ballast_expr::{
-    DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Scratch, Time, Usage,
+    DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Needs, Scratch, Time, Usage,
 };
 use ballast_log::{LogSet, WorkerLog};
 use ballast_message::HeadLimits;
@@ -28,7 +28,7 @@ pub struct Running {
     pub head_limits: HeadLimits,
     /// The lines of frontends that ask for none of the others: TCP's and HTTP's.
     default_formats: [Option<LogFormat>; 2],
-    /// Frontends whose log or rules name the ends of the server's connection.
+    /// Frontends whose log names the ends of the server's connection.
     asks_server_addresses: Vec<bool>,
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
@@ -111,14 +111,12 @@ fn codec_limits(head_bytes_max: usize, buffer_bytes: usize) -> Limits {
     }
 }
 
-/// `%bi`, `%bp`, `%si`, `%sp` and the samples of the same things, in the log of a frontend.
+/// Whether the log of a frontend names the ends of the server's connection.
 fn asks_server_addresses(frontend: &model::Frontend) -> bool {
     let log = &frontend.log;
     let formats = [&log.format, &log.error_format, &log.structured_data];
-    formats.into_iter().flatten().any(|format| {
-        let named = ["bi", "bp", "si", "sp"];
-        format.aliases().any(|alias| named.contains(&alias.word)) || format.source.contains("bc_")
-    })
+    let mut formats = formats.into_iter().flatten();
+    formats.any(|format| format.needs().meets(Needs::SERVER_ADDRESSES))
 }
 
 /// What a worker has at hand. One per worker, shared by its tasks.

@@ -1,6 +1,6 @@
 //! Conditions, expressions and formats in proxy lines: parsed, placed, and what they name kept.
 
-use ballast_expr::{Condition, Expr, LogFormat, Phase, Usage};
+use ballast_expr::{Condition, Expr, LogFormat, Needs, Phase, Usage};
 use ballast_syntax::{Diagnostic, Span};
 
 use crate::args::Args;
@@ -189,7 +189,7 @@ pub(super) fn format(
 
 /// Keeps where a condition asks for the bytes as they came, which an HTTP proxy does not keep.
 pub(super) fn raw_bytes(draft: &mut ProxyDraft, condition: &Condition, span: Span) {
-    if condition.reads_raw_bytes(&draft.acls) {
+    if condition.needs(&draft.acls).meets(Needs::RAW_BYTES) {
         draft.words.raw_bytes.push(span);
     }
 }

@@ -7,6 +7,7 @@ use super::{Acl, AclSet, Criterion, PREDEFINED, predefined};
 use crate::error::{Error, nearest};
 use crate::expr::Reference;
 use crate::link::{Linker, Slot};
+use crate::needs::Needs;
 use crate::pattern::Place;
 use crate::phase::{Phase, Phases};
 
@@ -126,15 +127,16 @@ impl Condition {
         self.rows.iter().flatten()
     }
 
-    /// Whether an ACL of the condition asks for the bytes as they came.
-    pub fn reads_raw_bytes(&self, acls: &AclSet) -> bool {
-        self.terms().any(|term| match &term.target {
-            Target::Inline(criterion) => criterion.expr.fetch.reads_raw_bytes(),
-            Target::Named(name, _) => named(name, acls).is_some_and(|acl| {
-                let mut criteria = acl.criteria.iter();
-                criteria.any(|criterion| criterion.expr.fetch.reads_raw_bytes())
-            }),
-        })
+    /// What its ACLs need. Names that are not linked yet are looked up in `acls`.
+    pub fn needs(&self, acls: &AclSet) -> Needs {
+        self.terms()
+            .fold(Needs::NONE, |sum, term| match &term.target {
+                Target::Inline(criterion) => sum | criterion.expr.needs(),
+                Target::Named(name, slot) => {
+                    let acl = slot.filled().or_else(|| named(name, acls));
+                    sum | acl.map_or(Needs::NONE, |acl| acl.needs())
+                }
+            })
     }
 
     /// What there is to say of anonymous ACLs that can never match.

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::expr::Reference;
 use crate::link::Files;
+use crate::needs::Needs;
 use crate::pattern::{Place, Store};
 
 /// A named ACL: true when one of its criteria is.
@@ -37,6 +38,12 @@ impl Acl {
             .iter()
             .map(|criterion| criterion.expr.phases());
         all.fold(crate::phase::Phases::NONE, |sum, phases| sum | phases)
+    }
+
+    /// What its criteria need.
+    pub fn needs(&self) -> Needs {
+        let criteria = self.criteria.iter();
+        criteria.fold(Needs::NONE, |sum, criterion| sum | criterion.expr.needs())
     }
 
     /// Words parsed but not evaluated yet.

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use crate::args::{ArgKind, ArgSpec};
 pub(crate) use crate::args::{NONE, args};
 use crate::handlers::ConvFn;
+use crate::needs::Needs;
 use crate::value::Kind;
 
 /// A converter: one word of the language with all its sides.
@@ -29,6 +30,8 @@ pub struct Conv {
     pub takes: Kind,
     /// The type it gives.
     pub out: Kind,
+    /// What must be there beside its input.
+    pub needs: Needs,
     pub(crate) handler: Option<ConvFn>,
 }
 
@@ -36,6 +39,11 @@ impl Conv {
     /// Whether the converter is evaluated, not only parsed.
     pub const fn is_served(&self) -> bool {
         self.handler.is_some()
+    }
+
+    /// The same row with needs.
+    const fn needs(self, needs: Needs) -> Conv {
+        Conv { needs, ..self }
     }
 }
 
@@ -57,6 +65,7 @@ const fn row(
         args,
         takes,
         out,
+        needs: Needs::NONE,
         handler,
     }
 }

@@ -3,10 +3,13 @@
 use crate::args::ArgKind::{Int, Text, Userlist};
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::handlers::{auth, cookie, exchange, header, uri};
+use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::Kind;
 
 const REQUEST: Phases = Phases::REQUEST;
+
+const BODY: Needs = Needs::REQUEST_BODY;
 
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // One row, one line.
@@ -32,10 +35,10 @@ pub(super) const ROWS: &[Fetch] = &[
     row("path", NONE, Kind::Str, REQUEST, Some(uri::path)),
     row("pathq", NONE, Kind::Str, REQUEST, Some(uri::pathq)),
     row("query", args(0, &[Text]), Kind::Str, REQUEST, Some(uri::query)),
-    row("req.body", NONE, Kind::Bin, REQUEST, None),
-    row("req.body_len", NONE, Kind::Int, REQUEST, None),
-    row("req.body_param", args(0, &[Text, Text]), Kind::Bin, REQUEST, None),
-    row("req.body_size", NONE, Kind::Int, REQUEST, None),
+    row("req.body", NONE, Kind::Bin, REQUEST, None).needs(BODY),
+    row("req.body_len", NONE, Kind::Int, REQUEST, None).needs(BODY),
+    row("req.body_param", args(0, &[Text, Text]), Kind::Bin, REQUEST, None).needs(BODY),
+    row("req.body_size", NONE, Kind::Int, REQUEST, None).needs(BODY),
     row("req.cook", args(0, &[Text]), Kind::Str, REQUEST, Some(cookie::req_cook)),
     row("req.cook_cnt", args(0, &[Text]), Kind::Int, REQUEST, Some(cookie::req_cook_cnt)),
     row("req.cook_names", args(0, &[Text]), Kind::Str, REQUEST, Some(cookie::req_cook_names)),

@@ -3,17 +3,20 @@
 use crate::args::ArgKind::{Int, Text};
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::handlers::{cookie, exchange, header};
+use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::Kind;
 
 const RESPONSE: Phases = Phases::RESPONSE;
 
+const BODY: Needs = Needs::RESPONSE_BODY;
+
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // One row, one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("res.body", NONE, Kind::Bin, RESPONSE, None),
-    row("res.body_len", NONE, Kind::Int, RESPONSE, None),
-    row("res.body_size", NONE, Kind::Int, RESPONSE, None),
+    row("res.body", NONE, Kind::Bin, RESPONSE, None).needs(BODY),
+    row("res.body_len", NONE, Kind::Int, RESPONSE, None).needs(BODY),
+    row("res.body_size", NONE, Kind::Int, RESPONSE, None).needs(BODY),
     row("res.cook", args(0, &[Text]), Kind::Str, RESPONSE, Some(cookie::res_cook)),
     row("res.cook_cnt", args(0, &[Text]), Kind::Int, RESPONSE, Some(cookie::res_cook_cnt)),
     row("res.cook_names", args(0, &[Text]), Kind::Str, RESPONSE, Some(cookie::res_cook_names)),

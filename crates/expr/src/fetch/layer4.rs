@@ -3,6 +3,7 @@
 use crate::args::ArgKind::{Int, Text};
 use crate::fetch::{Fetch, NONE, args, row};
 use crate::handlers::{address, exchange};
+use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::Kind;
 
@@ -11,13 +12,15 @@ const CONNECTION: Phases = Phases::CONNECTION;
 const SERVER_SIDE: Phases = Phases::SERVER_SIDE;
 const SESSION: Phases = Phases::SESSION;
 
+const ADDRESSES: Needs = Needs::SERVER_ADDRESSES;
+
 /// The rows of this family, in alphabetical order.
 #[rustfmt::skip] // One row, one line.
 pub(super) const ROWS: &[Fetch] = &[
     row("bc.timer.connect", NONE, Kind::Int, SERVER_SIDE, Some(exchange::timer_connect)),
     row("bc_be_queue", NONE, Kind::Int, SERVER_SIDE, None),
-    row("bc_dst", NONE, Kind::Addr, SERVER_SIDE, Some(address::bc_dst)),
-    row("bc_dst_port", NONE, Kind::Int, SERVER_SIDE, Some(address::bc_dst_port)),
+    row("bc_dst", NONE, Kind::Addr, SERVER_SIDE, Some(address::bc_dst)).needs(ADDRESSES),
+    row("bc_dst_port", NONE, Kind::Int, SERVER_SIDE, Some(address::bc_dst_port)).needs(ADDRESSES),
     row("bc_err", NONE, Kind::Int, SERVER_SIDE, None),
     row("bc_err_name", NONE, Kind::Str, SERVER_SIDE, None),
     row("bc_err_str", NONE, Kind::Str, SERVER_SIDE, None),
@@ -28,8 +31,8 @@ pub(super) const ROWS: &[Fetch] = &[
     row("bc_rtt", args(0, &[Text]), Kind::Int, CONNECTION, None),
     row("bc_rttvar", args(0, &[Text]), Kind::Int, CONNECTION, None),
     row("bc_settings_streams_limit", NONE, Kind::Int, SERVER_SIDE, None),
-    row("bc_src", NONE, Kind::Addr, SERVER_SIDE, Some(address::bc_src)),
-    row("bc_src_port", NONE, Kind::Int, SERVER_SIDE, Some(address::bc_src_port)),
+    row("bc_src", NONE, Kind::Addr, SERVER_SIDE, Some(address::bc_src)).needs(ADDRESSES),
+    row("bc_src_port", NONE, Kind::Int, SERVER_SIDE, Some(address::bc_src_port)).needs(ADDRESSES),
     row("bc_srv_queue", NONE, Kind::Int, SERVER_SIDE, None),
     row("bs.aborted", NONE, Kind::Int, SERVER_SIDE, None),
     row("bs.debug_str", args(0, &[Int]), Kind::Str, SERVER_SIDE, None),

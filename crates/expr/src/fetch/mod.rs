@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
 use crate::args::{ArgKind, ArgSpec};
 use crate::handlers::FetchFn;
+use crate::needs::Needs;
 use crate::phase::Phases;
 use crate::value::Kind;
 
@@ -34,6 +35,8 @@ pub struct Fetch {
     pub out: Kind,
     /// Where it may be asked.
     pub phases: Phases,
+    /// What must be there for it to have a value.
+    pub needs: Needs,
     pub(crate) handler: Option<FetchFn>,
 }
 
@@ -43,11 +46,9 @@ impl Fetch {
         self.handler.is_some()
     }
 
-    /// Whether the sample is read from the bytes as they came, which an HTTP proxy does not keep
-    /// (manual 7.3.5).
-    pub fn reads_raw_bytes(&self) -> bool {
-        let parses_http = matches!(self.word, "req.proto_http" | "req_proto_http" | "wait_end");
-        !parses_http && layer6::ROWS.contains(self)
+    /// The same row with other needs than its places tell.
+    const fn needs(self, needs: Needs) -> Fetch {
+        Fetch { needs, ..self }
     }
 }
 
@@ -57,6 +58,8 @@ impl PartialEq for Fetch {
     }
 }
 
+/// A row. What it needs follows from the places where it may be asked; [`Fetch::needs`] says
+/// otherwise.
 const fn row(
     word: &'static str,
     args: ArgSpec,
@@ -69,6 +72,7 @@ const fn row(
         args,
         out,
         phases,
+        needs: Needs::of(phases),
         handler,
     }
 }

@@ -1,5 +1,7 @@
 //! The catalogue of log-format aliases (`%ci`, `%ST`...), manual 8.2.6.
 
+use crate::needs::Needs;
+
 /// What an alias stands for. Variants carry the alias's own letters.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[allow(missing_docs, reason = "the rows below say what each one is")]
@@ -80,6 +82,14 @@ pub struct Alias {
     pub id: AliasId,
     /// What it prints, in a few words.
     pub help: &'static str,
+    /// What must be fetched for it beside the record of the exchange.
+    pub needs: Needs,
+}
+
+impl Alias {
+    const fn needs(self, needs: Needs) -> Alias {
+        Alias { needs, ..self }
+    }
 }
 
 impl PartialEq for Alias {
@@ -89,7 +99,12 @@ impl PartialEq for Alias {
 }
 
 const fn any(word: &'static str, id: AliasId, help: &'static str) -> Alias {
-    Alias { word, id, help }
+    Alias {
+        word,
+        id,
+        help,
+        needs: Needs::NONE,
+    }
 }
 
 /// Every alias.
@@ -137,8 +152,8 @@ pub const ALIASES: &[Alias] = &[
         AliasId::BackendConnections,
         "connections of the backend",
     ),
-    any("bi", AliasId::SourceIp, "our address towards the server"),
-    any("bp", AliasId::SourcePort, "our port towards the server"),
+    any("bi", AliasId::SourceIp, "our address towards the server").needs(Needs::SERVER_ADDRESSES),
+    any("bp", AliasId::SourcePort, "our port towards the server").needs(Needs::SERVER_ADDRESSES),
     any("bq", AliasId::BackendQueue, "place in the backend's queue"),
     any("ci", AliasId::ClientIp, "client address"),
     any("cp", AliasId::ClientPort, "client port"),
@@ -188,8 +203,8 @@ pub const ALIASES: &[Alias] = &[
         AliasId::ServerConnections,
         "connections of the server",
     ),
-    any("si", AliasId::ServerIp, "server address"),
-    any("sp", AliasId::ServerPort, "server port"),
+    any("si", AliasId::ServerIp, "server address").needs(Needs::SERVER_ADDRESSES),
+    any("sp", AliasId::ServerPort, "server port").needs(Needs::SERVER_ADDRESSES),
     any("sq", AliasId::ServerQueue, "place in the server's queue"),
     any("sslc", AliasId::TlsCipher, "TLS cipher"),
     any("sslv", AliasId::TlsVersion, "TLS version"),

@@ -12,6 +12,7 @@ use std::fmt;
 use crate::error::{Error, nearest};
 use crate::expr::{Expr, Reference};
 use crate::link::Linker;
+use crate::needs::Needs;
 use crate::phase::{Phase, Phases};
 
 /// HAProxy's line in HTTP mode without `option httplog` (manual 8.2.1).
@@ -175,6 +176,15 @@ impl LogFormat {
     pub fn phases(&self) -> Phases {
         self.exprs()
             .fold(Phases::ALWAYS, |sum, expr| sum & expr.phases())
+    }
+
+    /// What must be there for the whole of it to be written.
+    pub fn needs(&self) -> Needs {
+        self.items.iter().fold(Needs::NONE, |sum, item| match item {
+            Item::Alias { alias, .. } => sum | alias.needs,
+            Item::Sample { expr, .. } => sum | expr.needs(),
+            Item::Literal(_) | Item::Blank => sum,
+        })
     }
 
     /// Whether every expression may be evaluated at `phase`.
