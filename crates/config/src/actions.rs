@@ -55,7 +55,7 @@ fn state(place: RuleSet, good: &str) -> State {
     };
     let mut env = ParseEnv::new(&acls, &mut files, capability, "frontend 'f'");
     match parse_rule(place, &words, &mut env) {
-        Ok(rule) if rule.action.unserved().is_none() => State::Honoured,
+        Ok(rule) if rule.action.is_served() => State::Honoured,
         _ => LATER,
     }
 }

@@ -1,8 +1,12 @@
-//! Reading the words of a rule: a cursor that knows where it stands and what is allowed there.
+//! Reading the words of a rule: a cursor that knows where it stands and what is allowed there,
+//! and notes what the arguments ask and name.
 
 use ballast_expr::{Error, Expr, LogFormat, Phases, Regex, Usage, VarName};
 
+use crate::action::{Action, AnyAction, Later, Notes};
 use crate::parse::ParseEnv;
+use crate::reference::Reference;
+use crate::row::{Parse, Row};
 use crate::ruleset::RuleSet;
 
 /// The words of one rule, being read.
@@ -15,6 +19,11 @@ pub(crate) struct Args<'w, 'e, 'v> {
     pub(crate) phases: Phases,
     /// What surrounds it.
     pub(crate) env: &'v mut ParseEnv<'e>,
+    /// The word that messages name when the action is not carried out yet.
+    word: &'static str,
+    notes: Notes,
+    /// What an action evaluates that is not carried out yet.
+    later: Option<Later>,
 }
 
 impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
@@ -32,6 +41,61 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
             place,
             phases,
             env,
+            word: "",
+            notes: Notes::default(),
+            later: None,
+        }
+    }
+
+    /// Reads the action of `row`.
+    pub(crate) fn action(&mut self, row: &Row) -> Result<Action, Error> {
+        self.word = row.word;
+        self.notes.needs = row.needs;
+        let action = match row.parse {
+            Parse::Served(parse) => parse(self)?,
+            Parse::Later(check) => {
+                self.later = Some(Later::default());
+                check(self)?;
+                self.later()
+            }
+        };
+        Ok(Action::new(action, std::mem::take(&mut self.notes)))
+    }
+
+    /// The action with these arguments is not carried out yet.
+    pub(crate) fn later(&mut self) -> Box<dyn AnyAction> {
+        self.notes.unserved.insert(0, self.word);
+        Box::new(self.later.take().unwrap_or_default())
+    }
+
+    /// Has messages name `word` when the action is not carried out yet.
+    pub(crate) fn named(&mut self, word: &'static str) {
+        self.word = word;
+    }
+
+    /// Notes what the action names elsewhere in the configuration.
+    pub(crate) fn names(&mut self, reference: Reference) {
+        self.notes.references.push(reference);
+    }
+
+    fn note_expr(&mut self, expr: &Expr) {
+        self.notes.needs = self.notes.needs | expr.needs();
+        self.notes.unserved.extend(expr.unserved());
+        let named = expr.references().into_iter().map(Reference::Asked);
+        self.notes.references.extend(named);
+        if let Some(later) = &mut self.later {
+            later.exprs.push(expr.clone());
+        }
+    }
+
+    /// Notes what a format asks and names; see [`Args::unnoted_format`].
+    pub(crate) fn note_format(&mut self, format: &LogFormat) {
+        self.notes.needs = self.notes.needs | format.needs();
+        self.notes.unserved.extend(format.unserved());
+        let named = format.references().into_iter().map(Reference::Asked);
+        self.notes.references.extend(named);
+        if let Some(later) = &mut self.later {
+            later.formats.push(format.clone());
         }
     }
 
@@ -90,7 +154,14 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// `text`, which was read last, as a format whose samples must be available here.
-    pub(crate) fn format_of(&self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
+    pub(crate) fn format_of(&mut self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
+        let format = self.unnoted_format(text, usage)?;
+        self.note_format(&format);
+        Ok(format)
+    }
+
+    /// The same for a format that the action may drop: nothing of it is noted.
+    pub(crate) fn unnoted_format(&self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
         let at = self.at.saturating_sub(1);
         let format = LogFormat::parse(text, usage).map_err(|error| error.in_word(at))?;
         let late = format
@@ -123,6 +194,15 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         })?;
         self.at += used;
         self.check(&expr, at)?;
+        self.note_expr(&expr);
+        Ok(expr)
+    }
+
+    /// `text`, which was read last, as an expression.
+    pub(crate) fn expr_of(&mut self, text: &str) -> Result<Expr, Error> {
+        let at = self.at.saturating_sub(1);
+        let expr = Expr::parse(text).map_err(|error| error.in_word(at))?;
+        self.note_expr(&expr);
         Ok(expr)
     }
 

@@ -17,7 +17,7 @@ mod run;
 mod transaction;
 mod units;
 
-pub use action::{Action, Part};
+pub use action::Action;
 pub use parse::{ParseEnv, parse_rule};
 pub use reference::Reference;
 pub use row::{Row, row, rows};

@@ -77,7 +77,9 @@ fn parse_with(
 ) -> Result<Rule, Error> {
     let title = env.title;
     let mut args = Args::new(words, place, env);
-    let action = (row.parse)(&mut args).map_err(|error| in_rule(error, place, words, title))?;
+    let action = args
+        .action(row)
+        .map_err(|error| in_rule(error, place, words, title))?;
     let (at, rest) = (args.at(), args.rest());
     let condition = match rest.first() {
         None => None,

@@ -1,8 +1,8 @@
 //! A row of the table of actions: the word with all its sides.
 
-use ballast_expr::Error;
+use ballast_expr::{Error, Needs};
 
-use crate::action::{Action, FAMILIES};
+use crate::action::{FAMILIES, Parsed};
 use crate::args::Args;
 use crate::ruleset::{Places, RuleSet};
 
@@ -17,6 +17,15 @@ pub(crate) enum Form {
     Prefix,
 }
 
+/// How the arguments of an action are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Parse {
+    /// The action is carried out: gives what does it.
+    Served(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Parsed),
+    /// The action is checked and not carried out yet: takes its arguments.
+    Later(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>),
+}
+
 /// One action with all its sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
@@ -27,28 +36,54 @@ pub struct Row {
     pub places: Places,
     /// What follows the word.
     pub args: &'static str,
+    /// What it needs beside what its arguments ask and its place brings.
+    pub needs: Needs,
     /// What it does, in a few words.
     pub help: &'static str,
     /// Words of rules that are accepted in the first of the places.
     pub good: &'static [&'static str],
     /// Words of rules that are refused there.
     pub bad: &'static [&'static str],
-    pub(crate) parse: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<Action, Error>,
+    pub(crate) parse: Parse,
 }
 
 impl Row {
+    /// An action that is carried out.
     pub(crate) const fn new(
         word: &'static str,
         columns: &'static str,
         args: &'static str,
         help: &'static str,
-        parse: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<Action, Error>,
+        parse: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Parsed,
+    ) -> Row {
+        Row::with(word, columns, args, help, Parse::Served(parse))
+    }
+
+    /// An action that is checked and not carried out yet: a configuration that holds it is not
+    /// started.
+    pub(crate) const fn later(
+        word: &'static str,
+        columns: &'static str,
+        args: &'static str,
+        help: &'static str,
+        check: for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>,
+    ) -> Row {
+        Row::with(word, columns, args, help, Parse::Later(check))
+    }
+
+    const fn with(
+        word: &'static str,
+        columns: &'static str,
+        args: &'static str,
+        help: &'static str,
+        parse: Parse,
     ) -> Row {
         Row {
             word,
             form: Form::Plain,
             places: Places::of(columns),
             args,
+            needs: Needs::NONE,
             help,
             good: &[],
             bad: &[],
@@ -62,6 +97,10 @@ impl Row {
         bad: &'static [&'static str],
     ) -> Row {
         Row { good, bad, ..self }
+    }
+
+    pub(crate) const fn needs(self, needs: Needs) -> Row {
+        Row { needs, ..self }
     }
 
     pub(crate) const fn parens(self) -> Row {

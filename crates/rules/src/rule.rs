@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_expr::{AclSet, Condition, Error, Linker, Place, Slot, Target, predefined};
+use ballast_expr::{AclSet, Condition, Error, Linker, Needs, Place, Slot};
 
-use crate::action::{Action, Part};
+use crate::action::Action;
 use crate::reference::Reference;
 use crate::ruleset::RuleSet;
 
@@ -115,11 +115,20 @@ impl RuleSets {
             all.extend(rules.iter().flat_map(|rule| rule.unserved(acls)));
         }
         if self.request_inspect_delay.is_some()
-            && self.tcp_content.iter().any(|rule| rule.waits(acls))
+            && self
+                .needs(RuleSet::TcpContent, acls)
+                .meets(Needs::COMES_LATER)
         {
             all.push("tcp-request inspect-delay");
         }
         all
+    }
+
+    /// What the rules of one place need. `acls` holds the ACLs of the proxy; once the rules are
+    /// linked it may be empty.
+    pub fn needs(&self, place: RuleSet, acls: &AclSet) -> Needs {
+        let rules = self.of(place).iter();
+        rules.fold(Needs::NONE, |sum, rule| sum | rule.needs(acls))
     }
 
     /// Joins every rule to the ACLs, lists and maps it names.
@@ -163,28 +172,23 @@ pub struct Rule {
 impl Rule {
     /// What is checked and not carried out yet: the action's word, samples, converters.
     pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
-        let mut all: Vec<&'static str> = self.action.unserved().into_iter().collect();
-        self.action.parts(&mut |part| match part {
-            Part::Expr(expr) => all.extend(expr.unserved()),
-            Part::Format(format) => all.extend(format.unserved()),
-        });
+        let mut all = self.action.unserved().to_vec();
         if let Some(condition) = &self.condition {
             all.extend(condition.unserved(acls));
         }
         all
     }
 
+    /// What its action and its condition need. `acls` holds the ACLs of the proxy; once the rule
+    /// is linked it may be empty.
+    pub fn needs(&self, acls: &AclSet) -> Needs {
+        let condition = self.condition.as_ref();
+        self.action.needs() | condition.map_or(Needs::NONE, |condition| condition.needs(acls))
+    }
+
     /// What the rule names elsewhere in the configuration.
     pub fn references(&self) -> Vec<Reference> {
-        let mut all = Vec::new();
-        self.action.references(&mut all);
-        self.action.parts(&mut |part| {
-            let named = match part {
-                Part::Expr(expr) => expr.references(),
-                Part::Format(format) => format.references(),
-            };
-            all.extend(named.into_iter().map(Reference::Asked));
-        });
+        let mut all = self.action.references().to_vec();
         if let Some(condition) = &self.condition {
             all.extend(condition.references().into_iter().map(Reference::Asked));
         }
@@ -207,52 +211,11 @@ impl Rule {
         if let Some(place) = self.place.filled() {
             linker.store.stand(place);
         }
-        self.action.link_list(linker.store);
-        let mut result = Ok(());
-        self.action.parts_mut(&mut |part| {
-            let joined = match part {
-                crate::action::PartMut::Expr(expr) => expr.link(linker),
-                crate::action::PartMut::Format(format) => format.link(linker),
-            };
-            if result.is_ok() {
-                result = joined;
-            }
-        });
-        result?;
+        self.action.link(linker)?;
         match &mut self.condition {
             Some(condition) => condition.link(linker),
             None => Ok(()),
         }
-    }
-
-    /// Whether the rule may have to wait for data that the connection alone does not bring.
-    fn waits(&self, acls: &AclSet) -> bool {
-        let early = ballast_expr::Phase::FrontendSession;
-        let mut waits = false;
-        self.action.parts(&mut |part| {
-            waits |= match part {
-                Part::Expr(expr) => !expr.phases().has(early),
-                Part::Format(format) => !format.phases().has(early),
-            };
-        });
-        let Some(condition) = &self.condition else {
-            return waits;
-        };
-        let late = |criterion: &ballast_expr::Criterion| {
-            !criterion.expr.phases().has(early) || criterion.expr.fetch.word == "wait_end"
-        };
-        waits
-            || condition
-                .rows
-                .iter()
-                .flatten()
-                .any(|term| match &term.target {
-                    Target::Inline(criterion) => late(criterion),
-                    Target::Named(name, _) => acls
-                        .get(name)
-                        .or_else(|| predefined(name))
-                        .is_some_and(|acl| acl.criteria.iter().any(late)),
-                })
     }
 }
 

@@ -81,10 +81,11 @@ fn rules_of_real_configurations_parse() {
                     let mut env = ParseEnv::new(&acls, &mut files, capability, "proxy 'p'");
                     env.experimental = true;
                     match parse_rule(place, rest, &mut env) {
-                        Ok(rule) => match rule.action.unserved() {
-                            Some(word) => *lacking.entry(word).or_default() += 1,
-                            None => served += 1,
-                        },
+                        Ok(rule) if rule.action.is_served() => served += 1,
+                        Ok(rule) => {
+                            let word = rule.action.unserved().first().copied();
+                            *lacking.entry(word.unwrap_or_default()).or_default() += 1;
+                        }
                         Err(error) => {
                             bad.push(format!("{}.cfg:{}: {error}: {line}", columns[0], at + 1));
                         }

@@ -1,8 +1,9 @@
 //! `deny`, `return`, `tarpit`: answers made by rules.
 
-use ballast_expr::Error;
+use ballast_expr::{Error, Linker, Needs};
 
-use super::{Action, Reply, Unserved};
+use super::reply::{Pages, Reply};
+use super::{Perform, does};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Cause, Stage, Step};
@@ -17,7 +18,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XX.",
         "[ deny_status <code> ] ...",
         "refuse the request, or the response, with an error",
-        deny,
+        |args| does(deny(args)),
     )
     .examples(
         &[
@@ -39,11 +40,10 @@ pub(crate) const ROWS: &[Row] = &[
         REPLY,
         "answer in place of a server",
         |args| {
-            let reply = Reply::parse(args, 200)?;
-            Ok(Action::Answer(Box::new(Answer {
+            does(Reply::parse(args, 200).map(|reply| Answer {
                 cause: Cause::Return,
                 reply,
-            })))
+            }))
         },
     )
     .examples(
@@ -59,18 +59,14 @@ pub(crate) const ROWS: &[Row] = &[
             "return content-type a string b string c",
         ],
     ),
-    Row::new(
+    Row::later(
         "tarpit",
         ".....X..",
         "[ deny_status <code> ] ...",
         "keep the client waiting, then refuse its request",
-        |args| {
-            let reply = refusal(args, 500)?;
-            let mut unserved = Unserved::of("tarpit");
-            unserved.reply = Some(reply);
-            unserved.done()
-        },
+        |args| refusal(args, 500).map(drop),
     )
+    .needs(Needs::TIME)
     .examples(
         &["tarpit", "tarpit deny_status 429"],
         &["tarpit status 600", "tarpit 500"],
@@ -79,17 +75,17 @@ pub(crate) const ROWS: &[Row] = &[
 
 /// A deny or a return.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    pub(super) cause: Cause,
-    pub(super) reply: Reply,
+struct Answer {
+    cause: Cause,
+    reply: Reply,
 }
 
-fn deny(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn deny(args: &mut Args<'_, '_, '_>) -> Result<Answer, Error> {
     let status = if args.place.is_response() { 502 } else { 403 };
-    Ok(Action::Answer(Box::new(Answer {
+    Ok(Answer {
         cause: Cause::Deny,
         reply: refusal(args, status)?,
-    })))
+    })
 }
 
 /// Without arguments, or with `deny_status` alone, the proxy's page is meant.
@@ -100,8 +96,16 @@ fn refusal(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
     Reply::parse(args, status)
 }
 
-impl Answer {
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for Answer {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         self.reply.make(stage, self.cause)
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.reply.link(linker)
+    }
+
+    fn link_pages(&mut self, pages: &mut Pages<'_>) {
+        self.reply.link_page(pages);
     }
 }

@@ -1,8 +1,8 @@
 //! `capture`: a sample kept for the log.
 
-use ballast_expr::{Error, Expr};
+use ballast_expr::{Error, Expr, Linker};
 
-use super::{Action, Side};
+use super::{Perform, Side, does};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
@@ -15,7 +15,7 @@ pub(crate) const ROWS: &[Row] = &[Row::new(
     "...X.XXX",
     "<sample> { len <length> | id <id> }",
     "keep a sample for the log",
-    parse,
+    |args| does(parse(args)),
 )
 .examples(
     &[
@@ -33,23 +33,21 @@ pub(crate) const ROWS: &[Row] = &[Row::new(
 
 /// A capture.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Capture {
-    pub(super) expr: Expr,
+struct Capture {
+    expr: Expr,
     /// The number of the frontend's capture.
     slot: usize,
     side: Side,
-    /// The slot is this rule's own: it exists.
-    own: bool,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
     const USAGE: &str = "expects <expression> [ 'len' <length> | id <idx> ]";
     if args.ends() {
         return Err(args.error(USAGE));
     }
     let expr = args.expr()?;
     let side = Side::of(args);
-    let (slot, own) = match args.text(USAGE)? {
+    let slot = match args.text(USAGE)? {
         "len" if side == Side::Response => {
             return Err(args.error_before("expects 'id', found 'len'"));
         }
@@ -62,37 +60,29 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
             let length = super::integer(args, 1..=u32::MAX >> 1, POSITIVE)?;
             args.env.new_captures.push(length);
             args.env.request_captures += 1;
-            (args.env.request_captures - 1, true)
+            args.env.request_captures - 1
         }
         "id" if args.place != RuleSet::TcpContent => {
             let id = args.text(USAGE)?;
             let id = id
                 .parse::<u16>()
                 .map_err(|_| args.error_before(format!("cannot parse id '{id}'")))?;
-            (usize::from(id), false)
+            let slot = usize::from(id);
+            args.names(match side {
+                Side::Request => Reference::RequestCapture(slot),
+                Side::Response => Reference::ResponseCapture(slot),
+            });
+            slot
         }
         other => {
             return Err(args.error_before(format!("expects 'len' or 'id', found '{other}'")));
         }
     };
-    Ok(Action::Capture(Box::new(Capture {
-        expr,
-        slot,
-        side,
-        own,
-    })))
+    Ok(Capture { expr, slot, side })
 }
 
-impl Capture {
-    pub(super) fn reference(&self) -> Option<Reference> {
-        match (self.own, self.side) {
-            (true, _) => None,
-            (false, Side::Request) => Some(Reference::RequestCapture(self.slot)),
-            (false, Side::Response) => Some(Reference::ResponseCapture(self.slot)),
-        }
-    }
-
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for Capture {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         let Some(held) = stage.evaluate(&self.expr) else {
             return Step::Next;
         };
@@ -104,5 +94,9 @@ impl Capture {
             Side::Response => stage.transaction.capture_response(self.slot, out),
         }
         Step::Next
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.expr.link(linker)
     }
 }

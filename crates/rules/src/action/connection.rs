@@ -3,13 +3,12 @@
 
 use ballast_expr::Error;
 
-use super::{Action, Unserved};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
 
 pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+    Row::later(
         "expect-proxy",
         ".X......",
         "layer4",
@@ -20,7 +19,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["expect-proxy layer4"],
         &["expect-proxy", "expect-proxy layer5"],
     ),
-    Row::new(
+    Row::later(
         "expect-netscaler-cip",
         ".X......",
         "layer4",
@@ -28,7 +27,7 @@ pub(crate) const ROWS: &[Row] = &[
         |args| layer4(args, "expect-netscaler-cip"),
     )
     .examples(&["expect-netscaler-cip layer4"], &["expect-netscaler-cip"]),
-    Row::new(
+    Row::later(
         "switch-mode",
         "...X....",
         "http [ proto <name> ]",
@@ -39,7 +38,7 @@ pub(crate) const ROWS: &[Row] = &[
         &["switch-mode http", "switch-mode http proto h1 if TRUE"],
         &["switch-mode", "switch-mode tcp", "switch-mode http proto"],
     ),
-    Row::new(
+    Row::later(
         "attach-srv",
         "..X.....",
         "<server> [ name <expr> ]",
@@ -50,37 +49,37 @@ pub(crate) const ROWS: &[Row] = &[
         &["attach-srv be/s1"],
         &["attach-srv", "attach-srv s1", "attach-srv be/s1 name"],
     ),
-    Row::new(
+    Row::later(
         "close",
         "....X...",
         "",
         "close the connection to the server",
-        |_| super::alone("close"),
+        |_| Ok(()),
     )
     .examples(&["close if TRUE"], &["close now"]),
-    Row::new("dgram-drop", "X.......", "", "ignore the datagram", |_| {
-        super::alone("dgram-drop")
+    Row::later("dgram-drop", "X.......", "", "ignore the datagram", |_| {
+        Ok(())
     })
     .examples(&["dgram-drop"], &["dgram-drop now"]),
-    Row::new(
+    Row::later(
         "send-retry",
         "X.......",
         "",
         "make the client prove its address",
-        |_| super::alone("send-retry"),
+        |_| Ok(()),
     )
     .examples(&["send-retry unless FALSE"], &["send-retry now"]),
 ];
 
-fn layer4(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<Action, Error> {
+fn layer4(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<(), Error> {
     if args.take("layer4") {
-        return super::alone(word);
+        return Ok(());
     }
     let got = args.peek().unwrap_or_default();
     Err(args.error(format!("'{word}' only supports 'layer4' (got '{got}')")))
 }
 
-fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     if !args.env.capability.frontend {
         let title = args.env.title;
         return Err(args.error(format!(
@@ -97,17 +96,17 @@ fn switch_mode(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
             return Err(args.error_before(format!("'{proto}' is not a protocol: use 'h1' or 'h2'")));
         }
     }
-    super::alone("switch-mode")
+    Ok(())
 }
 
-fn attach_server(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn attach_server(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     let server = args.text("expects a server name (backend/server)")?;
     if !server.contains('/') {
         return Err(args.error_before(format!("'{server}' is not of the form 'backend/server'")));
     }
-    let mut unserved = Unserved::of("attach-srv").names(Reference::Server(server.to_owned()));
+    args.names(Reference::Server(server.to_owned()));
     if args.take("name") {
-        unserved = unserved.expr(args.expr()?);
+        args.expr()?;
     }
-    unserved.done()
+    Ok(())
 }

@@ -2,9 +2,10 @@
 
 use ballast_expr::Error;
 
-use super::Action;
+use super::{Perform, does};
 use crate::args::Args;
 use crate::row::Row;
+use crate::run::{Stage, Step, Verdict};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -12,7 +13,7 @@ pub(crate) const ROWS: &[Row] = &[
         "XXXXX...",
         "",
         "pass over the rest of the rules of this place",
-        |_| Ok(Action::Allow),
+        |_| does(Ok(Allow)),
     )
     .examples(&["accept", "accept if TRUE"], &["accept now"]),
     Row::new(
@@ -20,7 +21,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "",
         "pass over the rest of the rules of this place",
-        |_| Ok(Action::Allow),
+        |_| does(Ok(Allow)),
     )
     .examples(&["allow", "allow unless FALSE"], &["allow it", "allow if"]),
     Row::new(
@@ -28,7 +29,7 @@ pub(crate) const ROWS: &[Row] = &[
         "XXXXXX..",
         "",
         "close the connection without an answer",
-        |_| Ok(Action::Reject),
+        |_| does(Ok(Reject)),
     )
     .examples(&["reject", "reject if { src 10.0.0.0/8 }"], &["reject 403"]),
     Row::new(
@@ -36,7 +37,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "{ on | off }",
         "whether a failed rewrite ends the exchange",
-        strict_mode,
+        |args| does(strict_mode(args)),
     )
     .examples(
         &["strict-mode on", "strict-mode off if TRUE"],
@@ -44,12 +45,43 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-fn strict_mode(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+/// `allow`, `accept`.
+#[derive(Clone, Debug, PartialEq)]
+struct Allow;
+
+/// `reject`.
+#[derive(Clone, Debug, PartialEq)]
+struct Reject;
+
+/// `strict-mode`, and whether it is on.
+#[derive(Clone, Debug, PartialEq)]
+struct StrictMode(bool);
+
+fn strict_mode(args: &mut Args<'_, '_, '_>) -> Result<StrictMode, Error> {
     match args.text("expects exactly 1 arguments")? {
-        "on" => Ok(Action::StrictMode(true)),
-        "off" => Ok(Action::StrictMode(false)),
+        "on" => Ok(StrictMode(true)),
+        "off" => Ok(StrictMode(false)),
         other => Err(args.error_before(format!(
             "Unexpected value '{other}'. Only 'on' and 'off' are supported"
         ))),
+    }
+}
+
+impl Perform for Allow {
+    fn perform(&self, _stage: &mut Stage<'_>) -> Step {
+        Step::Stop(Verdict::Allow)
+    }
+}
+
+impl Perform for Reject {
+    fn perform(&self, _stage: &mut Stage<'_>) -> Step {
+        Step::Stop(Verdict::Close)
+    }
+}
+
+impl Perform for StrictMode {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        stage.strict = self.0;
+        Step::Next
     }
 }

@@ -1,20 +1,20 @@
 //! `track-sc*`, `sc-*`: sticky counters.
 
-use ballast_expr::Error;
+use ballast_expr::{Error, Needs};
 
-use super::{Action, Unserved};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
 
 pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+    Row::later(
         "track-sc",
         ".XXX.XX.",
         "<n> <key> [ table <table> ]",
         "follow a key's entry in a stick table",
         track,
     )
+    .needs(Needs::TABLE)
     .prefix()
     .examples(
         &["track-sc0 src", "track-sc1 src,ipmask(24) table t if TRUE"],
@@ -25,70 +25,76 @@ pub(crate) const ROWS: &[Row] = &[
             "track-sc0 src table",
         ],
     ),
-    Row::new(
+    Row::later(
         "sc-add-gpc",
         ".XXXXXXX",
         "(<idx>,<sc-id>) { <int> | <expr> }",
         "add to a general purpose counter",
         |args| counter(args, "sc-add-gpc", 2, true),
     )
+    .needs(Needs::TABLE)
     .parens()
     .examples(
         &["sc-add-gpc(0,1) 5"],
         &["sc-add-gpc(0,9) 5", "sc-add-gpc(0,0)"],
     ),
-    Row::new(
+    Row::later(
         "sc-inc-gpc",
         ".XXXXXXX",
         "(<idx>,<sc-id>)",
         "increment a general purpose counter",
         |args| counter(args, "sc-inc-gpc", 2, false),
     )
+    .needs(Needs::TABLE)
     .parens()
     .examples(
         &["sc-inc-gpc(0,1)"],
         &["sc-inc-gpc(0,9)", "sc-inc-gpc(0)", "sc-inc-gpc"],
     ),
-    Row::new(
+    Row::later(
         "sc-inc-gpc0",
         ".XXXXXXX",
         "(<sc-id>)",
         "increment the first general purpose counter",
         |args| counter(args, "sc-inc-gpc0", 1, false),
     )
+    .needs(Needs::TABLE)
     .parens()
     .examples(
         &["sc-inc-gpc0(1)", "sc-inc-gpc0"],
         &["sc-inc-gpc0(9)", "sc-inc-gpc0(a)"],
     ),
-    Row::new(
+    Row::later(
         "sc-inc-gpc1",
         ".XXXXXXX",
         "(<sc-id>)",
         "increment the second general purpose counter",
         |args| counter(args, "sc-inc-gpc1", 1, false),
     )
+    .needs(Needs::TABLE)
     .parens()
     .examples(&["sc-inc-gpc1(1)"], &["sc-inc-gpc1(9)"]),
-    Row::new(
+    Row::later(
         "sc-set-gpt",
         ".XXXXXXX",
         "(<idx>,<sc-id>) { <int> | <expr> }",
         "set a general purpose tag",
         |args| counter(args, "sc-set-gpt", 2, true),
     )
+    .needs(Needs::TABLE)
     .parens()
     .examples(
         &["sc-set-gpt(0,1) 5", "sc-set-gpt(0,0) rand"],
         &["sc-set-gpt(0) 5"],
     ),
-    Row::new(
+    Row::later(
         "sc-set-gpt0",
         ".XXXXXXX",
         "(<sc-id>) { <int> | <expr> }",
         "set the first general purpose tag",
         |args| counter(args, "sc-set-gpt0", 1, true),
     )
+    .needs(Needs::TABLE)
     .parens()
     .examples(
         &["sc-set-gpt0(1) 5"],
@@ -96,7 +102,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-fn track(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn track(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     const WORDS: [&str; 3] = ["track-sc0", "track-sc1", "track-sc2"];
     let head = args.head();
     let digits = &head["track-sc".len()..];
@@ -114,18 +120,19 @@ fn track(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
             "{number} track-sc number exceeding {max} (tune.stick-counters - 1) value"
         )));
     }
-    let word = usize::try_from(number)
+    if let Some(word) = usize::try_from(number)
         .ok()
-        .and_then(|number| WORDS.get(number));
-    let expr = args.expr()?;
+        .and_then(|number| WORDS.get(number))
+    {
+        args.named(word);
+    }
+    args.expr()?;
     let mut table = None;
     if args.take("table") {
         table = Some(args.text("missing table name")?.to_owned());
     }
-    Unserved::of(word.copied().unwrap_or("track-sc"))
-        .expr(expr)
-        .names(Reference::Table(table))
-        .done()
+    args.names(Reference::Table(table));
+    Ok(())
 }
 
 fn counter(
@@ -133,7 +140,7 @@ fn counter(
     word: &'static str,
     numbers: usize,
     valued: bool,
-) -> Result<Action, Error> {
+) -> Result<(), Error> {
     if numbers == 2 || args.head() != word {
         let expects = if numbers == 2 {
             "<idx>,<sc-id>"
@@ -163,15 +170,14 @@ fn counter(
             }
         }
     }
-    let mut unserved = Unserved::of(word);
     if valued {
         match args.peek().map(str::parse::<i64>) {
             Some(Ok(_)) => {
                 args.next();
             }
-            Some(Err(_)) if !args.ends() => unserved = unserved.expr(args.expr()?),
+            Some(Err(_)) if !args.ends() => drop(args.expr()?),
             _ => return Err(args.error(format!("'{word}' expects an integer or an expression"))),
         }
     }
-    unserved.done()
+    Ok(())
 }

@@ -1,9 +1,9 @@
 //! `set-header`, `add-header`, `del-header`, and the forms that take a whole block.
 
-use ballast_expr::{Error, LogFormat, Regex, Usage};
+use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Field, Fields, is_field_name};
 
-use super::{Action, Side, Unserved, header_value};
+use super::{Perform, Side, does, header_value};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Stage, Step};
@@ -14,7 +14,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "<name> <fmt>",
         "append a header",
-        |args| change(args, How::Add),
+        |args| does(change(args, How::Add)),
     )
     .examples(
         &["add-header x-client %[src]", "add-header x-a b if TRUE"],
@@ -25,7 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "<name> <fmt>",
         "replace all headers of a name by one",
-        |args| change(args, How::Set),
+        |args| does(change(args, How::Set)),
     )
     .examples(
         &[
@@ -44,7 +44,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "<name> [ -m { str | beg | end | sub | reg } ]",
         "remove all headers of a name",
-        remove,
+        |args| does(remove(args)),
     )
     .examples(
         &[
@@ -59,48 +59,47 @@ pub(crate) const ROWS: &[Row] = &[
             "del-header ( -m reg",
         ],
     ),
-    Row::new(
+    Row::later(
         "add-headers-bin",
         ".....XXX",
         "<expr> [ prefix <str> ]",
         "append the headers that a binary sample lists",
-        |args| block(args, "add-headers-bin", false),
+        |args| block(args, false),
     )
     .examples(
         &["add-headers-bin var(txn.h)"],
         &["add-headers-bin", "add-headers-bin src prefix"],
     ),
-    Row::new(
+    Row::later(
         "set-headers-bin",
         ".....XXX",
         "<expr> [ prefix <str> ]",
         "set the headers that a binary sample lists",
-        |args| block(args, "set-headers-bin", false),
+        |args| block(args, false),
     )
     .examples(
         &["set-headers-bin var(txn.h) prefix x-"],
         &["set-headers-bin"],
     ),
-    Row::new(
+    Row::later(
         "del-headers-bin",
         ".....XXX",
         "<expr> [ prefix <str> ] [ -m { str | beg | end | sub } ]",
         "remove the headers that a binary sample lists",
-        |args| block(args, "del-headers-bin", true),
+        |args| block(args, true),
     )
     .examples(
         &["del-headers-bin var(txn.h) -m beg"],
         &["del-headers-bin", "del-headers-bin src -m reg"],
     ),
-    Row::new(
+    Row::later(
         "early-hint",
         ".....X..",
         "<name> <fmt>",
         "add a header to a 103 response sent at once",
         |args| {
             args.text(TWO)?;
-            let value = args.format(Usage::Http, TWO)?;
-            Unserved::of("early-hint").format(value).done()
+            args.format(Usage::Http, TWO).map(drop)
         },
     )
     .examples(&["early-hint link </a.css>"], &["early-hint link"]),
@@ -110,13 +109,13 @@ const TWO: &str = "expects exactly 2 arguments";
 
 /// A header that is set, added or removed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Header {
+struct Header {
     /// The name in lower case, or what is looked for in names.
     name: Vec<u8>,
     how: How,
     side: Side,
     /// Its new value.
-    pub(super) value: Option<LogFormat>,
+    value: Option<LogFormat>,
 }
 
 /// What is done.
@@ -139,21 +138,21 @@ enum Matching {
     Within,
 }
 
-fn change(args: &mut Args<'_, '_, '_>, how: How) -> Result<Action, Error> {
+fn change(args: &mut Args<'_, '_, '_>, how: How) -> Result<Header, Error> {
     let name = args.text(TWO)?;
     let known = is_field_name(name.as_bytes());
     if !known {
         args.warn(format!("'{name}' is not a header name: it is not sent"));
     }
-    Ok(Action::Header(Box::new(Header {
+    Ok(Header {
         name: name.to_ascii_lowercase().into_bytes(),
         how: if known { how } else { How::Nothing },
         side: Side::of(args),
         value: Some(args.format(Usage::Http, TWO)?),
-    })))
+    })
 }
 
-fn remove(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn remove(args: &mut Args<'_, '_, '_>) -> Result<Header, Error> {
     let name = args.text("expects at least 1 argument")?;
     let name_at = args.at() - 1;
     let mut matching = Matching::Whole;
@@ -174,16 +173,16 @@ fn remove(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
             }
         };
     }
-    Ok(Action::Header(Box::new(Header {
+    Ok(Header {
         name: name.to_ascii_lowercase().into_bytes(),
         how: How::Remove(matching),
         side: Side::of(args),
         value: None,
-    })))
+    })
 }
 
-fn block(args: &mut Args<'_, '_, '_>, word: &'static str, matches: bool) -> Result<Action, Error> {
-    let expr = args.expr()?;
+fn block(args: &mut Args<'_, '_, '_>, matches: bool) -> Result<(), Error> {
+    args.expr()?;
     while !args.ends() {
         if args.take("prefix") {
             args.text("'prefix' expects a string")?;
@@ -198,11 +197,11 @@ fn block(args: &mut Args<'_, '_, '_>, word: &'static str, matches: bool) -> Resu
             break;
         }
     }
-    Unserved::of(word).expr(expr).done()
+    Ok(())
 }
 
-impl Header {
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for Header {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         if let Some(format) = &self.value {
             stage.render(format);
         }
@@ -214,6 +213,14 @@ impl Header {
         step
     }
 
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.value
+            .iter_mut()
+            .try_for_each(|value| value.link(linker))
+    }
+}
+
+impl Header {
     fn change(&self, stage: &mut Stage<'_>) -> Step {
         let Some((fields, text)) = fields(stage, self.side) else {
             return Step::Next;

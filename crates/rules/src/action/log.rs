@@ -2,10 +2,11 @@
 
 use ballast_expr::Error;
 
-use super::{Action, Unserved};
+use super::{Perform, does};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
+use crate::run::{Stage, Step};
 use crate::transaction::LogLevel;
 
 pub(crate) const ROWS: &[Row] = &[
@@ -14,24 +15,23 @@ pub(crate) const ROWS: &[Row] = &[
         "...XXXXX",
         "{ emerg | alert | crit | err | warning | notice | info | debug | silent }",
         "set the level of the log line",
-        level,
+        |args| does(level(args)),
     )
     .examples(
         &["set-log-level silent", "set-log-level err if TRUE"],
         &["set-log-level", "set-log-level loud", "set-log-level ERR"],
     ),
-    Row::new(
+    Row::later(
         "do-log",
         "XXXXXXXX",
         "[ profile <name> ]",
         "write a log line now",
         |args| {
-            let mut unserved = Unserved::of("do-log");
             if args.take("profile") {
                 let name = args.text("'profile' expects a log-profile name")?;
-                unserved = unserved.names(Reference::LogProfile(name.to_owned()));
+                args.names(Reference::LogProfile(name.to_owned()));
             }
-            unserved.done()
+            Ok(())
         },
     )
     .examples(
@@ -45,18 +45,25 @@ const SEVERITIES: [&str; 8] = [
     "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
 ];
 
-fn level(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn level(args: &mut Args<'_, '_, '_>) -> Result<LogLevel, Error> {
     const USAGE: &str = "expects exactly 1 argument (log level name or 'silent')";
     let word = args.text(USAGE)?;
     if word == "silent" {
-        return Ok(Action::LogLevel(LogLevel::Silent));
+        return Ok(LogLevel::Silent);
     }
     let number = SEVERITIES.iter().position(|known| *known == word);
     match number.and_then(|number| u8::try_from(number).ok()) {
-        Some(number) => Ok(Action::LogLevel(LogLevel::Severity(number))),
+        Some(number) => Ok(LogLevel::Severity(number)),
         None => {
             let hint = ballast_expr::nearest(word, SEVERITIES.into_iter().chain(["silent"]));
             Err(args.error_before(USAGE).with_hint(hint))
         }
+    }
+}
+
+impl Perform for LogLevel {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        stage.transaction.set_log_level(*self);
+        Step::Next
     }
 }

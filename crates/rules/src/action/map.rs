@@ -1,8 +1,8 @@
 //! `set-map`, `del-map`, `add-acl`, `del-acl`: lists and maps changed by traffic.
 
-use ballast_expr::{Error, LogFormat, NamedList, PatternError, Slot, Store, Usage, Which};
+use ballast_expr::{Error, Linker, LogFormat, NamedList, PatternError, Slot, Usage, Which};
 
-use super::Action;
+use super::{Perform, does};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Stage, Step};
@@ -13,7 +13,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "(<file-name>) <key fmt> <value fmt>",
         "set the value of a key of a map",
-        |args| keyed(args, "set-map", MapEdit::SetMap),
+        |args| does(keyed(args, "set-map", MapEdit::SetMap)),
     )
     .parens()
     .examples(
@@ -25,7 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "(<file-name>) <key fmt>",
         "remove a key from a map",
-        |args| keyed(args, "del-map", MapEdit::Del),
+        |args| does(keyed(args, "del-map", MapEdit::Del)),
     )
     .parens()
     .examples(
@@ -37,7 +37,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XX.",
         "(<file-name>) <key fmt>",
         "add a pattern to a list",
-        |args| keyed(args, "add-acl", MapEdit::AddAcl),
+        |args| does(keyed(args, "add-acl", MapEdit::AddAcl)),
     )
     .parens()
     .examples(&["add-acl(a.lst) %[src]"], &["add-acl(a.lst)"]),
@@ -46,7 +46,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "(<file-name>) <key fmt>",
         "remove a pattern from a list",
-        |args| keyed(args, "del-acl", MapEdit::Del),
+        |args| does(keyed(args, "del-acl", MapEdit::Del)),
     )
     .parens()
     .examples(&["del-acl(a.lst) %[src]"], &["del-acl(a.lst)"]),
@@ -54,12 +54,12 @@ pub(crate) const ROWS: &[Row] = &[
 
 /// A change of a list or map, by traffic.
 #[derive(Clone, Debug, PartialEq)]
-pub struct List {
+struct List {
     handler: MapEdit,
     /// The name of its file, as ACLs and converters that read it give it.
     name: String,
-    pub(super) key: LogFormat,
-    pub(super) value: Option<LogFormat>,
+    key: LogFormat,
+    value: Option<LogFormat>,
     list: Slot<NamedList>,
 }
 
@@ -70,11 +70,7 @@ enum MapEdit {
     SetMap,
 }
 
-fn keyed(
-    args: &mut Args<'_, '_, '_>,
-    word: &'static str,
-    handler: MapEdit,
-) -> Result<Action, Error> {
+fn keyed(args: &mut Args<'_, '_, '_>, word: &'static str, handler: MapEdit) -> Result<List, Error> {
     let (name, _) = args.parens(&format!("{word}(<file-name>)"))?;
     let missing = if handler == MapEdit::SetMap {
         "expects exactly 2 arguments"
@@ -86,21 +82,25 @@ fn keyed(
         MapEdit::SetMap => Some(args.format(Usage::Http, missing)?),
         MapEdit::AddAcl | MapEdit::Del => None,
     };
-    Ok(Action::List(Box::new(List {
+    Ok(List {
         handler,
         name: name.to_owned(),
         key,
         value,
         list: Slot::empty(),
-    })))
+    })
 }
 
-impl List {
-    pub(super) fn link(&mut self, store: &Store) {
-        self.list.fill(store.named(&self.name));
+impl Perform for List {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.list.fill(linker.store.named(&self.name));
+        self.key.link(linker)?;
+        self.value
+            .iter_mut()
+            .try_for_each(|value| value.link(linker))
     }
 
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         // A list that nothing reads is not there; HAProxy passes it over, too.
         let Some(list) = self.list.filled().and_then(NamedList::list) else {
             return Step::Next;

@@ -1,4 +1,6 @@
-//! The actions: one file per tight family, each with its rows, its parsing and its deeds.
+//! The actions: one file per tight family, whole. A family's file holds the words, their
+//! arguments, what is evaluated, what must be linked, and what is done to the exchange. Nothing
+//! outside of the file knows its members: [`FAMILIES`] names the file, once.
 
 mod address;
 mod answer;
@@ -19,15 +21,17 @@ mod status;
 mod uri;
 mod variable;
 
-use ballast_expr::{Error, Expr, LogFormat, Store};
+use std::any::Any;
+use std::fmt::Debug;
+
+use ballast_expr::{Error, Expr, Linker, LogFormat, Needs};
 
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
-use crate::run::{Service, Stage, Step, Verdict};
-use crate::transaction::LogLevel;
+use crate::run::{Answer, Stage, Step, Verdict};
 
-pub(crate) use reply::{Pages, Reply};
+pub(crate) use reply::Pages;
 
 /// All families of actions.
 pub(crate) const FAMILIES: &[&[Row]] = &[
@@ -50,236 +54,167 @@ pub(crate) const FAMILIES: &[&[Row]] = &[
     variable::ROWS,
 ];
 
-/// What a rule does: a row's handler with its arguments.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// `allow`, `accept`.
-    Allow,
-    /// `deny`, `return`.
-    Answer(Box<answer::Answer>),
-    /// `capture`.
-    Capture(Box<capture::Capture>),
-    /// `set-header`, `add-header`, `del-header`.
-    Header(Box<header::Header>),
-    /// `set-map`, `del-map`, `add-acl`, `del-acl`.
-    List(Box<map::List>),
-    /// `set-log-level`.
-    LogLevel(LogLevel),
-    /// `redirect`.
-    Redirect(Box<redirect::Redirect>),
-    /// `reject`.
-    Reject,
-    /// `replace-header`, `replace-value`, `replace-path`, `replace-pathq`, `replace-uri`.
-    Replace(Box<replace::Replace>),
-    /// `use-service`.
-    Service(Service),
-    /// `set-status`.
-    Status(Box<status::Status>),
-    /// `strict-mode`.
-    StrictMode(bool),
-    /// A word of the table that is checked and not carried out yet: the configuration that
-    /// holds it is not started.
-    Unserved(Box<Unserved>),
-    /// `set-path`, `set-pathq`, `set-query`, `set-uri`, `set-method`.
-    Uri(Box<uri::Uri>),
-    /// `set-var`, `set-var-fmt`, `unset-var`.
-    Variable(Box<variable::Variable>),
+/// What an action does, with its arguments. The file of its family implements it.
+pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
+    /// Does it.
+    fn perform(&self, stage: &mut Stage<'_>) -> Step;
+
+    /// Joins what it evaluates to the lists and maps that are named there.
+    fn link(&mut self, _linker: &mut Linker<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Brings the pages that `errorfiles` arguments name.
+    fn link_pages(&mut self, _pages: &mut Pages<'_>) {}
 }
 
-/// An action that is checked and not carried out yet, with what it asks and names.
+/// The same without its type, as rules hold it.
+pub(crate) trait AnyAction: Debug + Send + Sync {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step;
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error>;
+    fn link_pages(&mut self, pages: &mut Pages<'_>);
+    fn boxed_clone(&self) -> Box<dyn AnyAction>;
+    fn equals(&self, other: &dyn AnyAction) -> bool;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: Perform> AnyAction for T {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        Perform::perform(self, stage)
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        Perform::link(self, linker)
+    }
+
+    fn link_pages(&mut self, pages: &mut Pages<'_>) {
+        Perform::link_pages(self, pages);
+    }
+
+    fn boxed_clone(&self) -> Box<dyn AnyAction> {
+        Box::new(self.clone())
+    }
+
+    fn equals(&self, other: &dyn AnyAction) -> bool {
+        other.as_any().downcast_ref::<T>() == Some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// What the parser of a row gives.
+pub(crate) type Parsed = Result<Box<dyn AnyAction>, Error>;
+
+/// An action of its family's type, as [`Parsed`].
+pub(crate) fn does<T: Perform>(parsed: Result<T, Error>) -> Parsed {
+    Ok(Box::new(parsed?))
+}
+
+/// What the arguments of an action hold for others to know, noted by [`Args`] while they are
+/// read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Unserved {
-    /// The word.
-    pub word: &'static str,
-    /// Its expressions.
-    pub exprs: Vec<Expr>,
-    /// Its formats.
-    pub formats: Vec<LogFormat>,
-    /// What it names elsewhere.
-    pub references: Vec<Reference>,
-    reply: Option<Reply>,
+pub(crate) struct Notes {
+    /// What must be there for it to be carried out.
+    pub(crate) needs: Needs,
+    /// The words of it that are checked and not carried out yet: the action's own, samples and
+    /// converters.
+    pub(crate) unserved: Vec<&'static str>,
+    /// What it names elsewhere in the configuration.
+    pub(crate) references: Vec<Reference>,
 }
 
-impl Unserved {
-    fn of(word: &'static str) -> Unserved {
-        Unserved {
-            word,
-            ..Unserved::default()
-        }
-    }
-
-    fn expr(mut self, expr: Expr) -> Unserved {
-        self.exprs.push(expr);
-        self
-    }
-
-    fn format(mut self, format: LogFormat) -> Unserved {
-        self.formats.push(format);
-        self
-    }
-
-    fn names(mut self, reference: Reference) -> Unserved {
-        self.references.push(reference);
-        self
-    }
-
-    fn done(self) -> Result<Action, Error> {
-        Ok(Action::Unserved(Box::new(self)))
-    }
-}
-
-/// Something in an action that is evaluated.
-#[derive(Clone, Copy, Debug)]
-pub enum Part<'a> {
-    /// A sample expression.
-    Expr(&'a Expr),
-    /// A format.
-    Format(&'a LogFormat),
-}
-
-/// The same, to be joined to what it names.
+/// What a rule does.
 #[derive(Debug)]
-pub(crate) enum PartMut<'a> {
-    Expr(&'a mut Expr),
-    Format(&'a mut LogFormat),
-}
-
-/// Walks the parts of an action; the same walk for looking and for changing.
-macro_rules! walk {
-    ($name:ident, $part:ident, $($mutable:tt)?) => {
-        pub(crate) fn $name<'a>(&'a $($mutable)? self, visit: &mut dyn FnMut($part<'a>)) {
-            match self {
-                Action::Allow
-                | Action::LogLevel(_)
-                | Action::Reject
-                | Action::Service(_)
-                | Action::Status(_)
-                | Action::StrictMode(_) => {}
-                Action::Answer(answer) => walk!(reply answer.reply, visit, $part, $($mutable)?),
-                Action::Capture(capture) => visit($part::Expr(& $($mutable)? capture.expr)),
-                Action::Header(header) => {
-                    if let Some(value) = & $($mutable)? header.value {
-                        visit($part::Format(value));
-                    }
-                }
-                Action::List(list) => {
-                    visit($part::Format(& $($mutable)? list.key));
-                    if let Some(value) = & $($mutable)? list.value {
-                        visit($part::Format(value));
-                    }
-                }
-                Action::Redirect(redirect) => {
-                    visit($part::Format(& $($mutable)? redirect.target));
-                }
-                Action::Replace(replace) => visit($part::Format(& $($mutable)? replace.template)),
-                Action::Unserved(unserved) => {
-                    for expr in & $($mutable)? unserved.exprs {
-                        visit($part::Expr(expr));
-                    }
-                    for format in & $($mutable)? unserved.formats {
-                        visit($part::Format(format));
-                    }
-                    if let Some(reply) = & $($mutable)? unserved.reply {
-                        walk!(reply reply, visit, $part, $($mutable)?);
-                    }
-                }
-                Action::Uri(uri) => visit($part::Format(& $($mutable)? uri.value)),
-                Action::Variable(variable) => match & $($mutable)? variable.value {
-                    variable::Source::Expr(expr) => visit($part::Expr(expr)),
-                    variable::Source::Format(format) => visit($part::Format(format)),
-                    variable::Source::Nothing => {}
-                },
-            }
-        }
-    };
-    (reply $reply:expr, $visit:ident, $part:ident, $($mutable:tt)?) => {{
-        if let reply::Body::Format(format) = & $($mutable)? $reply.body {
-            $visit($part::Format(format));
-        }
-        for (_, format) in & $($mutable)? $reply.headers {
-            $visit($part::Format(format));
-        }
-    }};
+pub struct Action {
+    is_served: bool,
+    notes: Notes,
+    action: Box<dyn AnyAction>,
 }
 
 impl Action {
-    walk!(walk_parts, Part,);
-    walk!(parts_mut, PartMut, mut);
-
-    /// Hands every expression and format of the action to `visit`, in order.
-    pub fn parts<'a>(&'a self, visit: &mut dyn FnMut(Part<'a>)) {
-        self.walk_parts(visit);
-    }
-
-    /// The word, when the action is not carried out yet.
-    pub fn unserved(&self) -> Option<&'static str> {
-        match self {
-            Action::Unserved(unserved) => Some(unserved.word),
-            _ => None,
+    /// Puts together what the parser of a row gave and what was noted beside it.
+    pub(crate) fn new(action: Box<dyn AnyAction>, notes: Notes) -> Action {
+        Action {
+            is_served: !action.as_any().is::<Later>(),
+            notes,
+            action,
         }
     }
 
-    /// Appends what the action itself names elsewhere, its expressions left out.
-    pub(crate) fn references(&self, all: &mut Vec<Reference>) {
-        match self {
-            Action::Answer(answer) => all.extend(answer.reply.reference()),
-            Action::Capture(capture) => all.extend(capture.reference()),
-            Action::Unserved(unserved) => {
-                all.extend(unserved.references.iter().cloned());
-                all.extend(unserved.reply.as_ref().and_then(Reply::reference));
-            }
-            _ => {}
-        }
+    /// Whether the action is carried out, not only checked.
+    pub const fn is_served(&self) -> bool {
+        self.is_served
     }
 
-    pub(crate) fn link_pages(&mut self, page: &mut Pages<'_>) {
-        match self {
-            Action::Answer(answer) => answer.reply.link_page(page),
-            Action::Unserved(unserved) => {
-                if let Some(reply) = &mut unserved.reply {
-                    reply.link_page(page);
-                }
-            }
-            _ => {}
-        }
+    /// What must be there for it to be carried out, as it wants to be.
+    pub const fn needs(&self) -> Needs {
+        self.notes.needs
     }
 
-    /// Joins the action to the list it changes.
-    pub(crate) fn link_list(&mut self, store: &Store) {
-        if let Action::List(list) = self {
-            list.link(store);
-        }
+    /// The words of it that are checked and not carried out yet: its own, samples and
+    /// converters.
+    pub fn unserved(&self) -> &[&'static str] {
+        &self.notes.unserved
     }
 
-    /// Does it.
+    /// What it names elsewhere in the configuration.
+    pub fn references(&self) -> &[Reference] {
+        &self.notes.references
+    }
+
+    pub(crate) fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.action.link(linker)
+    }
+
+    pub(crate) fn link_pages(&mut self, pages: &mut Pages<'_>) {
+        self.action.link_pages(pages);
+    }
+
     pub(crate) fn perform(&self, stage: &mut Stage<'_>) -> Step {
-        match self {
-            Action::Allow => Step::Stop(Verdict::Allow),
-            Action::Answer(answer) => answer.perform(stage),
-            Action::Capture(capture) => capture.perform(stage),
-            Action::Header(header) => header.perform(stage),
-            Action::List(list) => list.perform(stage),
-            Action::LogLevel(level) => {
-                stage.transaction.set_log_level(*level);
-                Step::Next
-            }
-            Action::Redirect(redirect) => redirect.perform(stage),
-            Action::Reject => Step::Stop(Verdict::Close),
-            Action::Replace(replace) => replace.perform(stage),
-            Action::Service(service) => {
-                Step::Stop(Verdict::Answer(crate::run::Answer::service(*service)))
-            }
-            Action::Status(status) => status.perform(stage),
-            Action::StrictMode(on) => {
-                stage.strict = *on;
-                Step::Next
-            }
-            // A configuration with such a rule is not started; were it run all the same, doing
-            // nothing could let through what the rule would have stopped.
-            Action::Unserved(_) => Step::Stop(Verdict::Answer(crate::run::Answer::fault())),
-            Action::Uri(uri) => uri.perform(stage),
-            Action::Variable(variable) => variable.perform(stage),
+        self.action.perform(stage)
+    }
+}
+
+impl Clone for Action {
+    fn clone(&self) -> Action {
+        Action {
+            is_served: self.is_served,
+            notes: self.notes.clone(),
+            action: self.action.boxed_clone(),
         }
+    }
+}
+
+impl PartialEq for Action {
+    fn eq(&self, other: &Action) -> bool {
+        self.notes == other.notes && self.action.equals(&*other.action)
+    }
+}
+
+/// An action that is checked and not carried out yet: what it evaluates is linked, so that
+/// errors are found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Later {
+    pub(crate) exprs: Vec<Expr>,
+    pub(crate) formats: Vec<LogFormat>,
+}
+
+impl Perform for Later {
+    /// A configuration with such a rule is not started; were it run all the same, doing nothing
+    /// could let through what the rule would have stopped.
+    fn perform(&self, _stage: &mut Stage<'_>) -> Step {
+        Step::Stop(Verdict::Answer(Answer::fault()))
+    }
+
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.exprs
+            .iter_mut()
+            .try_for_each(|expr| expr.link(linker))?;
+        self.formats
+            .iter_mut()
+            .try_for_each(|format| format.link(linker))
     }
 }
 
@@ -317,9 +252,4 @@ fn integer<T: std::str::FromStr + PartialOrd>(
         Ok(number) if range.contains(&number) => Ok(number),
         _ => Err(args.error_before(message)),
     }
-}
-
-/// An action of one word.
-fn alone(word: &'static str) -> Result<Action, Error> {
-    Unserved::of(word).done()
 }

@@ -3,7 +3,7 @@
 
 use ballast_expr::Error;
 
-use super::{Action, Unserved, integer};
+use super::integer;
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
@@ -12,70 +12,70 @@ use crate::units::{parse_delay, parse_mark, parse_size};
 const MARK: &str = "{ <number> | <expr> }";
 
 pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+    Row::later(
         "set-mark",
         ".XXXXXX.",
         "<mark>",
         "mark the packets to the client",
-        |args| mark(args, "set-mark", false),
+        |args| mark(args, false),
     )
     .examples(&["set-mark 0x10"], &["set-mark", "set-mark high"]),
-    Row::new(
+    Row::later(
         "set-tos",
         ".XXXXXX.",
         "<tos>",
         "set the DSCP of the packets to the client",
-        |args| mark(args, "set-tos", false),
+        |args| mark(args, false),
     )
     .examples(&["set-tos 46"], &["set-tos", "set-tos high"]),
-    Row::new(
+    Row::later(
         "set-fc-mark",
         ".XXXXXX.",
         MARK,
         "mark the packets to the client",
-        |args| mark(args, "set-fc-mark", true),
+        |args| mark(args, true),
     )
     .examples(
         &["set-fc-mark 0x10", "set-fc-mark rand"],
         &["set-fc-mark", "set-fc-mark high"],
     ),
-    Row::new(
+    Row::later(
         "set-fc-tos",
         ".XXXXXX.",
         MARK,
         "set the DSCP of the packets to the client",
-        |args| mark(args, "set-fc-tos", true),
+        |args| mark(args, true),
     )
     .examples(&["set-fc-tos 46"], &["set-fc-tos"]),
-    Row::new(
+    Row::later(
         "set-bc-mark",
         "...X.X..",
         MARK,
         "mark the packets to the server",
-        |args| mark(args, "set-bc-mark", true),
+        |args| mark(args, true),
     )
     .examples(&["set-bc-mark 5"], &["set-bc-mark"]),
-    Row::new(
+    Row::later(
         "set-bc-tos",
         "...X.X..",
         MARK,
         "set the DSCP of the packets to the server",
-        |args| mark(args, "set-bc-tos", true),
+        |args| mark(args, true),
     )
     .examples(&["set-bc-tos 5"], &["set-bc-tos"]),
-    Row::new(
+    Row::later(
         "set-nice",
         "...XXXX.",
         "<nice>",
         "set the priority of the task",
         |args| {
             // HAProxy takes what is no number for 0 and cuts to -1024..1024.
-            args.text("expects exactly 1 argument (integer value)")?;
-            super::alone("set-nice")
+            args.text("expects exactly 1 argument (integer value)")
+                .map(drop)
         },
     )
     .examples(&["set-nice 5", "set-nice -100"], &["set-nice"]),
-    Row::new(
+    Row::later(
         "silent-drop",
         ".XXXXXX.",
         "[ rst-ttl <ttl> ]",
@@ -85,7 +85,7 @@ pub(crate) const ROWS: &[Row] = &[
                 let message = "'rst-ttl' expects an integer between 0 and 255";
                 integer(args, 0_u16..=255, message)?;
             }
-            super::alone("silent-drop")
+            Ok(())
         },
     )
     .examples(
@@ -96,7 +96,7 @@ pub(crate) const ROWS: &[Row] = &[
             "silent-drop rst-ttl 300",
         ],
     ),
-    Row::new(
+    Row::later(
         "set-bandwidth-limit",
         "...XXXX.",
         "<name> [ limit { <expr> | <size> } ] [ period { <expr> | <time> } ]",
@@ -112,29 +112,24 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-fn mark(args: &mut Args<'_, '_, '_>, word: &'static str, asks: bool) -> Result<Action, Error> {
+fn mark(args: &mut Args<'_, '_, '_>, asks: bool) -> Result<(), Error> {
     let text = args.text("expects exactly 1 argument (integer/hex value)")?;
     let number = parse_mark(text).map_err(|error| error.in_word(args.at() - 1));
     match number {
-        Ok(_) => super::alone(word),
+        Ok(_) => Ok(()),
         Err(error) if !asks || text.starts_with(|c: char| c.is_ascii_digit()) => Err(error),
-        Err(_) => {
-            let at = args.at() - 1;
-            let expr = ballast_expr::Expr::parse(text).map_err(|error| error.in_word(at))?;
-            Unserved::of(word).expr(expr).done()
-        }
+        Err(_) => args.expr_of(text).map(drop),
     }
 }
 
-fn bandwidth(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn bandwidth(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     let name = args.text("missing filter name")?;
-    let mut unserved =
-        Unserved::of("set-bandwidth-limit").names(Reference::BandwidthLimit(name.to_owned()));
+    args.names(Reference::BandwidthLimit(name.to_owned()));
     loop {
         let size = match args.peek() {
             Some("limit") => true,
             Some("period") => false,
-            _ => return unserved.done(),
+            _ => return Ok(()),
         };
         args.next();
         let missing = if size {
@@ -154,7 +149,7 @@ fn bandwidth(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
         if number {
             args.next();
         } else {
-            unserved = unserved.expr(args.expr()?);
+            args.expr()?;
         }
     }
 }

@@ -1,15 +1,14 @@
 //! What changes how long is waited and how often is tried: `set-timeout`, `pause`,
 //! `wait-for-*`, `set-retries`, `disable-l7-retry`, `set-priority-*`.
 
-use ballast_expr::Error;
+use ballast_expr::{Error, Needs};
 
-use super::{Action, Unserved};
 use crate::args::Args;
 use crate::row::Row;
 use crate::units::{parse_delay, parse_size};
 
 pub(crate) const ROWS: &[Row] = &[
-    Row::new(
+    Row::later(
         "set-timeout",
         ".....XX.",
         "{ client | connect | queue | server | tarpit | tunnel } { <timeout> | <expr> }",
@@ -25,24 +24,26 @@ pub(crate) const ROWS: &[Row] = &[
             "set-timeout",
         ],
     ),
-    Row::new(
+    Row::later(
         "pause",
         ".....XX.",
         "{ <timeout> | <expr> }",
         "wait before the next rule",
-        |args| delay_or_expr(args, "pause"),
+        delay_or_expr,
     )
+    .needs(Needs::TIME)
     .examples(
         &["pause 10ms", "pause rand(100)"],
         &["pause", "pause never"],
     ),
-    Row::new(
+    Row::later(
         "wait-for-body",
         ".....XX.",
         "time <time> [ at-least <bytes> ]",
         "wait for the body before the next rule",
         wait_for_body,
     )
+    .needs(Needs::REQUEST_BODY.and(Needs::TIME))
     .examples(
         &["wait-for-body time 1s at-least 1k if TRUE"],
         &[
@@ -52,26 +53,26 @@ pub(crate) const ROWS: &[Row] = &[
             "wait-for-body time x",
         ],
     ),
-    Row::new(
+    Row::later(
         "wait-for-handshake",
         ".....X..",
         "",
         "wait for the end of the handshake before the next rule",
-        |_| super::alone("wait-for-handshake"),
+        |_| Ok(()),
     )
     .examples(&["wait-for-handshake"], &["wait-for-handshake now"]),
-    Row::new(
+    Row::later(
         "disable-l7-retry",
         ".....X..",
         "",
         "never send this request twice",
-        |_| super::alone("disable-l7-retry"),
+        |_| Ok(()),
     )
     .examples(
         &["disable-l7-retry unless METH_GET"],
         &["disable-l7-retry now"],
     ),
-    Row::new(
+    Row::later(
         "set-retries",
         "...X.X..",
         "{ <int> | <expr> }",
@@ -79,41 +80,34 @@ pub(crate) const ROWS: &[Row] = &[
         |args| {
             if args.peek().is_some_and(|word| word.parse::<u8>().is_ok()) {
                 args.next();
-                return super::alone("set-retries");
+                return Ok(());
             }
-            let expr = args.expr()?;
-            Unserved::of("set-retries").expr(expr).done()
+            args.expr().map(drop)
         },
     )
     .examples(
         &["set-retries 3", "set-retries var(txn.n)"],
         &["set-retries"],
     ),
-    Row::new(
+    Row::later(
         "set-priority-class",
         "...X.X..",
         "<expr>",
         "set the class in the queue",
-        |args| {
-            let expr = args.expr()?;
-            Unserved::of("set-priority-class").expr(expr).done()
-        },
+        |args| args.expr().map(drop),
     )
     .examples(&["set-priority-class int(5)"], &["set-priority-class"]),
-    Row::new(
+    Row::later(
         "set-priority-offset",
         "...X.X..",
         "<expr>",
         "set the place in the queue, in milliseconds",
-        |args| {
-            let expr = args.expr()?;
-            Unserved::of("set-priority-offset").expr(expr).done()
-        },
+        |args| args.expr().map(drop),
     )
     .examples(&["set-priority-offset int(5)"], &["set-priority-offset"]),
 ];
 
-fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     const TWO: &str = "expects exactly 2 arguments";
     let which = args.text(TWO)?;
     if !matches!(
@@ -149,27 +143,24 @@ fn set_timeout(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
             "null value is not valid for a 'set-timeout {which}' rule"
         )));
     }
-    delay_or_expr(args, "set-timeout")
+    delay_or_expr(args)
 }
 
-fn delay_or_expr(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<Action, Error> {
+fn delay_or_expr(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     let text = args.peek().unwrap_or_default();
     match parse_delay(text) {
         Ok(_) => {
             args.next();
-            super::alone(word)
+            Ok(())
         }
         Err(error) if text.starts_with(|c: char| c.is_ascii_digit()) => {
             Err(error.in_word(args.at()))
         }
-        Err(_) => {
-            let expr = args.expr()?;
-            Unserved::of(word).expr(expr).done()
-        }
+        Err(_) => args.expr().map(drop),
     }
 }
 
-fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     let mut timed = false;
     loop {
         let word = args.peek().unwrap_or_default();
@@ -188,7 +179,7 @@ fn wait_for_body(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
         .map_err(|error| error.in_word(at))?;
     }
     if timed {
-        super::alone("wait-for-body")
+        Ok(())
     } else {
         Err(args.error("expects time <time> [ at-least <bytes> ]"))
     }

@@ -1,9 +1,9 @@
 //! `redirect`: an answer that sends the client elsewhere.
 
-use ballast_expr::{Error, Item, LogFormat, Usage};
+use ballast_expr::{Error, Item, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request};
 
-use super::{Action, header_value, reply};
+use super::{Perform, does, header_value, reply};
 use crate::args::Args;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
@@ -16,7 +16,7 @@ pub(crate) const ROWS: &[Row] = &[Row::new(
     "{ location | prefix | scheme } <to> [ code <code> ] [ drop-query ] [ keep-query ] \
      [ append-slash ] [ ignore-empty ] [ set-cookie <name[=value]> ] [ clear-cookie <name[=]> ]",
     "send the client elsewhere",
-    parse,
+    |args| does(parse(args)),
 )
 .and_redirect()
 .examples(
@@ -38,10 +38,10 @@ pub(crate) const ROWS: &[Row] = &[Row::new(
 
 /// A redirection.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Redirect {
+struct Redirect {
     kind: RedirectKind,
     /// The location, the prefix or the scheme.
-    pub(super) target: LogFormat,
+    target: LogFormat,
     code: u16,
     drop_query: bool,
     keep_query: bool,
@@ -58,7 +58,7 @@ enum RedirectKind {
     Scheme,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, Error> {
     let mut to = None;
     let mut redirect = Redirect {
         kind: RedirectKind::Location,
@@ -123,7 +123,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
         return Err(args.error_before("a cookie cannot hold line ends"));
     }
     (redirect.kind, redirect.target) = (kind, target);
-    Ok(Action::Redirect(Box::new(redirect)))
+    Ok(redirect)
 }
 
 /// A format, or in a `redirect` line the text as it stands.
@@ -153,8 +153,8 @@ fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, Error> {
     }
 }
 
-impl Redirect {
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for Redirect {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         stage.render(&self.target);
         if self.ignore_empty && self.kind == RedirectKind::Location && stage.space.text.is_empty() {
             return Step::Next;
@@ -169,6 +169,12 @@ impl Redirect {
         }
     }
 
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.target.link(linker)
+    }
+}
+
+impl Redirect {
     fn write(&self, stage: &mut Stage<'_>) -> Result<(), NoRoom> {
         let Workspace { text, out, .. } = &mut *stage.space;
         out.clear();

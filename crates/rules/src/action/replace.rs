@@ -1,10 +1,10 @@
 //! `replace-header`, `replace-value`, `replace-path`, `replace-pathq`, `replace-uri`: regular
 //! expressions over parts of a message.
 
-use ballast_expr::{Error, LogFormat, Regex, Usage};
+use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Fields, NoRoom, comma_values, is_target_lenient};
 
-use super::{Action, Side, header_value};
+use super::{Perform, Side, does, header_value};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Stage, Step};
@@ -16,7 +16,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "<name> <match-regex> <replace-fmt>",
         "replace the values of a header that match, line by line",
-        |args| header(args, true),
+        |args| does(header(args, true)),
     )
     .examples(
         &["replace-header cookie foo=([^;]*);(.*) foo=\\1;\\2"],
@@ -31,7 +31,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "<name> <match-regex> <replace-fmt>",
         "replace the members of a header's list that match",
-        |args| header(args, false),
+        |args| does(header(args, false)),
     )
     .examples(
         &["replace-value x-forwarded-for ^192\\.168\\.(.*)$ 172.16.\\1"],
@@ -42,7 +42,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         PARTS,
         "replace the path if it matches",
-        |args| uri(args, What::Path),
+        |args| does(uri(args, What::Path)),
     )
     .examples(
         &["replace-path /foo/(.*) /\\1"],
@@ -53,7 +53,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         PARTS,
         "replace path and query if they match",
-        |args| uri(args, What::PathAndQuery),
+        |args| does(uri(args, What::PathAndQuery)),
     )
     .examples(
         &["replace-pathq ([^?]*)(\\?(.*))? \\1/foo\\2"],
@@ -64,7 +64,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         PARTS,
         "replace the whole target if it matches",
-        |args| uri(args, What::Target),
+        |args| does(uri(args, What::Target)),
     )
     .examples(
         &["replace-uri ^http://(.*) https://\\1"],
@@ -78,14 +78,14 @@ const TWO: &str = "expects exactly 2 arguments <match-regex> and <replace-format
 
 /// A replacement.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Replace {
+struct Replace {
     what: What,
     side: Side,
     /// The header's name in lower case.
     name: Vec<u8>,
     regex: Regex,
     /// What comes in its place; `\1` to `\9` stand for groups once rendered.
-    pub(super) template: LogFormat,
+    template: LogFormat,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -99,17 +99,17 @@ enum What {
     Target,
 }
 
-fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Action, Error> {
-    Ok(Action::Replace(Box::new(Replace {
+fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, Error> {
+    Ok(Replace {
         what: if lines { What::Lines } else { What::Members },
         side: Side::of(args),
         name: args.text(THREE)?.to_ascii_lowercase().into_bytes(),
         regex: args.regex(THREE)?,
         template: args.format(Usage::Http, THREE)?,
-    })))
+    })
 }
 
-fn uri(args: &mut Args<'_, '_, '_>, what: What) -> Result<Action, Error> {
+fn uri(args: &mut Args<'_, '_, '_>, what: What) -> Result<Replace, Error> {
     let replace = Replace {
         what,
         side: Side::Request,
@@ -118,14 +118,14 @@ fn uri(args: &mut Args<'_, '_, '_>, what: What) -> Result<Action, Error> {
         template: args.format(Usage::Http, TWO)?,
     };
     if args.ends() {
-        Ok(Action::Replace(Box::new(replace)))
+        Ok(replace)
     } else {
         Err(args.error(TWO))
     }
 }
 
-impl Replace {
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for Replace {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         stage.render(&self.template);
         let Workspace { text, out, .. } = &mut *stage.space;
         match self.what {
@@ -181,6 +181,12 @@ impl Replace {
         }
     }
 
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.template.link(linker)
+    }
+}
+
+impl Replace {
     /// Appends what comes in the place of `subject`; None when it does not match.
     fn replace(
         &self,

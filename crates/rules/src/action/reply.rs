@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 
-use ballast_expr::{Error, LogFormat, Usage};
+use ballast_expr::{Error, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Version, is_field_name};
 
 use super::header_value;
@@ -22,12 +22,12 @@ const OWN_HEADERS: [&str; 3] = ["content-length", "content-type", "transfer-enco
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Reply {
+pub(super) struct Reply {
     status: u16,
     content_type: Option<String>,
-    pub(super) body: Body,
+    body: Body,
     /// Name in lower case, value.
-    pub(super) headers: Vec<(Vec<u8>, LogFormat)>,
+    headers: Vec<(Vec<u8>, LogFormat)>,
 }
 
 /// Gives the page of an `http-errors` section for a status.
@@ -35,7 +35,7 @@ pub(crate) type Pages<'a> = dyn FnMut(&str, u16) -> Option<Arc<[u8]>> + 'a;
 
 /// What the answer carries.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Body {
+enum Body {
     /// `errorfile`: a whole response.
     ErrorFile(Arc<[u8]>),
     /// `errorfiles`: the page of an `http-errors` section, once linked.
@@ -101,6 +101,9 @@ impl Reply {
             reply.body = Body::Page;
         }
         reply.check(args)?;
+        for (_, format) in &reply.headers {
+            args.note_format(format);
+        }
         Ok(reply)
     }
 
@@ -124,14 +127,16 @@ impl Reply {
         let name = args.text(MISSING)?;
         if OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             args.warn(format!("header '{name}' always ignored by the http reply"));
-            args.format(Usage::Http, MISSING)?;
+            let text = args.text(MISSING)?;
+            args.unnoted_format(text, Usage::Http)?;
             return Ok(());
         }
         let known = is_field_name(name.as_bytes());
         if !known {
             args.warn(format!("'{name}' is not a header name: it is not sent"));
         }
-        let value = args.format(Usage::Http, MISSING)?;
+        let text = args.text(MISSING)?;
+        let value = args.unnoted_format(text, Usage::Http)?;
         if known {
             self.headers
                 .push((name.to_ascii_lowercase().into_bytes(), value));
@@ -193,11 +198,14 @@ impl Reply {
         Ok(())
     }
 
-    pub(super) fn reference(&self) -> Option<Reference> {
-        match &self.body {
-            Body::ErrorFiles(section, _) => Some(Reference::ErrorFiles(section.clone())),
-            _ => None,
+    /// Joins its formats to the lists and maps they name.
+    pub(super) fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        if let Body::Format(format) = &mut self.body {
+            format.link(linker)?;
         }
+        self.headers
+            .iter_mut()
+            .try_for_each(|(_, format)| format.link(linker))
     }
 
     pub(super) fn link_page(&mut self, page: &mut Pages<'_>) {
@@ -288,7 +296,11 @@ impl Body {
         let expects = |what: &str| format!("'{word}' expects <{what}> as argument");
         Ok(match word {
             "default-errorfiles" => Body::Page,
-            "errorfiles" => Body::ErrorFiles(args.text(&expects("name"))?.to_owned(), None),
+            "errorfiles" => {
+                let section = args.text(&expects("name"))?.to_owned();
+                args.names(Reference::ErrorFiles(section.clone()));
+                Body::ErrorFiles(section, None)
+            }
             "string" => Body::Text(args.text(&expects("str"))?.as_bytes().into()),
             "lf-string" => Body::Format(args.format(Usage::Text, &expects("fmt"))?),
             "errorfile" => {

@@ -1,13 +1,13 @@
 //! Work handed to something else: services, caches, agents, name servers, scripts, credentials.
 
-use ballast_expr::{Error, Reference as Asked};
+use ballast_expr::{Error, Needs, Reference as Asked};
 
-use super::{Action, Unserved};
+use super::{Parsed, Perform, does};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
-use crate::run::Service;
+use crate::run::{Answer, Service, Stage, Step, Verdict};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -21,23 +21,23 @@ pub(crate) const ROWS: &[Row] = &[
         &["use-service prometheus-exporter if FALSE"],
         &["use-service", "use-service nothing"],
     ),
-    Row::new(
+    Row::later(
         "cache-use",
         ".....X..",
         "<name>",
         "answer from a cache",
-        |args| cache(args, "cache-use"),
+        cache,
     )
     .examples(&["cache-use c if TRUE"], &["cache-use"]),
-    Row::new(
+    Row::later(
         "cache-store",
         "......X.",
         "<name>",
         "keep the response in a cache",
-        |args| cache(args, "cache-store"),
+        cache,
     )
     .examples(&["cache-store c"], &["cache-store"]),
-    Row::new(
+    Row::later(
         "send-spoe-group",
         "...XXXX.",
         "<engine-name> <group-name>",
@@ -49,22 +49,22 @@ pub(crate) const ROWS: &[Row] = &[
                 return Err(args.error(TWO));
             }
             let group = args.text(TWO)?.to_owned();
-            Unserved::of("send-spoe-group")
-                .names(Reference::SpoeGroup { engine, group })
-                .done()
+            args.names(Reference::SpoeGroup { engine, group });
+            Ok(())
         },
     )
     .examples(
         &["send-spoe-group e g"],
         &["send-spoe-group e", "send-spoe-group e if TRUE"],
     ),
-    Row::new(
+    Row::later(
         "do-resolve",
         "...X.X..",
         "(<var>,<resolvers>[,{ ipv4 | ipv6 }]) <expr>",
         "resolve a name into a variable",
         do_resolve,
     )
+    .needs(Needs::RESOLUTION)
     .parens()
     .examples(
         &["do-resolve(txn.ip,dns,ipv4) src"],
@@ -74,7 +74,7 @@ pub(crate) const ROWS: &[Row] = &[
             "do-resolve(txn.ip,dns)",
         ],
     ),
-    Row::new(
+    Row::later(
         "lua.",
         "...XXXX.",
         "<args>",
@@ -83,12 +83,12 @@ pub(crate) const ROWS: &[Row] = &[
             while !args.ends() {
                 args.next();
             }
-            super::alone("lua.")
+            Ok(())
         },
     )
     .prefix()
     .examples(&["lua.check a b if TRUE"], &[]),
-    Row::new(
+    Row::later(
         "auth",
         ".....X..",
         "[ realm <realm> ]",
@@ -97,7 +97,7 @@ pub(crate) const ROWS: &[Row] = &[
             if args.take("realm") {
                 args.text("missing realm value")?;
             }
-            super::alone("auth")
+            Ok(())
         },
     )
     .examples(
@@ -106,13 +106,13 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-fn use_service(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn use_service(args: &mut Args<'_, '_, '_>) -> Parsed {
     let name = args.text("'use-service' expects a service name")?;
     match name {
         "prometheus-exporter" if args.place != RuleSet::HttpRequest => Err(args
             .error_before("Prometheus exporter service only available on 'http-request' rulesets")),
-        "prometheus-exporter" => Ok(Action::Service(Service::Metrics)),
-        _ if name.starts_with("lua.") => super::alone("use-service"),
+        "prometheus-exporter" => does(Ok(Service::Metrics)),
+        _ if name.starts_with("lua.") => Ok(args.later()),
         _ => {
             let hint = ballast_expr::nearest(name, ["prometheus-exporter"]);
             Err(args
@@ -122,15 +122,22 @@ fn use_service(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
     }
 }
 
-fn cache(args: &mut Args<'_, '_, '_>, word: &'static str) -> Result<Action, Error> {
+impl Perform for Service {
+    fn perform(&self, _stage: &mut Stage<'_>) -> Step {
+        Step::Stop(Verdict::Answer(Answer::service(*self)))
+    }
+}
+
+fn cache(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     if args.ends() {
         return Err(args.error("expects a cache name"));
     }
     let name = args.text("expects a cache name")?.to_owned();
-    Unserved::of(word).names(Reference::Cache(name)).done()
+    args.names(Reference::Cache(name));
+    Ok(())
 }
 
-fn do_resolve(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn do_resolve(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     const EXPECTS: &str = "do-resolve(<varname>,<resolvers>[,<options>]) <expr>";
     let all = args.paren_args(EXPECTS)?;
     let wrong = |at: usize, len: usize| {
@@ -155,10 +162,7 @@ fn do_resolve(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
     if args.ends() {
         return Err(args.error(format!("Expects '{EXPECTS}'")));
     }
-    let expr = args.expr()?;
-    Unserved::of("do-resolve")
-        .expr(expr)
-        .names(Reference::Resolvers((*resolvers).to_owned()))
-        .names(Reference::Asked(Asked::Variable(name)))
-        .done()
+    args.names(Reference::Resolvers((*resolvers).to_owned()));
+    args.names(Reference::Asked(Asked::Variable(name)));
+    args.expr().map(drop)
 }

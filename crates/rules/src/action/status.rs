@@ -2,7 +2,7 @@
 
 use ballast_expr::Error;
 
-use super::{Action, integer};
+use super::{Perform, does, integer};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Stage, Step};
@@ -12,7 +12,7 @@ pub(crate) const ROWS: &[Row] = &[Row::new(
     "......XX",
     "<status> [ reason <str> ]",
     "set the status of the response",
-    parse,
+    |args| does(parse(args)),
 )
 .examples(
     &["set-status 431", "set-status 503 reason \"Slow Down\""],
@@ -26,13 +26,13 @@ pub(crate) const ROWS: &[Row] = &[Row::new(
 
 /// A status and its reason phrase.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Status {
+struct Status {
     status: u16,
     /// The usual one if `None`.
     reason: Option<String>,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn parse(args: &mut Args<'_, '_, '_>) -> Result<Status, Error> {
     if args.ends() {
         return Err(
             args.error("expects 1 argument: <status>; or 3 arguments: <status> reason <fmt>")
@@ -52,11 +52,11 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
         }
         reason = Some(text.to_owned());
     }
-    Ok(Action::Status(Box::new(Status { status, reason })))
+    Ok(Status { status, reason })
 }
 
-impl Status {
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for Status {
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         let Some(response) = stage.transaction.response_mut() else {
             return Step::Next;
         };

@@ -1,10 +1,10 @@
 //! `set-path`, `set-pathq`, `set-query`, `set-uri`, `set-method`, `normalize-uri`: the request
 //! line.
 
-use ballast_expr::{Error, LogFormat, Usage};
+use ballast_expr::{Error, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request, is_target_lenient, is_token};
 
-use super::{Action, Unserved};
+use super::{Perform, does};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Stage, Step};
@@ -16,7 +16,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set the method",
-        |args| parse(args, What::Method),
+        |args| does(parse(args, What::Method)),
     )
     .examples(&["set-method GET"], &["set-method", "set-method GET POST"]),
     Row::new(
@@ -24,7 +24,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set the path, keep the query",
-        |args| parse(args, What::Path),
+        |args| does(parse(args, What::Path)),
     )
     .examples(
         &["set-path /%[hdr(host)]%[path]"],
@@ -35,7 +35,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set path and query",
-        |args| parse(args, What::PathAndQuery),
+        |args| does(parse(args, What::PathAndQuery)),
     )
     .examples(&["set-pathq /a?b=c"], &["set-pathq"]),
     Row::new(
@@ -43,7 +43,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set the query, without its question mark",
-        |args| parse(args, What::Query),
+        |args| does(parse(args, What::Query)),
     )
     .examples(&["set-query %[query,regsub(%3D,=,g)]"], &["set-query"]),
     Row::new(
@@ -51,10 +51,10 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set the whole target",
-        |args| parse(args, What::Target),
+        |args| does(parse(args, What::Target)),
     )
     .examples(&["set-uri %[url] if TRUE"], &["set-uri", "set-uri a b"]),
-    Row::new(
+    Row::later(
         "normalize-uri",
         ".....X..",
         "<normalizer> [ full | strict ]",
@@ -68,9 +68,9 @@ const ONE: &str = "expects exactly 1 argument <format>";
 
 /// A part of the request line that is set.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Uri {
+struct Uri {
     what: What,
-    pub(super) value: LogFormat,
+    value: LogFormat,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -82,16 +82,16 @@ enum What {
     Target,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>, what: What) -> Result<Action, Error> {
+fn parse(args: &mut Args<'_, '_, '_>, what: What) -> Result<Uri, Error> {
     let value = args.format(Usage::Http, ONE)?;
     if args.ends() {
-        Ok(Action::Uri(Box::new(Uri { what, value })))
+        Ok(Uri { what, value })
     } else {
         Err(args.error(ONE))
     }
 }
 
-fn normalize(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
+fn normalize(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     if !args.env.experimental {
         return Err(Error::new(
             "'normalize-uri' action is experimental, must be allowed via a global \
@@ -117,11 +117,15 @@ fn normalize(args: &mut Args<'_, '_, '_>) -> Result<Action, Error> {
             )));
         }
     }
-    Unserved::of("normalize-uri").done()
+    Ok(())
 }
 
-impl Uri {
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for Uri {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        self.value.link(linker)
+    }
+
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         stage.render(&self.value);
         let Workspace { text, out, .. } = &mut *stage.space;
         let Some(request) = stage.transaction.request_mut() else {

@@ -1,8 +1,8 @@
 //! `set-var`, `set-var-fmt`, `unset-var`.
 
-use ballast_expr::{Error, Expr, LogFormat, Scope, Usage, Value, VarName};
+use ballast_expr::{Error, Expr, Linker, LogFormat, Scope, Usage, Value, VarName};
 
-use super::Action;
+use super::{Parsed, Perform, does};
 use crate::args::Args;
 use crate::row::Row;
 use crate::run::{Held, Stage, Step};
@@ -75,16 +75,16 @@ const EXPECTS: &str = "set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset
 
 /// A variable that is set or forgotten.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Variable {
+struct Variable {
     name: VarName,
     /// All must hold for the variable to be set.
     conditions: Vec<When>,
-    pub(super) value: Source,
+    value: Source,
 }
 
 /// Where the value comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Source {
+enum Source {
     Expr(Expr),
     Format(LogFormat),
     /// The variable is forgotten.
@@ -115,12 +115,12 @@ const CONDITIONS: [(&str, When); 8] = [
     ("ifset", When::Set),
 ];
 
-fn done(name: VarName, conditions: Vec<When>, value: Source) -> Result<Action, Error> {
-    Ok(Action::Variable(Box::new(Variable {
+fn done(name: VarName, conditions: Vec<When>, value: Source) -> Parsed {
+    does(Ok(Variable {
         name,
         conditions,
         value,
-    })))
+    }))
 }
 
 fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<When>), Error> {
@@ -144,8 +144,16 @@ fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<When>), Error> {
     Ok((name, conditions))
 }
 
-impl Variable {
-    pub(super) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for Variable {
+    fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
+        match &mut self.value {
+            Source::Expr(expr) => expr.link(linker),
+            Source::Format(format) => format.link(linker),
+            Source::Nothing => Ok(()),
+        }
+    }
+
+    fn perform(&self, stage: &mut Stage<'_>) -> Step {
         let held = match &self.value {
             Source::Expr(expr) => match stage.evaluate(expr) {
                 Some(held) => held,
@@ -167,7 +175,9 @@ impl Variable {
         }
         Step::Next
     }
+}
 
+impl Variable {
     fn may_set(&self, transaction: &dyn crate::transaction::Transaction, value: Value<'_>) -> bool {
         if self.conditions.is_empty() {
             return true;
