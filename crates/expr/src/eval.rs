@@ -1,10 +1,9 @@
 //! Evaluating: expressions to values, conditions to truth.
 
-use std::sync::Arc;
-
-use crate::acl::{Acl, Condition, Criterion, Polarity, Target};
+use crate::acl::{Acl, Condition, Criterion, Polarity, Target, Term};
 use crate::expr::Expr;
 use crate::facts::Facts;
+use crate::needs::Needs;
 use crate::pattern::{Handle, Method};
 use crate::scratch::Scratch;
 use crate::value::{Sample, Value};
@@ -14,6 +13,75 @@ pub(crate) struct Cx<'f, 's> {
     pub(crate) facts: &'f dyn Facts,
     pub(crate) scratch: &'s mut Scratch,
     pub(crate) walk: Walk,
+    /// What may still come.
+    pub(crate) more: Needs,
+    /// What of it would change the value.
+    missing: Needs,
+}
+
+impl<'f, 's> Cx<'f, 's> {
+    fn new(facts: &'f dyn Facts, scratch: &'s mut Scratch, more: Needs) -> Cx<'f, 's> {
+        Cx {
+            facts,
+            scratch,
+            walk: Walk::default(),
+            more,
+            missing: Needs::NONE,
+        }
+    }
+
+    /// The value is another one once more of `needs` has come.
+    pub(crate) fn may_change(&mut self, needs: Needs) {
+        self.missing = self.missing | (needs & self.more);
+    }
+}
+
+/// The answer to a question that is asked while something may still come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Truth {
+    /// No, whatever comes.
+    No,
+    /// Not known before more of this has come.
+    NotYet(Needs),
+    /// Yes.
+    Yes,
+}
+
+impl Truth {
+    /// The opposite where `turned`.
+    const fn turned(self, turned: bool) -> Truth {
+        match self {
+            Truth::No if turned => Truth::Yes,
+            Truth::Yes if turned => Truth::No,
+            same => same,
+        }
+    }
+
+    /// Whether one of the answers is yes. No question is asked after the first yes.
+    fn any(answers: impl Iterator<Item = Truth>) -> Truth {
+        let mut missing = Needs::NONE;
+        for answer in answers {
+            match answer {
+                Truth::Yes => return Truth::Yes,
+                Truth::NotYet(needs) => missing = missing | needs,
+                Truth::No => {}
+            }
+        }
+        Truth::no_unless(missing)
+    }
+
+    /// Whether all of the answers are yes. No question is asked after the first no.
+    fn all(answers: impl Iterator<Item = Truth>) -> Truth {
+        Truth::any(answers.map(|answer| answer.turned(true))).turned(true)
+    }
+
+    const fn no_unless(missing: Needs) -> Truth {
+        if missing.is_none() {
+            Truth::No
+        } else {
+            Truth::NotYet(missing)
+        }
+    }
 }
 
 /// Where a fetch with several values stands. An ACL looks at one value after the other; an
@@ -42,6 +110,25 @@ pub fn eval<'a>(
     Some(sample.value(scratch))
 }
 
+/// The same while `more` may still come.
+///
+/// # Errors
+/// There is no value yet: what must come for it.
+pub fn eval_with<'a>(
+    expr: &'a Expr,
+    facts: &'a dyn Facts,
+    scratch: &'a mut Scratch,
+    more: Needs,
+) -> Result<Option<Value<'a>>, Needs> {
+    scratch.clear();
+    let mut cx = Cx::new(facts, scratch, more);
+    match expr.sample_walking(&mut cx) {
+        Some(sample) => Ok(Some(sample.value(scratch))),
+        None if cx.missing.is_none() => Ok(None),
+        None => Err(cx.missing),
+    }
+}
+
 impl Expr {
     /// The value in the middle of an evaluation; the scratch keeps what it holds.
     pub(crate) fn sample<'f>(
@@ -49,15 +136,14 @@ impl Expr {
         facts: &'f dyn Facts,
         scratch: &mut Scratch,
     ) -> Option<Sample<'f>> {
-        self.sample_walking(&mut Cx {
-            facts,
-            scratch,
-            walk: Walk::default(),
-        })
+        self.sample_walking(&mut Cx::new(facts, scratch, Needs::NONE))
     }
 
     fn sample_walking<'f>(&'f self, cx: &mut Cx<'f, '_>) -> Option<Sample<'f>> {
-        let mut sample = (self.fetch.handler?)(cx, &self.args)?;
+        let Some(mut sample) = (self.fetch.handler?)(cx, &self.args) else {
+            cx.may_change(self.fetch.needs);
+            return None;
+        };
         for step in &self.convs {
             let input = sample.cast(step.conv.takes, cx.scratch)?;
             sample = (step.conv.handler?)(cx, &step.args, input)?;
@@ -69,16 +155,15 @@ impl Expr {
 impl Criterion {
     /// Whether the criterion holds. The scratch keeps what it held before.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
+        self.test(facts, scratch, Needs::NONE) == Truth::Yes
+    }
+
+    /// The same while `more` may still come: a value that matches is a yes, even if it may
+    /// change; one that does not is a no only if it cannot change.
+    fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
         let mark = scratch.mark();
-        let walk = Walk {
-            all: true,
-            ..Walk::default()
-        };
-        let mut cx = Cx {
-            facts,
-            scratch,
-            walk,
-        };
+        let mut cx = Cx::new(facts, scratch, more);
+        cx.walk.all = true;
         let held = loop {
             cx.walk.more = false;
             // A value that a converter refuses ends the walk, one that matches nothing does not.
@@ -93,7 +178,11 @@ impl Criterion {
             cx.walk.given += 1;
         };
         cx.scratch.rewind(mark);
-        held
+        if held {
+            Truth::Yes
+        } else {
+            Truth::no_unless(cx.missing)
+        }
     }
 
     fn matches(&self, sample: Sample<'_>, scratch: &mut Scratch) -> bool {
@@ -134,27 +223,43 @@ fn matches_one(handle: &Handle, value: Value<'_>, spare: &mut Vec<u8>) -> bool {
 impl Acl {
     /// Whether one of the criteria holds.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.criteria
-            .iter()
-            .any(|criterion| criterion.holds(facts, scratch))
+        self.test(facts, scratch, Needs::NONE) == Truth::Yes
+    }
+
+    fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
+        let criteria = self.criteria.iter();
+        Truth::any(criteria.map(|criterion| criterion.test(facts, scratch, more)))
+    }
+}
+
+impl Term {
+    /// An ACL that was not linked does not hold.
+    fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
+        let truth = match &self.target {
+            Target::Named(_, slot) => match slot.filled() {
+                Some(acl) => acl.test(facts, scratch, more),
+                None => Truth::No,
+            },
+            Target::Inline(criterion) => criterion.test(facts, scratch, more),
+        };
+        truth.turned(self.negated)
     }
 }
 
 impl Condition {
     /// Whether the rule that carries the condition applies: the rows are tried in order until
-    /// one holds, and `unless` turns the answer round. An ACL that was not linked does not hold.
+    /// one holds, and `unless` turns the answer round.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        let held = self.rows.iter().any(|row| {
-            row.iter().all(|term| {
-                let held = match &term.target {
-                    Target::Named(_, slot) => slot
-                        .filled()
-                        .is_some_and(|acl: &Arc<Acl>| acl.holds(facts, scratch)),
-                    Target::Inline(criterion) => criterion.holds(facts, scratch),
-                };
-                held != term.negated
-            })
-        });
-        held == (self.polarity == Polarity::If)
+        self.test(facts, scratch, Needs::NONE) == Truth::Yes
+    }
+
+    /// The same while `more` may still come.
+    pub fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
+        let rows = self.rows.iter();
+        let held = Truth::any(rows.map(|row| {
+            let terms = row.iter();
+            Truth::all(terms.map(|term| term.test(facts, scratch, more)))
+        }));
+        held.turned(self.polarity == Polarity::Unless)
     }
 }

@@ -218,11 +218,6 @@ pub trait Facts {
         false
     }
 
-    /// `timeout` of content inspection has passed (`wait_end`).
-    fn inspection_over(&self) -> bool {
-        true
-    }
-
     /// This is the first request of its connection.
     fn is_first_request(&self) -> bool {
         true

@@ -33,7 +33,7 @@ pub use acl::{
 pub use args::{Arg, ArgKind, ArgSpec, ArgValue};
 pub use conv::{Conv, conv, convs};
 pub use error::{Error, nearest};
-pub use eval::eval;
+pub use eval::{Truth, eval, eval_with};
 pub use expr::{Expr, Reference, Step};
 pub use facts::{BackendCount, Facts, FrontendCount, Record, ServerCount, Time};
 pub use fetch::{Fetch, fetch, fetches};

@@ -4,7 +4,8 @@
 //! `http-after-response` lines are lowered into [`RuleSets`] by [`parse_rule`]; the words, the
 //! places that accept them, their help, their parsing and their deeds are rows of one table
 //! ([`rows`]). [`run()`] walks the rules of one place over one transaction and says what they
-//! decided. No clock, no chance, no file is touched from here.
+//! decided; [`proceed`] does the same while something may still come, and may have to wait: it
+//! then says for what, and with which cursor to go on. No clock, no chance, no file is touched from here.
 
 mod action;
 mod args;
@@ -23,6 +24,6 @@ pub use reference::Reference;
 pub use row::{Row, row, rows};
 pub use rule::{Rule, RuleSets};
 pub use ruleset::{Capability, Places, RuleSet};
-pub use run::{Answer, Cause, Page, Service, Verdict, run};
+pub use run::{Answer, Cause, Cursor, Page, Pending, Progress, Service, Verdict, proceed, run};
 pub use transaction::{LogLevel, Transaction, Workspace};
 pub use units::parse_delay;

@@ -1,10 +1,12 @@
 //! Running the rules of one place over one transaction.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ballast_expr::{Condition, Expr, LogFormat, Value, eval};
+use ballast_expr::{Condition, Expr, LogFormat, Needs, Truth, Value, eval_with};
 use ballast_message::NoRoom;
 
+use crate::action::Action;
 use crate::rule::Rule;
 use crate::transaction::{Transaction, Workspace};
 
@@ -84,29 +86,90 @@ impl Answer {
     }
 }
 
-/// Runs `rules` in order until one decides.
+/// How far the rules came.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// To their end.
+    Done(Verdict),
+    /// To one that waits.
+    Wait(Pending),
+}
+
+/// What a rule waits for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pending {
+    /// One of these must come, or the end of it.
+    pub needs: Needs,
+    /// Once this time has passed it is not waited for any longer; `None`: as long as it takes.
+    pub at_most: Option<Duration>,
+    /// Where to go on.
+    pub cursor: Cursor,
+}
+
+/// A place in a set of rules: where a run begins, or goes on after it waited. Rules before it are
+/// not evaluated again.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Cursor {
+    rule: usize,
+    /// Its condition held.
+    held: bool,
+    /// Its action asked to wait, and has waited.
+    waited: bool,
+    /// `strict-mode off` was met.
+    lenient: bool,
+}
+
+/// Runs `rules` in order until one decides. Nothing more will come: nothing is waited for.
 pub fn run(rules: &[Rule], transaction: &mut dyn Transaction, space: &mut Workspace) -> Verdict {
+    match proceed(rules, Cursor::default(), Needs::NONE, transaction, space) {
+        Progress::Done(verdict) => verdict,
+        // Nothing is pending that could be waited for; to refuse would be the safe mistake.
+        Progress::Wait(_) => Verdict::Answer(Answer::fault()),
+    }
+}
+
+/// Runs `rules` in order from a place on until one decides, or must wait for what `more` says may
+/// still come. A rule is reached only once all before it are decided.
+pub fn proceed(
+    rules: &[Rule],
+    from: Cursor,
+    more: Needs,
+    transaction: &mut dyn Transaction,
+    space: &mut Workspace,
+) -> Progress {
     let mut stage = Stage {
         transaction,
         space,
-        strict: true,
+        strict: !from.lenient,
+        more,
+        missing: Needs::NONE,
+        waited: from.waited,
     };
-    for rule in rules {
-        if !stage.applies(rule.condition.as_ref()) {
-            continue;
+    let mut held = from.held;
+    for (at, rule) in rules.iter().enumerate().skip(from.rule) {
+        if !std::mem::take(&mut held) {
+            match stage.applies(rule.condition.as_ref()) {
+                Truth::Yes => {}
+                Truth::No => continue,
+                Truth::NotYet(needs) => return stage.pending(needs, None, (at, false, false)),
+            }
         }
-        match rule.action.perform(&mut stage) {
-            Step::Next => {}
-            Step::Stop(verdict) => return verdict,
-            Step::Failed => {
+        match stage.perform(&rule.action) {
+            Err(missing) => return stage.pending(missing, None, (at, true, false)),
+            Ok(Step::Next) => {}
+            Ok(Step::Stop(verdict)) => return Progress::Done(verdict),
+            Ok(Step::Failed) => {
                 stage.transaction.rewrite_failed();
                 if stage.strict {
-                    return Verdict::Answer(Answer::fault());
+                    return Progress::Done(Verdict::Answer(Answer::fault()));
                 }
+            }
+            Ok(Step::Wait(needs, at_most)) => {
+                return stage.pending(needs, at_most, (at, true, true));
             }
         }
     }
-    Verdict::Continue
+    Progress::Done(Verdict::Continue)
 }
 
 /// What an action leads to.
@@ -117,6 +180,11 @@ pub(crate) enum Step {
     Stop(Verdict),
     /// The message could not be rewritten and is as it was.
     Failed,
+    /// The action is performed again, with [`Stage::waited`] set, once one of the needs has come
+    /// or, at the latest, when the time has passed. Where nothing of it may come any more, at
+    /// once.
+    #[cfg_attr(not(test), expect(dead_code, reason = "no action waits yet"))]
+    Wait(Needs, Option<Duration>),
 }
 
 impl From<Result<(), NoRoom>> for Step {
@@ -134,18 +202,64 @@ pub(crate) struct Stage<'t> {
     pub(crate) space: &'t mut Workspace,
     /// `strict-mode`: a failed rewrite ends the exchange.
     pub(crate) strict: bool,
+    /// What may still come.
+    more: Needs,
+    /// What of it the action that is performed had no value without.
+    missing: Needs,
+    /// The action that is performed has waited: it does not ask for the same again.
+    pub(crate) waited: bool,
 }
 
 impl Stage<'_> {
-    fn applies(&mut self, condition: Option<&Condition>) -> bool {
+    fn applies(&mut self, condition: Option<&Condition>) -> Truth {
         let Some(condition) = condition else {
-            return true;
+            return Truth::Yes;
         };
-        let scratch = &mut self.space.scratch;
-        let mut held = false;
+        let (scratch, more) = (&mut self.space.scratch, self.more);
+        let mut truth = Truth::No;
         self.transaction
-            .ask(&mut |facts| held = condition.holds(facts, scratch));
-        held
+            .ask(&mut |facts| truth = condition.test(facts, scratch, more));
+        truth
+    }
+
+    /// Performs an action; it waits only for what may come.
+    ///
+    /// # Errors
+    /// It does nothing because a sample has no value yet: what must come for it.
+    fn perform(&mut self, action: &Action) -> Result<Step, Needs> {
+        let mut step = action.perform(self);
+        if let Step::Wait(needs, _) = step
+            && !needs.meets(self.more)
+        {
+            self.waited = true;
+            step = match action.perform(self) {
+                Step::Wait(..) => Step::Next,
+                step => step,
+            };
+        }
+        self.waited = false;
+        match (step, std::mem::take(&mut self.missing)) {
+            (Step::Next, missing) if !missing.is_none() => Err(missing),
+            (step, _) => Ok(step),
+        }
+    }
+
+    fn pending(
+        &self,
+        needs: Needs,
+        at_most: Option<Duration>,
+        (rule, held, waited): (usize, bool, bool),
+    ) -> Progress {
+        Progress::Wait(Pending {
+            needs,
+            at_most,
+            cursor: Cursor {
+                rule,
+                held,
+                waited,
+                lenient: !self.strict,
+            },
+        })
     }
 
     /// Renders `format` into `space.text`.
@@ -165,14 +279,19 @@ impl Stage<'_> {
             .ask(&mut |facts| format.render(facts, scratch, text));
     }
 
-    /// Evaluates `expr`; bytes lie in `space.text`. None when there is no value.
+    /// Evaluates `expr`; bytes lie in `space.text`. None when there is no value; where it may
+    /// still come, the action is performed again.
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<Held> {
         let Workspace { scratch, text, .. } = &mut *self.space;
         text.clear();
-        let mut held = None;
-        self.transaction.ask(&mut |facts| {
-            held = eval(expr, facts, scratch).map(|value| Held::keep(value, text));
-        });
+        let (mut held, more) = (None, self.more);
+        let mut missing = Needs::NONE;
+        self.transaction
+            .ask(&mut |facts| match eval_with(expr, facts, scratch, more) {
+                Ok(value) => held = value.map(|value| Held::keep(value, text)),
+                Err(needs) => missing = needs,
+            });
+        self.missing = missing;
         held
     }
 }
@@ -208,5 +327,84 @@ impl Held {
             Held::Bin => Value::Bin(text),
             Held::Meth => Value::Meth(text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::action::{Notes, Perform};
+    use crate::transaction::LogLevel;
+    use ballast_expr::{Facts, Slot, VarName};
+    use ballast_message::Response;
+
+    /// Waits for time to pass, once.
+    #[derive(Clone, Debug, PartialEq)]
+    struct Nap;
+
+    impl Perform for Nap {
+        fn perform(&self, stage: &mut Stage<'_>) -> Step {
+            if stage.waited {
+                return Step::Next;
+            }
+            stage.transaction.set_log_level(LogLevel::Silent);
+            Step::Wait(Needs::TIME, Some(Duration::from_millis(5)))
+        }
+    }
+
+    #[derive(Default)]
+    struct Counted {
+        naps: usize,
+        answer: (Response, Vec<u8>),
+    }
+
+    impl Transaction for Counted {
+        fn ask(&self, _: &mut dyn FnMut(&dyn Facts)) {}
+        fn answer_mut(&mut self) -> (&mut Response, &mut Vec<u8>) {
+            (&mut self.answer.0, &mut self.answer.1)
+        }
+        fn set_var(&mut self, _: &VarName, _: Option<Value<'_>>) {}
+        fn capture_request(&mut self, _: usize, _: &[u8]) {}
+        fn capture_response(&mut self, _: usize, _: &[u8]) {}
+        fn set_log_level(&mut self, _: LogLevel) {
+            self.naps += 1;
+        }
+        fn rewrite_failed(&mut self) {}
+    }
+
+    fn naps() -> Vec<Rule> {
+        let nap = Rule {
+            action: Action::new(Box::new(Nap), Notes::default()),
+            condition: None,
+            words: Vec::new(),
+            place: Slot::empty(),
+        };
+        vec![nap.clone(), nap]
+    }
+
+    #[test]
+    fn an_action_waits_once_and_the_next_one_for_itself() {
+        let (rules, mut space) = (naps(), Workspace::new());
+        let mut counted = Counted::default();
+        let mut cursor = Cursor::default();
+        for nap in 1..=2 {
+            let progress = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut space);
+            let Progress::Wait(pending) = progress else {
+                unreachable!("the action waits");
+            };
+            assert_eq!(pending.needs, Needs::TIME);
+            assert_eq!(pending.at_most, Some(Duration::from_millis(5)));
+            assert_eq!(counted.naps, nap);
+            cursor = pending.cursor;
+        }
+        let done = proceed(&rules, cursor, Needs::TIME, &mut counted, &mut space);
+        assert_eq!(done, Progress::Done(Verdict::Continue));
+    }
+
+    #[test]
+    fn nobody_waits_where_nothing_comes() {
+        let mut counted = Counted::default();
+        let verdict = run(&naps(), &mut counted, &mut Workspace::new());
+        assert_eq!((verdict, counted.naps), (Verdict::Continue, 2));
     }
 }

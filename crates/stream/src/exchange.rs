@@ -173,8 +173,6 @@ pub(crate) struct Exchange {
     pub(crate) applet: Option<&'static str>,
     /// The first bytes of a TCP session, while rules look at them.
     pub(crate) peeked: Vec<u8>,
-    /// Whether `inspect-delay` still runs.
-    pub(crate) inspecting: bool,
     /// What the response, or its absence, showed of the server.
     pub(crate) observed: Option<Observed>,
     /// The body of an answer that a rule gives.
@@ -327,7 +325,6 @@ impl Exchange {
             given: None,
             applet: None,
             peeked: Vec::new(),
-            inspecting: false,
             observed: None,
             answer_body: Vec::new(),
             variables: Variables::default(),
@@ -373,7 +370,6 @@ impl Exchange {
             given,
             applet,
             peeked,
-            inspecting,
             observed,
             answer_body,
             variables,
@@ -402,7 +398,7 @@ impl Exchange {
         (*cookie_first_given, *cookie_needs_refresh) = (None, false);
         (*given, *applet) = (None, None);
         peeked.clear();
-        (*inspecting, *observed) = (false, None);
+        *observed = None;
         answer_body.clear();
         variables.clear();
         (*log_level, *logged) = (None, false);

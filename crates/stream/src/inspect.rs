@@ -1,18 +1,19 @@
 //! `tcp-request content` where there is no request to look at: the first bytes of a TCP
 //! session.
 //!
-//! Rules are asked once there is something to decide on: a whole TLS ClientHello, a first
-//! line, the end of the data, a full buffer, or the end of `inspect-delay`. HAProxy asks after
-//! every byte and waits where a sample may still change; the verdicts are the same, but a set
-//! of rules that needs no data decides here with the first data or the delay.
+//! Rules are evaluated at once. A rule that is reached and needs bytes that are not there yet, or
+//! the end of the inspection, holds the session: the run goes on at that rule after each read,
+//! until the rule can be decided. `inspect-delay`, the end of the data and a full buffer end the
+//! inspection: what is not there then is missing for good.
 
 use std::time::{Duration, Instant};
 
-use ballast_mux::{ClientConnection, ReadError, Wait};
-use ballast_rules::{Rule, Verdict};
+use ballast_expr::Needs;
+use ballast_mux::{ClientConnection, Wait};
+use ballast_rules::{Cursor, Progress, Rule, Verdict};
 
 use crate::exchange::Exchange;
-use crate::rulebook::{MessagePhase, apply};
+use crate::rulebook::go_on;
 use crate::session::Session;
 
 /// Runs the rules over the first bytes of a session.
@@ -27,69 +28,60 @@ pub(crate) async fn content(
         return Verdict::Continue;
     }
     let until = delay.map(|delay| session.accepted + session.handshake + delay);
-    let mut over = until.is_none();
-    if let Some(until) = until {
-        over = gather(session, client, until).await;
-    }
-    let verdict = ask(session, client, exchange, rules, over);
-    let waits_for_end = || rules.iter().any(mentions_wait_end);
-    if verdict == Verdict::Continue && !over && waits_for_end() {
-        if let Some(until) = until {
-            ballast_worker::sleep_until(until).await;
-        }
-        return ask(session, client, exchange, rules, true);
-    }
-    verdict
-}
-
-fn ask(
-    session: &Session,
-    client: &ClientConnection,
-    exchange: &mut Exchange,
-    rules: &[Rule],
-    over: bool,
-) -> Verdict {
-    exchange.peeked.clear();
-    exchange.peeked.extend_from_slice(client.inbound.bytes());
-    exchange.inspecting = !over;
-    let verdict = apply(session, exchange, MessagePhase::Request, rules);
-    exchange.inspecting = false;
-    verdict
-}
-
-/// `wait_end`, or the ACL of that name: true only when the delay is over.
-fn mentions_wait_end(rule: &Rule) -> bool {
-    rule.to_string().to_ascii_lowercase().contains("wait_end")
-}
-
-/// Receives until there is enough to decide on; true when the delay was over first.
-async fn gather(session: &Session, client: &mut ClientConnection, until: Instant) -> bool {
-    let wait = Wait::until(&session.upward, Some(until));
-    while !decides(client.inbound.bytes()) && !client.inbound.is_full() {
-        match client.inbound.receive(&client.stream, &wait).await {
-            Ok(0) | Err(ReadError::Closed | ReadError::Broken(_) | ReadError::Malformed(_)) => {
-                return true;
-            }
-            Ok(_) => {}
-            Err(ReadError::TimedOut) => return true,
+    let mut is_over = until.is_none();
+    let mut cursor = Cursor::default();
+    loop {
+        exchange.peeked.clear();
+        exchange.peeked.extend_from_slice(client.inbound.bytes());
+        let more = if is_over {
+            Needs::TIME
+        } else {
+            Needs::TIME | still_to_come(client.inbound.bytes())
+        };
+        let pending = match go_on(session, exchange, rules, cursor, more) {
+            Progress::Done(verdict) => return verdict,
+            Progress::Wait(pending) => pending,
+        };
+        cursor = pending.cursor;
+        match pending.at_most {
+            Some(time) => ballast_worker::sleep(time).await,
+            None => is_over = !receive(session, client, until).await,
         }
     }
-    false
 }
 
-/// Whether the bytes hold a whole TLS record that may be a ClientHello, or a first line.
-fn decides(bytes: &[u8]) -> bool {
+/// Receives more; false when the inspection ends instead.
+async fn receive(session: &Session, client: &mut ClientConnection, until: Option<Instant>) -> bool {
+    if client.inbound.is_full() {
+        return false;
+    }
+    let wait = Wait::until(&session.upward, until);
+    let received = client.inbound.receive(&client.stream, &wait).await;
+    received.is_ok_and(|bytes| bytes > 0)
+}
+
+/// What may still come behind the first bytes of a client.
+fn still_to_come(bytes: &[u8]) -> Needs {
+    let more = Needs::REQUEST_BYTES | Needs::INSPECTION_END;
+    if may_become_hello(bytes) {
+        more | Needs::TLS_HELLO
+    } else {
+        more
+    }
+}
+
+/// Whether the bytes may be the beginning of a TLS ClientHello, and not all of it.
+fn may_become_hello(bytes: &[u8]) -> bool {
     /// The content type of TLS handshake records (RFC 8446, section 5.1).
     const HANDSHAKE: u8 = 22;
     const RECORD_HEADER_BYTES: usize = 5;
     match bytes {
-        [] => false,
         [HANDSHAKE, _, _, high, low, ..] => {
             let length = usize::from(u16::from_be_bytes([*high, *low]));
-            bytes.len() >= RECORD_HEADER_BYTES + length
+            bytes.len() < RECORD_HEADER_BYTES + length
         }
-        [HANDSHAKE, ..] => false,
-        _ => bytes.contains(&b'\n') || !bytes[0].is_ascii_graphic(),
+        [] | [HANDSHAKE, ..] => true,
+        _ => false,
     }
 }
 
@@ -98,17 +90,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hello_decides_when_it_is_whole() {
-        assert!(!decides(b""));
-        assert!(!decides(&[22, 3, 1, 0]));
-        assert!(!decides(&[22, 3, 1, 0, 3, 1, 2]));
-        assert!(decides(&[22, 3, 1, 0, 3, 1, 2, 3]));
+    fn a_hello_is_awaited_until_it_is_whole() {
+        assert!(may_become_hello(b""));
+        assert!(may_become_hello(&[22, 3, 1, 0]));
+        assert!(may_become_hello(&[22, 3, 1, 0, 3, 1, 2]));
+        assert!(!may_become_hello(&[22, 3, 1, 0, 3, 1, 2, 3]));
     }
 
     #[test]
-    fn a_line_decides_when_it_ends_and_binary_data_at_once() {
-        assert!(!decides(b"GET / HT"));
-        assert!(decides(b"GET / HTTP/1.1\r\n"));
-        assert!(decides(&[0, 1]));
+    fn other_bytes_are_no_hello() {
+        assert!(!may_become_hello(b"GET / HT"));
+        assert!(!may_become_hello(&[0, 1]));
     }
 }

@@ -1,8 +1,10 @@
 //! Running rules over an exchange.
 
-use ballast_expr::{Facts, Scope, Value, VarName};
+use ballast_expr::{Facts, Needs, Scope, Value, VarName};
 use ballast_message::{Request, Response};
-use ballast_rules::{LogLevel, Rule, Transaction, Verdict, run};
+use ballast_rules::{
+    Cursor, LogLevel, Progress, Rule, Transaction, Verdict, Workspace, proceed, run,
+};
 
 use crate::exchange::Exchange;
 use crate::session::Session;
@@ -17,7 +19,8 @@ pub(crate) enum MessagePhase {
     Response,
 }
 
-/// Runs the rules of one place over an exchange.
+/// Runs the rules of one place over an exchange; what they do not find there does not come any
+/// more.
 pub(crate) fn apply(
     session: &Session,
     exchange: &mut Exchange,
@@ -27,15 +30,39 @@ pub(crate) fn apply(
     if rules.is_empty() {
         return Verdict::Continue;
     }
+    with_hand(session, exchange, stage, |hand, space| {
+        run(rules, hand, space)
+    })
+}
+
+/// Runs the rules of one place from `cursor` on while `more` may still come.
+pub(crate) fn go_on(
+    session: &Session,
+    exchange: &mut Exchange,
+    rules: &[Rule],
+    cursor: Cursor,
+    more: Needs,
+) -> Progress {
+    with_hand(session, exchange, MessagePhase::Request, |hand, space| {
+        proceed(rules, cursor, more, hand, space)
+    })
+}
+
+fn with_hand<T>(
+    session: &Session,
+    exchange: &mut Exchange,
+    stage: MessagePhase,
+    work: impl FnOnce(&mut Hand<'_>, &mut Workspace) -> T,
+) -> T {
     let mut space = session.local.take_workspace();
     let mut hand = Hand {
         session,
         exchange,
         stage,
     };
-    let verdict = run(rules, &mut hand, &mut space);
+    let done = work(&mut hand, &mut space);
     session.local.give_workspace(space);
-    verdict
+    done
 }
 
 /// An exchange in the override of a rule.

@@ -197,10 +197,6 @@ impl Facts for View<'_> {
         Some(self.exchange.peeked.as_slice()).filter(|_| !self.session.frontend.is_http())
     }
 
-    fn inspection_over(&self) -> bool {
-        !self.exchange.inspecting
-    }
-
     fn is_response_side(&self) -> bool {
         self.response_side
     }

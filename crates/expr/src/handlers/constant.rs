@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use super::{int_arg, text_arg};
 use crate::args::{Arg, ArgValue};
 use crate::eval::Cx;
+use crate::needs::Needs;
 use crate::scratch::Text;
 use crate::value::Sample;
 
@@ -85,9 +86,9 @@ pub(crate) fn stopping<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'
     Some(Sample::Bool(cx.facts.is_stopping()))
 }
 
-/// True once the inspection time is over; before, nothing is known.
+/// True once content inspection is over; before, nothing is known.
 pub(crate) fn wait_end<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.inspection_over().then_some(Sample::Bool(true))
+    (!cx.more.meets(Needs::INSPECTION_END)).then_some(Sample::Bool(true))
 }
 
 /// 32 random bits, or a number below the argument.

@@ -3,6 +3,7 @@
 use super::{hello, int_arg, text_arg};
 use crate::args::Arg;
 use crate::eval::Cx;
+use crate::needs::Needs;
 use crate::scratch::Text;
 use crate::value::{Sample, parse_int};
 
@@ -11,10 +12,12 @@ fn size(bytes: &[u8]) -> Sample<'static> {
 }
 
 pub(crate) fn req_len<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    cx.may_change(Needs::REQUEST_BYTES);
     cx.facts.request_data().map(size)
 }
 
 pub(crate) fn res_len<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    cx.may_change(Needs::RESPONSE_BYTES);
     cx.facts.response_data().map(size)
 }
 
@@ -32,10 +35,16 @@ fn cut<'f>(data: &'f [u8], args: &[Arg]) -> Option<Sample<'f>> {
 }
 
 pub(crate) fn req_payload<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    if int_arg(args, 1) == Some(0) {
+        cx.may_change(Needs::REQUEST_BYTES);
+    }
     cut(cx.facts.request_data()?, args)
 }
 
 pub(crate) fn res_payload<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    if int_arg(args, 1) == Some(0) {
+        cx.may_change(Needs::RESPONSE_BYTES);
+    }
     cut(cx.facts.response_data()?, args)
 }
 
@@ -94,8 +103,11 @@ pub(crate) fn rdp_cookie<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sam
 }
 
 pub(crate) fn rdp_cookie_cnt<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    let count = i64::from(rdp(cx, text_arg(args, 0)).is_some());
-    Some(Sample::Int(count))
+    let found = rdp(cx, text_arg(args, 0)).is_some();
+    if !found {
+        cx.may_change(Needs::REQUEST_BYTES);
+    }
+    Some(Sample::Int(i64::from(found)))
 }
 
 // === TLS client hello ===

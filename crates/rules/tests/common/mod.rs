@@ -62,6 +62,8 @@ pub struct Fake {
     pub response_captures: HashMap<usize, Vec<u8>>,
     pub level: Option<LogLevel>,
     pub failures: usize,
+    /// The client's bytes as they came.
+    pub data: Option<Vec<u8>>,
 }
 
 impl Facts for Fake {
@@ -76,6 +78,9 @@ impl Facts for Fake {
     }
     fn response(&self) -> Option<&Response> {
         self.response.as_ref()
+    }
+    fn request_data(&self) -> Option<&[u8]> {
+        self.data.as_deref()
     }
     fn is_response_side(&self) -> bool {
         self.on_response
@@ -142,6 +147,14 @@ impl Fake {
         }
         Fake {
             request: Some(request),
+            ..Fake::default()
+        }
+    }
+
+    /// What a client of a TCP proxy sent so far.
+    pub fn sent(bytes: &[u8]) -> Fake {
+        Fake {
+            data: Some(bytes.to_vec()),
             ..Fake::default()
         }
     }

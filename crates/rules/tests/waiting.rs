@@ -1,0 +1,159 @@
+//! Rules that wait: what is pending is told with a cursor, from which the run goes on.
+
+#![allow(
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test says what went wrong by failing"
+)]
+
+mod common;
+
+use ballast_expr::{AclSet, Needs};
+use ballast_rules::{Cursor, Progress, Rule, RuleSet, Verdict, Workspace, proceed, run};
+use common::{BOTH, Fake, Owned, parse, rules};
+
+use RuleSet::TcpContent;
+
+fn far(rules: &[Rule], from: Cursor, more: Needs, fake: &mut Fake) -> Progress {
+    proceed(rules, from, more, fake, &mut Workspace::new())
+}
+
+/// The needs and the cursor of a run that waits.
+fn pending(progress: Progress) -> (Needs, Cursor) {
+    match progress {
+        Progress::Wait(pending) => (pending.needs, pending.cursor),
+        Progress::Done(verdict) => panic!("nothing is awaited: {verdict:?}"),
+    }
+}
+
+const BYTES: Needs = Needs::REQUEST_BYTES;
+
+#[test]
+fn a_rule_waits_when_it_is_reached() {
+    let rules = rules(
+        TcpContent,
+        &[
+            "set-var(txn.first) int(1)",
+            "reject if { req.payload(0,3) -m str bad }",
+            "accept",
+        ],
+    );
+    let mut fake = Fake::sent(b"ba");
+    let (needs, cursor) = pending(far(&rules, Cursor::default(), BYTES, &mut fake));
+    assert_eq!(needs, BYTES);
+    assert_eq!(fake.var("txn.first"), Some(&Owned::Int(1)));
+    // What stands before the cursor is not done again.
+    fake.vars.clear();
+    fake.data = Some(b"bad".to_vec());
+    let done = far(&rules, cursor, BYTES, &mut fake);
+    assert_eq!(done, Progress::Done(Verdict::Close));
+    assert_eq!(fake.var("txn.first"), None);
+    // All of the value is there, and another one: nothing can change that.
+    fake.data = Some(b"good".to_vec());
+    let done = far(&rules, cursor, BYTES, &mut fake);
+    assert_eq!(done, Progress::Done(Verdict::Allow));
+    // Nothing more comes.
+    fake.data = Some(b"b".to_vec());
+    let done = far(&rules, cursor, Needs::NONE, &mut fake);
+    assert_eq!(done, Progress::Done(Verdict::Allow));
+}
+
+#[test]
+fn a_rule_before_decides_without_waiting() {
+    let rules = rules(
+        TcpContent,
+        &["reject if { src 127.0.0.1 }", "accept if { req.len gt 5 }"],
+    );
+    let mut fake = Fake::sent(b"");
+    let done = far(&rules, Cursor::default(), BYTES, &mut fake);
+    assert_eq!(done, Progress::Done(Verdict::Close));
+}
+
+#[test]
+fn conditions_are_yes_no_or_not_yet() {
+    let more = BYTES | Needs::INSPECTION_END;
+    let mut fake = Fake::sent(b"abc");
+    let mut decided = |condition: &str, more: Needs| {
+        let rules = rules(TcpContent, &[&format!("reject {condition}")]);
+        match far(&rules, Cursor::default(), more, &mut fake) {
+            Progress::Done(verdict) => Ok(verdict == Verdict::Close),
+            Progress::Wait(pending) => Err(pending.needs),
+        }
+    };
+    // A match is a yes even where the value may change.
+    assert_eq!(decided("if { req.len gt 2 }", more), Ok(true));
+    assert_eq!(decided("if { req.len gt 3 }", more), Err(BYTES));
+    assert_eq!(decided("if { req.len gt 3 }", Needs::NONE), Ok(false));
+    assert_eq!(decided("unless { req.len gt 2 }", more), Ok(false));
+    assert_eq!(decided("unless { req.len gt 3 }", more), Err(BYTES));
+    assert_eq!(decided("if !{ req.len gt 3 }", more), Err(BYTES));
+    assert_eq!(decided("if WAIT_END", more), Err(Needs::INSPECTION_END));
+    assert_eq!(decided("if WAIT_END", BYTES), Ok(true));
+    // A no among terms that must all hold, or a yes among others, is enough.
+    let term = "{ req.len gt 3 }";
+    assert_eq!(decided(&format!("if {term} FALSE"), more), Ok(false));
+    assert_eq!(decided(&format!("if {term} TRUE"), more), Err(BYTES));
+    assert_eq!(decided(&format!("if {term} || TRUE"), more), Ok(true));
+    assert_eq!(
+        decided(&format!("if {term} || WAIT_END || FALSE"), more),
+        Err(more)
+    );
+    // All there will ever be of a hello is there: it has no name.
+    assert_eq!(decided("if { req.ssl_sni -m found }", more), Ok(false));
+}
+
+#[test]
+fn an_action_waits_for_its_sample_and_keeps_strict_mode() {
+    let rules = rules(
+        TcpContent,
+        &["set-var(txn.a) req.payload(0,4) if TRUE", "accept"],
+    );
+    let mut fake = Fake::sent(b"ab");
+    let (needs, cursor) = pending(far(&rules, Cursor::default(), BYTES, &mut fake));
+    assert_eq!((needs, fake.var("txn.a")), (BYTES, None));
+    fake.data = Some(b"abcd".to_vec());
+    let done = far(&rules, cursor, BYTES, &mut fake);
+    assert_eq!(done, Progress::Done(Verdict::Allow));
+    assert_eq!(fake.var("txn.a"), Some(&Owned::Bin(b"abcd".to_vec())));
+}
+
+#[test]
+fn where_nothing_more_comes_nothing_waits() {
+    let rules = rules(
+        TcpContent,
+        &[
+            "reject if { req.len gt 5 }",
+            "set-var(txn.a) req.payload(0,4)",
+            "accept if WAIT_END",
+            "reject",
+        ],
+    );
+    let mut fake = Fake::default();
+    let verdict = run(&rules, &mut fake, &mut Workspace::new());
+    assert_eq!((verdict, fake.var("txn.a")), (Verdict::Allow, None));
+}
+
+#[test]
+fn rules_tell_what_they_need() {
+    let acls = AclSet::new();
+    let needs = |place: RuleSet, line: &str| {
+        let rule = parse(place, line, BOTH).0;
+        rule.unwrap_or_else(|error| panic!("{line}: {error}"))
+            .needs(&acls)
+    };
+    assert_eq!(needs(TcpContent, "accept"), Needs::NONE);
+    assert_eq!(
+        needs(TcpContent, "accept if WAIT_END"),
+        Needs::INSPECTION_END
+    );
+    assert_eq!(
+        needs(RuleSet::HttpRequest, "track-sc0 src if { path / }"),
+        Needs::TABLE | Needs::CONNECTION | Needs::REQUEST_HEAD
+    );
+    assert_eq!(
+        needs(RuleSet::HttpResponse, "set-header x %[bc_src]"),
+        Needs::SERVER_ADDRESSES
+    );
+    assert_eq!(needs(RuleSet::HttpRequest, "pause 10ms"), Needs::TIME);
+}
