@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ballast_engine::{Frontend, Generation, Process};
 use ballast_expr::{
-    DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Needs, Scratch, Time, Usage,
+    AclSet, DEFAULT_HTTP_LOG_FORMAT, DEFAULT_TCP_LOG_FORMAT, LogFormat, Needs, Scratch, Time, Usage,
 };
 use ballast_log::{LogSet, WorkerLog};
 use ballast_message::HeadLimits;
@@ -28,7 +28,7 @@ pub struct Running {
     pub head_limits: HeadLimits,
     /// The lines of frontends that ask for none of the others: TCP's and HTTP's.
     default_formats: [Option<LogFormat>; 2],
-    /// Frontends whose log names the ends of the server's connection.
+    /// Frontends of whose exchanges a log or a rule asks the ends of the server's connection.
     asks_server_addresses: Vec<bool>,
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
@@ -49,12 +49,7 @@ impl Running {
                 field_count_max: u32::from(tune.header_count_max),
                 head_bytes_max: tune.buffer_bytes,
             },
-            asks_server_addresses: generation
-                .config
-                .frontends
-                .iter()
-                .map(|frontend| asks_server_addresses(frontend))
-                .collect(),
+            asks_server_addresses: asks_server_addresses(&generation.config),
             default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
                 .map(|text| LogFormat::parse(text, Usage::Log).ok()),
             codec_limits: codec_limits(head_bytes, tune.buffer_bytes as usize),
@@ -83,7 +78,7 @@ impl Running {
         }
     }
 
-    /// Whether anything of the frontend names the ends of the server's connection.
+    /// Whether anything asks the ends of the server's connection in exchanges of the frontend.
     pub(crate) fn asks_server_addresses(&self, frontend: usize) -> bool {
         self.asks_server_addresses.get(frontend) == Some(&true)
     }
@@ -111,12 +106,29 @@ fn codec_limits(head_bytes_max: usize, buffer_bytes: usize) -> Limits {
     }
 }
 
-/// Whether the log of a frontend names the ends of the server's connection.
-fn asks_server_addresses(frontend: &model::Frontend) -> bool {
-    let log = &frontend.log;
-    let formats = [&log.format, &log.error_format, &log.structured_data];
-    let mut formats = formats.into_iter().flatten();
-    formats.any(|format| format.needs().meets(Needs::SERVER_ADDRESSES))
+/// Frontends of whose exchanges a log or a rule asks the ends of the server's connection. A backend
+/// with such a rule counts for every frontend: any may lead to it.
+fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
+    const ADDRESSES: Needs = Needs::SERVER_ADDRESSES;
+    // Rules are linked: they know their ACLs.
+    let acls = AclSet::new();
+    let in_rules = |common: &model::Common| {
+        let mut rules = common.rules.iter();
+        rules.any(|(_, rule)| rule.needs(&acls).meets(ADDRESSES))
+    };
+    let in_a_backend = config
+        .backends
+        .iter()
+        .any(|backend| in_rules(&backend.common));
+    let frontends = config.frontends.iter().map(|frontend| {
+        let log = &frontend.log;
+        let formats = [&log.format, &log.error_format, &log.structured_data];
+        let mut formats = formats.into_iter().flatten();
+        in_a_backend
+            || formats.any(|format| format.needs().meets(ADDRESSES))
+            || in_rules(&frontend.common)
+    });
+    frontends.collect()
 }
 
 /// What a worker has at hand. One per worker, shared by its tasks.
