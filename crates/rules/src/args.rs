@@ -48,7 +48,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
     }
 
     /// Reads the action of `row`.
-    pub(crate) fn action(&mut self, row: &Row) -> Result<Action, Error> {
+    pub(crate) fn action(&mut self, row: &'static Row) -> Result<Action, Error> {
         self.word = row.word;
         self.notes.needs = row.needs;
         let action = match row.parse {
@@ -59,7 +59,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
                 self.later()
             }
         };
-        Ok(Action::new(action, std::mem::take(&mut self.notes)))
+        Ok(Action::new(row, action, std::mem::take(&mut self.notes)))
     }
 
     /// The action with these arguments is not carried out yet.

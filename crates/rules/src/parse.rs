@@ -70,7 +70,7 @@ pub fn parse_rule(place: RuleSet, words: &[&str], env: &mut ParseEnv<'_>) -> Res
 }
 
 fn parse_with(
-    row: &Row,
+    row: &'static Row,
     place: RuleSet,
     words: &[&str],
     env: &mut ParseEnv<'_>,

@@ -36,6 +36,8 @@ pub struct Row {
     pub places: Places,
     /// What follows the word.
     pub args: &'static str,
+    /// Whether no rule of its set is reached behind it.
+    pub is_final: bool,
     /// What it needs beside what its arguments ask and its place brings.
     pub needs: Needs,
     /// What it does, in a few words.
@@ -83,6 +85,7 @@ impl Row {
             form: Form::Plain,
             places: Places::of(columns),
             args,
+            is_final: false,
             needs: Needs::NONE,
             help,
             good: &[],
@@ -97,6 +100,13 @@ impl Row {
         bad: &'static [&'static str],
     ) -> Row {
         Row { good, bad, ..self }
+    }
+
+    pub(crate) const fn ends_the_set(self) -> Row {
+        Row {
+            is_final: true,
+            ..self
+        }
     }
 
     pub(crate) const fn needs(self, needs: Needs) -> Row {

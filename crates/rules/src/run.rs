@@ -333,7 +333,8 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{Notes, Perform};
+    use crate::action::{Notes, Perform, does};
+    use crate::row::Row;
     use crate::transaction::LogLevel;
     use ballast_expr::{Facts, Slot, VarName};
     use ballast_message::Response;
@@ -341,6 +342,8 @@ mod tests {
     /// Waits for time to pass, once.
     #[derive(Clone, Debug, PartialEq)]
     struct Nap;
+
+    static NAP: Row = Row::new("nap", "XXXXXXXX", "", "wait a little", |_| does(Ok(Nap)));
 
     impl Perform for Nap {
         fn perform(&self, stage: &mut Stage<'_>) -> Step {
@@ -374,7 +377,7 @@ mod tests {
 
     fn naps() -> Vec<Rule> {
         let nap = Rule {
-            action: Action::new(Box::new(Nap), Notes::default()),
+            action: Action::new(&NAP, Box::new(Nap), Notes::default()),
             condition: None,
             words: Vec::new(),
             place: Slot::empty(),

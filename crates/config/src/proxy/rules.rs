@@ -270,11 +270,6 @@ fn refer(
     }
 }
 
-/// Actions after which no rule of the set runs.
-const FINAL: &[&str] = &[
-    "allow", "auth", "deny", "redirect", "reject", "return", "tarpit",
-];
-
 /// Warns once about rules behind one that always ends its set.
 fn warn_unreachable(
     draft: &mut ProxyDraft,
@@ -303,8 +298,7 @@ fn warn_unreachable(
             context.warn("unreachable-rule", message, args.span());
         }
         None => {
-            let action = rule.words.first().map_or("", String::as_str);
-            if rule.condition.is_none() && FINAL.contains(&action) {
+            if rule.condition.is_none() && rule.action.row().is_final {
                 draft.words.final_rules.push((word, false));
             }
         }

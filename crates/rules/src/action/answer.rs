@@ -20,6 +20,7 @@ pub(crate) const ROWS: &[Row] = &[
         "refuse the request, or the response, with an error",
         |args| does(deny(args)),
     )
+    .ends_the_set()
     .examples(
         &[
             "deny",
@@ -46,6 +47,7 @@ pub(crate) const ROWS: &[Row] = &[
             }))
         },
     )
+    .ends_the_set()
     .examples(
         &[
             "return",
@@ -66,6 +68,7 @@ pub(crate) const ROWS: &[Row] = &[
         "keep the client waiting, then refuse its request",
         |args| refusal(args, 500).map(drop),
     )
+    .ends_the_set()
     .needs(Needs::TIME)
     .examples(
         &["tarpit", "tarpit deny_status 429"],

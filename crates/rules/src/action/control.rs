@@ -15,6 +15,7 @@ pub(crate) const ROWS: &[Row] = &[
         "pass over the rest of the rules of this place",
         |_| does(Ok(Allow)),
     )
+    .ends_the_set()
     .examples(&["accept", "accept if TRUE"], &["accept now"]),
     Row::new(
         "allow",
@@ -23,6 +24,7 @@ pub(crate) const ROWS: &[Row] = &[
         "pass over the rest of the rules of this place",
         |_| does(Ok(Allow)),
     )
+    .ends_the_set()
     .examples(&["allow", "allow unless FALSE"], &["allow it", "allow if"]),
     Row::new(
         "reject",
@@ -31,6 +33,7 @@ pub(crate) const ROWS: &[Row] = &[
         "close the connection without an answer",
         |_| does(Ok(Reject)),
     )
+    .ends_the_set()
     .examples(&["reject", "reject if { src 10.0.0.0/8 }"], &["reject 403"]),
     Row::new(
         "strict-mode",

@@ -128,19 +128,26 @@ pub(crate) struct Notes {
 /// What a rule does.
 #[derive(Debug)]
 pub struct Action {
+    row: &'static Row,
     is_served: bool,
     notes: Notes,
     action: Box<dyn AnyAction>,
 }
 
 impl Action {
-    /// Puts together what the parser of a row gave and what was noted beside it.
-    pub(crate) fn new(action: Box<dyn AnyAction>, notes: Notes) -> Action {
+    /// Puts together what the parser of `row` gave and what was noted beside it.
+    pub(crate) fn new(row: &'static Row, action: Box<dyn AnyAction>, notes: Notes) -> Action {
         Action {
+            row,
             is_served: !action.as_any().is::<Later>(),
             notes,
             action,
         }
+    }
+
+    /// Its row.
+    pub const fn row(&self) -> &'static Row {
+        self.row
     }
 
     /// Whether the action is carried out, not only checked.
@@ -180,6 +187,7 @@ impl Action {
 impl Clone for Action {
     fn clone(&self) -> Action {
         Action {
+            row: self.row,
             is_served: self.is_served,
             notes: self.notes.clone(),
             action: self.action.boxed_clone(),
@@ -189,7 +197,9 @@ impl Clone for Action {
 
 impl PartialEq for Action {
     fn eq(&self, other: &Action) -> bool {
-        self.notes == other.notes && self.action.equals(&*other.action)
+        self.row.word == other.row.word
+            && self.notes == other.notes
+            && self.action.equals(&*other.action)
     }
 }
 

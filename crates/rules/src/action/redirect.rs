@@ -18,6 +18,7 @@ pub(crate) const ROWS: &[Row] = &[Row::new(
     "send the client elsewhere",
     |args| does(parse(args)),
 )
+.ends_the_set()
 .and_redirect()
 .examples(
     &[

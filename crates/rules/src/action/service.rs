@@ -100,6 +100,7 @@ pub(crate) const ROWS: &[Row] = &[
             Ok(())
         },
     )
+    .ends_the_set()
     .examples(
         &["auth", "auth realm private unless FALSE"],
         &["auth realm", "auth private"],
