@@ -58,21 +58,21 @@ impl Truth {
     }
 
     /// Whether one of the answers is yes. No question is asked after the first yes.
-    fn any(answers: impl Iterator<Item = Truth>) -> Truth {
+    fn any<const WAITS: bool>(answers: impl Iterator<Item = Truth>) -> Truth {
         let mut missing = Needs::NONE;
         for answer in answers {
             match answer {
                 Truth::Yes => return Truth::Yes,
-                Truth::NotYet(needs) => missing = missing | needs,
-                Truth::No => {}
+                Truth::NotYet(needs) if WAITS => missing = missing | needs,
+                Truth::NotYet(_) | Truth::No => {}
             }
         }
         Truth::no_unless(missing)
     }
 
     /// Whether all of the answers are yes. No question is asked after the first no.
-    fn all(answers: impl Iterator<Item = Truth>) -> Truth {
-        Truth::any(answers.map(|answer| answer.turned(true))).turned(true)
+    fn all<const WAITS: bool>(answers: impl Iterator<Item = Truth>) -> Truth {
+        Truth::any::<WAITS>(answers.map(|answer| answer.turned(true))).turned(true)
     }
 
     const fn no_unless(missing: Needs) -> Truth {
@@ -122,7 +122,7 @@ pub fn eval_with<'a>(
 ) -> Result<Option<Value<'a>>, Needs> {
     scratch.clear();
     let mut cx = Cx::new(facts, scratch, more);
-    match expr.sample_walking(&mut cx) {
+    match expr.sample_walking::<true>(&mut cx) {
         Some(sample) => Ok(Some(sample.value(scratch))),
         None if cx.missing.is_none() => Ok(None),
         None => Err(cx.missing),
@@ -136,14 +136,15 @@ impl Expr {
         facts: &'f dyn Facts,
         scratch: &mut Scratch,
     ) -> Option<Sample<'f>> {
-        self.sample_walking(&mut Cx::new(facts, scratch, Needs::NONE))
+        self.sample_walking::<false>(&mut Cx::new(facts, scratch, Needs::NONE))
     }
 
-    fn sample_walking<'f>(&'f self, cx: &mut Cx<'f, '_>) -> Option<Sample<'f>> {
-        let Some(mut sample) = (self.fetch.handler?)(cx, &self.args) else {
+    fn sample_walking<'f, const WAITS: bool>(&'f self, cx: &mut Cx<'f, '_>) -> Option<Sample<'f>> {
+        let fetched = (self.fetch.handler?)(cx, &self.args);
+        if WAITS && fetched.is_none() {
             cx.may_change(self.fetch.needs);
-            return None;
-        };
+        }
+        let mut sample = fetched?;
         for step in &self.convs {
             let input = sample.cast(step.conv.takes, cx.scratch)?;
             sample = (step.conv.handler?)(cx, &step.args, input)?;
@@ -152,22 +153,30 @@ impl Expr {
     }
 }
 
+// What is asked while nothing more comes is asked for every request: `WAITS` is false then, and
+// the compiler leaves nothing of what waits.
+
 impl Criterion {
     /// Whether the criterion holds. The scratch keeps what it held before.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.test(facts, scratch, Needs::NONE) == Truth::Yes
+        self.test::<false>(facts, scratch, Needs::NONE) == Truth::Yes
     }
 
     /// The same while `more` may still come: a value that matches is a yes, even if it may
     /// change; one that does not is a no only if it cannot change.
-    fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
+    fn test<const WAITS: bool>(
+        &self,
+        facts: &dyn Facts,
+        scratch: &mut Scratch,
+        more: Needs,
+    ) -> Truth {
         let mark = scratch.mark();
         let mut cx = Cx::new(facts, scratch, more);
         cx.walk.all = true;
         let held = loop {
             cx.walk.more = false;
             // A value that a converter refuses ends the walk, one that matches nothing does not.
-            let Some(sample) = self.expr.sample_walking(&mut cx) else {
+            let Some(sample) = self.expr.sample_walking::<WAITS>(&mut cx) else {
                 break false;
             };
             let matched = self.matches(sample, cx.scratch);
@@ -180,8 +189,10 @@ impl Criterion {
         cx.scratch.rewind(mark);
         if held {
             Truth::Yes
-        } else {
+        } else if WAITS {
             Truth::no_unless(cx.missing)
+        } else {
+            Truth::No
         }
     }
 
@@ -223,24 +234,34 @@ fn matches_one(handle: &Handle, value: Value<'_>, spare: &mut Vec<u8>) -> bool {
 impl Acl {
     /// Whether one of the criteria holds.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.test(facts, scratch, Needs::NONE) == Truth::Yes
+        self.test::<false>(facts, scratch, Needs::NONE) == Truth::Yes
     }
 
-    fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
+    fn test<const WAITS: bool>(
+        &self,
+        facts: &dyn Facts,
+        scratch: &mut Scratch,
+        more: Needs,
+    ) -> Truth {
         let criteria = self.criteria.iter();
-        Truth::any(criteria.map(|criterion| criterion.test(facts, scratch, more)))
+        Truth::any::<WAITS>(criteria.map(|criterion| criterion.test::<WAITS>(facts, scratch, more)))
     }
 }
 
 impl Term {
     /// An ACL that was not linked does not hold.
-    fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
+    fn test<const WAITS: bool>(
+        &self,
+        facts: &dyn Facts,
+        scratch: &mut Scratch,
+        more: Needs,
+    ) -> Truth {
         let truth = match &self.target {
             Target::Named(_, slot) => match slot.filled() {
-                Some(acl) => acl.test(facts, scratch, more),
+                Some(acl) => acl.test::<WAITS>(facts, scratch, more),
                 None => Truth::No,
             },
-            Target::Inline(criterion) => criterion.test(facts, scratch, more),
+            Target::Inline(criterion) => criterion.test::<WAITS>(facts, scratch, more),
         };
         truth.turned(self.negated)
     }
@@ -250,15 +271,27 @@ impl Condition {
     /// Whether the rule that carries the condition applies: the rows are tried in order until
     /// one holds, and `unless` turns the answer round.
     pub fn holds(&self, facts: &dyn Facts, scratch: &mut Scratch) -> bool {
-        self.test(facts, scratch, Needs::NONE) == Truth::Yes
+        self.rows_hold::<false>(facts, scratch, Needs::NONE) == Truth::Yes
     }
 
     /// The same while `more` may still come.
     pub fn test(&self, facts: &dyn Facts, scratch: &mut Scratch, more: Needs) -> Truth {
+        if more.is_none() {
+            return self.rows_hold::<false>(facts, scratch, more);
+        }
+        self.rows_hold::<true>(facts, scratch, more)
+    }
+
+    fn rows_hold<const WAITS: bool>(
+        &self,
+        facts: &dyn Facts,
+        scratch: &mut Scratch,
+        more: Needs,
+    ) -> Truth {
         let rows = self.rows.iter();
-        let held = Truth::any(rows.map(|row| {
+        let held = Truth::any::<WAITS>(rows.map(|row| {
             let terms = row.iter();
-            Truth::all(terms.map(|term| term.test(facts, scratch, more)))
+            Truth::all::<WAITS>(terms.map(|term| term.test::<WAITS>(facts, scratch, more)))
         }));
         held.turned(self.polarity == Polarity::Unless)
     }

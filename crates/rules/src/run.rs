@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_expr::{Condition, Expr, LogFormat, Needs, Truth, Value, eval_with};
+use ballast_expr::{Condition, Expr, LogFormat, Needs, Truth, Value, eval, eval_with};
 use ballast_message::NoRoom;
 
-use crate::action::Action;
 use crate::rule::Rule;
 use crate::transaction::{Transaction, Workspace};
 
@@ -154,20 +153,26 @@ pub fn proceed(
                 Truth::NotYet(needs) => return stage.pending(needs, None, (at, false, false)),
             }
         }
-        match stage.perform(&rule.action) {
-            Err(missing) => return stage.pending(missing, None, (at, true, false)),
-            Ok(Step::Next) => {}
-            Ok(Step::Stop(verdict)) => return Progress::Done(verdict),
-            Ok(Step::Failed) => {
-                stage.transaction.rewrite_failed();
-                if stage.strict {
-                    return Progress::Done(Verdict::Answer(Answer::fault()));
+        loop {
+            match rule.action.perform(&mut stage) {
+                Step::Next if stage.missing.is_none() => break,
+                Step::Next => return stage.pending(stage.missing, None, (at, true, false)),
+                Step::Stop(verdict) => return Progress::Done(verdict),
+                Step::Failed => {
+                    stage.transaction.rewrite_failed();
+                    if stage.strict {
+                        return Progress::Done(Verdict::Answer(Answer::fault()));
+                    }
+                    break;
                 }
-            }
-            Ok(Step::Wait(needs, at_most)) => {
-                return stage.pending(needs, at_most, (at, true, true));
+                Step::Wait(needs, at_most) if needs.meets(stage.more) => {
+                    return stage.pending(needs, at_most, (at, true, true));
+                }
+                Step::Wait(..) if stage.waited => break,
+                Step::Wait(..) => stage.waited = true,
             }
         }
+        (stage.waited, stage.missing) = (false, Needs::NONE);
     }
     Progress::Done(Verdict::Continue)
 }
@@ -183,7 +188,7 @@ pub(crate) enum Step {
     /// The action is performed again, with [`Stage::waited`] set, once one of the needs has come
     /// or, at the latest, when the time has passed. Where nothing of it may come any more, at
     /// once.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no action waits yet"))]
+    #[allow(dead_code, reason = "the first action that asks for it changes nothing here")]
     Wait(Needs, Option<Duration>),
 }
 
@@ -220,28 +225,6 @@ impl Stage<'_> {
         self.transaction
             .ask(&mut |facts| truth = condition.test(facts, scratch, more));
         truth
-    }
-
-    /// Performs an action; it waits only for what may come.
-    ///
-    /// # Errors
-    /// It does nothing because a sample has no value yet: what must come for it.
-    fn perform(&mut self, action: &Action) -> Result<Step, Needs> {
-        let mut step = action.perform(self);
-        if let Step::Wait(needs, _) = step
-            && !needs.meets(self.more)
-        {
-            self.waited = true;
-            step = match action.perform(self) {
-                Step::Wait(..) => Step::Next,
-                step => step,
-            };
-        }
-        self.waited = false;
-        match (step, std::mem::take(&mut self.missing)) {
-            (Step::Next, missing) if !missing.is_none() => Err(missing),
-            (step, _) => Ok(step),
-        }
     }
 
     fn pending(
@@ -284,14 +267,17 @@ impl Stage<'_> {
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<Held> {
         let Workspace { scratch, text, .. } = &mut *self.space;
         text.clear();
-        let (mut held, more) = (None, self.more);
-        let mut missing = Needs::NONE;
-        self.transaction
-            .ask(&mut |facts| match eval_with(expr, facts, scratch, more) {
+        let (mut held, more, missing) = (None, self.more, &mut self.missing);
+        self.transaction.ask(&mut |facts| {
+            if more.is_none() {
+                held = eval(expr, facts, scratch).map(|value| Held::keep(value, text));
+                return;
+            }
+            match eval_with(expr, facts, scratch, more) {
                 Ok(value) => held = value.map(|value| Held::keep(value, text)),
-                Err(needs) => missing = needs,
-            });
-        self.missing = missing;
+                Err(needs) => *missing = needs,
+            }
+        });
         held
     }
 }
@@ -333,7 +319,7 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{Notes, Perform, does};
+    use crate::action::{Action, Notes, Perform, does};
     use crate::row::Row;
     use crate::transaction::LogLevel;
     use ballast_expr::{Facts, Slot, VarName};
