@@ -1,11 +1,12 @@
-//! Acting: one action per file, run on a trait [`Transaction`].
+//! Acting: a family of actions per file, run on a trait [`Transaction`].
 //!
 //! `quic-initial`, `tcp-request`, `tcp-response`, `http-request`, `http-response` and
-//! `http-after-response` lines are lowered into [`RuleSets`] by [`parse_rule`]; the words, the
-//! places that accept them, their help, their parsing and their deeds are rows of one table
-//! ([`rows`]). [`run()`] walks the rules of one place over one transaction and says what they
-//! decided; [`proceed`] does the same while something may still come, and may have to wait: it
-//! then says for what, and with which cursor to go on. No clock, no chance, no file is touched from here.
+//! `http-after-response` lines are lowered into [`RuleSets`] by [`parse_rule`]. Each action is a
+//! row of one table ([`rows`]): its word, the places that accept it, its help, its parser, what
+//! it needs. [`run()`] runs the rules of one place over one transaction and gives their verdict.
+//! [`proceed`] does the same while something may still come: it may stop at a rule that must
+//! wait, and goes on from there with the cursor that it gave. No clock, no chance, no file is
+//! touched from here.
 
 mod action;
 mod args;

@@ -188,7 +188,10 @@ pub(crate) enum Step {
     /// The action is performed again, with [`Stage::waited`] set, once one of the needs has come
     /// or, at the latest, when the time has passed. Where nothing of it may come any more, at
     /// once.
-    #[allow(dead_code, reason = "the first action that asks for it changes nothing here")]
+    #[allow(
+        dead_code,
+        reason = "the first action that asks for it changes nothing here"
+    )]
     Wait(Needs, Option<Duration>),
 }
 
