@@ -34,7 +34,9 @@ fuzz_target!(|input: &[u8]| {
     let found = read(input, usize::from(size).max(1));
     assert_eq!(found, read(input, 1));
     for next in &found {
-        let Next::CommandLine(line) = next else { continue };
+        let Next::CommandLine(line) = next else {
+            continue;
+        };
         assert!(!line.commands.is_empty());
         for given in &line.commands {
             assert!(given.text.len() <= LINE_BYTES_MAX);
