@@ -1,7 +1,7 @@
 //! A worker, as its master sees it: what it is given before it starts, and what it tells of
 //! itself while it serves.
 //!
-//! The master starts it as a program of its own, with one end of a [`Line`]. Before the worker
+//! The master starts it as a program of its own, with one end of a [`Channel`]. Before the worker
 //! reads its configuration it is given the sockets that are listened on and the last snapshot; from
 //! then on a thread of its own tells the master every second what is listened on, counted and
 //! believed. Should the worker die, the next one begins where that left off.

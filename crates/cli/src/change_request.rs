@@ -55,7 +55,7 @@ pub enum ChangeRequest {
     Persist(Persist),
     /// A configuration that was in force before, by its generation.
     Rollback(u64),
-    /// Only what [`Demand::Apply`] or a reload would do.
+    /// Only what [`ChangeRequest::Apply`] or a reload would do.
     Plan(Option<Source>),
 }
 
@@ -92,7 +92,7 @@ impl SectionOf {
 }
 
 /// What becomes of a section. Lines are given as words; numbers are those that
-/// [`Demand::Section`] shows.
+/// [`ChangeRequest::Section`] shows.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Edit {
     /// A new section: the words after its name, and its lines.

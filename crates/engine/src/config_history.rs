@@ -150,7 +150,7 @@ pub struct Merged {
     pub kept: Vec<Change>,
     /// Changes by command that the file overrules.
     pub dropped: Vec<Change>,
-    /// Keys of [`Affairs::overrides`] that the file overrules: it has another word there now, or
+    /// Keys of [`ConfigHistory::overrides`] that the file overrules: it has another word there now, or
     /// nothing stays.
     pub overruled: Vec<String>,
 }

@@ -59,7 +59,7 @@ impl Channel {
     /// Sends a list of sockets.
     ///
     /// # Errors
-    /// As [`Line::send`].
+    /// As [`Channel::send`].
     pub fn send_sockets(&self, sockets: &[PassedSocket]) -> io::Result<()> {
         let mut groups = sockets.chunks(SOCKETS_PER_MESSAGE_MAX).peekable();
         let mut begins = true;

@@ -2,7 +2,7 @@
 //!
 //! A process that takes over must not cost a client anything, and must not forget what was
 //! learned. [`fetch()`] asks a running HAProxy or Ballast for its listening sockets (`-x`). A
-//! [`Line`] joins a master and its worker: the master holds what the worker listens on and what
+//! [`Channel`] joins a master and its worker: the master holds what the worker listens on and what
 //! it last said of itself, and gives both to the next one. [`collect`] and [`restore`] say what
 //! there is to hand over.
 

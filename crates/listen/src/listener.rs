@@ -282,7 +282,7 @@ impl Listener {
         Ok(settings)
     }
 
-    /// Undoes [`Door::enter`] at the end of the connection, and lets in who waits.
+    /// Undoes [`Listener::enter`] at the end of the connection, and lets in who waits.
     pub(crate) fn leave(&self, settings: &ListenerSettings) {
         settings.listening.state.connections.leave();
         self.state.sessions.leave();

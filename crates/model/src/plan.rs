@@ -13,7 +13,7 @@ pub struct PlanLine {
     pub action: PlanAction,
     /// What it is: `server be/s1`, `frontend www`, `global`.
     pub what: String,
-    /// Which words are others, for [`Deed::Change`]; where short, with the value before and after.
+    /// Which words are others, for [`PlanAction::Change`]; where short, with the value before and after.
     pub how: Vec<String>,
 }
 

@@ -2,7 +2,7 @@
 //! and its reuse.
 //!
 //! ```text
-//!   Seat::take ── place free ──────────────► Slot ── connect or reuse ──► Link
+//!   Slot::take ── place free ──────────────► Slot ── connect or reuse ──► Link
 //!        │                                    ▲
 //!        └── all full ── Waiting ── called ───┘
 //! ```

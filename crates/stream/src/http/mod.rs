@@ -7,7 +7,7 @@
 //!      └──────────┴──── answer ◄─────┴─────────┘   (a page of our own)
 //! ```
 //!
-//! Each step is a file. A step that is the last says so with an [`Exit`](crate::exit::Exit); `finish`
+//! Each step is a file. A step that is the last says so with an [`Exit`]; `finish`
 //! ends every exchange, with or without one.
 
 pub(crate) mod answer;
