@@ -73,6 +73,9 @@ impl Needs {
         .and(Needs::RESPONSE_BODY)
         .and(Needs::INSPECTION_END);
 
+    /// What actions need and no sample does.
+    pub const OF_ACTIONS: Needs = Needs::RESOLUTION.and(Needs::TIME);
+
     /// What a sample needs that may be asked in these places, unless its row says otherwise.
     pub const fn of(phases: Phases) -> Needs {
         if phases.has(Phase::Cli) {
@@ -91,6 +94,11 @@ impl Needs {
     /// Both sets; `|` for constants.
     pub const fn and(self, other: Needs) -> Needs {
         Needs(self.0 | other.0)
+    }
+
+    /// What is in this set and not in the other.
+    pub const fn without(self, other: Needs) -> Needs {
+        Needs(self.0 & !other.0)
     }
 
     /// Whether the sets share a need.

@@ -141,6 +141,7 @@ pub fn proceed(
         space,
         strict: !from.lenient,
         more,
+        more_for_samples: more.without(Needs::OF_ACTIONS),
         missing: Needs::NONE,
         waited: from.waited,
     };
@@ -212,6 +213,8 @@ pub(crate) struct Stage<'t> {
     pub(crate) strict: bool,
     /// What may still come.
     more: Needs,
+    /// What of it samples ask: often nothing, and then they cost what they cost without it.
+    more_for_samples: Needs,
     /// What of it the action that is performed had no value without.
     missing: Needs,
     /// The action that is performed has waited: it does not ask for the same again.
@@ -223,7 +226,7 @@ impl Stage<'_> {
         let Some(condition) = condition else {
             return Truth::Yes;
         };
-        let (scratch, more) = (&mut self.space.scratch, self.more);
+        let (scratch, more) = (&mut self.space.scratch, self.more_for_samples);
         let mut truth = Truth::No;
         self.transaction
             .ask(&mut |facts| truth = condition.test(facts, scratch, more));
@@ -270,7 +273,7 @@ impl Stage<'_> {
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<Held> {
         let Workspace { scratch, text, .. } = &mut *self.space;
         text.clear();
-        let (mut held, more, missing) = (None, self.more, &mut self.missing);
+        let (mut held, more, missing) = (None, self.more_for_samples, &mut self.missing);
         self.transaction.ask(&mut |facts| {
             if more.is_none() {
                 held = eval(expr, facts, scratch).map(|value| Held::keep(value, text));

@@ -13,7 +13,7 @@ use ballast_mux::{ClientConnection, Wait};
 use ballast_rules::{Cursor, Progress, Rule, Verdict};
 
 use crate::exchange::Exchange;
-use crate::rulebook::go_on;
+use crate::rulebook::{MessagePhase, go_on};
 use crate::session::Session;
 
 /// Runs the rules over the first bytes of a session.
@@ -38,7 +38,14 @@ pub(crate) async fn content(
         } else {
             Needs::TIME | still_to_come(client.inbound.bytes())
         };
-        let pending = match go_on(session, exchange, rules, cursor, more) {
+        let pending = match go_on(
+            session,
+            exchange,
+            MessagePhase::Request,
+            rules,
+            cursor,
+            more,
+        ) {
             Progress::Done(verdict) => return verdict,
             Progress::Wait(pending) => pending,
         };

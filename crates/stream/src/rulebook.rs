@@ -30,49 +30,69 @@ pub(crate) fn apply(
     if rules.is_empty() {
         return Verdict::Continue;
     }
-    with_hand(session, exchange, stage, |hand, space| {
-        run(rules, hand, space)
+    on_exchange(session, exchange, stage, |transaction, space| {
+        run(rules, transaction, space)
     })
+}
+
+/// The same for rules that may let time pass.
+pub(crate) async fn apply_in_time(
+    session: &Session,
+    exchange: &mut Exchange,
+    stage: MessagePhase,
+    rules: &[Rule],
+) -> Verdict {
+    let mut cursor = Cursor::default();
+    loop {
+        match go_on(session, exchange, stage, rules, cursor, Needs::TIME) {
+            Progress::Done(verdict) => return verdict,
+            Progress::Wait(pending) => {
+                cursor = pending.cursor;
+                ballast_worker::sleep(pending.at_most.unwrap_or_default()).await;
+            }
+        }
+    }
 }
 
 /// Runs the rules of one place from `cursor` on while `more` may still come.
 pub(crate) fn go_on(
     session: &Session,
     exchange: &mut Exchange,
+    stage: MessagePhase,
     rules: &[Rule],
     cursor: Cursor,
     more: Needs,
 ) -> Progress {
-    with_hand(session, exchange, MessagePhase::Request, |hand, space| {
-        proceed(rules, cursor, more, hand, space)
+    on_exchange(session, exchange, stage, |transaction, space| {
+        proceed(rules, cursor, more, transaction, space)
     })
 }
 
-fn with_hand<T>(
+fn on_exchange<T>(
     session: &Session,
     exchange: &mut Exchange,
     stage: MessagePhase,
-    work: impl FnOnce(&mut Hand<'_>, &mut Workspace) -> T,
+    work: impl FnOnce(&mut ExchangeTransaction<'_>, &mut Workspace) -> T,
 ) -> T {
     let mut space = session.local.take_workspace();
-    let mut hand = Hand {
+    let mut transaction = ExchangeTransaction {
         session,
         exchange,
         stage,
     };
-    let done = work(&mut hand, &mut space);
+    let done = work(&mut transaction, &mut space);
     session.local.give_workspace(space);
     done
 }
 
-/// An exchange in the override of a rule.
-struct Hand<'a> {
+/// An exchange as rules ask and change it.
+struct ExchangeTransaction<'a> {
     session: &'a Session,
     exchange: &'a mut Exchange,
     stage: MessagePhase,
 }
 
-impl Transaction for Hand<'_> {
+impl Transaction for ExchangeTransaction<'_> {
     fn ask(&self, question: &mut dyn FnMut(&dyn Facts)) {
         let view = View::new(self.session, self.exchange);
         match self.stage {

@@ -134,12 +134,12 @@ async fn carry(
     kept: &mut PrivateConnection,
 ) -> Flow<Next> {
     let front = &session.frontend.model.common;
-    rules::request(session, exchange, front)?;
+    rules::request(session, exchange, front).await?;
     receive::buffer_body(session, client, exchange, front).await?;
     route::choose(session, exchange)?;
     let _in_backend = InBackend::enter(session, exchange);
     if let Some(backend) = session.backend_of(exchange) {
-        rules::request(session, exchange, &backend.model.common)?;
+        rules::request(session, exchange, &backend.model.common).await?;
         receive::buffer_body(session, client, exchange, &backend.model.common).await?;
     }
     // The cookie is read before it is hidden from the server.

@@ -98,7 +98,7 @@ pub(crate) async fn respond(
     note(session, exchange);
     down.upload.answered.set(true);
     let private = authenticates_connection(&exchange.response);
-    if let Flow::Break(exit) = rules::response(session, exchange) {
+    if let Flow::Break(exit) = rules::response(session, exchange).await {
         return Outcome::Exit(exit);
     }
     let length = match shape(session, exchange, &answer, chances.plan) {

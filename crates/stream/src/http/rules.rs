@@ -6,17 +6,17 @@ use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
 use crate::ending::Phase;
 use crate::exchange::{Exchange, Given};
 use crate::exit::{Exit, Flow};
-use crate::rulebook::{MessagePhase, apply};
+use crate::rulebook::{MessagePhase, apply, apply_in_time};
 use crate::service::{self, Called};
 use crate::session::Session;
 
 /// `http-request`, who may see the statistics page, and then `redirect`, of one proxy.
-pub(crate) fn request(session: &Session, exchange: &mut Exchange, common: &Common) -> Flow {
+pub(crate) async fn request(session: &Session, exchange: &mut Exchange, common: &Common) -> Flow {
     let rules = &common.rules;
     for set in [&rules.tcp_content, &rules.http_request] {
         // Mostly there are none, and nothing is asked of the exchange.
         if !set.is_empty() {
-            let verdict = apply(session, exchange, MessagePhase::Request, set);
+            let verdict = apply_in_time(session, exchange, MessagePhase::Request, set).await;
             judge(exchange, verdict, Phase::Request)?;
         }
     }
@@ -30,18 +30,14 @@ pub(crate) fn request(session: &Session, exchange: &mut Exchange, common: &Commo
 }
 
 /// `http-response`, of the backend and then of the frontend.
-pub(crate) fn response(session: &Session, exchange: &mut Exchange) -> Flow {
+pub(crate) async fn response(session: &Session, exchange: &mut Exchange) -> Flow {
     let backend = session.backend_of(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
     let frontend = &session.frontend.model.common.rules;
     for rules in backend.into_iter().chain([frontend]) {
         if !rules.http_response.is_empty() {
-            let verdict = apply(
-                session,
-                exchange,
-                MessagePhase::Response,
-                &rules.http_response,
-            );
+            let (stage, rules) = (MessagePhase::Response, &rules.http_response);
+            let verdict = apply_in_time(session, exchange, stage, rules).await;
             judge(exchange, verdict, Phase::Headers)?;
         }
     }
