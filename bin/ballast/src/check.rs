@@ -4,15 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
-use ballast_engine::config_history::SectionEdit;
+use ballast_edit::SectionEdit;
 use ballast_expr::Store;
 use ballast_model::{Address, Config};
 use ballast_syntax::{Diagnostic, Severity};
 
 use crate::args::{CheckOptions, Options};
 use crate::machine::Machine;
-use crate::section_edits::{Files, Place, Texts};
 use crate::{read, reading, say, states, tools};
+use ballast_edit::{Files, Place, SectionMap};
 
 /// The exit code of a configuration that is right and has nothing to listen on.
 const NO_LISTENER: u8 = 2;
@@ -51,7 +51,7 @@ pub(crate) fn files(options: &CheckOptions) -> u8 {
 pub(crate) struct Read {
     pub(crate) loaded: Loaded,
     /// The files as they are.
-    pub(crate) texts: Texts,
+    pub(crate) texts: SectionMap,
     /// Sections by command that were read in place of theirs.
     pub(crate) section_edits: Vec<SectionEdit>,
     /// What the files say without these, where there are some.
@@ -71,7 +71,7 @@ pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result
     }
     let machine = reading::machine(options, &files);
     let mut loaded = load(files.clone(), &machine);
-    let texts = Texts::of(Arc::new(files), std::mem::take(&mut loaded.sections));
+    let texts = SectionMap::of(Arc::new(files), std::mem::take(&mut loaded.sections));
     let with_edits = texts.with_edits(overridden, Place::Beside);
     for title in &with_edits.overruled {
         say::warn(&format!(

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ballast_cli::Refused;
+use ballast_edit::Refusal;
 use ballast_engine::{Eviction, Generation, Server, TakenOver};
 use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
 use ballast_model::Config;
@@ -19,11 +19,11 @@ use crate::{logs, say};
 
 impl Instance {
     /// Opens what is new. Nothing is in force yet; what was opened is closed on a refusal.
-    pub(crate) fn prepare(&self, now: &Generation, next: &Generation) -> Result<Prepared, Refused> {
+    pub(crate) fn prepare(&self, now: &Generation, next: &Generation) -> Result<Prepared, Refusal> {
         let logs = match self.logs() {
             Some(instance) if !same_logs(&now.config, &next.config) => {
                 let opened = logs::open(&instance.logs, &next.config, instance.background);
-                Some(opened.map_err(|why| Refused(say::line_of(say::Severity::Alert, &why)))?)
+                Some(opened.map_err(|why| Refusal(say::line_of(say::Severity::Alert, &why)))?)
             }
             _ => None,
         };
@@ -172,11 +172,11 @@ impl Instance {
 }
 
 /// All that cannot be listened on, as a start would say it.
-fn cannot_listen(errors: Vec<OpenError>) -> Refused {
+fn cannot_listen(errors: Vec<OpenError>) -> Refusal {
     let lines = errors
         .iter()
         .map(|error| say::line_of(say::Severity::Alert, &error.to_string()));
-    Refused(lines.collect())
+    Refusal(lines.collect())
 }
 
 /// Has a worker do something, and waits for it; also for room in a mailbox that is full: a worker

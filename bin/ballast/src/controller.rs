@@ -17,7 +17,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_cli::{Applied, ChangeRequest, Outcome, Persist, Refused};
+use ballast_cli::{Applied, ChangeRequest, Outcome, Persist};
+use ballast_edit::{Files, Refusal, SectionMap};
 use ballast_engine::Generation;
 use ballast_engine::config_history::{
     ConfigHistory, ConfigSource, Override, Overrides, PERSIST, PastConfig,
@@ -33,7 +34,6 @@ use crate::args::Options;
 use crate::instance::Instance;
 use crate::machine::MachineAnswers;
 use crate::reading::TargetConfig;
-use crate::section_edits::{Files, Texts};
 use crate::{overrides, say};
 
 /// Demands that may wait for their turn; who comes then is refused.
@@ -48,7 +48,7 @@ pub(crate) struct Controller {
     config_history: Mutex<ConfigHistory>,
     patterns: Mutex<Arc<Store>>,
     /// The files that were last read, and where their sections stand.
-    texts: Mutex<Texts>,
+    texts: Mutex<SectionMap>,
     /// What the files of the start held when they were last read or written.
     disk: Mutex<Arc<Files>>,
     /// What the machine answered then.
@@ -66,7 +66,7 @@ impl Controller {
     pub(crate) fn begin(
         config_history: ConfigHistory,
         patterns: Arc<Store>,
-        (texts, machine_answers): (Texts, Arc<MachineAnswers>),
+        (texts, machine_answers): (SectionMap, Arc<MachineAnswers>),
         options: Options,
     ) -> (Self, Work) {
         let (jobs, work) = mpsc::sync_channel(CHANGE_REQUEST_COUNT_MAX);
@@ -135,11 +135,11 @@ impl Controller {
     }
 
     /// Where the sections of what is written stand.
-    pub(crate) fn texts(&self, written: &ConfigSource) -> Texts {
+    pub(crate) fn texts(&self, written: &ConfigSource) -> SectionMap {
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         // After a rollback they are those of other files.
         if !Arc::ptr_eq(&texts.files, &written.files) {
-            *texts = Texts::read(Arc::clone(&written.files), &self.machine(&written.files));
+            *texts = SectionMap::read(Arc::clone(&written.files), &self.machine(&written.files));
         }
         texts.clone()
     }
@@ -153,7 +153,7 @@ impl Controller {
         *self.disk.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 
-    fn texts_are(&self, read: Option<Texts>) {
+    fn texts_are(&self, read: Option<SectionMap>) {
         if let Some(read) = read {
             *self.texts.lock().unwrap_or_else(PoisonError::into_inner) = read;
         }
@@ -224,20 +224,20 @@ impl Instance {
             match taken {
                 Some(Ok(())) => receiver
                     .await
-                    .unwrap_or_else(|_| Err(Refused("The change was given up.".into()))),
-                Some(Err(_)) => Err(Refused("Too many changes wait for their turn.".into())),
-                None => Err(Refused("The process is not ready for changes.".into())),
+                    .unwrap_or_else(|_| Err(Refusal("The change was given up.".into()))),
+                Some(Err(_)) => Err(Refusal("Too many changes wait for their turn.".into())),
+                None => Err(Refusal("The process is not ready for changes.".into())),
             }
         })
     }
 
     /// As [`Self::bring`], for threads that may wait.
-    pub(crate) fn bring_and_wait(&self, request: ChangeRequest) -> Result<Applied, Refused> {
+    pub(crate) fn bring_and_wait(&self, request: ChangeRequest) -> Result<Applied, Refusal> {
         let (sender, receiver) = mpsc::channel();
         let job: Job = Box::new(move |instance| {
             let _ = sender.send(instance.meet(request));
         });
-        let refused = |text: &str| Refused(text.to_owned());
+        let refused = |text: &str| Refusal(text.to_owned());
         let controller = self.controller.get();
         let controller =
             controller.ok_or_else(|| refused("The process is not ready for changes."))?;
@@ -250,11 +250,11 @@ impl Instance {
             .map_err(|_| refused("The change was given up."))?
     }
 
-    fn meet(&self, request: ChangeRequest) -> Result<Applied, Refused> {
+    fn meet(&self, request: ChangeRequest) -> Result<Applied, Refusal> {
         let controller = self
             .controller
             .get()
-            .ok_or_else(|| Refused(String::new()))?;
+            .ok_or_else(|| Refusal(String::new()))?;
         if let ChangeRequest::Persist(how) = request {
             return self.met_persist(controller, how);
         }
@@ -299,7 +299,7 @@ impl Instance {
         Ok(applied)
     }
 
-    fn met_persist(&self, controller: &Controller, how: Persist) -> Result<Applied, Refused> {
+    fn met_persist(&self, controller: &Controller, how: Persist) -> Result<Applied, Refusal> {
         match how {
             Persist::Now => return self.write_back(controller),
             Persist::On => {
@@ -311,13 +311,13 @@ impl Instance {
                 };
                 let was_on = controller.persist(true);
                 controller.config_history().note(PERSIST, entry);
-                return self.write_back(controller).map_err(|Refused(why)| {
+                return self.write_back(controller).map_err(|Refusal(why)| {
                     if was_on {
-                        return Refused(why);
+                        return Refusal(why);
                     }
                     // What was refused has changed nothing.
                     persist_off(controller);
-                    Refused(format!("'persist' stays off: {why}"))
+                    Refusal(format!("'persist' stays off: {why}"))
                 });
             }
             Persist::Off => persist_off(controller),
@@ -327,7 +327,7 @@ impl Instance {
 
     /// Writes what operators did to the files, and goes on with what the files say then. That is no
     /// news to anybody: what operators did meanwhile, and what no file can say, stays as it is.
-    fn write_back(&self, controller: &Controller) -> Result<Applied, Refused> {
+    fn write_back(&self, controller: &Controller) -> Result<Applied, Refusal> {
         let (written, files) = self.persist(controller)?;
         if !written.lines.is_empty() {
             // What was written, not what the files say by now: somebody may have changed them.
@@ -361,7 +361,7 @@ impl Instance {
             if !controller.persists.load(Ordering::Relaxed) {
                 return;
             }
-            if let Err(Refused(why)) = instance.write_back(controller) {
+            if let Err(Refusal(why)) = instance.write_back(controller) {
                 say::warn(&format!("persist : {}", why.trim_end()));
             }
         });
@@ -446,7 +446,7 @@ impl Instance {
         &self,
         controller: &Controller,
         mut target: TargetConfig,
-    ) -> Result<Applied, Refused> {
+    ) -> Result<Applied, Refusal> {
         let now = self.generation();
         let changes = diff(&now.config, &target.config);
         let mut applied = self.plan(&target);
@@ -571,7 +571,7 @@ impl Instance {
 }
 
 /// What is said of a reload that nobody waits at a command socket for.
-pub(crate) fn told(outcome: &Result<Applied, Refused>) -> (say::Severity, String) {
+pub(crate) fn told(outcome: &Result<Applied, Refusal>) -> (say::Severity, String) {
     match outcome {
         Ok(applied) if applied.lines.is_empty() => (
             say::Severity::Notice,
@@ -586,7 +586,7 @@ pub(crate) fn told(outcome: &Result<Applied, Refused>) -> (say::Severity, String
             );
             (say::Severity::Notice, text.trim_end().to_owned())
         }
-        Err(Refused(why)) => (
+        Err(Refusal(why)) => (
             say::Severity::Alert,
             format!(
                 "Configuration refused, nothing was changed:\n{}",

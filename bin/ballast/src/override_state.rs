@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, Weak};
 
 use ballast_cli::Control;
+use ballast_edit::{SectionMap, words_of};
 use ballast_engine::config_history::Override;
 use ballast_engine::counters::BackendSums;
 use ballast_engine::{CheckOverrides, Generation};
@@ -21,8 +22,8 @@ use ballast_stats::Surroundings;
 use crate::controller::Controller;
 use crate::instance::Instance;
 use crate::reading::TargetConfig;
-use crate::section_edits::Texts;
-use crate::{fragment, say};
+use crate::reading::added_server;
+use crate::say;
 
 /// What operators made of lists when that was last looked at, by name: comparing a large one with its
 /// file takes its time, and most lists stay as they are.
@@ -44,7 +45,7 @@ struct ListSnapshot {
 pub(crate) fn go_on(
     config: &mut Config,
     store: &Store,
-    texts: &Texts,
+    texts: &SectionMap,
     memory: Memory,
 ) -> Vec<(String, Override)> {
     let marks: HashMap<String, u64> = memory.marks.into_iter().collect();
@@ -119,7 +120,7 @@ fn add_again(config: &mut Config, backend: &str, server: &str, words: &str) -> b
     if known.is_none() || is_there {
         return false;
     }
-    let mut words = fragment::words(words);
+    let mut words = words_of(words);
     if let Some(at) = words.iter().position(|word| word == "id")
         && let Some(id) = words.get(at + 1).and_then(|id| id.parse::<u32>().ok())
         && known.is_some_and(|known| known.servers.iter().any(|one| one.id == id))
@@ -127,7 +128,7 @@ fn add_again(config: &mut Config, backend: &str, server: &str, words: &str) -> b
         // Somebody of the file has its number by now.
         words.drain(at..at + 2);
     }
-    match fragment::server(config, backend, server, &words) {
+    match added_server(config, backend, server, &words) {
         Ok((server, _)) => {
             let mut backends = config.backends.iter_mut();
             if let Some(known) = backends.find(|one| one.common.name == backend) {

@@ -5,160 +5,26 @@
 //! given up. Each file is replaced whole, in one step, so that a process that is killed at any
 //! time leaves the old file or the new one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ballast_cli::{Applied, Refused};
+use ballast_cli::Applied;
+use ballast_edit::{FileText, Files, Place, Refusal, SectionMap, quoted_line, words_of};
 use ballast_engine::config_history::Override;
 use ballast_model::change::diff;
 use ballast_model::{Address, Config, Origin, Server};
 use ballast_net::replace_files;
 use ballast_stats::Surroundings;
-use ballast_syntax::{Env, FixedFacts, Line, LineKind, parse};
 
 use crate::check::About;
 use crate::controller::Controller;
-use crate::fragment;
 use crate::instance::Instance;
 use crate::reading::{files_of, read};
-use crate::section_edits::{Files, Place, Texts};
-
-/// A file as it is, and what is to become of its lines.
-struct Text {
-    bytes: Vec<u8>,
-    /// Its lines, from 1.
-    lines: HashMap<u32, Line>,
-    /// Places and what comes there instead.
-    edits: Vec<(std::ops::Range<usize>, String)>,
-}
-
-impl Text {
-    fn of(name: &str, bytes: &[u8]) -> Self {
-        let files = [(name, bytes.to_vec())];
-        let document = parse(files, Env::new(), &FixedFacts::default());
-        let lines = document.lines().map(|line| (line.number, line.clone()));
-        Self {
-            lines: lines.collect(),
-            bytes: bytes.to_vec(),
-            edits: Vec::new(),
-        }
-    }
-
-    /// Gives a word of a line, from `first` on, another value, or the line the word.
-    fn set(&mut self, number: u32, first: usize, word: &str, value: &str) -> bool {
-        let Some(line) = self.lines.get(&number) else {
-            return false;
-        };
-        let found = (first..line.words.len()).find(|&at| line.text(at) == word);
-        match found.and_then(|at| line.words.get(at + 1)) {
-            Some(old) => self.edits.push((old.span().range(), value.to_owned())),
-            None => {
-                let end = line.words_span().range().end;
-                self.edits.push((end..end, format!(" {word} {value}")));
-            }
-        }
-        true
-    }
-
-    /// Gives a line a word without value, or takes it away with the blank before it.
-    fn switch(&mut self, number: u32, first: usize, word: &str, on: bool) -> bool {
-        let Some(line) = self.lines.get(&number) else {
-            return false;
-        };
-        let found = (first..line.words.len()).find(|&at| line.text(at) == word);
-        match (found, on) {
-            (Some(at), false) => {
-                let from = line.words[at - 1].span().range().end;
-                let to = line.words[at].span().range().end;
-                self.edits.push((from..to, String::new()));
-            }
-            (None, true) => {
-                let end = line.words_span().range().end;
-                self.edits.push((end..end, format!(" {word}")));
-            }
-            _ => {}
-        }
-        true
-    }
-
-    /// Gives a section, by its opening line, another value for a word that has a line of its own.
-    fn set_line(&mut self, opening: u32, word: &str, value: &str) -> bool {
-        let mut lines: Vec<&Line> = self.lines.values().collect();
-        lines.sort_by_key(|line| line.number);
-        let own = lines.iter().skip_while(|line| line.number <= opening);
-        let mut own = own.take_while(|line| line.kind != LineKind::Header);
-        let found = own.find(|line| line.is_statement() && line.text(0) == word);
-        match found.map(|line| line.number) {
-            Some(number) => self.set(number, 0, word, value),
-            None => self.add_after(opening, &format!("{word} {value}")),
-        }
-    }
-
-    fn replace_word(&mut self, number: u32, at: usize, value: &str) -> bool {
-        let word = self.lines.get(&number).and_then(|line| line.words.get(at));
-        let Some(word) = word else { return false };
-        self.edits.push((word.span().range(), value.to_owned()));
-        true
-    }
-
-    fn remove(&mut self, number: u32) -> bool {
-        let Some(line) = self.lines.get(&number) else {
-            return false;
-        };
-        self.edits.push((line.span.range(), String::new()));
-        true
-    }
-
-    /// Puts a line after another, as far from the margin as it.
-    fn add_after(&mut self, number: u32, text: &str) -> bool {
-        let Some(line) = self.lines.get(&number) else {
-            return false;
-        };
-        let whole = line.span.range();
-        let first = line
-            .words
-            .first()
-            .map_or(whole.start, |word| word.span().range().start);
-        let margin = String::from_utf8_lossy(&self.bytes[whole.start..first]).into_owned();
-        // A section's own line stands at the margin; what is in it does not.
-        let margin = if margin.is_empty() {
-            "    ".to_owned()
-        } else {
-            margin
-        };
-        let end = if self.bytes[whole.clone()].ends_with(b"\n") {
-            ""
-        } else {
-            "\n"
-        };
-        self.edits
-            .push((whole.end..whole.end, format!("{end}{margin}{text}\n")));
-        true
-    }
-
-    /// The text with all edits made.
-    fn edited(&self) -> Vec<u8> {
-        let mut edits: Vec<_> = self.edits.iter().enumerate().collect();
-        // What was said first of a place comes first there.
-        edits.sort_by_key(|(turn, (range, _))| (range.start, range.end, *turn));
-        let mut text = Vec::with_capacity(self.bytes.len() + 64);
-        let mut at = 0;
-        for (_, (range, new)) in edits {
-            if range.start >= at {
-                text.extend_from_slice(&self.bytes[at..range.start]);
-                at = range.end;
-            }
-            text.extend_from_slice(new.as_bytes());
-        }
-        text.extend_from_slice(&self.bytes[at..]);
-        text
-    }
-}
 
 /// What is to be written, as it is put together.
 struct WriteBack {
-    texts: BTreeMap<String, Text>,
+    texts: BTreeMap<String, FileText>,
     /// What the files are to say then.
     target: Config,
     /// Keys of overrides that the files have then.
@@ -175,7 +41,7 @@ impl WriteBack {
             let text = self.texts.get(name);
             (
                 name.clone(),
-                text.map_or_else(|| bytes.clone(), Text::edited),
+                text.map_or_else(|| bytes.clone(), FileText::edited),
             )
         });
         edited.collect()
@@ -205,7 +71,7 @@ impl WriteBack {
             .push_str(&format!("Not written: {what}: {why}\n"));
     }
 
-    fn text(&mut self, origin: &Origin) -> Option<&mut Text> {
+    fn text(&mut self, origin: &Origin) -> Option<&mut FileText> {
         self.texts.get_mut(&origin.file)
     }
 
@@ -232,7 +98,7 @@ impl WriteBack {
         let Some(text) = self.text(&origin) else {
             return self.note(key, "its line is in none of the files");
         };
-        let own = text.lines.get(&origin.line);
+        let own = text.line(origin.line);
         if own.is_none_or(|line| line.text(0) != "server" || line.text(1) != server) {
             return self.note(key, "it shares its line with others");
         }
@@ -325,7 +191,7 @@ impl WriteBack {
         let key = format!("server {backend}/{}", server.name);
         let origin = server.origin.clone();
         let own = self.text(&origin).and_then(|text| {
-            let line = text.lines.get(&origin.line)?;
+            let line = text.line(origin.line)?;
             (line.text(0) == "server").then_some(())?;
             text.remove(origin.line).then_some(())
         });
@@ -355,7 +221,7 @@ impl WriteBack {
         let Some(origin) = places.next().cloned() else {
             return self.note(&key, "its backend is in none of the files");
         };
-        let mut words = fragment::words(&words.value);
+        let mut words = words_of(&words.value);
         let mut model = Server::clone(server);
         let prefix = format!("server {backend}/{} ", server.name);
         let own = overrides.iter().filter(|(key, _)| key.starts_with(&prefix));
@@ -373,8 +239,8 @@ impl WriteBack {
         if model.disabled {
             words.push("disabled".to_owned());
         }
-        let name = fragment::line(std::slice::from_ref(&server.name));
-        let line = format!("server {name} {}", fragment::line(&words));
+        let name = quoted_line(std::slice::from_ref(&server.name));
+        let line = format!("server {name} {}", quoted_line(&words));
         let done = self
             .text(&origin)
             .is_some_and(|text| text.add_after(origin.line, &line));
@@ -429,7 +295,7 @@ fn is_said(word: &str, entry: &Override, words: &mut Vec<String>, model: &mut Se
 impl Instance {
     /// Writes what operators changed to the files of the start, and to those of lists and maps; answers
     /// which were written, and what the files of the start hold now.
-    pub(crate) fn persist(&self, controller: &Controller) -> Result<(Applied, Files), Refused> {
+    pub(crate) fn persist(&self, controller: &Controller) -> Result<(Applied, Files), Refusal> {
         let files = files_of(&controller.options, None)?;
         let (before, overrides) = {
             let config_history = controller.config_history();
@@ -443,7 +309,7 @@ impl Instance {
         };
         let disk = controller.disk();
         if *disk != files && !self.says(controller, &files, &disk)? {
-            return Err(Refused(
+            return Err(Refusal(
                 "The files have changed since they were read: reload first.".into(),
             ));
         }
@@ -454,7 +320,7 @@ impl Instance {
                 .collect::<Vec<_>>()
         };
         if names(&before.files) != names(&files) {
-            return Err(Refused(
+            return Err(Refusal(
                 "What is in force was applied in place of the files of the start, which cannot say \
                  it: write it to them, or reload."
                     .into(),
@@ -467,12 +333,12 @@ impl Instance {
             Files::clone(&before.files)
         };
         let _open = controller.machine_answers().open();
-        let texts = Texts::read(Arc::new(text), &controller.machine(&files));
+        let texts = SectionMap::read(Arc::new(text), &controller.machine(&files));
         let with_edits = texts.with_edits(&before.section_edits, Place::Last).files;
         let config = self.understood_again(controller, with_edits.clone())?;
         let texts = with_edits
             .iter()
-            .map(|(name, bytes)| (name.clone(), Text::of(name, bytes)));
+            .map(|(name, bytes)| (name.clone(), FileText::of(name, bytes)));
         let mut pen = WriteBack {
             texts: texts.collect(),
             target: config,
@@ -508,7 +374,7 @@ impl Instance {
     }
 
     /// What files say.
-    fn understood_again(&self, controller: &Controller, files: Files) -> Result<Config, Refused> {
+    fn understood_again(&self, controller: &Controller, files: Files) -> Result<Config, Refusal> {
         let (loaded, _) = read(
             &controller.options,
             &controller.patterns(),
@@ -526,7 +392,7 @@ impl Instance {
         controller: &Controller,
         files: &Files,
         before: &Files,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, Refusal> {
         let was = self.understood_again(controller, before.clone())?;
         let is = self.understood_again(controller, files.clone())?;
         Ok(diff(&was, &is).is_empty())
@@ -539,7 +405,7 @@ impl Instance {
         mut pen: WriteBack,
         with_edits: &Files,
         (files, overrides): (&Files, &[(String, Override)]),
-    ) -> Result<(Applied, Files), Refused> {
+    ) -> Result<(Applied, Files), Refusal> {
         let mut applied = Applied {
             generation: self.generation().number,
             notes: std::mem::take(&mut pen.notes),
@@ -552,7 +418,7 @@ impl Instance {
         let config = self.understood_again(controller, edited.clone())?;
         let other = diff(&pen.target, &config);
         if let Some(line) = ballast_model::plan::lines(&pen.target, &other).first() {
-            return Err(Refused(format!(
+            return Err(Refusal(format!(
                 "The files cannot say it: {line}. Nothing was written."
             )));
         }
@@ -573,7 +439,7 @@ impl Instance {
             files.push((path, text.text.clone().into_bytes()));
             lists.push((listed.list, text.text));
         }
-        replace_files(&files).map_err(|error| Refused(format!("{error}.")))?;
+        replace_files(&files).map_err(|error| Refusal(format!("{error}.")))?;
         for (list, text) in lists {
             list.was_written(&text);
             let name = list.name();

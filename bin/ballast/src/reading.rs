@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
-use ballast_cli::{ChangeRequest, Edit, Refused, SectionAt, SectionOf, Source};
+use ballast_cli::{ChangeRequest, Source};
 use ballast_config::Loaded;
-use ballast_engine::config_history::{
-    ConfigSource, Merged, Overrides, SECTION_EDIT_BYTES_MAX, SectionEdit,
+use ballast_edit::{
+    Edit, EditCommand, Files, NO_FILE, Place, Refusal, SECTION_EDIT_BYTES_MAX, SectionAt,
+    SectionEdit, SectionMap, SectionOf, excerpt, server_line,
 };
+use ballast_engine::config_history::{ConfigSource, Merged, Overrides};
 use ballast_engine::numbers;
 use ballast_expr::{RuntimeEntries, Store};
 use ballast_model::change::{apply, diff};
@@ -19,12 +21,11 @@ use ballast_syntax::SectionPlace;
 
 use crate::args::Options;
 use crate::check::{self, About};
-use crate::controller::Controller;
+use crate::controller::{Controller, now_unix_s};
 use crate::instance::Instance;
 use crate::machine::{Machine, MachineAnswers};
-use crate::section_edits::{Files, NO_FILE, Place, Texts};
 use crate::states::{self, State};
-use crate::{fragment, run, say, stub};
+use crate::{run, say};
 
 /// A configuration on its way.
 #[derive(Default)]
@@ -38,7 +39,7 @@ pub(crate) struct TargetConfig {
     pub(crate) is_of_start: bool,
     pub(crate) patterns: Option<Arc<Store>>,
     /// Where the sections of the files stand.
-    pub(crate) texts: Option<Texts>,
+    pub(crate) texts: Option<SectionMap>,
     /// What the machine answered while files were read.
     pub(crate) machine_answers: Option<Arc<MachineAnswers>>,
     pub(crate) cause: String,
@@ -72,7 +73,7 @@ impl Controller {
         files: Files,
         before: Option<&Config>,
         about: &About,
-    ) -> Result<FileConfig, Refused> {
+    ) -> Result<FileConfig, Refusal> {
         let (loaded, notes) = read(&self.options, &self.patterns(), files, about)?;
         let Loaded {
             mut config,
@@ -118,7 +119,7 @@ impl Instance {
         &self,
         controller: &Controller,
         request: ChangeRequest,
-    ) -> Result<TargetConfig, Refused> {
+    ) -> Result<TargetConfig, Refusal> {
         let now = self.generation();
         match request {
             ChangeRequest::Reload { keep } => {
@@ -150,8 +151,8 @@ impl Instance {
                 server,
                 words,
             } => {
-                let (line, notes) = fragment::server(&now.config, &backend, &server, &words)?;
-                let words = fragment::numbered(&words, line.id);
+                let (line, notes) = added_server(&now.config, &backend, &server, &words)?;
+                let words = server_line::numbered(&words, line.id);
                 let changes = [Change::AddServer(backend.clone(), Arc::new(line))];
                 Ok(TargetConfig {
                     config: changed(&now.config, &changes)?,
@@ -172,23 +173,23 @@ impl Instance {
                 name,
             } => self.rename(controller, &now.config, [backend, server, name]),
             // These want nothing.
-            ChangeRequest::Persist(_) | ChangeRequest::Section(_) => Err(Refused(String::new())),
+            ChangeRequest::Persist(_) | ChangeRequest::Section(_) => Err(Refusal(String::new())),
         }
     }
 
     /// What was in force before. Its text is read again: lists and maps are no part of what is
     /// kept, and hold what somebody else wrote by now.
-    fn back_to(&self, controller: &Controller, number: u64) -> Result<TargetConfig, Refused> {
+    fn back_to(&self, controller: &Controller, number: u64) -> Result<TargetConfig, Refusal> {
         let past = {
             let config_history = controller.config_history();
             let past = config_history.history().find(|past| past.number == number);
-            let past = past.ok_or_else(|| Refused(format!("No generation {number}.")))?;
+            let past = past.ok_or_else(|| Refusal(format!("No generation {number}.")))?;
             past.clone()
         };
         let _open = controller.machine_answers().open();
         let now = self.generation();
         let written = past.written;
-        let texts = Texts::read(
+        let texts = SectionMap::read(
             Arc::clone(&written.files),
             &controller.machine(&written.files),
         );
@@ -214,7 +215,7 @@ impl Instance {
         source: Option<Source>,
         overrides: Overrides,
         cause: &str,
-    ) -> Result<TargetConfig, Refused> {
+    ) -> Result<TargetConfig, Refusal> {
         let is_of_start = source.is_none();
         let files = files_of(&controller.options, source)?;
         let target = self.understood(controller, files, overrides, cause)?;
@@ -232,7 +233,7 @@ impl Instance {
         files: Files,
         overrides: Overrides,
         cause: &str,
-    ) -> Result<TargetConfig, Refused> {
+    ) -> Result<TargetConfig, Refusal> {
         // What a scout was answered, or what the machine answers now.
         let machine_answers = MachineAnswers::in_use().unwrap_or_else(MachineAnswers::new);
         let _open = machine_answers.open();
@@ -249,7 +250,7 @@ impl Instance {
         } else {
             Arc::new(files)
         };
-        let texts = Texts::of(Arc::clone(&files), file.sections);
+        let texts = SectionMap::of(Arc::clone(&files), file.sections);
         let with_edits = texts.with_edits(section_edits, Place::Beside);
         let said = if with_edits.kept.is_empty() {
             None
@@ -260,8 +261,8 @@ impl Instance {
                 Some(&before.with_edits),
                 &About::All,
             );
-            Some(said.map_err(|Refused(why)| {
-                Refused(format!(
+            Some(said.map_err(|Refusal(why)| {
+                Refusal(format!(
                     "{why}The files are right by themselves, not with the sections that commands \
                      wrote: 'reload' without 'keep' drops these.\n"
                 ))
@@ -317,7 +318,7 @@ impl Instance {
         section: &SectionAt,
         edit: Edit,
         command: String,
-    ) -> Result<TargetConfig, Refused> {
+    ) -> Result<TargetConfig, Refusal> {
         let _open = controller.machine_answers().open();
         let before = controller.config_history().written().clone();
         let machine = controller.machine(&before.files);
@@ -326,18 +327,21 @@ impl Instance {
         let comes_or_goes = removes || matches!(edit, Edit::Add(..));
         let adds = section.kind == SectionOf::Backend && matches!(edit, Edit::Add(..));
         let texts = controller.texts(&before);
-        let (section_edits, title) =
-            texts.edited(&before.section_edits, section, edit, &command, &machine)?;
+        let (section_edits, title) = texts.edited(
+            &before.section_edits,
+            command_of(section, edit, &command),
+            &machine,
+        )?;
         let bytes = section_edits.iter().filter_map(|one| one.text.as_ref());
         if bytes.map(String::len).sum::<usize>() > SECTION_EDIT_BYTES_MAX {
-            return Err(Refused(
+            return Err(Refusal(
                 "The sections by command are too large: 'persist now' writes them to the files."
                     .into(),
             ));
         }
         let said = self.edited(controller, &before, &section_edits, &title, comes_or_goes);
-        let said = said.map_err(|Refused(why)| {
-            Refused(format!(
+        let said = said.map_err(|Refusal(why)| {
+            Refusal(format!(
                 "{why}Nothing was changed; lines are counted as if the command had been carried \
                  out.\n"
             ))
@@ -346,7 +350,7 @@ impl Instance {
         let mut overruled = String::new();
         let merged = self.merged(controller, &config, Overrides::Keep, &mut overruled);
         if !check::has_listener(&merged.config) {
-            return Err(Refused("Nothing would be listened on.".into()));
+            return Err(Refusal("Nothing would be listened on.".into()));
         }
         if !removes {
             notes.push_str(&overruled);
@@ -376,13 +380,13 @@ impl Instance {
         section_edits: &[SectionEdit],
         title: &str,
         comes_or_goes: bool,
-    ) -> Result<FileConfig, Refused> {
+    ) -> Result<FileConfig, Refusal> {
         let texts = controller.texts(before);
         let text = section_edits.iter().find(|one| one.title == title);
         let is_there = text.map_or(texts.has(title), |one| one.text.is_some());
-        if comes_or_goes && !is_there && !stub::is_mentioned(&texts, section_edits, title) {
+        if comes_or_goes && !is_there && !excerpt::is_mentioned(&texts, section_edits, title) {
             return Ok(FileConfig {
-                config: stub::without(&before.with_edits, title),
+                config: excerpt::without(&before.with_edits, title),
                 store: controller.patterns(),
                 sections: Vec::new(),
                 notes: String::new(),
@@ -392,13 +396,13 @@ impl Instance {
         if comes_or_goes
             && is_there
             && !texts.has(title)
-            && let Some(part) = stub::around(&texts, section_edits, title, &before.with_edits)
+            && let Some(part) = excerpt::around(&texts, section_edits, title, &before.with_edits)
             && let own = part.len() - 1
             && let about = About::Part(Some((own, 0..part[own].1.len())))
             && let Ok(said) = controller.understand(self, part, None, &about)
         {
             said.store.keep_others();
-            let mut config = stub::with(&before.with_edits, &said.config, title);
+            let mut config = excerpt::with(&before.with_edits, &said.config, title);
             numbers::keep(&mut config, &self.generation().config);
             return Ok(FileConfig { config, ..said });
         }
@@ -414,14 +418,14 @@ impl Instance {
         controller: &Controller,
         now: &Config,
         [backend, server, name]: [String; 3],
-    ) -> Result<TargetConfig, Refused> {
+    ) -> Result<TargetConfig, Refusal> {
         let command = format!("set server {backend}/{server} name {name}");
         let renamed = (backend.clone(), server.clone(), name.clone());
         let known = now.backend(&backend).and_then(|known| {
             let mut servers = known.servers.iter();
             servers.find(|one| one.name == server)
         });
-        let known = known.ok_or_else(|| Refused("No such server.".into()))?;
+        let known = known.ok_or_else(|| Refusal("No such server.".into()))?;
         if !known.origin.file.is_empty() {
             let at = SectionAt {
                 kind: SectionOf::Backend,
@@ -479,18 +483,43 @@ impl Instance {
     }
 }
 
-fn changed(now: &Config, changes: &[Change]) -> Result<Config, Refused> {
-    apply(now, changes).map_err(|error| Refused(format!("{error}.")))
+/// An edit that is asked for now.
+fn command_of<'c>(section: &'c SectionAt, edit: Edit, command: &'c str) -> EditCommand<'c> {
+    EditCommand {
+        section,
+        edit,
+        command,
+        at_unix_s: now_unix_s(),
+    }
+}
+
+/// The server of an `add server`: the files are not read for it.
+///
+/// # Errors
+/// HAProxy's words for what is wrong.
+pub(crate) fn added_server(
+    now: &Config,
+    backend: &str,
+    server: &str,
+    words: &[String],
+) -> Result<(Server, String), Refusal> {
+    let machine = Machine::new(&[NO_FILE.to_owned()], None, false);
+    let reader = (&machine as _, std::process::id());
+    server_line::server(now, backend, server, words, reader)
+}
+
+fn changed(now: &Config, changes: &[Change]) -> Result<Config, Refusal> {
+    apply(now, changes).map_err(|error| Refusal(format!("{error}.")))
 }
 
 /// The files of the start, or what stands for them.
-pub(crate) fn files_of(options: &Options, source: Option<Source>) -> Result<Files, Refused> {
+pub(crate) fn files_of(options: &Options, source: Option<Source>) -> Result<Files, Refusal> {
     let files = match source {
         Some(Source::Text(text)) => Ok(vec![(NO_FILE.to_owned(), text)]),
         Some(Source::File(name)) => crate::read::files(&[name]),
         None => crate::read::files(&options.files),
     };
-    files.map_err(|error| Refused(say::line_of(say::Severity::Alert, &error)))
+    files.map_err(|error| Refusal(say::line_of(say::Severity::Alert, &error)))
 }
 
 /// Understands files that are to follow what is in force.
@@ -499,20 +528,20 @@ pub(crate) fn read(
     patterns: &Arc<Store>,
     files: Files,
     about: &About,
-) -> Result<(Loaded, String), Refused> {
+) -> Result<(Loaded, String), Refusal> {
     let (loaded, said) = check::again(options, patterns, files, about);
     if loaded.has_alerts() || !loaded.unserved.is_empty() {
-        return Err(Refused(said));
+        return Err(Refusal(said));
     }
     let zero_warning = options.zero_warning || loaded.config.global.zero_warning;
     if zero_warning && loaded.has_warnings() {
         let text = "Some warnings were found and 'zero-warning' is set. Aborting.";
-        return Err(Refused(said + &say::line_of(say::Severity::Alert, text)));
+        return Err(Refusal(said + &say::line_of(say::Severity::Alert, text)));
     }
     // Of an edit only a part may be read.
     if matches!(about, About::All) && !check::has_listener(&loaded.config) {
         let text = "No enabled listener found (check for 'bind' directives) ! Exiting.";
-        return Err(Refused(say::line_of(say::Severity::Alert, text)));
+        return Err(Refusal(say::line_of(say::Severity::Alert, text)));
     }
     Ok((loaded, said))
 }

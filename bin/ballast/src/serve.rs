@@ -31,12 +31,12 @@ use crate::limits::Limits;
 use crate::logs::{self, LogTargets, LossWatch};
 use crate::machine::{MachineAnswers, hostname};
 use crate::process::ReadyNotifier;
-use crate::section_edits::Texts;
 use crate::states::State;
 use crate::stop::{Ending, Ends};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
 use crate::{instance, say, services, states};
+use ballast_edit::SectionMap;
 
 /// All that was prepared with full rights and before any thread.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct StartState {
     pub(crate) config: Config,
     pub(crate) written: ConfigSource,
     /// The files, and what the machine answered while they were read.
-    pub(crate) read: (Texts, Arc<MachineAnswers>),
+    pub(crate) read: (SectionMap, Arc<MachineAnswers>),
     /// What operators set in the process before, by key.
     pub(crate) overrides: Vec<(String, Override)>,
     pub(crate) thread_count: usize,

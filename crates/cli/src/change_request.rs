@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 
+use ballast_edit::{Edit, Refusal, SectionAt};
 use ballast_model::Change;
 
 /// Something else is to run.
@@ -59,67 +60,6 @@ pub enum ChangeRequest {
     Plan(Option<Source>),
 }
 
-/// A section of a configuration.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SectionAt {
-    /// What it is.
-    pub kind: SectionOf,
-    /// Its name.
-    pub name: String,
-}
-
-/// What a section is that commands edit. The lines of a `listen` section are found as those of
-/// either half.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum SectionOf {
-    /// `frontend`.
-    Frontend,
-    /// `backend`.
-    Backend,
-    /// `listen`.
-    Listen,
-}
-
-impl SectionOf {
-    /// The word that opens one.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Frontend => "frontend",
-            Self::Backend => "backend",
-            Self::Listen => "listen",
-        }
-    }
-}
-
-/// What becomes of a section. Lines are given as words; numbers are those that
-/// [`ChangeRequest::Section`] shows.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Edit {
-    /// A new section: the words after its name, and its lines.
-    Add(Vec<String>, String),
-    /// Other lines.
-    Write(String),
-    /// It goes.
-    Remove,
-    /// A setting that a section has once: the line that has it, or a new one.
-    Set(Vec<String>),
-    /// A `bind` line, after the others.
-    AddBind(Vec<String>),
-    /// Another `bind` line in place of the one with this name, address or number.
-    SetBind(String, Vec<String>),
-    /// The `bind` line goes that has this name, address or number.
-    RemoveBind(String),
-    /// The server of this name has another one.
-    RenameServer(String, String),
-    /// A line of which a section may have several and whose order counts: before the line of this
-    /// number, else after the last of its kind.
-    AddRule(Option<u32>, Vec<String>),
-    /// Another one in place of the one with this number.
-    SetRule(u32, Vec<String>),
-    /// The one with this number goes.
-    RemoveRule(u32),
-}
-
 /// When what operators change is written to the files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Persist {
@@ -155,9 +95,5 @@ pub struct Applied {
     pub drains: bool,
 }
 
-/// Why nothing was changed, in lines.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Refused(pub String);
-
 /// The outcome, once it is known.
-pub type Outcome = Pin<Box<dyn Future<Output = Result<Applied, Refused>>>>;
+pub type Outcome = Pin<Box<dyn Future<Output = Result<Applied, Refusal>>>>;

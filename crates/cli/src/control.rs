@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ballast_edit::Refusal;
 use ballast_engine::config_history::ConfigHistory;
 use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, Opening, ServerState};
@@ -19,7 +20,7 @@ use ballast_net::PassedSocket;
 use ballast_stats::Surroundings;
 
 use crate::catalogue::Changes;
-use crate::change_request::{ChangeRequest, Outcome, Refused};
+use crate::change_request::{ChangeRequest, Outcome};
 
 /// What is said to a server's health, given the time it goes by in milliseconds.
 pub type Say<'s> = &'s mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
@@ -39,7 +40,7 @@ pub trait Control: Surroundings {
     /// every worker.
     fn request(&self, request: ChangeRequest) -> Outcome {
         let _ = request;
-        let refused = Refused("Changes cannot be made here.".into());
+        let refused = Refusal("Changes cannot be made here.".into());
         Box::pin(std::future::ready(Err(refused)))
     }
 

@@ -25,9 +25,7 @@ mod sockets;
 
 pub use answer::{Answer, Batches, Pieces, Severity};
 pub use catalogue::{Call, Changes, Command, Restriction, commands_of_master, commands_of_worker};
-pub use change_request::{
-    Applied, ChangeRequest, Edit, Outcome, Persist, Refused, SectionAt, SectionOf, Source,
-};
+pub use change_request::{Applied, ChangeRequest, Outcome, Persist, Source};
 pub use control::{ChangeRecord, Control, Failed, IdleCount, IdleCounts, Say};
 pub use limits::Limits;
 pub use line::{CommandLine, Given, LineReader, Next};

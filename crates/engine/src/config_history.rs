@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use ballast_edit::SectionEdit;
 use ballast_model::change::{apply, diff};
 use ballast_model::plan::{self, PlanLine};
 use ballast_model::{Change, Config};
@@ -39,27 +40,6 @@ pub struct Override {
 
 /// Bytes of text in all that is kept at most; what is the same is kept once.
 pub const HISTORY_TEXT_BYTES_MAX: usize = 64 << 20;
-
-/// How many sections commands may have written and taken away.
-pub const SECTION_EDIT_COUNT_MAX: usize = 10_000;
-
-/// Bytes of sections that commands may have written.
-pub const SECTION_EDIT_BYTES_MAX: usize = 16 << 20;
-
-/// A section that a command wrote, or took away, while the process ran.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SectionEdit {
-    /// Its first two words: what it is, and its name.
-    pub title: String,
-    /// All of it, from its first word on; `None` when it is gone.
-    pub text: Option<String>,
-    /// The mark of what the files had in its place; `None` when they had nothing.
-    pub base: Option<u64>,
-    /// When, in seconds since 1970.
-    pub at_unix_s: u64,
-    /// The command.
-    pub command: String,
-}
 
 /// What is written of a configuration: files, and what commands made of their sections.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use ballast_engine::config_history::{Override, SectionEdit};
+use ballast_edit::SectionEdit;
+use ballast_engine::config_history::Override;
 use ballast_expr::Pair;
 use ballast_wire::handoff::{NAME_BYTES_MAX, Row, Writer};
 

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ballast_edit::Refusal;
 use ballast_engine::config_history::ConfigHistory;
 use ballast_engine::{Backend, Server};
 use ballast_model::{Change, CliLevel, UseServerTarget};
@@ -15,7 +16,7 @@ use ballast_worker::sleep;
 use super::target::{ServerAt, answer, control};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Changes, Command};
-use crate::change_request::{Applied, ChangeRequest, Persist, Refused, Source};
+use crate::change_request::{Applied, ChangeRequest, Persist, Source};
 use crate::control::Control;
 
 pub(crate) static COMMANDS: &[Command] = &[
@@ -108,7 +109,7 @@ pub(super) fn demanded(
     Answer::later(async move {
         match outcome.await {
             Ok(applied) => done(applied),
-            Err(Refused(why)) => Answer::error(why.trim_end().to_owned()),
+            Err(Refusal(why)) => Answer::error(why.trim_end().to_owned()),
         }
     })
 }
@@ -256,7 +257,7 @@ fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
                 Answer::Report(text) => (1, text),
                 _ => (1, String::new()),
             },
-            Err(Refused(why)) => (0, why),
+            Err(Refusal(why)) => (0, why),
         };
         Answer::Report(format!("Success={success}\n--\n{text}"))
     }))

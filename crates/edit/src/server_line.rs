@@ -7,24 +7,26 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ballast_cli::Refused;
-use ballast_config::{Loaded, TextOptions};
+use ballast_config::{Loaded, Surroundings, TextOptions};
 use ballast_model::{Backend, Config, Mode, Origin, Server};
-use ballast_syntax::{Severity, parse_str};
+use ballast_syntax::Severity;
 
-use crate::machine::Machine;
+use crate::words::{quoted, quoted_line};
+use crate::{NO_FILE, Refusal};
 
-/// The server of an `add server`, and what is to be known of it.
+/// The server of an `add server`, and the warnings about it. What its words ask of the machine
+/// (addresses of names) is asked of `surroundings`; `pid` stands in the warnings.
 ///
 /// # Errors
 /// HAProxy's words for what is wrong.
-pub(crate) fn server(
+pub fn server(
     now: &Config,
     backend: &str,
     name: &str,
     words: &[String],
-) -> Result<(Server, String), Refused> {
-    let refused = |text: &str| Refused(text.to_owned());
+    (surroundings, pid): (&dyn Surroundings, u32),
+) -> Result<(Server, String), Refusal> {
+    let refused = |text: &str| Refusal(text.to_owned());
     let known = now.backend(backend);
     let known = known.ok_or_else(|| refused("No such backend."))?;
     if known.servers.iter().any(|one| one.name == name) {
@@ -42,13 +44,13 @@ pub(crate) fn server(
         "{beside}backend {}\n mode {mode}\n{before} server {} {}\n",
         quoted(backend),
         quoted(name),
-        line(words)
+        quoted_line(words)
     );
-    let (loaded, said) = load(text.into_bytes());
+    let (loaded, said) = load(text.into_bytes(), surroundings, pid);
     let found = loaded.config.backend(backend);
     let server = found.and_then(|found| found.servers.last().cloned());
     let Some(server) = server.filter(|_| !loaded.has_alerts() && loaded.unserved.is_empty()) else {
-        return Err(Refused(said));
+        return Err(Refusal(said));
     };
     let mut server = Arc::unwrap_or_clone(server);
     // It stands in no file.
@@ -60,7 +62,7 @@ pub(crate) fn server(
             "" => "(null)",
             file => file,
         };
-        return Err(Refused(format!(
+        return Err(Refusal(format!(
             "'id' : custom id {} already used at {place}:{} ('server {}').",
             server.id, other.origin.line, other.name
         )));
@@ -101,60 +103,25 @@ fn free_id(backend: &Backend) -> u32 {
 }
 
 /// The words of a server line, with the number it was given.
-pub(crate) fn numbered(words: &[String], id: u32) -> String {
+pub fn numbered(words: &[String], id: u32) -> String {
     let has_id = words.iter().any(|word| word == "id");
     if has_id {
-        line(words)
+        quoted_line(words)
     } else {
-        format!("{} id {id}", line(words))
+        format!("{} id {id}", quoted_line(words))
     }
 }
 
-/// The words of a line as [`line()`] writes it.
-pub(crate) fn words(line: &str) -> Vec<String> {
-    let document = parse_str("", &format!("server {line}"));
-    let mut lines = document.lines();
-    let words = lines.next().map(|line| {
-        let words = 1..line.words.len();
-        words.map(|at| line.text(at).to_owned()).collect()
-    });
-    words.unwrap_or_default()
-}
-
-fn load(text: Vec<u8>) -> (Loaded, String) {
-    let name = "<<".to_owned();
-    let machine = Machine::new(std::slice::from_ref(&name), None, false);
-    let files = vec![(name, text)];
-    let loaded = ballast_config::load(files, &machine, ballast_config::Options::default());
+fn load(text: Vec<u8>, surroundings: &dyn Surroundings, pid: u32) -> (Loaded, String) {
+    let files = vec![(NO_FILE.to_owned(), text)];
+    let loaded = ballast_config::load(files, surroundings, ballast_config::Options::default());
     let said = ballast_config::text(
         &loaded,
         TextOptions {
-            pid: std::process::id(),
+            pid,
             excerpts: false,
             least: Severity::Warning,
         },
     );
     (loaded, said)
-}
-
-/// Words as a line of a file would have them.
-pub(crate) fn line(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    words.join(" ")
-}
-
-/// A word as a file would have to write it.
-fn quoted(word: &str) -> String {
-    let plain =
-        |byte: u8| byte.is_ascii_alphanumeric() || b"._-:/@,%[]()+={}!*&|<>^~?".contains(&byte);
-    if !word.is_empty() && word.bytes().all(plain) {
-        return word.to_owned();
-    }
-    let mut quoted = String::from("'");
-    for part in word.split('\'') {
-        quoted.push_str(part);
-        quoted.push_str("'\\''");
-    }
-    quoted.truncate(quoted.len() - 3);
-    quoted
 }

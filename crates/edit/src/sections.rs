@@ -2,66 +2,26 @@
 //!
 //! An edit is made to the text that is in force, and all of it is read again as a file would be,
 //! so that a line means by command what it means in a file: `defaults`, `log global`, lists of
-//! users and other sections are where they stand. What an edit leaves is remembered as the whole
-//! text of the section it made, an [`SectionEdit`]: the next reading of the files puts it where
-//! theirs was, unless they have another there by now.
+//! users and other sections are where they stand. An edit leaves the whole text of the section it
+//! made, a [`SectionEdit`]: the next reading of the files puts it where theirs was, unless they
+//! have another there by now.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use ballast_cli::{Edit, Refused, SectionAt, SectionOf};
 use ballast_config::Surroundings;
-use ballast_engine::config_history::{SECTION_EDIT_COUNT_MAX, SectionEdit};
-use ballast_syntax::{Line, LineKind, Section, SectionPlace, parse_str};
+use ballast_syntax::{SectionPlace, parse_str};
 
-use crate::fragment;
-
-/// Files by name, with what they hold.
-pub(crate) type Files = Vec<(String, Vec<u8>)>;
-
-/// What text that is in no file is called where a line of it is wrong.
-pub(crate) const NO_FILE: &str = "<<";
-
-/// Words of lines that a section may have several of, in an order that counts.
-const RULES: &[&str] = &[
-    "acl",
-    "capture",
-    "filter",
-    "force-persist",
-    "http-after-response",
-    "http-check",
-    "http-request",
-    "http-response",
-    "ignore-persist",
-    "log",
-    "monitor",
-    "redirect",
-    "stick",
-    "tcp-check",
-    "tcp-request",
-    "tcp-response",
-    "use-server",
-    "use_backend",
-];
-
-/// Second words of `stats` that make it such a line.
-const STATS_RULES: &[&str] = &["admin", "auth", "http-request", "scope"];
-
-/// First words whose second says which setting it is.
-const SETTINGS_OF_TWO_WORDS: &[&str] = &[
-    "errorfile",
-    "errorloc",
-    "errorloc302",
-    "errorloc303",
-    "option",
-    "stats",
-    "timeout",
-];
+use crate::request::{
+    Edit, EditCommand, Refusal, SECTION_EDIT_COUNT_MAX, SectionAt, SectionEdit, SectionOf,
+};
+use crate::section_text::{SectionText, is_one_section, with_lines};
+use crate::{Files, NO_FILE, quoted_line};
 
 /// Where sections go that no file has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Place {
+pub enum Place {
     /// Into a file of their own, after the others.
     Beside,
     /// To the end of the last file.
@@ -70,12 +30,13 @@ pub(crate) enum Place {
 
 /// Files with sections by command in them.
 #[derive(Debug)]
-pub(crate) struct EditedFiles {
-    pub(crate) files: Files,
+pub struct EditedFiles {
+    /// The files.
+    pub files: Files,
     /// Those that stay by command.
-    pub(crate) kept: Vec<SectionEdit>,
+    pub kept: Vec<SectionEdit>,
     /// Titles of those where the files have another section by now.
-    pub(crate) overruled: Vec<String>,
+    pub overruled: Vec<String>,
     /// Where those that have a text stand: title, file and bytes.
     places: Vec<(String, usize, Range<usize>)>,
 }
@@ -91,7 +52,7 @@ impl EditedFiles {
     }
 
     /// Where a section by command stands: the place of its file, and its bytes there.
-    pub(crate) fn place(&self, title: &str) -> Option<(usize, Range<usize>)> {
+    pub fn place(&self, title: &str) -> Option<(usize, Range<usize>)> {
         let found = self.places.iter().find(|(known, ..)| known == title);
         found.map(|(_, file, range)| (*file, range.clone()))
     }
@@ -99,14 +60,15 @@ impl EditedFiles {
 
 /// Files, and where the sections of proxies stand in them.
 #[derive(Clone, Debug)]
-pub(crate) struct Texts {
-    pub(crate) files: Arc<Files>,
+pub struct SectionMap {
+    /// The files.
+    pub files: Arc<Files>,
     places: Arc<HashMap<String, SectionPlace>>,
 }
 
-impl Texts {
+impl SectionMap {
     /// Files whose sections were seen when they were read.
-    pub(crate) fn of(files: Arc<Files>, sections: Vec<SectionPlace>) -> Self {
+    pub fn of(files: Arc<Files>, sections: Vec<SectionPlace>) -> Self {
         let mut places = HashMap::with_capacity(sections.len());
         for place in sections {
             places.entry(place.title.clone()).or_insert(place);
@@ -117,14 +79,15 @@ impl Texts {
         }
     }
 
-    pub(crate) fn read(files: Arc<Files>, surroundings: &dyn Surroundings) -> Self {
+    /// Files that are read for this.
+    pub fn read(files: Arc<Files>, surroundings: &dyn Surroundings) -> Self {
         let document = ballast_config::document(Files::clone(&files), surroundings);
         Self::of(files, document.places())
     }
 
     /// Puts sections by command into the files. Where these have another section than the one that
     /// was edited, they win.
-    pub(crate) fn with_edits(&self, section_edits: &[SectionEdit], place: Place) -> EditedFiles {
+    pub fn with_edits(&self, section_edits: &[SectionEdit], place: Place) -> EditedFiles {
         let mut with_edits = EditedFiles::of(Files::clone(&self.files));
         let mut edits: Vec<(&SectionPlace, &SectionEdit)> = Vec::new();
         let mut beside: Vec<&SectionEdit> = Vec::new();
@@ -151,24 +114,24 @@ impl Texts {
     }
 
     /// The mark of the section of this title.
-    pub(crate) fn mark(&self, title: &str) -> Option<u64> {
+    pub fn mark(&self, title: &str) -> Option<u64> {
         Some(self.places.get(title)?.mark)
     }
 
     /// The marks of the sections that have servers, by title.
-    pub(crate) fn marks_of_backends(&self) -> Vec<(String, u64)> {
+    pub fn marks_of_backends(&self) -> Vec<(String, u64)> {
         let places = self.places.values();
         let own = places.filter(|place| !place.title.starts_with("frontend "));
         own.map(|place| (place.title.clone(), place.mark)).collect()
     }
 
     /// Whether the files have a section of this title.
-    pub(crate) fn has(&self, title: &str) -> bool {
+    pub fn has(&self, title: &str) -> bool {
         self.places.contains_key(title)
     }
 
     /// The sections of proxies that are in force, by title.
-    pub(crate) fn sections<'t>(
+    pub fn sections<'t>(
         &'t self,
         section_edits: &'t [SectionEdit],
     ) -> impl Iterator<Item = (&'t str, &'t str)> {
@@ -188,7 +151,7 @@ impl Texts {
     }
 
     /// The files, with something else in the place of each section of a proxy.
-    pub(crate) fn around(&self, shown: impl Fn(&str) -> String) -> Files {
+    pub fn around(&self, shown: impl Fn(&str) -> String) -> Files {
         let mut places: Vec<&SectionPlace> = self.places.values().collect();
         places.sort_by_key(|place| (place.file, place.bytes.start));
         let mut files = Files::with_capacity(self.files.len());
@@ -214,7 +177,7 @@ impl Texts {
         &'t self,
         section_edits: &'t [SectionEdit],
         title: &str,
-    ) -> Result<Option<&'t str>, Refused> {
+    ) -> Result<Option<&'t str>, Refusal> {
         if let Some(one) = section_edits.iter().find(|one| one.title == title) {
             return Ok(one.text.as_deref());
         }
@@ -225,7 +188,7 @@ impl Texts {
         });
         let text = bytes.map(std::str::from_utf8).transpose();
         text.map_err(|_| {
-            Refused(format!(
+            Refusal(format!(
                 "{title} is not valid UTF-8 in its file, and cannot be edited by command."
             ))
         })
@@ -236,7 +199,7 @@ impl Texts {
         section_edits: &[SectionEdit],
         at: &SectionAt,
         surroundings: &dyn Surroundings,
-    ) -> Result<Found, Refused> {
+    ) -> Result<SectionText, Refusal> {
         let words: &[&str] = match at.kind {
             SectionOf::Frontend => &["frontend", "listen"],
             SectionOf::Backend => &["backend", "listen"],
@@ -245,12 +208,12 @@ impl Texts {
         for word in words {
             let title = format!("{word} {}", at.name);
             if let Some(text) = self.text(section_edits, &title)?
-                && let Some(found) = Found::read(title, text, surroundings)
+                && let Some(found) = SectionText::read(title, text, surroundings)
             {
                 return Ok(found);
             }
         }
-        Err(Refused(format!(
+        Err(Refusal(format!(
             "The lines of {} '{}' stand in a conditional block and after it: they cannot be edited \
              by command.",
             at.kind.word(),
@@ -262,12 +225,12 @@ impl Texts {
     ///
     /// # Errors
     /// There is none.
-    pub(crate) fn lines(
+    pub fn lines(
         &self,
         section_edits: &[SectionEdit],
         at: &SectionAt,
         surroundings: &dyn Surroundings,
-    ) -> Result<Vec<String>, Refused> {
+    ) -> Result<Vec<String>, Refusal> {
         let found = self.find(section_edits, at, surroundings)?;
         let lines = found.lines.iter();
         Ok(lines.map(|line| line.trim_end().to_owned()).collect())
@@ -278,22 +241,21 @@ impl Texts {
     ///
     /// # Errors
     /// What the edit is about is not there, or cannot be edited so.
-    pub(crate) fn edited(
+    pub fn edited(
         &self,
         section_edits: &[SectionEdit],
-        at: &SectionAt,
-        edit: Edit,
-        command: &str,
+        command: EditCommand<'_>,
         surroundings: &dyn Surroundings,
-    ) -> Result<(Vec<SectionEdit>, String), Refused> {
-        let (title, text) = if let Edit::Add(head, lines) = edit {
+    ) -> Result<(Vec<SectionEdit>, String), Refusal> {
+        let at = command.section;
+        let (title, text) = if let Edit::Add(head, lines) = command.edit {
             let title = format!("{} {}", at.kind.word(), at.name);
-            let name = fragment::line(std::slice::from_ref(&at.name));
-            let head = format!("{} {name} {}", at.kind.word(), fragment::line(&head));
+            let name = quoted_line(std::slice::from_ref(&at.name));
+            let head = format!("{} {name} {}", at.kind.word(), quoted_line(&head));
             (title, Some(with_lines(head.trim_end(), &lines)))
         } else {
             let mut found = self.find(section_edits, at, surroundings)?;
-            let text = found.edit(edit)?;
+            let text = found.edit(command.edit)?;
             (found.title, text)
         };
         if let Some(text) = &text {
@@ -316,13 +278,13 @@ impl Texts {
             title: title.clone(),
             text,
             base,
-            at_unix_s: crate::controller::now_unix_s(),
-            command: command.to_owned(),
+            at_unix_s: command.at_unix_s,
+            command: command.command.to_owned(),
         };
         match place {
             Some(place) => section_edits[place] = one,
             None if section_edits.len() >= SECTION_EDIT_COUNT_MAX => {
-                return Err(Refused(
+                return Err(Refusal(
                     "Too many sections are by command: 'persist now' writes them to the files."
                         .into(),
                 ));
@@ -397,255 +359,6 @@ fn mark_of_text(text: &str) -> Option<u64> {
     Some(document.places().first()?.mark)
 }
 
-/// A section as commands see it.
-struct Found {
-    title: String,
-    section: Section,
-    /// Its lines with their ends, its opening line first.
-    lines: Vec<String>,
-}
-
-impl Found {
-    fn read(title: String, text: &str, surroundings: &dyn Surroundings) -> Option<Self> {
-        let files = vec![(NO_FILE.to_owned(), text.as_bytes().to_vec())];
-        let document = ballast_config::document(files, surroundings);
-        let mut sections = document.sections.into_iter();
-        Some(Self {
-            title,
-            section: sections.find(|section| section.header.is_some())?,
-            lines: text.split_inclusive('\n').map(str::to_owned).collect(),
-        })
-    }
-
-    /// Lines that count, with their numbers: 0 is the opening line's.
-    fn statements(&self) -> impl DoubleEndedIterator<Item = (usize, &Line)> {
-        let lines = self.section.lines.iter().filter(|line| line.is_statement());
-        lines.map(|line| (line.number as usize - 1, line))
-    }
-}
-
-/// A section of these lines.
-fn with_lines(head: &str, lines: &str) -> String {
-    let end = if lines.is_empty() || lines.ends_with('\n') {
-        ""
-    } else {
-        "\n"
-    };
-    format!("{head}\n{lines}{end}")
-}
-
-/// Refuses lines that would begin another section, in whatever branch of a condition.
-fn is_one_section(text: &str, surroundings: &dyn Surroundings) -> Result<(), Refused> {
-    let files = vec![(NO_FILE.to_owned(), text.as_bytes().to_vec())];
-    let document = ballast_config::document(files, surroundings);
-    let mut headers = document
-        .lines()
-        .filter(|line| line.kind == LineKind::Header);
-    if let Some(other) = headers.nth(1) {
-        return Err(Refused(format!(
-            "The lines are those of one section: '{}' begins another.",
-            other.text(0)
-        )));
-    }
-    Ok(())
-}
-
-impl Found {
-    /// The text of the section once it is edited; `None` when it goes.
-    fn edit(&mut self, edit: Edit) -> Result<Option<String>, Refused> {
-        match edit {
-            Edit::Add(..) | Edit::Remove => return Ok(None),
-            Edit::Write(lines) => {
-                return Ok(Some(with_lines(self.lines[0].trim_end(), &lines)));
-            }
-            Edit::Set(words) => self.set(&words)?,
-            Edit::AddBind(words) => {
-                let after = self.last(|line| line.text(0) == "bind").unwrap_or(0);
-                self.insert(after + 1, &format!("bind {}", fragment::line(&words)));
-            }
-            Edit::SetBind(which, words) => {
-                let at = self.bind(&which)?;
-                self.replace(at, &format!("bind {}", fragment::line(&words)));
-            }
-            Edit::RemoveBind(which) => {
-                let at = self.bind(&which)?;
-                self.lines.remove(at);
-            }
-            Edit::RenameServer(server, name) => self.rename_server(&server, &name)?,
-            Edit::AddRule(before, words) => {
-                self.check_rule(&words)?;
-                let at = match before {
-                    Some(number) => self.rule(number)?,
-                    None => self.end_of_kind(&words),
-                };
-                self.insert(at, &fragment::line(&words));
-            }
-            Edit::SetRule(number, words) => {
-                self.check_rule(&words)?;
-                let at = self.rule(number)?;
-                self.replace(at, &fragment::line(&words));
-            }
-            Edit::RemoveRule(number) => {
-                let at = self.rule(number)?;
-                self.lines.remove(at);
-            }
-        }
-        Ok(Some(self.lines.concat()))
-    }
-
-    fn last(&self, is_it: impl Fn(&Line) -> bool) -> Option<usize> {
-        let mut statements = self.statements();
-        statements.rfind(|(_, line)| is_it(line)).map(|(at, _)| at)
-    }
-
-    /// Where a rule comes that names no place: after the last of its kind. The first `acl` stands
-    /// before everything that may ask for it, the first of another kind at the end.
-    fn end_of_kind(&self, words: &[String]) -> usize {
-        match self.last(|line| line.text(0) == words[0]) {
-            Some(at) => at + 1,
-            None if words[0] == "acl" => 1,
-            None => self.lines.len(),
-        }
-    }
-
-    fn insert(&mut self, at: usize, text: &str) {
-        if let Some(last) = self.lines.last_mut()
-            && !last.ends_with('\n')
-        {
-            last.push('\n');
-        }
-        let margin = self.margin();
-        self.lines
-            .insert(at.min(self.lines.len()), format!("{margin}{text}\n"));
-    }
-
-    fn replace(&mut self, at: usize, text: &str) {
-        let old = &self.lines[at];
-        let margin = &old[..old.len() - old.trim_start().len()];
-        self.lines[at] = format!("{margin}{text}\n");
-    }
-
-    /// How far from the edge the section's lines stand.
-    fn margin(&self) -> String {
-        let margin = self.statements().next().and_then(|(at, _)| {
-            let line = self.lines.get(at)?;
-            Some(line[..line.len() - line.trim_start().len()].to_owned())
-        });
-        margin.unwrap_or_else(|| "    ".to_owned())
-    }
-
-    /// The number of the `bind` line that is called so.
-    fn bind(&self, which: &str) -> Result<usize, Refused> {
-        let binds = || self.statements().filter(|(_, line)| line.text(0) == "bind");
-        let named = |line: &Line| {
-            let words = || (2..line.words.len()).map(|at| line.text(at));
-            words()
-                .zip(words().skip(1))
-                .any(|(word, value)| word == "name" && value == which)
-        };
-        let found = binds()
-            .find(|(_, line)| named(line) || line.text(1) == which)
-            .or_else(|| {
-                let number: usize = which.parse().ok()?;
-                binds().find(|(at, _)| *at == number)
-            });
-        let found = found.map(|(at, _)| at).filter(|&at| at < self.lines.len());
-        found.ok_or_else(|| {
-            Refused(format!(
-                "No bind line of {} is called '{which}': 'show section' lists them.",
-                self.title
-            ))
-        })
-    }
-
-    fn rename_server(&mut self, server: &str, name: &str) -> Result<(), Refused> {
-        let found = self.statements().find_map(|(at, line)| {
-            let is_it = line.text(0) == "server" && line.text(1) == server;
-            let word = line.words.get(1).filter(|_| is_it)?.span().range();
-            let start = line.span.range().start;
-            Some((at, word.start - start..word.end - start))
-        });
-        let line = found.and_then(|(at, word)| Some((self.lines.get_mut(at)?, word)));
-        let Some((line, word)) = line.filter(|(line, word)| line.get(word.clone()).is_some())
-        else {
-            return Err(Refused(format!(
-                "Server '{server}' has no line of its own in {}.",
-                self.title
-            )));
-        };
-        line.replace_range(word, &fragment::line(&[name.to_owned()]));
-        Ok(())
-    }
-
-    /// The rule on a line.
-    fn rule(&self, number: u32) -> Result<usize, Refused> {
-        let found = self.statements().find(|(at, line)| {
-            *at == number as usize && is_rule(line.text(0), line.text(1)) && *at < self.lines.len()
-        });
-        found.map(|(at, _)| at).ok_or_else(|| {
-            Refused(format!(
-                "No rule stands on line {number} of {}: 'show section' lists them.",
-                self.title
-            ))
-        })
-    }
-
-    fn check_rule(&self, words: &[String]) -> Result<(), Refused> {
-        let word = |at: usize| words.get(at).map_or("", String::as_str);
-        if is_rule(word(0), word(1)) {
-            return Ok(());
-        }
-        Err(Refused(format!(
-            "'{}' is no rule: 'add bind' and 'add server' add such lines, 'set {}' gives a setting \
-             another value.",
-            word(0),
-            self.title
-        )))
-    }
-
-    /// Gives a setting another value.
-    fn set(&mut self, words: &[String]) -> Result<(), Refused> {
-        let word = |at: usize| words.get(at).map_or("", String::as_str);
-        let first = usize::from(word(0) == "no");
-        let lines_of_many = ["bind", "server", "server-template"];
-        if is_rule(word(first), word(first + 1)) || lines_of_many.contains(&word(first)) {
-            return Err(Refused(format!(
-                "There may be several '{0}' lines: 'add', 'set' and 'del' of a bind, a server or a \
-                 rule change one of them.",
-                word(first)
-            )));
-        }
-        let target = setting(words.iter().map(String::as_str));
-        let found = self.last(|line| {
-            let said = (0..line.words.len()).map(|at| line.text(at));
-            setting(said) == target
-        });
-        let text = fragment::line(words);
-        match found.filter(|&at| at < self.lines.len()) {
-            Some(at) => self.replace(at, &text),
-            None => self.insert(1, &text),
-        }
-        Ok(())
-    }
-}
-
-fn is_rule(first: &str, second: &str) -> bool {
-    RULES.contains(&first) || (first == "stats" && STATS_RULES.contains(&second))
-}
-
-/// Which setting a line is about, whether it says it or takes it back.
-fn setting<'w>(words: impl Iterator<Item = &'w str>) -> Vec<&'w str> {
-    let mut words = words.skip_while(|&word| word == "no");
-    let mut setting: Vec<&str> = words.next().into_iter().collect();
-    if setting
-        .first()
-        .is_some_and(|first| SETTINGS_OF_TWO_WORDS.contains(first))
-    {
-        setting.extend(words.next());
-    }
-    setting
-}
-
 #[cfg(test)]
 mod tests {
     use ballast_config::Nothing;
@@ -670,7 +383,7 @@ listen both
     }
 
     fn with_edits(files: &Files, section_edits: &[SectionEdit]) -> EditedFiles {
-        Texts::read(Arc::new(files.clone()), &Nothing).with_edits(section_edits, Place::Beside)
+        SectionMap::read(Arc::new(files.clone()), &Nothing).with_edits(section_edits, Place::Beside)
     }
 
     fn written(text: &str) -> ConfigSource {
@@ -687,15 +400,28 @@ listen both
         }
     }
 
+    fn command(section: &SectionAt, edit: Edit) -> EditCommand<'_> {
+        EditCommand {
+            section,
+            edit,
+            command: "x",
+            at_unix_s: 0,
+        }
+    }
+
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
     }
 
     /// What is in force after one edit of `www`, as one text.
     fn after(before: &mut ConfigSource, kind: SectionOf, name: &str, edit: Edit) -> String {
-        let texts = Texts::read(Arc::new(before.files.clone()), &Nothing);
+        let texts = SectionMap::read(Arc::new(before.files.clone()), &Nothing);
         let (section_edits, title) = texts
-            .edited(&before.section_edits, &at(kind, name), edit, "x", &Nothing)
+            .edited(
+                &before.section_edits,
+                command(&at(kind, name), edit),
+                &Nothing,
+            )
             .unwrap();
         let now = texts.with_edits(&section_edits, Place::Last);
         assert_eq!(now.kept, section_edits);
@@ -741,11 +467,11 @@ listen both
         let rule = Edit::AddRule(None, words("http-request deny"));
         let text = after(&mut written, SectionOf::Backend, "both", rule);
         assert_eq!(text, format!("{FILE}  http-request deny\n"));
-        let texts = Texts::read(Arc::new(written.files.clone()), &Nothing);
+        let texts = SectionMap::read(Arc::new(written.files.clone()), &Nothing);
         let www = at(SectionOf::Backend, "www");
         assert!(
             texts
-                .edited(&[], &www, Edit::Remove, "x", &Nothing)
+                .edited(&[], command(&www, Edit::Remove), &Nothing)
                 .is_err()
         );
         let text = after(&mut written, SectionOf::Listen, "both", Edit::Remove);

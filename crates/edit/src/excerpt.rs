@@ -7,10 +7,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ballast_engine::config_history::SectionEdit;
 use ballast_model::{Common, Config, Mode};
 
-use crate::section_edits::{Files, NO_FILE, Texts};
+use crate::{Files, NO_FILE, SectionEdit, SectionMap};
 
 /// What may stand in a name.
 fn is_of_name(byte: u8) -> bool {
@@ -46,7 +45,7 @@ fn halves(title: &str) -> (bool, bool) {
 }
 
 /// Whether any other section may speak of this one.
-pub(crate) fn is_mentioned(texts: &Texts, section_edits: &[SectionEdit], title: &str) -> bool {
+pub fn is_mentioned(texts: &SectionMap, section_edits: &[SectionEdit], title: &str) -> bool {
     let name = name_of(title);
     texts.sections(section_edits).any(|(other, text)| {
         // Its own opening line is there to be a section of that name.
@@ -56,8 +55,8 @@ pub(crate) fn is_mentioned(texts: &Texts, section_edits: &[SectionEdit], title: 
 }
 
 /// Files in which a new section may be read, which is the last of them.
-pub(crate) fn around(
-    texts: &Texts,
+pub fn around(
+    texts: &SectionMap,
     section_edits: &[SectionEdit],
     title: &str,
     now: &Config,
@@ -117,7 +116,7 @@ fn stub(title: &str, text: &str, now: &Config) -> String {
 }
 
 /// A configuration with what `read` says of a section put at its end.
-pub(crate) fn with(config: &Config, read: &Config, title: &str) -> Config {
+pub fn with(config: &Config, read: &Config, title: &str) -> Config {
     let mut next = without(config, title);
     let name = name_of(title);
     let (front, back) = halves(title);
@@ -129,7 +128,7 @@ pub(crate) fn with(config: &Config, read: &Config, title: &str) -> Config {
 }
 
 /// A configuration without a section.
-pub(crate) fn without(config: &Config, title: &str) -> Config {
+pub fn without(config: &Config, title: &str) -> Config {
     let mut next = config.clone();
     let name = name_of(title);
     let (front, back) = halves(title);
@@ -169,7 +168,7 @@ backend ab
 # the end
 ";
         let files = vec![("f".to_owned(), file.as_bytes().to_vec())];
-        let texts = Texts::read(Arc::new(files), &Nothing);
+        let texts = SectionMap::read(Arc::new(files), &Nothing);
         let section_edits = [SectionEdit {
             title: "frontend new".into(),
             text: Some("frontend new\n default_backend a\n".into()),
