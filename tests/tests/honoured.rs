@@ -11,12 +11,13 @@ use ballast_tests::repository;
 use regex::Regex;
 
 /// The rooms that act, and the program.
-const ROOMS: [&str; 9] = [
+const ROOMS: [&str; 10] = [
     "crates/cli",
     "crates/engine",
     "crates/health",
     "crates/listen",
     "crates/log",
+    "crates/reconcile",
     "crates/stats",
     "crates/stream",
     "crates/upstream",

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use ballast_reconcile::ReadOptions;
+
 /// What the command line asks for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Command {
@@ -84,6 +86,19 @@ pub(crate) struct Options {
     pub(crate) no_server_verify: bool,
     /// `--format json`: messages as JSON lines.
     pub(crate) json: bool,
+}
+
+impl Options {
+    /// What it says of every configuration that is read.
+    pub(crate) fn read_options(&self) -> ReadOptions {
+        ReadOptions {
+            zero_warning: self.zero_warning,
+            ignore_resolution_failures: self.ignore_resolution_failures,
+            proxy_connection_count_max: self.proxy_connection_count_max,
+            no_reuseport: self.no_reuseport,
+            local_peer: self.local_peer.clone(),
+        }
+    }
 }
 
 /// What `check` takes.

@@ -1,18 +1,18 @@
 //! Judging a configuration: what is said of it, and with which exit code.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
 use ballast_edit::SectionEdit;
-use ballast_expr::Store;
 use ballast_model::{Address, Config};
+use ballast_reconcile::{has_listener, read_states, unserved};
 use ballast_syntax::{Diagnostic, Severity};
 
 use crate::args::{CheckOptions, Options};
+use crate::host::{machine, state_file};
 use crate::machine::Machine;
-use crate::{read, reading, say, states, tools};
-use ballast_edit::{Files, Place, SectionMap};
+use crate::{read, say, tools};
+use ballast_edit::{Place, SectionMap};
 
 /// The exit code of a configuration that is right and has nothing to listen on.
 const NO_LISTENER: u8 = 2;
@@ -69,7 +69,7 @@ pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result
     if files.is_empty() {
         return Err(fail("config : no configuration file was found"));
     }
-    let machine = reading::machine(options, &files);
+    let machine = machine(options, &files);
     let mut loaded = load(files.clone(), &machine);
     let texts = SectionMap::of(Arc::new(files), std::mem::take(&mut loaded.sections));
     let with_edits = texts.with_edits(overridden, Place::Beside);
@@ -90,13 +90,11 @@ pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result
             file = Some(std::mem::replace(&mut loaded, whole).config);
         }
     }
-    if options.ignore_resolution_failures {
-        forgive_unresolved(&mut loaded);
-    }
+    options.read_options().forgive_unresolved(&mut loaded);
     if options.dump_configuration {
         dump(&loaded);
     }
-    let wrong = states::read(&loaded.config).1.into_iter();
+    let wrong = read_states(&loaded.config, &state_file).1.into_iter();
     let wrong = wrong.map(|text| Diagnostic::warning("state-file", text));
     loaded.diagnostics.extend(wrong);
     let least = if options.diagnostics {
@@ -120,65 +118,6 @@ pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result
         section_edits,
         file,
     })
-}
-
-/// What warnings are wanted of a configuration that is read.
-#[derive(Clone, Debug)]
-pub(crate) enum About {
-    /// All of it.
-    All,
-    /// These bytes of the file at that place: the rest was warned of when it was read.
-    Part(Option<(usize, Range<usize>)>),
-}
-
-impl About {
-    fn wants(&self, found: &Diagnostic) -> bool {
-        match (self, found.span) {
-            (Self::All, _) => true,
-            (Self::Part(Some((file, part))), Some(span)) => {
-                span.file.index() == *file && part.contains(&span.range().start)
-            }
-            (Self::Part(_), _) => false,
-        }
-    }
-}
-
-/// Reads a configuration that is to follow the one in force; what there is to say of it is
-/// answered, not said.
-pub(crate) fn again(
-    options: &Options,
-    patterns: &Arc<Store>,
-    files: Files,
-    about: &About,
-) -> (Loaded, String) {
-    let machine = reading::machine(options, &files).serving();
-    let mut loaded = ballast_config::load_after(
-        patterns,
-        files,
-        &machine,
-        ballast_config::Options::default(),
-    );
-    if options.ignore_resolution_failures {
-        forgive_unresolved(&mut loaded);
-    }
-    let target = |found: &Diagnostic| found.severity == Severity::Alert || about.wants(found);
-    loaded.diagnostics.retain(target);
-    let pid = std::process::id();
-    let mut said = ballast_config::text(
-        &loaded,
-        TextOptions {
-            pid,
-            excerpts: true,
-            least: Severity::Warning,
-        },
-    );
-    if loaded.has_alerts() {
-        said.push_str(&ballast_config::closing_lines(&loaded, pid));
-    }
-    for text in unserved(&loaded) {
-        said.push_str(&say::line_of(say::Severity::Alert, &text));
-    }
-    (loaded, said)
 }
 
 /// `-c`: what is printed about a configuration without alerts, and the exit code. That it is valid
@@ -224,39 +163,12 @@ fn tell_closed(config: &Config) -> bool {
     is_told
 }
 
-/// Whether anything that may be reached is configured; a command socket is enough.
-pub(crate) fn has_listener(config: &Config) -> bool {
-    if !config.global.stats_sockets.is_empty() {
-        return true;
-    }
-    let mut enabled = config
-        .frontends
-        .iter()
-        .filter(|frontend| !frontend.common.disabled);
-    enabled.any(|frontend| !frontend.binds.is_empty())
-}
-
 /// Says which words are checked and not carried out yet; true when there are some.
 pub(crate) fn tell_unserved(loaded: &Loaded) -> bool {
     for text in unserved(loaded) {
         say::alert(&text);
     }
     !loaded.unserved.is_empty()
-}
-
-/// The words that are checked and not carried out yet, a line each.
-fn unserved(loaded: &Loaded) -> impl Iterator<Item = String> {
-    loaded.unserved.iter().map(|word| {
-        let place = word.span.map_or_else(String::new, |span| {
-            let at = loaded.sources.locate(span);
-            format!("parsing [{}:{}] : ", at.file, at.line)
-        });
-        format!(
-            "config : {place}'{}' is understood but not carried out yet ({}): a start with it \
-             is refused.",
-            word.word, word.area
-        )
-    })
 }
 
 fn load(files: Vec<(String, Vec<u8>)>, surroundings: &dyn Surroundings) -> Loaded {
@@ -285,18 +197,6 @@ fn verdict(loaded: &Loaded, verbose: bool) -> impl Iterator<Item = &'static str>
     let warned = loaded.has_warnings().then_some("Warnings were found.");
     let valid = verbose.then_some("Configuration file is valid");
     warned.into_iter().chain(valid)
-}
-
-/// `-dr`: a server whose name does not resolve starts without address.
-fn forgive_unresolved(loaded: &mut Loaded) {
-    for found in &mut loaded.diagnostics {
-        if found.code == "unresolved-name" && found.severity == Severity::Alert {
-            found.severity = Severity::Warning;
-            let text = found.message.trim_end_matches('.');
-            found.message = format!("{text}, disabling server.");
-            found.help = None;
-        }
-    }
 }
 
 /// `-dC`: the text as it was read, file by file.

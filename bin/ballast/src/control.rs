@@ -5,11 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_cli::{
-    ChangeRecord, ChangeRequest, Control, Failed, IdleCount, IdleCounts, Outcome, Say,
-};
+use ballast_cli::{ChangeRecord, Control, Failed, IdleCount, IdleCounts, Outcome, Say};
 use ballast_config::{Sections, State};
-use ballast_engine::config_history::{ConfigHistory, Override};
+use ballast_edit::Refusal;
 use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, Frontend, ServerState};
 use ballast_expr::Store;
@@ -17,13 +15,13 @@ use ballast_listen::Listeners;
 use ballast_log::Level;
 use ballast_model::{Address, PortSpec};
 use ballast_net::PassedSocket;
+use ballast_reconcile::{ChangeRequest, ConfigHistory};
 use ballast_stats::Surroundings;
 use ballast_stream::{end_session, sessions, wake_connections};
 use ballast_upstream::pool;
+use ballast_worker::sync::oneshot;
 use ballast_worker::{Mailbox, MailboxRefusal, spawn_service, timeout};
 
-use crate::controller::Controller;
-use crate::controller::now_unix_s;
 use crate::instance::Instance;
 use crate::say;
 
@@ -32,7 +30,20 @@ const SESSIONS_WAIT: Duration = Duration::from_secs(2);
 
 impl Control for Instance {
     fn request(&self, request: ChangeRequest) -> Outcome {
-        self.bring(request)
+        let (sender, receiver) = oneshot::channel();
+        let answer = |outcome| {
+            // Who asked may be gone; the change is made all the same.
+            let _ = sender.send(outcome);
+        };
+        let taken = match self.controller() {
+            Some(controller) => controller.submit(request, answer),
+            None => Err(Refusal("The process is not ready for changes.".into())),
+        };
+        Box::pin(async move {
+            taken?;
+            let given_up = |_| Err(Refusal("The change was given up.".into()));
+            receiver.await.unwrap_or_else(given_up)
+        })
     }
 
     fn server_words(&self) -> Vec<&'static str> {
@@ -47,20 +58,14 @@ impl Control for Instance {
     }
 
     fn config_history(&self, look: &mut dyn FnMut(&ConfigHistory)) {
-        if let Some(controller) = self.controller.get() {
+        if let Some(controller) = self.controller() {
             look(&controller.config_history());
         }
     }
 
     fn note_override(&self, key: &str, value: &str, command: &str) {
-        if let Some(controller) = self.controller.get() {
-            let entry = Override {
-                value: value.to_owned(),
-                at_unix_s: now_unix_s(),
-                command: command.to_owned(),
-            };
-            controller.config_history().note(key, entry);
-            self.persist_soon();
+        if let Some(controller) = self.controller() {
+            controller.note_override(key, value, command);
         }
     }
 
@@ -77,9 +82,8 @@ impl Control for Instance {
     }
 
     fn patterns(&self) -> Arc<Store> {
-        self.controller
-            .get()
-            .map_or_else(Arc::default, Controller::patterns)
+        let controller = self.controller();
+        controller.map_or_else(Arc::default, |controller| controller.patterns())
     }
 
     fn log_change(&self, told: &ChangeRecord<'_>) {

@@ -5,19 +5,21 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use ballast_cli::{ChangeRecord, Changes, CliBind};
+use ballast_cli::{ChangeRecord, Changes, CliBind, Control as _};
+
+use ballast_edit::Refusal;
 use ballast_engine::{Frontend, Generation, Registry};
+use ballast_health::Forced;
 use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
 use ballast_model::{Address, Bind, StatsSocket};
+use ballast_reconcile::{Applied, ChangeRequest, Controller};
 use ballast_stats::{Facts, ListenerNumbers, ServerAction, Surroundings};
 use ballast_upstream::probe::ProbeController;
 use ballast_worker::{Mailbox, Workers};
 
-use crate::controller::Controller;
 use crate::logs::{LogTargets, Opened as OpenLogs};
-use crate::override_state::ListOverrideCache;
-use crate::{say, services};
+use crate::say;
 
 /// Between two looks at how busy the workers are.
 const LOAD_PERIOD: Duration = Duration::from_millis(500);
@@ -34,8 +36,7 @@ pub(crate) struct Instance {
     workers: OnceLock<Workers>,
     probes: OnceLock<Arc<ProbeController>>,
     logs: OnceLock<LogTargets>,
-    pub(super) controller: OnceLock<Controller>,
-    pub(super) lists: Mutex<ListOverrideCache>,
+    controller: OnceLock<Arc<Controller>>,
     load: Mutex<LoadSample>,
     has_master: bool,
 }
@@ -66,7 +67,6 @@ impl Instance {
             probes: OnceLock::new(),
             logs: OnceLock::new(),
             controller: OnceLock::new(),
-            lists: Mutex::default(),
             load: Mutex::new(LoadSample {
                 at: Instant::now(),
                 busy: Duration::ZERO,
@@ -106,9 +106,22 @@ impl Instance {
     }
 
     /// Makes the one who carries out changes known, once.
-    pub(crate) fn changes_by(&self, controller: Controller) {
+    pub(crate) fn changes_by(&self, controller: Arc<Controller>) {
         // Whoever comes second changes nothing.
         let _ = self.controller.set(controller);
+    }
+
+    /// The one who carries out changes, once it is known.
+    pub(crate) fn controller(&self) -> Option<&Arc<Controller>> {
+        self.controller.get()
+    }
+
+    /// Has a change made, and waits for what comes of it.
+    pub(crate) fn change_and_wait(&self, request: ChangeRequest) -> Result<Applied, Refusal> {
+        match self.controller() {
+            Some(controller) => controller.submit_and_wait(request),
+            None => Err(Refusal("The process is not ready for changes.".into())),
+        }
     }
 
     /// The log targets, once they are known.
@@ -234,13 +247,66 @@ impl Surroundings for Instance {
     }
 
     fn act(&self, backend: &str, server: &str, action: ServerAction) -> bool {
-        services::act(self, backend, server, action)
+        act(self, backend, server, action)
     }
 
     fn startup_log(&self) -> String {
         let log = self.startup_log.lock();
         log.unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Does to a server what the statistics page asks; whether that changed anything.
+fn act(instance: &Instance, backend: &str, server: &str, action: ServerAction) -> bool {
+    let generation = instance.generation();
+    let backend_at = generation.backend_named(backend);
+    let Some(known) = backend_at.map(|place| &generation.backends[place]) else {
+        return false;
+    };
+    let Some(place) = known.server_named(server) else {
+        return false;
+    };
+    let found = &known.servers[place];
+    let (checked, agented, tracks) = {
+        let health = found.state.health();
+        let settings = health.settings();
+        (
+            settings.check.is_some(),
+            settings.agent.is_some(),
+            settings.tracks,
+        )
+    };
+    let applies = match action {
+        ServerAction::Agent(_) | ServerAction::ForceAgent(_) => agented,
+        ServerAction::Check(_) => checked,
+        ServerAction::ForceDown | ServerAction::ForceNoBalancing | ServerAction::ForceUp => !tracks,
+        ServerAction::Drain | ServerAction::Maint | ServerAction::Ready => true,
+        ServerAction::Shutdown => {
+            instance.shutdown_sessions(&found.state);
+            return true;
+        }
+    };
+    if applies {
+        return instance.tell(backend, server, &mut |health, now_ms| match action {
+            ServerAction::Agent(on) => {
+                health.enable_agent(on);
+                Vec::new()
+            }
+            ServerAction::Check(on) => {
+                health.enable_check(on);
+                Vec::new()
+            }
+            ServerAction::Drain => health.set_drain(now_ms),
+            ServerAction::ForceAgent(up) => health.force_agent(now_ms, up),
+            ServerAction::ForceDown => health.force_health(now_ms, Forced::Down),
+            ServerAction::ForceNoBalancing => health.force_health(now_ms, Forced::Stopping),
+            ServerAction::ForceUp => health.force_health(now_ms, Forced::Up),
+            ServerAction::Maint => health.set_maint(now_ms),
+            ServerAction::Ready => health.set_ready(now_ms),
+            ServerAction::Shutdown => Vec::new(),
+        });
+    }
+    false
 }
 
 /// Bytes of a command that the log shows.

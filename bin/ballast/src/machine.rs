@@ -11,119 +11,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_config::Surroundings;
-use ballast_handover::{Malformed, read_pairs, write_pairs};
+use ballast_reconcile::{MachineAnswers, STATE_FILE_BYTES_MAX, StateFile};
 use ballast_syntax::{Env, FILE_BYTES_MAX, FixedFacts};
 
-use crate::states::StateFile;
 use crate::version;
-
-/// What a machine was asked, and answered.
-#[derive(Debug)]
-pub(crate) struct MachineAnswers {
-    answers: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
-    /// Nothing is asked of the machine: what is not in the machine answers is not there.
-    is_closed: bool,
-}
-
-static ANSWERS: Mutex<Option<Arc<MachineAnswers>>> = Mutex::new(None);
-
-impl MachineAnswers {
-    /// An empty one, to be written in.
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self {
-            answers: Mutex::default(),
-            is_closed: false,
-        })
-    }
-
-    /// One that was written by another process.
-    ///
-    /// # Errors
-    /// It was not.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Arc<Self>, Malformed> {
-        let mut answers = HashMap::new();
-        read_pairs(bytes, |question, answer| {
-            answers.insert(question.to_vec(), answer.to_vec());
-        })?;
-        Ok(Arc::new(Self {
-            answers: Mutex::new(answers),
-            is_closed: true,
-        }))
-    }
-
-    /// All of it.
-    pub(crate) fn write(&self) -> Vec<u8> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let pairs = answers.iter();
-        write_pairs(pairs.map(|(question, answer)| (&question[..], &answer[..])))
-    }
-
-    /// Has every machine of this process use it, until what comes back is dropped.
-    pub(crate) fn open(self: &Arc<Self>) -> OpenAnswers {
-        let before = use_for_all(Some(Arc::clone(self)));
-        OpenAnswers { before }
-    }
-
-    /// The one that every machine uses, if there is one.
-    pub(crate) fn in_use() -> Option<Arc<Self>> {
-        ANSWERS
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Forgets the content of files, which somebody else keeps.
-    pub(crate) fn forget_content<'n>(&self, names: impl Iterator<Item = &'n str>) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        for name in names {
-            answers.remove(&[&[CONTENT], name.as_bytes()].concat());
-        }
-    }
-}
-
-/// A machine answers that is in use for as long as this lives.
-#[derive(Debug)]
-pub(crate) struct OpenAnswers {
-    before: Option<Arc<MachineAnswers>>,
-}
-
-impl Drop for OpenAnswers {
-    fn drop(&mut self) {
-        let _ = use_for_all(self.before.take());
-    }
-}
-
-fn use_for_all(machine_answers: Option<Arc<MachineAnswers>>) -> Option<Arc<MachineAnswers>> {
-    let mut used = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);
-    std::mem::replace(&mut used, machine_answers)
-}
-
-/// The question for the content of a file.
-const CONTENT: u8 = b'r';
-
-/// Asks the machine, or the machine answers in its place, which says nothing of what was not asked.
-fn asked(kind: u8, about: &str, ask: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
-    let Some(machine_answers) = MachineAnswers::in_use() else {
-        return ask();
-    };
-    let question = [&[kind], about.as_bytes()].concat();
-    let mut answers = machine_answers
-        .answers
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    match answers.get(&question) {
-        Some(answer) => answer.clone(),
-        None if machine_answers.is_closed => Vec::new(),
-        None => {
-            let answer = ask();
-            answers.insert(question, answer.clone());
-            answer
-        }
-    }
-}
 
 fn is_yes(answer: &[u8]) -> bool {
     answer == [1]
@@ -156,7 +49,7 @@ pub(crate) fn content_by(
     path: &str,
     read: impl FnOnce() -> std::io::Result<Vec<u8>>,
 ) -> Result<Vec<u8>, String> {
-    let answer = asked(CONTENT, path, || match read() {
+    let answer = MachineAnswers::asked(MachineAnswers::CONTENT, path, || match read() {
         Ok(content) => [&[1], &content[..]].concat(),
         Err(error) => [&[0], plain(&error).as_bytes()].concat(),
     });
@@ -169,7 +62,7 @@ pub(crate) fn content_by(
 
 /// Whether it is a directory.
 pub(crate) fn is_directory(path: &str) -> bool {
-    is_yes(&asked(b'd', path, || {
+    is_yes(&MachineAnswers::asked(b'd', path, || {
         vec![u8::from(Path::new(path).is_dir())]
     }))
 }
@@ -190,7 +83,7 @@ pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
         }
         Ok(names)
     };
-    let answer = asked(b'l', path, || match list() {
+    let answer = MachineAnswers::asked(b'l', path, || match list() {
         Ok(names) => [&[1], names.as_bytes()].concat(),
         Err(error) => [&[0], plain(&error).as_bytes()].concat(),
     });
@@ -268,13 +161,13 @@ impl Surroundings for Machine {
     }
 
     fn exists(&self, path: &str) -> bool {
-        is_yes(&asked(b'e', path, || {
+        is_yes(&MachineAnswers::asked(b'e', path, || {
             vec![u8::from(Path::new(path).exists())]
         }))
     }
 
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        let answer = asked(b'n', host, || match addresses_of(host) {
+        let answer = MachineAnswers::asked(b'n', host, || match addresses_of(host) {
             Ok(addresses) => [&[1], addresses.as_bytes()].concat(),
             Err(said) => [&[0], said.as_bytes()].concat(),
         });
@@ -291,14 +184,14 @@ impl Surroundings for Machine {
     }
 
     fn user(&self, name: &str) -> bool {
-        is_yes(&asked(b'u', name, || {
+        is_yes(&MachineAnswers::asked(b'u', name, || {
             let found = ballast_net::user_by_name(name);
             vec![u8::from(matches!(found, Ok(Some(_))))]
         }))
     }
 
     fn group(&self, name: &str) -> bool {
-        is_yes(&asked(b'g', name, || {
+        is_yes(&MachineAnswers::asked(b'g', name, || {
             let found = ballast_net::group_by_name(name);
             vec![u8::from(matches!(found, Ok(Some(_))))]
         }))
@@ -306,11 +199,15 @@ impl Surroundings for Machine {
 
     fn saved_address(&self, file: &str, backend: &str, server: &str) -> Option<IpAddr> {
         let about = format!("{file}\0{backend}\0{server}");
-        let answer = asked(b's', &about, || {
+        let answer = MachineAnswers::asked(b's', &about, || {
             let mut files = self.state_files.borrow_mut();
             let known = files.entry(file.to_owned());
             // What is wrong with a file is said when the states are read.
-            let file = known.or_insert_with(|| StateFile::open(file).ok());
+            let open = || {
+                let content = ballast_net::read_file(Path::new(file), STATE_FILE_BYTES_MAX);
+                StateFile::read(&content.ok()?).ok()
+            };
+            let file = known.or_insert_with(open);
             let address = file.as_ref().and_then(|file| file.address(backend, server));
             address.map_or_else(Vec::new, |ip| ip.to_string().into_bytes())
         });
@@ -326,7 +223,7 @@ impl Surroundings for Machine {
     }
 
     fn interface(&self, name: &str) -> bool {
-        is_yes(&asked(b'i', name, || {
+        is_yes(&MachineAnswers::asked(b'i', name, || {
             let there = Path::new("/sys/class/net").join(name).exists();
             vec![u8::from(there && !name.contains('/'))]
         }))

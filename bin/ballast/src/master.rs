@@ -30,7 +30,8 @@ use ballast_worker::sync::mpsc;
 use ballast_worker::{Signals, Stream, block_on, select, sleep_until, spawn_service};
 
 use crate::args::Options;
-use crate::process::{ReadyNotifier, write_pid};
+use crate::process::write_pid;
+use crate::ready::ReadyNotifier;
 use crate::renewal::Inheritance;
 use crate::say;
 use crate::worker::WorkerKind;

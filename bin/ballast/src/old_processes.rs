@@ -6,13 +6,12 @@
 //! looks whether they go, and ends this one where they cannot be told: never do two serve for
 //! good, and never none.
 
-use std::io::{PipeReader, Read};
 use std::time::{Duration, Instant};
 
 use ballast_net::{self as net, Address, ForeignListener, Fork, Signal};
 
 use crate::args::Options;
-use crate::process::{ReadyNotifier, Side};
+use crate::ready::{ReadyNotifier, Side, wait_ready};
 use crate::say;
 
 /// How long they have to listen no more.
@@ -199,13 +198,4 @@ fn listeners_in_the_way(pids: &[i32], successor: i32) -> Result<Vec<ForeignListe
 
 fn cannot(error: &net::Error) -> String {
     format!("The former process cannot be told to finish ({error}): it goes on, this one does not.")
-}
-
-/// Waits for a notifier's word: 0 when all is well. `None` if it ended without one.
-pub(crate) fn wait_ready(mut reader: PipeReader) -> Option<u8> {
-    let mut word = [0];
-    match reader.read(&mut word) {
-        Ok(1) => Some(word[0]),
-        _ => None,
-    }
 }

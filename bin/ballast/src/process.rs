@@ -1,42 +1,12 @@
 //! Going to the background, and telling who waits that the start went well.
 
-use std::io::{PipeWriter, Write};
 use std::path::Path;
 
 use ballast_net::{self as net, Fork};
 
-use crate::old_processes::{OldProcesses, wait_ready};
+use crate::old_processes::OldProcesses;
+use crate::ready::{ReadyNotifier, Side, wait_ready};
 use crate::say;
-
-/// Tells another process that this one is ready, or with which code its start ended.
-#[derive(Debug, Default)]
-pub(crate) struct ReadyNotifier {
-    waiting: Vec<PipeWriter>,
-}
-
-impl ReadyNotifier {
-    /// One more who waits.
-    pub(crate) fn add(&mut self, writer: PipeWriter) {
-        self.waiting.push(writer);
-    }
-
-    /// All is well. Nobody is told twice.
-    pub(crate) fn ready(&mut self) {
-        for mut writer in self.waiting.drain(..) {
-            // Who does not wait any more need not be told.
-            let _ = writer.write_all(&[0]);
-        }
-    }
-}
-
-/// Whether this is the process that goes on.
-#[derive(Debug)]
-pub(crate) enum Side {
-    /// It goes on.
-    GoesOn,
-    /// It leaves with this code: the start is decided.
-    Leaves(u8),
-}
 
 /// Leaves the terminal: the caller goes on in a new process, in its own session, while the old
 /// one waits until `notifier` has spoken, and then has `former` go.

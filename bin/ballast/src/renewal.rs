@@ -20,9 +20,6 @@ use crate::say;
 use crate::worker;
 use crate::worker_set::{Member, Program, Reloads, Role, WorkerList, words};
 
-/// How a master knows what it was: `descriptor:its process number`.
-pub(crate) const VARIABLE: &str = "BALLAST_MASTER_SHEET";
-
 /// What a master has from the program it was.
 #[derive(Debug, Default)]
 pub(crate) struct Inheritance {
@@ -64,7 +61,10 @@ impl MasterState<'_> {
         let error = Command::new(&program.path)
             .arg0(name)
             .args(words)
-            .env(VARIABLE, format!("{number}:{}", std::process::id()))
+            .env(
+                worker::RENEWAL_VARIABLE,
+                format!("{number}:{}", std::process::id()),
+            )
             .env_remove(worker::VARIABLE)
             .exec();
         kept.let_go(self);
@@ -166,7 +166,7 @@ fn number(fd: RawFd) -> u64 {
 impl Inheritance {
     /// What this process has from the program it was; `None` when it is a fresh one.
     pub(crate) fn of_this_process() -> Option<Self> {
-        let value = std::env::var(VARIABLE).ok()?;
+        let value = std::env::var(worker::RENEWAL_VARIABLE).ok()?;
         let (number, own) = value.split_once(':')?;
         // What this master starts inherits the variable.
         if own.parse() != Ok(std::process::id()) {

@@ -4,26 +4,29 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_engine::config_history::ConfigSource;
 use ballast_engine::numbers;
-use ballast_handover::{Channel, Memory, Message, Sheet};
+use ballast_handover::{Channel, Message, Sheet};
 use ballast_listen::{OpenError, OpenSettings, Opened};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
+use ballast_reconcile::{
+    ConfigSource, MachineAnswers, Memory, StartReader, configure_states, forget_states, go_on,
+    has_listener, read_states,
+};
 
 use crate::args::Options;
 use crate::check::Read;
+use crate::host::{machine, state_file};
 use crate::identity::Identity;
 use crate::instance::open_cli_binds;
 use crate::limits::{Limits, Needs, system_descriptors};
-use crate::machine::MachineAnswers;
 use crate::old_processes::OldProcesses;
-use crate::process::{ReadyNotifier, Side};
+use crate::ready::{ReadyNotifier, Side};
 use crate::renewal::Inheritance;
 use crate::serve::{self, StartState};
 use crate::version::Name;
 use crate::worker::{self, MasterLink, WorkerKind};
-use crate::{check, master, override_state, process, say, states};
+use crate::{check, master, process, say};
 
 /// How long former processes have to let go of their addresses.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(2);
@@ -231,7 +234,7 @@ fn look(
         return Err(1);
     }
     let mut config = loaded.config;
-    apply_options(options, &mut config);
+    options.read_options().apply(&mut config);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
     // Nobody is to go: what is in the way is named.
@@ -288,7 +291,7 @@ fn prepare(
     }
     let store = read.loaded.store;
     let mut config = read.loaded.config;
-    if !check::has_listener(&config) {
+    if !has_listener(&config) {
         say::alert(
             "[haproxy.main()] No enabled listener found (check for 'bind' directives) ! Exiting.",
         );
@@ -297,9 +300,9 @@ fn prepare(
     if config.global.quiet && !options.verbose && !options.debug {
         say::be_quiet(true);
     }
-    apply_options(options, &mut config);
+    options.read_options().apply(&mut config);
     let file = read.file.map(|mut file| {
-        apply_options(options, &mut file);
+        options.read_options().apply(&mut file);
         // As if they had come while it ran.
         numbers::keep(&mut config, &file);
         Arc::new(file)
@@ -314,11 +317,15 @@ fn prepare(
         section_edits: Arc::new(read.section_edits),
         with_edits,
     };
-    let overrides = override_state::go_on(&mut config, &store, &read.texts, memory);
+    let reader = StartReader {
+        surroundings: &machine(options, &written.files),
+        warn: &say::warn,
+    };
+    let overrides = go_on(&mut config, (&store, &read.texts), memory, &reader);
     // What is wrong with the files was said when the configuration was judged.
-    let (states, _) = states::read(&config);
-    states::configure(&mut config, &states);
-    states::forget(&machine_answers, &config);
+    let (states, _) = read_states(&config, &state_file);
+    configure_states(&mut config, &states);
+    forget_states(&machine_answers, &config);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
     from.offer()?;
@@ -343,22 +350,6 @@ fn prepare(
         memory_megabytes: options.memory_megabytes_max.unwrap_or(0),
         states,
     })
-}
-
-/// What the command line says about the configuration.
-pub(crate) fn apply_options(options: &Options, config: &mut Config) {
-    if let Some(count) = options.proxy_connection_count_max {
-        for frontend in &mut config.frontends {
-            Arc::make_mut(frontend)
-                .connection_count_max
-                .get_or_insert(count);
-        }
-    }
-    let global = Arc::make_mut(&mut config.global);
-    global.no_reuseport |= options.no_reuseport;
-    if let Some(name) = &options.local_peer {
-        global.localpeer = Some(name.clone());
-    }
 }
 
 /// `nbthread`, else as many as there are processors to run on.

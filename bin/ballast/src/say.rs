@@ -4,6 +4,8 @@ use std::io::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use ballast_reconcile::{Severity, console_line};
+
 use crate::version::VERSION;
 
 /// A line on standard output. That nobody reads it, or that it does not fit, ends nothing.
@@ -23,27 +25,6 @@ macro_rules! error_line {
 }
 
 pub(crate) use {error_line, line};
-
-/// How grave a line is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Severity {
-    /// It ends the start.
-    Alert,
-    /// It should be looked at.
-    Warning,
-    /// For information.
-    Notice,
-}
-
-impl Severity {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Alert => "[ALERT]",
-            Self::Warning => "[WARNING]",
-            Self::Notice => "[NOTICE]",
-        }
-    }
-}
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 static INTRODUCED: AtomicBool = AtomicBool::new(false);
@@ -71,7 +52,7 @@ pub(crate) fn say(grade: Severity, text: &str) {
     if grade == Severity::Warning {
         WARNINGS.fetch_add(1, Ordering::Relaxed);
     }
-    raw(&line_of(grade, text), grade == Severity::Alert);
+    raw(&console_line(grade, text), grade == Severity::Alert);
 }
 
 /// An alert.
@@ -120,23 +101,18 @@ fn introduce() {
         return;
     }
     raw(
-        &line_of(Severity::Notice, &format!("haproxy version is {VERSION}")),
+        &console_line(Severity::Notice, &format!("haproxy version is {VERSION}")),
         false,
     );
     if let Ok(path) = std::env::current_exe() {
         raw(
-            &line_of(
+            &console_line(
                 Severity::Notice,
                 &format!("path to executable is {}", path.display()),
             ),
             false,
         );
     }
-}
-
-/// A line as it would be said.
-pub(crate) fn line_of(grade: Severity, text: &str) -> String {
-    format!("{:<11}({}) : {text}\n", grade.word(), std::process::id())
 }
 
 fn raw(text: &str, always: bool) {

@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use ballast_cli::{CliBind, Limits as CliLimits};
-use ballast_engine::config_history::{ConfigHistory, ConfigSource, Override};
 use ballast_engine::{Generation, Process, Registry};
 use ballast_expr::Store;
 use ballast_listen::{ArrivalQueue, Listeners, Opened, WorkerListeners};
 use ballast_log::Logs;
 use ballast_model::Config;
 use ballast_net::{CpuSet, Signal};
+use ballast_reconcile::{
+    ConfigHistory, ConfigSource, Controller, MachineAnswers, Override, OverrideKey, Reconciler,
+    SavedState, now_unix_s, restore_states,
+};
 use ballast_stats::{Facts, Surroundings};
 use ballast_stream::{Local, Running};
 use ballast_upstream::probe::{EventLog, ProbeController, Probes};
@@ -25,17 +28,16 @@ use ballast_worker::{
 use ballast_worker::{now, set_local, spawn_service};
 
 use crate::args::Options;
-use crate::controller::{Controller, now_unix_s};
+use crate::host::ServingProcess;
 use crate::identity::Identity;
 use crate::limits::Limits;
 use crate::logs::{self, LogTargets, LossWatch};
-use crate::machine::{MachineAnswers, hostname};
-use crate::process::ReadyNotifier;
-use crate::states::State;
+use crate::machine::hostname;
+use crate::ready::ReadyNotifier;
 use crate::stop::{Ending, Ends};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
-use crate::{instance, say, services, states};
+use crate::{instance, participants, say, services};
 use ballast_edit::SectionMap;
 
 /// All that was prepared with full rights and before any thread.
@@ -47,15 +49,15 @@ pub(crate) struct StartState {
     pub(crate) written: ConfigSource,
     /// The files, and what the machine answered while they were read.
     pub(crate) read: (SectionMap, Arc<MachineAnswers>),
-    /// What operators set in the process before, by key.
-    pub(crate) overrides: Vec<(String, Override)>,
+    /// What operators set in the process before.
+    pub(crate) overrides: Vec<(OverrideKey, Override)>,
     pub(crate) thread_count: usize,
     pub(crate) limits: Limits,
     pub(crate) opened: Opened,
     pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) identity: Identity,
     pub(crate) memory_megabytes: u32,
-    pub(crate) states: Vec<State>,
+    pub(crate) states: Vec<SavedState>,
 }
 
 /// The signals a serving process answers to.
@@ -114,12 +116,22 @@ pub(crate) fn run(
     let config = Arc::clone(&instance.generation().config);
     let mut config_history = ConfigHistory::begin(config, written, now_unix_s());
     for (key, entry) in &overrides {
-        config_history.note(key, entry.clone());
+        config_history.note(key.clone(), entry.clone());
     }
-    let (controller, work) = Controller::begin(config_history, store, read, options);
-    instance.changes_by(controller);
-    work.take_up(Arc::clone(&instance))
-        .map_err(|error| refuse(&error))?;
+    let read_options = options.read_options();
+    let (controller, requests) = Controller::begin(config_history, store, read, read_options);
+    let controller = Arc::new(controller);
+    instance.changes_by(Arc::clone(&controller));
+    let reconciler = Arc::new(Reconciler::new(
+        controller,
+        Arc::new(ServingProcess {
+            instance: Arc::clone(&instance),
+            options: options.clone(),
+        }),
+        participants::all(&instance, options.no_reuseport),
+    ));
+    let started = reconciler.start(requests);
+    started.map_err(|error| refuse(&error))?;
     let workers = instance.staff(start_workers(&instance, &start)?);
     let probes = instance.keep(probes(&instance, workers, journal));
     // First everyone can receive, then somebody accepts: they hand connections to each other.
@@ -143,7 +155,7 @@ pub(crate) fn run(
             on(mailbox, move || WorkerListeners::start(own))?.map_err(|error| refuse(&error))?;
         }
     }
-    instance.restore_overrides(&overrides);
+    reconciler.restore(&overrides);
     if let Some(null) = null
         && ballast_net::redirect_standard_to(null).is_err()
     {
@@ -218,7 +230,7 @@ fn compile(
     let process = Arc::new(Process::new(thread_count, limits.connections));
     let registry = Registry::new(thread_count, Arc::clone(&process));
     let generation = Arc::new(Generation::compile(1, Arc::new(config), &registry));
-    states::restore(&generation, &states, process.age_ms());
+    restore_states(&generation, &states, process.age_ms(), &say::warn);
     if let Some(snapshot) = snapshot {
         worker::restore(&generation, &process, snapshot);
     }

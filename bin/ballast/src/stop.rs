@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_cli::{ChangeRecord, ChangeRequest, Changes};
+use ballast_cli::{ChangeRecord, Changes};
 use ballast_log::{Level, LogSet, Logs};
 use ballast_model::Common;
 use ballast_net::Signal;
+use ballast_reconcile::{ChangeRequest, told};
 use ballast_stats::Surroundings;
 use ballast_worker::{Signals, StopOrder, Workers};
 
 use crate::instance::Instance;
-use crate::{controller, say};
+use crate::say;
 
 /// Between two looks at whether the workers have ended, once they were told to.
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
@@ -179,10 +180,9 @@ impl Ending<'_> {
     /// `SIGUSR2`: the files are read again, and what they say is put in force.
     fn reload(&self) {
         let began = Instant::now();
-        let outcome = self
-            .instance
-            .bring_and_wait(ChangeRequest::Reload { keep: false });
-        let (grade, text) = controller::told(&outcome);
+        let request = ChangeRequest::Reload { keep: false };
+        let outcome = self.instance.change_and_wait(request);
+        let (grade, text) = told(&outcome);
         say::say(grade, &text);
         self.instance.log_told(&ChangeRecord {
             kind: Changes::Configuration,

@@ -11,23 +11,24 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use ballast_cli::{ChangeRequest, Control, Limits as CliLimits};
+use ballast_cli::{Control, Limits as CliLimits};
 use ballast_engine::Generation;
-use ballast_handover::{
-    self as handover, Channel, Memory, Message, Outcome, Received, Running, Sheet,
-};
+use ballast_handover::{self as handover, Channel, Message, Outcome, Received, Running, Sheet};
 use ballast_log::Level;
 use ballast_model::CliLevel;
 use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
+use ballast_reconcile::{ChangeRequest, MachineAnswers, Memory};
 use ballast_stats::Surroundings;
 use ballast_worker::{Error, Stream, spawn_service};
 
 use crate::instance::Instance;
-use crate::machine::MachineAnswers;
 use crate::say;
 
 /// How a worker knows that it is one: `descriptor:process number of its master:kind`.
 pub(crate) const VARIABLE: &str = "BALLAST_WORKER_LINE";
+
+/// How a master knows what it was: `descriptor:its process number`.
+pub(crate) const RENEWAL_VARIABLE: &str = "BALLAST_MASTER_SHEET";
 
 /// Between two reports to the master, at least.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
@@ -246,10 +247,13 @@ impl Instance {
 
     fn snapshot(&self) -> Vec<u8> {
         let generation = self.generation();
+        let memory = self
+            .controller()
+            .map(|controller| controller.memory(&generation.config));
         handover::collect(Running {
             generation: &generation,
             process: self.registry.process(),
-            memory: &self.memory(&generation.config),
+            memory: &memory.unwrap_or_default(),
         })
     }
 }
@@ -414,10 +418,8 @@ impl Inner {
     }
 
     fn read_again(&self) -> (Outcome, String) {
-        match self
-            .instance
-            .bring_and_wait(ChangeRequest::Reload { keep: false })
-        {
+        let request = ChangeRequest::Reload { keep: false };
+        match self.instance.change_and_wait(request) {
             Ok(applied) => {
                 let mut text = applied.notes;
                 for line in applied.lines {

@@ -14,7 +14,6 @@ use ballast_handover::{Channel, Message};
 use ballast_net::{self as net, PassedSocket, inherit, steady_us};
 use ballast_worker::sync::{mpsc, oneshot};
 
-use crate::renewal;
 use crate::version::VERSION;
 use crate::worker::{self, WorkerKind};
 
@@ -274,7 +273,7 @@ pub(crate) fn spawn_worker(kind: WorkerKind) -> io::Result<(i32, Channel)> {
             worker::VARIABLE,
             format!("{number}:{}:{}", std::process::id(), kind.word()),
         )
-        .env_remove(renewal::VARIABLE);
+        .env_remove(worker::RENEWAL_VARIABLE);
     net::set_inheritable(&other, true)?;
     inherit::pass_on(true)?;
     let spawned = command.spawn();
@@ -296,7 +295,7 @@ pub(crate) fn spawn_judge(program: &Program) -> io::Result<i32> {
         .arg("-c")
         .args(words)
         .env_remove(worker::VARIABLE)
-        .env_remove(renewal::VARIABLE)
+        .env_remove(worker::RENEWAL_VARIABLE)
         .spawn()?;
     i32::try_from(child.id()).map_err(io::Error::other)
 }

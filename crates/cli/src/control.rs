@@ -10,20 +10,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ballast_edit::Refusal;
-use ballast_engine::config_history::ConfigHistory;
 use ballast_engine::sessions::SessionPage;
 use ballast_engine::{Backend, Eviction, Opening, ServerState};
 use ballast_expr::Store;
 use ballast_health::{Effect, Health};
 use ballast_model::{Address, PortSpec};
 use ballast_net::PassedSocket;
+use ballast_reconcile::{Applied, ChangeRequest, ConfigHistory};
 use ballast_stats::Surroundings;
 
 use crate::catalogue::Changes;
-use crate::change_request::{ChangeRequest, Outcome};
 
 /// What is said to a server's health, given the time it goes by in milliseconds.
 pub type Say<'s> = &'s mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
+
+/// The outcome of a request, once it is known.
+pub type Outcome = Pin<Box<dyn Future<Output = Result<Applied, Refusal>>>>;
 
 /// The process, as commands act on it. The program implements it once.
 pub trait Control: Surroundings {
@@ -62,8 +64,8 @@ pub trait Control: Surroundings {
     /// Lets in who waits because of a limit that was raised.
     fn limits_changed(&self);
 
-    /// Notes that an operator's hand set `key` to `value` by `command`, so that the next change
-    /// of the file knows of it.
+    /// Notes that `command` set `key` to `value`, so that the next change of the file knows of it.
+    /// Keys are those of [`ballast_reconcile::kinds`].
     fn note_override(&self, key: &str, value: &str, command: &str) {
         let _ = (key, value, command);
     }

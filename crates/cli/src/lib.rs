@@ -11,7 +11,6 @@
 
 mod answer;
 mod catalogue;
-mod change_request;
 mod commands;
 mod control;
 mod help;
@@ -25,8 +24,7 @@ mod sockets;
 
 pub use answer::{Answer, Batches, Pieces, Severity};
 pub use catalogue::{Call, Changes, Command, Restriction, commands_of_master, commands_of_worker};
-pub use change_request::{Applied, ChangeRequest, Outcome, Persist, Source};
-pub use control::{ChangeRecord, Control, Failed, IdleCount, IdleCounts, Say};
+pub use control::{ChangeRecord, Control, Failed, IdleCount, IdleCounts, Outcome, Say};
 pub use limits::Limits;
 pub use line::{CommandLine, Given, LineReader, Next};
 pub use serve::{serve, serve_master, serve_stream};

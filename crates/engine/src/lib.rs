@@ -9,7 +9,6 @@ pub mod counters;
 mod backend;
 mod cancellation;
 mod checks;
-pub mod config_history;
 mod connecting;
 mod cookies;
 mod frontend;

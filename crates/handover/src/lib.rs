@@ -14,5 +14,4 @@ mod state;
 pub use ballast_wire::handoff::{Malformed, Message, Outcome, read_pairs, write_pairs};
 pub use channel::{Channel, Received, Sheet, pool};
 pub use fetch::{FetchError, fetch};
-pub use memory::{ListOverrides, Memory};
 pub use state::{Running, add_counts, collect, collect_counts, counted_since, remember, restore};

@@ -4,38 +4,10 @@
 use std::sync::Arc;
 
 use ballast_edit::SectionEdit;
-use ballast_engine::config_history::Override;
-use ballast_expr::Pair;
+use ballast_reconcile::{ListOverrides, Memory, Override, OverrideValue, kinds};
 use ballast_wire::handoff::{NAME_BYTES_MAX, Row, Writer};
 
 use crate::Running;
-
-/// What operators did that no file says.
-#[derive(Clone, Debug, Default)]
-pub struct Memory {
-    /// Sections that commands wrote or took away.
-    pub section_edits: Arc<Vec<SectionEdit>>,
-    /// Settings and servers that commands brought, by key.
-    pub overrides: Vec<(String, Override)>,
-    /// Servers of the files that commands took away: backend and name.
-    pub removed: Vec<(String, String)>,
-    /// Marks of the backends' sections in the files that all this was done beside, by title: where
-    /// the files have another text by now, they win.
-    pub marks: Vec<(String, u64)>,
-    /// Lists and maps that are not what their files say.
-    pub lists: Vec<Arc<ListOverrides>>,
-}
-
-/// What operators made of a list.
-#[derive(Clone, Debug, Default)]
-pub struct ListOverrides {
-    /// Its name.
-    pub name: String,
-    /// The entries of the keys that were changed, as they were.
-    pub was: Vec<Pair>,
-    /// The same, as they are.
-    pub is: Vec<Pair>,
-}
 
 /// The pieces of a text that fit a key each; one at least.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
@@ -93,9 +65,10 @@ pub(crate) fn take_section_edit(memory: &mut Memory, row: &Row<'_>) {
 pub(crate) fn write_overrides(running: Running<'_>, writer: &mut Writer, table: &'static str) {
     writer.table(table, 3, &["piece", "at"]);
     for (key, entry) in &running.memory.overrides {
-        for (place, piece) in pieces(&entry.value).enumerate() {
+        let (key, value) = (key.to_string(), entry.value.to_string());
+        for (place, piece) in pieces(&value).enumerate() {
             let numbers = [small(place), entry.at_unix_s];
-            writer.row(&[key, piece, &entry.command], &numbers);
+            writer.row(&[&key, piece, &entry.command], &numbers);
         }
     }
 }
@@ -104,17 +77,23 @@ pub(crate) fn take_override(memory: &mut Memory, row: &Row<'_>) {
     let number = |column| row.number(column).unwrap_or(0);
     if number("piece") > 0 {
         let last = memory.overrides.last_mut();
-        if let Some((_, entry)) = last.filter(|(key, _)| key == row.key(0)) {
-            entry.value.push_str(row.key(1));
+        if let Some((_, entry)) = last.filter(|(key, _)| key.to_string() == row.key(0)) {
+            // Only texts are that long.
+            let value = format!("{}{}", entry.value, row.key(1));
+            entry.value = OverrideValue::Text(value);
         }
         return;
     }
+    // What no row of this program knows cannot be carried out here.
+    let Some(key) = kinds::key(row.key(0)) else {
+        return;
+    };
     let entry = Override {
-        value: row.key(1).to_owned(),
+        value: key.setting.value.read(row.key(1)),
         at_unix_s: number("at"),
         command: row.key(2).to_owned(),
     };
-    memory.overrides.push((row.key(0).to_owned(), entry));
+    memory.overrides.push((key, entry));
 }
 
 pub(crate) fn write_removed(running: Running<'_>, writer: &mut Writer, table: &'static str) {
@@ -193,7 +172,7 @@ mod tests {
     fn overrides_are_remembered() {
         let long = "bind :80\n".repeat(2_000);
         let entry = Override {
-            value: format!("127.0.0.1:80 check cookie {}", "c".repeat(5_000)),
+            value: OverrideValue::Text(format!("127.0.0.1:80 check cookie {}", "c".repeat(5_000))),
             at_unix_s: 7,
             command: "add server app/x".into(),
         };
@@ -210,7 +189,7 @@ mod tests {
                 section_edit("backend gone", None, Some(3)),
                 section_edit("backend new", Some("backend new\n"), None),
             ]),
-            overrides: vec![("server app/x added".into(), entry)],
+            overrides: vec![(kinds::key("server app/x added").unwrap(), entry)],
             removed: vec![("app".into(), "y".into())],
             marks: vec![("backend app".into(), u64::MAX)],
             lists: vec![Arc::new(ListOverrides {

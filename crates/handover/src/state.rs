@@ -10,9 +10,10 @@ use ballast_engine::counters::{BackendSums, Counter, FrontendSums, ProcessSums};
 use ballast_engine::{Backend, Generation, Process, Server};
 use ballast_health::Snapshot;
 use ballast_model::Address;
+use ballast_reconcile::Memory;
 use ballast_wire::handoff::{self, Malformed, Row, Writer};
 
-use crate::memory::{self, Memory};
+use crate::memory;
 
 /// What runs, as a snapshot is taken of it or given to it.
 #[derive(Clone, Copy, Debug)]

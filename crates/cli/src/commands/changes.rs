@@ -8,15 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ballast_edit::Refusal;
-use ballast_engine::config_history::ConfigHistory;
 use ballast_engine::{Backend, Server};
 use ballast_model::{Change, CliLevel, UseServerTarget};
+use ballast_reconcile::{Applied, ChangeRequest, ConfigHistory, Persist, Source};
 use ballast_worker::sleep;
 
 use super::target::{ServerAt, answer, control};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Changes, Command};
-use crate::change_request::{Applied, ChangeRequest, Persist, Source};
 use crate::control::Control;
 
 pub(crate) static COMMANDS: &[Command] = &[

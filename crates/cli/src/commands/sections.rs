@@ -8,12 +8,12 @@ use std::fmt::Write;
 
 use ballast_edit::{Edit, SectionAt, SectionOf};
 use ballast_engine::{Generation, RouteTarget};
+use ballast_reconcile::{Applied, ChangeRequest};
 
 use super::changes::{admin, demanded, info};
 use super::target::{answer, backend, control};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Changes, Command};
-use crate::change_request::{Applied, ChangeRequest};
 
 pub(crate) static COMMANDS: &[Command] = &[
     admin(

@@ -7,12 +7,12 @@ use std::net::{IpAddr, SocketAddr};
 use ballast_engine::CheckOverrides;
 use ballast_health::Forced;
 use ballast_model::{Address, Balance, CliLevel, PortSpec};
+use ballast_reconcile::ChangeRequest;
 
 use super::changes::{demanded, unremovable};
 use super::target::{ServerAt, answer, given, leading_number};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Changes, Command};
-use crate::change_request::ChangeRequest;
 
 pub(crate) static COMMANDS: &[Command] = &[
     Command::new(

@@ -1,9 +1,6 @@
-//! What is asked of the change path, and what comes of it.
+//! What is asked of the reconciler, and what comes of it.
 
-use std::future::Future;
-use std::pin::Pin;
-
-use ballast_edit::{Edit, Refusal, SectionAt};
+use ballast_edit::{Edit, SectionAt};
 use ballast_model::Change;
 
 /// Something else is to run.
@@ -94,6 +91,3 @@ pub struct Applied {
     /// Whether something of what is removed still has connections, which may finish.
     pub drains: bool,
 }
-
-/// The outcome, once it is known.
-pub type Outcome = Pin<Box<dyn Future<Output = Result<Applied, Refusal>>>>;

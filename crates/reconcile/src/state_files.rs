@@ -12,51 +12,49 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 
 use ballast_engine::Generation;
 use ballast_health::{Admin, CheckStatus, Health, Operational, Snapshot};
 use ballast_model::{Address, Config, PortSpec, Server, ServerStates};
-use ballast_net::read_file;
 use ballast_wire::server_state::{Saved, Unreadable, rows};
 
-use crate::machine::{MachineAnswers, content_by, plain};
-use crate::say;
+use crate::machine_answers::MachineAnswers;
 
-/// The longest state file that is read: some 400,000 servers.
-const FILE_BYTES_MAX: usize = 64 << 20;
+/// The longest state file that is read, in bytes: some 400,000 servers.
+pub const STATE_FILE_BYTES_MAX: usize = 64 << 20;
+
+/// The content of a file by its path, or what the system said.
+type Content<'c> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'c;
 
 /// What a state file says of servers, by backend and name; the first row of a name holds.
 #[derive(Debug, Default)]
-pub(crate) struct StateFile {
+pub struct StateFile {
     rows: HashMap<(String, String), Result<Saved, String>>,
 }
 
 /// Why a state file is left out.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) enum Trouble {
+pub enum Trouble {
+    /// It cannot be read; what the system said.
     Open(String),
+    /// Its version is not known.
     Version,
+    /// The row on this line is none.
     Row(usize),
 }
 
 impl StateFile {
-    /// Reads a file.
-    pub(crate) fn open(path: &str) -> Result<Self, Trouble> {
-        let content = read_file(Path::new(path), FILE_BYTES_MAX);
-        let content = content.map_err(|error| Trouble::Open(plain(&error)))?;
-        Self::read(&content)
+    /// Reads the file of this path by `content`.
+    fn open(path: &str, content: &Content<'_>) -> Result<Self, Trouble> {
+        Self::read(&content(path).map_err(Trouble::Open)?)
     }
 
-    /// As [`Self::open`], or what another process saw of the file for this one.
-    fn ask(path: &str) -> Result<Self, Trouble> {
-        let content = content_by(path, || read_file(Path::new(path), FILE_BYTES_MAX));
-        let content = content.map_err(Trouble::Open)?;
-        Self::read(&content)
-    }
-
-    fn read(bytes: &[u8]) -> Result<Self, Trouble> {
+    /// Reads what a file holds.
+    ///
+    /// # Errors
+    /// It is no state file, or a row of it is none.
+    pub fn read(bytes: &[u8]) -> Result<Self, Trouble> {
         let trouble = |unreadable| match unreadable {
             Unreadable::Version => Trouble::Version,
             Unreadable::Row { line } => Trouble::Row(line),
@@ -82,24 +80,24 @@ impl StateFile {
     }
 
     /// The address that the file holds for a server.
-    pub(crate) fn address(&self, backend: &str, server: &str) -> Option<IpAddr> {
+    pub fn address(&self, backend: &str, server: &str) -> Option<IpAddr> {
         self.row(backend, server)?.as_ref().ok()?.address
     }
 }
 
 /// What was saved of one server, by its places.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct State {
+pub struct SavedState {
     backend: usize,
     server: usize,
     saved: Saved,
 }
 
 /// The states of the servers that have some, and what is wrong with the files.
-pub(crate) fn read(config: &Config) -> (Vec<State>, Vec<String>) {
+pub fn read_states(config: &Config, content: &Content<'_>) -> (Vec<SavedState>, Vec<String>) {
     let (mut states, mut warnings) = (Vec::new(), Vec::new());
     let global = config.global.server_state_file.as_ref().and_then(|path| {
-        let opened = StateFile::ask(path);
+        let opened = StateFile::open(path, content);
         opened
             .map_err(|trouble| warnings.push(trouble_of_process(path, &trouble)))
             .ok()
@@ -114,7 +112,7 @@ pub(crate) fn read(config: &Config) -> (Vec<State>, Vec<String>) {
             None => continue,
             Some(ServerStates::Global) => (global.as_ref(), false),
             Some(ServerStates::Local(path)) => {
-                let opened = StateFile::ask(path);
+                let opened = StateFile::open(path, content);
                 own = opened
                     .map_err(|trouble| warnings.push(trouble_of_backend(name, path, &trouble)))
                     .ok();
@@ -130,7 +128,7 @@ pub(crate) fn read(config: &Config) -> (Vec<State>, Vec<String>) {
                     if is_own && saved.backend_id != backend.common.id {
                         mismatch = Some(saved.backend_id);
                     }
-                    states.push(State {
+                    states.push(SavedState {
                         backend: place,
                         server,
                         saved: *saved,
@@ -177,7 +175,7 @@ fn trouble_of_backend(backend: &str, path: &str, trouble: &Trouble) -> String {
 }
 
 /// Puts ports and addresses into the configuration.
-pub(crate) fn configure(config: &mut Config, states: &[State]) {
+pub fn configure_states(config: &mut Config, states: &[SavedState]) {
     for state in states {
         let backend = Arc::make_mut(&mut config.backends[state.backend]);
         let server = Arc::make_mut(&mut backend.servers[state.server]);
@@ -203,7 +201,7 @@ fn configure_server(server: &mut Server, saved: &Saved) {
 }
 
 /// Forgets what state files hold: they are read anew whenever that is asked for.
-pub(crate) fn forget(machine_answers: &MachineAnswers, config: &Config) {
+pub fn forget_states(machine_answers: &MachineAnswers, config: &Config) {
     let global = config.global.server_state_file.iter();
     let own = config.backends.iter().filter_map(|backend| {
         let Some(ServerStates::Local(path)) = &backend.server_states else {
@@ -216,18 +214,23 @@ pub(crate) fn forget(machine_answers: &MachineAnswers, config: &Config) {
 
 /// Has the servers of a new generation believe what was believed, and says which of them are
 /// not in use for it.
-pub(crate) fn restore(generation: &Generation, states: &[State], now_ms: u64) {
+pub fn restore_states(
+    generation: &Generation,
+    states: &[SavedState],
+    now_ms: u64,
+    warn: &dyn Fn(&str),
+) {
     for state in states {
         let backend = &generation.backends[state.backend];
         let server = &backend.servers[state.server];
         let was_usable = server.state.is_usable();
         state.restore(&mut server.state.health(), now_ms);
         backend.settle_health(state.server);
-        state.tell(generation, was_usable);
+        state.tell(generation, was_usable, warn);
     }
 }
 
-impl State {
+impl SavedState {
     /// Backend and server in the generation it was read for.
     pub(crate) fn place(&self) -> (usize, usize) {
         (self.backend, self.server)
@@ -240,7 +243,7 @@ impl State {
     }
 
     /// Says what it made of a server that took it over.
-    pub(crate) fn tell(&self, generation: &Generation, was_usable: bool) {
+    pub(crate) fn tell(&self, generation: &Generation, was_usable: bool, warn: &dyn Fn(&str)) {
         let backend = &generation.backends[self.backend];
         let server = &backend.servers[self.server];
         let (operational, admin) = {
@@ -250,19 +253,19 @@ impl State {
         let name = format!("{}/{}", backend.name(), server.name());
         let (active, backup) = backend.usable_servers();
         if was_usable && operational == Operational::Stopped {
-            say::warn(&format!(
+            warn(&format!(
                 "config : Server {name} is DOWN, changed from server-state after a reload. {active} \
                  active and {backup} backup servers left. 0 sessions active, 0 requeued, 0 \
                  remaining in queue."
             ));
         } else if operational == Operational::Stopping {
-            say::warn(&format!(
+            warn(&format!(
                 "config : Server {name} is stopping, changed from server-state after a reload. \
                  {active} active and {backup} backup servers online. 0 sessions requeued, 0 total \
                  in queue."
             ));
         } else if admin.has(Admin::FORCED_DRAIN) && !admin.is_maint() {
-            say::warn(&format!(
+            warn(&format!(
                 "config : Server {name} remains in forced drain mode."
             ));
         }

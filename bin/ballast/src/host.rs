@@ -1,0 +1,125 @@
+//! The process, as changes are put in force in it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use ballast_cli::Control as _;
+use ballast_config::Surroundings;
+use ballast_edit::{Files, NO_FILE};
+use ballast_engine::{Generation, Registry, Server};
+use ballast_health::{Effect, Health};
+use ballast_net::{read_file, replace_files};
+use ballast_reconcile::{Host, STATE_FILE_BYTES_MAX, Source};
+use ballast_stats::Surroundings as _;
+
+use crate::args::Options;
+use crate::instance::Instance;
+use crate::machine::{Machine, content_by};
+use crate::{read, say};
+
+/// The process that serves.
+#[derive(Debug)]
+pub(crate) struct ServingProcess {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) options: Options,
+}
+
+impl Host for ServingProcess {
+    fn generation(&self) -> Arc<Generation> {
+        self.instance.generation()
+    }
+
+    fn put_in_force(&self, next: Arc<Generation>) -> Arc<Generation> {
+        self.instance.generation.swap(next)
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.instance.registry
+    }
+
+    fn connection_count_hard_max(&self) -> u32 {
+        self.instance.facts.connection_count_hard_max
+    }
+
+    fn files(&self, source: Option<Source>) -> Result<Files, String> {
+        match source {
+            Some(Source::Text(text)) => Ok(vec![(NO_FILE.to_owned(), text)]),
+            Some(Source::File(name)) => read::files(&[name]),
+            None => read::files(&self.options.files),
+        }
+    }
+
+    fn surroundings(&self, files: &Files) -> Box<dyn Surroundings> {
+        Box::new(machine(&self.options, files).serving())
+    }
+
+    fn state_file(&self, path: &str) -> Result<Vec<u8>, String> {
+        state_file(path)
+    }
+
+    fn write_files(&self, files: &Files) -> Result<(), String> {
+        replace_files(files).map_err(|error| error.to_string())
+    }
+
+    fn tell(
+        &self,
+        backend: &str,
+        server: &str,
+        say: &mut dyn FnMut(&mut Health, u64) -> Vec<Effect>,
+    ) -> bool {
+        self.instance.tell(backend, server, say)
+    }
+
+    fn moved(&self, server: &Arc<Server>) {
+        if let Some(probes) = self.instance.probes() {
+            probes.moved(server);
+        }
+    }
+
+    fn settle_tracking(&self) {
+        if let Some(probes) = self.instance.probes() {
+            probes.settle_tracking();
+        }
+    }
+
+    fn pause_frontend(&self, name: &str) -> bool {
+        self.instance.pause_frontend(name).is_ok()
+    }
+
+    fn resume_frontend(&self, name: &str) -> bool {
+        self.instance.resume_frontend(name).is_ok()
+    }
+
+    fn shut_frontend(&self, name: &str) {
+        self.instance.shut_frontend(name);
+    }
+
+    fn limits_changed(&self) {
+        self.instance.limits_changed();
+    }
+
+    fn warn(&self, text: &str) {
+        say::warn(text);
+    }
+
+    fn alert(&self, text: &str) {
+        say::alert(text);
+    }
+
+    fn was_said(&self, log: String) {
+        self.instance.was_said(log);
+    }
+}
+
+/// The machine, as a configuration in these files asks about it.
+pub(crate) fn machine(options: &Options, files: &Files) -> Machine {
+    let named = files.iter().map(|(name, _)| name);
+    // What commands wrote beside them is none of the files.
+    let names: Vec<String> = named.filter(|name| *name != NO_FILE).cloned().collect();
+    Machine::new(&names, options.local_peer.as_deref(), options.master_worker)
+}
+
+/// The content of a state file, or what another process saw of it for this one.
+pub(crate) fn state_file(path: &str) -> Result<Vec<u8>, String> {
+    content_by(path, || read_file(Path::new(path), STATE_FILE_BYTES_MAX))
+}

@@ -1,0 +1,281 @@
+//! Who holds what a configuration names: log targets, probes, listening sockets, workers. Each
+//! opens what is new, and goes over to it when all have opened theirs.
+
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ballast_edit::Refusal;
+use ballast_engine::{Eviction, Server};
+use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
+use ballast_model::Config;
+use ballast_reconcile::{Effects, Participant, Prepared, Severity, Transition, console_line};
+use ballast_stream::{Local, Running, end_leaving, wake_connections};
+use ballast_upstream::probe::Probes;
+use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
+
+use crate::instance::Instance;
+use crate::{logs, say};
+
+/// All of them, in the order in which they go over: who sends a worker to a new generation comes
+/// after those whose things it names.
+pub(crate) fn all(instance: &Arc<Instance>, no_reuseport: bool) -> Vec<Box<dyn Participant>> {
+    vec![
+        Box::new(LogTargets(Arc::clone(instance))),
+        Box::new(ServerProbes(Arc::clone(instance))),
+        Box::new(ListeningSockets {
+            instance: Arc::clone(instance),
+            no_reuseport,
+        }),
+        Box::new(ServingWorkers(Arc::clone(instance))),
+    ]
+}
+
+type Opening = Result<Option<Box<dyn Prepared>>, Refusal>;
+
+/// The log targets.
+struct LogTargets(Arc<Instance>);
+
+impl Participant for LogTargets {
+    fn prepare(&self, to: &Transition<'_>) -> Opening {
+        let (Some(next), Some(targets)) = (to.next, self.0.logs()) else {
+            return Ok(None);
+        };
+        if same_logs(&to.now.config, &next.config) {
+            return Ok(None);
+        }
+        let opened = logs::open(&targets.logs, &next.config, targets.background);
+        let opened = opened.map_err(|why| Refusal(console_line(Severity::Alert, &why)))?;
+        Ok(Some(Box::new(OpenLogs(Arc::clone(&self.0), Some(opened)))))
+    }
+}
+
+struct OpenLogs(Arc<Instance>, Option<logs::Opened>);
+
+impl Prepared for OpenLogs {
+    fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {
+        if let (Some(targets), Some(opened)) = (self.0.logs(), self.1.take()) {
+            targets.journal.retarget(opened.backends.clone());
+            targets.open.store(Arc::new(opened));
+        }
+    }
+}
+
+/// What is believed of servers.
+struct ServerProbes(Arc<Instance>);
+
+impl Participant for ServerProbes {
+    fn prepare(&self, to: &Transition<'_>) -> Opening {
+        Ok(to.next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
+    }
+}
+
+impl Prepared for ServerProbes {
+    fn commit(&mut self, to: &Transition<'_>, _: &mut Effects) {
+        if let (Some(probes), Some(next), Some(taken)) = (self.0.probes(), to.next, to.taken) {
+            probes.succeed(Arc::clone(next), taken);
+        }
+    }
+}
+
+/// The sockets that clients connect to.
+struct ListeningSockets {
+    instance: Arc<Instance>,
+    no_reuseport: bool,
+}
+
+impl Participant for ListeningSockets {
+    fn prepare(&self, to: &Transition<'_>) -> Opening {
+        let Some(next) = to.next else {
+            return Ok(None);
+        };
+        let settings = OpenSettings {
+            connection_count_max: self.instance.registry.process().connection_count_max(),
+            no_reuseport: self.no_reuseport,
+            worker_count: self.instance.mailboxes().len(),
+        };
+        let opened = match &*self.instance.listeners() {
+            Some(listeners) => listeners.prepare(next, settings).map_err(cannot_listen)?,
+            None => return Ok(None),
+        };
+        Ok(Some(Box::new(OpenSockets {
+            instance: Arc::clone(&self.instance),
+            opened: Some(opened),
+            starts: Vec::new(),
+            closing: Vec::new(),
+        })))
+    }
+}
+
+struct OpenSockets {
+    instance: Arc<Instance>,
+    opened: Option<ballast_listen::Prepared>,
+    /// What each worker is to listen on besides, once it knows of it.
+    starts: Vec<WorkerListeners>,
+    /// Sockets that are listened on no more.
+    closing: Vec<Arc<OwnedFd>>,
+}
+
+impl Prepared for OpenSockets {
+    fn commit(&mut self, _: &Transition<'_>, effects: &mut Effects) {
+        let mut listeners = self.instance.listeners();
+        let (Some(listeners), Some(opened)) = (&mut *listeners, self.opened.take()) else {
+            return;
+        };
+        let commit = listeners.commit(opened);
+        for refused in &commit.refused {
+            say::warn(&refused.to_string());
+        }
+        self.starts = commit.start;
+        if !commit.ended.is_empty() {
+            effects.listeners_ended = true;
+            self.closing = commit.closing;
+        }
+    }
+
+    /// Only when all workers know it may anyone let connections in for what is new: they are
+    /// handed from one worker to another.
+    fn finish(self: Box<Self>) {
+        for (mailbox, start) in self.instance.mailboxes().iter().zip(self.starts) {
+            if start.is_empty() {
+                continue;
+            }
+            let start = Arc::new(Mutex::new(Some(start)));
+            let started = on_worker(mailbox, move || {
+                let start = start.lock().unwrap_or_else(PoisonError::into_inner).take();
+                start.map_or(Ok(()), WorkerListeners::start)
+            });
+            if let Some(Err(error)) = started {
+                say::warn(&format!("a socket cannot be accepted from: {error}."));
+            }
+        }
+        close(&self.instance, &self.closing);
+    }
+}
+
+/// Waits until the workers have let in who waited at sockets that are gone, so that nobody is
+/// listening when it is said that nobody is.
+fn close(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
+    let is_ours_alone = |socket: &Arc<OwnedFd>| Arc::strong_count(socket) == 1;
+    for _ in 0..CLOSE_ROUND_COUNT_MAX {
+        if sockets.iter().all(is_ours_alone) {
+            break;
+        }
+        for mailbox in instance.mailboxes() {
+            let _ = on_worker(mailbox, || ());
+        }
+    }
+    if instance.has_master() {
+        // Its copies would go on listening, with nobody to accept.
+        for socket in sockets {
+            let _ = ballast_net::shutdown_both(socket);
+        }
+    }
+}
+
+/// The workers, each of which serves a generation.
+struct ServingWorkers(Arc<Instance>);
+
+impl Participant for ServingWorkers {
+    fn prepare(&self, to: &Transition<'_>) -> Opening {
+        Ok(to.next.map(|_| Box::new(Self(Arc::clone(&self.0))) as _))
+    }
+}
+
+impl Prepared for ServingWorkers {
+    fn commit(&mut self, to: &Transition<'_>, effects: &mut Effects) {
+        let (Some(next), Some(taken)) = (to.next, to.taken) else {
+            return;
+        };
+        let any_gone = effects.listeners_ended;
+        let open_logs = self.0.open_logs();
+        // What is removed may finish as long as a process that ends may.
+        let limit = next.config.global.hard_stop_after;
+        let backends: Arc<[String]> = taken.names.as_slice().into();
+        // Of servers that go while nobody is with them, which is how most go, nothing is left to
+        // end.
+        let left = taken.removed.iter();
+        let left = left.filter(|one| one.state.sessions.now() > 0);
+        let removed: Arc<[Arc<Server>]> = left.cloned().collect();
+        for mailbox in self.0.mailboxes() {
+            let (backends, removed) = (Arc::clone(&backends), Arc::clone(&removed));
+            let (generation, logs) = (Arc::clone(next), Arc::clone(&open_logs));
+            on_worker(mailbox, move || {
+                if let Some(local) = local::<Local>() {
+                    let frontends = logs.frontends.clone();
+                    local.run(Rc::new(Running::new(Arc::clone(&generation), frontends)));
+                }
+                if let Some(probes) = local::<RefCell<Probes>>() {
+                    probes.borrow_mut().update(&backends);
+                }
+                if any_gone {
+                    // Connections that idle on a bind that is gone are closed.
+                    wake_connections();
+                }
+                if let Some(limit) = limit.filter(|_| any_gone || !removed.is_empty()) {
+                    spawn_service(drain(limit, Arc::clone(&removed)));
+                }
+            });
+        }
+    }
+}
+
+/// All that cannot be listened on, as a start would say it.
+fn cannot_listen(errors: Vec<OpenError>) -> Refusal {
+    let lines = errors
+        .iter()
+        .map(|error| console_line(Severity::Alert, &error.to_string()));
+    Refusal(lines.collect())
+}
+
+/// Has a worker do something, and waits for it; also for room in a mailbox that is full: a worker
+/// that did not hear of a change would serve what is no more. `None` for one that has ended.
+fn on_worker<T: Send + 'static>(
+    mailbox: &Mailbox,
+    work: impl Fn() -> T + Clone + Send + 'static,
+) -> Option<T> {
+    loop {
+        match mailbox.call_blocking(work.clone()) {
+            Ok(done) => return Some(done),
+            Err(MailboxRefusal::Ended) => return None,
+            Err(MailboxRefusal::Full) => std::thread::sleep(ROOM_PERIOD),
+        }
+    }
+}
+
+/// How often the workers are asked whether they have closed what is gone.
+const CLOSE_ROUND_COUNT_MAX: usize = 100;
+
+/// Between two looks at a mailbox that is full.
+const ROOM_PERIOD: Duration = Duration::from_millis(1);
+
+/// Ends what is left of what was removed, when its time is over.
+async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
+    sleep(limit).await;
+    end_leaving(limit);
+    for server in removed.iter() {
+        server.state.shutdown_sessions(Eviction::ByOperator);
+    }
+    wake_connections();
+}
+
+/// Whether the log targets of all proxies are the same, place by place.
+fn same_logs(now: &Config, next: &Config) -> bool {
+    let same_front = now.frontends.len() == next.frontends.len()
+        && now.frontends.iter().zip(&next.frontends).all(|(was, is)| {
+            Arc::ptr_eq(was, is)
+                || (was.common.name == is.common.name
+                    && was.common.log_targets == is.common.log_targets
+                    && was.common.log_tag == is.common.log_tag)
+        });
+    let same_back = now.backends.len() == next.backends.len()
+        && now.backends.iter().zip(&next.backends).all(|(was, is)| {
+            Arc::ptr_eq(was, is)
+                || (was.common.name == is.common.name
+                    && was.common.log_targets == is.common.log_targets
+                    && was.common.log_tag == is.common.log_tag)
+        });
+    same_front && same_back && Arc::ptr_eq(&now.global, &next.global)
+}

@@ -1,0 +1,42 @@
+//! Telling who waits that the start went well.
+
+use std::io::{PipeReader, PipeWriter, Read, Write};
+
+/// Tells another process that this one is ready, or with which code its start ended.
+#[derive(Debug, Default)]
+pub(crate) struct ReadyNotifier {
+    waiting: Vec<PipeWriter>,
+}
+
+impl ReadyNotifier {
+    /// One more who waits.
+    pub(crate) fn add(&mut self, writer: PipeWriter) {
+        self.waiting.push(writer);
+    }
+
+    /// All is well. Nobody is told twice.
+    pub(crate) fn ready(&mut self) {
+        for mut writer in self.waiting.drain(..) {
+            // Who does not wait any more need not be told.
+            let _ = writer.write_all(&[0]);
+        }
+    }
+}
+
+/// Whether this is the process that goes on.
+#[derive(Debug)]
+pub(crate) enum Side {
+    /// It goes on.
+    GoesOn,
+    /// It leaves with this code: the start is decided.
+    Leaves(u8),
+}
+
+/// Waits for a notifier's word: 0 when all is well. `None` if it ended without one.
+pub(crate) fn wait_ready(mut reader: PipeReader) -> Option<u8> {
+    let mut word = [0];
+    match reader.read(&mut word) {
+        Ok(1) => Some(word[0]),
+        _ => None,
+    }
+}

@@ -1,0 +1,43 @@
+//! Lists and maps: what was read with a configuration holds once it is committed.
+
+use std::sync::Arc;
+
+use ballast_edit::Refusal;
+use ballast_expr::{ListChange, Store};
+
+use crate::controller::Controller;
+use crate::participant::{Effects, Participant, Prepared, Transition};
+
+/// Who holds the lists and maps in force.
+pub(crate) struct Lists(pub(crate) Arc<Controller>);
+
+impl Participant for Lists {
+    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn Prepared>>, Refusal> {
+        let store = to.patterns.cloned();
+        Ok(store.map(|store| Box::new(Read(Arc::clone(&self.0), store)) as _))
+    }
+
+    fn plan(&self, to: &Transition<'_>) -> Vec<String> {
+        let changes = to.patterns.iter().flat_map(|store| store.changes());
+        changes.map(|list| line(&list)).collect()
+    }
+}
+
+struct Read(Arc<Controller>, Arc<Store>);
+
+impl Prepared for Read {
+    fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {
+        let _ = self.1.commit();
+        self.0.set_patterns(&self.1);
+    }
+}
+
+/// The line of a plan for a list that gets other entries.
+fn line(change: &ListChange) -> String {
+    let (list, added, removed) = (&change.list, change.added, change.removed);
+    let kind = if list.is_map() { "map" } else { "acl" };
+    match list.name() {
+        "" => format!("~ {kind} patterns: {added} added, {removed} removed"),
+        name => format!("~ {kind} {name}: {added} added, {removed} removed"),
+    }
+}

@@ -1,0 +1,165 @@
+//! What files are to say, and their text as it is changed to say so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ballast_edit::{FileText, Files};
+use ballast_model::{Config, Origin, Server};
+
+/// What came of writing an override to a file: whether the file says it now, or why it does not.
+pub type Written = Result<InFile, &'static str>;
+
+/// Whether a file says something now.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum InFile {
+    /// It does: nobody overrides it any more.
+    Yes,
+    /// There is nothing to say.
+    NothingToSay,
+}
+
+/// Why a file does not say what was set.
+pub(crate) const NO_WORD: &str = "no word of a file says it";
+
+/// Files being changed, and what they say then.
+#[derive(Debug)]
+pub struct Pen {
+    texts: BTreeMap<String, FileText>,
+    /// What the files are to say.
+    pub target: Config,
+}
+
+impl Pen {
+    /// For these files, which say `target`.
+    pub(crate) fn new(files: &Files, target: Config) -> Self {
+        let texts = files
+            .iter()
+            .map(|(name, bytes)| (name.clone(), FileText::of(name, bytes)));
+        Self {
+            texts: texts.collect(),
+            target,
+        }
+    }
+
+    /// The files with all edits made.
+    pub(crate) fn edited(&self, files: &Files) -> Files {
+        let edited = files.iter().map(|(name, bytes)| {
+            let text = self.texts.get(name);
+            (
+                name.clone(),
+                text.map_or_else(|| bytes.clone(), FileText::edited),
+            )
+        });
+        edited.collect()
+    }
+
+    /// The file in which something stands.
+    pub fn text(&mut self, origin: &Origin) -> Option<&mut FileText> {
+        self.texts.get_mut(&origin.file)
+    }
+
+    /// Has servers that would be counted otherwise say their number.
+    pub(crate) fn keep_numbers(&mut self, counted: &Config) {
+        let mut wrong = Vec::new();
+        for backend in &self.target.backends {
+            let Some(now) = counted.backend(&backend.common.name) else {
+                continue;
+            };
+            let pairs = backend.servers.iter().zip(&now.servers);
+            let moved = pairs.filter(|(was, is)| was.name == is.name && was.id != is.id);
+            wrong.extend(moved.map(|(was, _)| Arc::clone(was)));
+        }
+        for server in wrong {
+            let number = server.id.to_string();
+            if let Some(text) = self.text(&server.origin) {
+                text.set(server.origin.line, SERVER_WORDS, "id", &number);
+            }
+        }
+    }
+
+    /// The line of a server that has one of its own.
+    pub(crate) fn server_line(&mut self, server: &Server) -> Result<ServerWords<'_>, &'static str> {
+        let number = server.origin.line;
+        let text = self.text(&server.origin);
+        let text = text.ok_or("its line is in none of the files")?;
+        let own = text.line(number);
+        if own.is_none_or(|line| line.text(0) != "server" || line.text(1) != server.name) {
+            return Err("it shares its line with others");
+        }
+        Ok(ServerWords::Line(text, number))
+    }
+
+    /// The servers of a backend, as the files are to have them.
+    pub(crate) fn servers(&mut self, backend: &str) -> Option<&mut Vec<Arc<Server>>> {
+        let mut backends = self.target.backends.iter_mut();
+        let known = backends.find(|one| one.common.name == backend)?;
+        Some(&mut Arc::make_mut(known).servers)
+    }
+}
+
+/// The words of a server's line, from its first: `server`, name and address stand before.
+const SERVER_WORDS: usize = 3;
+
+/// The words of a `server` line.
+#[derive(Debug)]
+pub enum ServerWords<'w> {
+    /// Of one that stands in a file, by its number.
+    Line(&'w mut FileText, u32),
+    /// Of one that is to be written: address, then words.
+    New(&'w mut Vec<String>),
+}
+
+impl ServerWords<'_> {
+    /// Gives a word a value.
+    pub fn set(&mut self, word: &str, value: &str) -> Written {
+        match self {
+            Self::Line(text, number) => found(text.set(*number, SERVER_WORDS, word, value)),
+            Self::New(words) => {
+                match words.iter().skip(1).position(|one| one == word) {
+                    Some(at) if at + 2 < words.len() => value.clone_into(&mut words[at + 2]),
+                    _ => words.extend([word.to_owned(), value.to_owned()]),
+                }
+                Ok(InFile::Yes)
+            }
+        }
+    }
+
+    /// Gives the line a word without a value, or takes it away. A new line is given `disabled`
+    /// when all is known.
+    pub fn switch(&mut self, word: &str, on: bool) -> Written {
+        match self {
+            Self::Line(text, number) => found(text.switch(*number, SERVER_WORDS, word, on)),
+            Self::New(_) => Ok(InFile::Yes),
+        }
+    }
+
+    /// Gives the server another address.
+    pub fn set_address(&mut self, address: &str) -> Written {
+        match self {
+            Self::Line(text, number) => {
+                found(text.replace_word(*number, SERVER_WORDS - 1, address))
+            }
+            Self::New(words) => {
+                let first = words.first_mut().ok_or(NO_WORD)?;
+                address.clone_into(first);
+                Ok(InFile::Yes)
+            }
+        }
+    }
+
+    /// Whether the line is to be written, and has a word.
+    pub fn is_new_with(&self, word: &str) -> bool {
+        match self {
+            Self::Line(..) => false,
+            Self::New(words) => words.iter().any(|one| one == word),
+        }
+    }
+}
+
+fn found(is_there: bool) -> Written {
+    if is_there {
+        Ok(InFile::Yes)
+    } else {
+        Err("its line was not found")
+    }
+}

@@ -1,0 +1,364 @@
+//! The whole path of a change, without a process: a host of plain memory, participants that tell
+//! what they were asked, and a kind of object that no room has yet.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ballast_config::{Nothing, Surroundings};
+use ballast_edit::{Files, Refusal, SectionMap};
+use ballast_engine::{Generation, Process, Registry, Server};
+use ballast_health::{Effect, Health};
+
+use crate::object::NameOf;
+use crate::{
+    Applied, ChangeRequest, ConfigHistory, ConfigSource, Controller, Effects, Host, MachineAnswers,
+    ObjectKind, Participant, Persist, Prepared, ReadOptions, Reconciler, Setting, Source,
+    Transition, kinds,
+};
+
+mod merge;
+
+const FILE: &str = "\
+frontend fe
+  mode http
+  bind 127.0.0.1:1
+  default_backend be
+backend be # why
+  mode http
+  server s 127.0.0.1:2 weight 3
+";
+
+/// What happened, in order.
+type Told = Arc<Mutex<Vec<String>>>;
+
+fn tell(told: &Told, what: &str) {
+    told.lock().unwrap().push(what.to_owned());
+}
+
+/// A process of plain memory.
+struct ToyHost {
+    generation: Mutex<Arc<Generation>>,
+    registry: Registry,
+    files: Mutex<Files>,
+    told: Told,
+}
+
+impl Host for ToyHost {
+    fn generation(&self) -> Arc<Generation> {
+        Arc::clone(&self.generation.lock().unwrap())
+    }
+
+    fn put_in_force(&self, next: Arc<Generation>) -> Arc<Generation> {
+        tell(&self.told, "in force");
+        std::mem::replace(&mut *self.generation.lock().unwrap(), next)
+    }
+
+    fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    fn connection_count_hard_max(&self) -> u32 {
+        100
+    }
+
+    fn files(&self, source: Option<Source>) -> Result<Files, String> {
+        match source {
+            Some(Source::Text(text)) => Ok(vec![("<<".to_owned(), text)]),
+            _ => Ok(self.files.lock().unwrap().clone()),
+        }
+    }
+
+    fn surroundings(&self, _: &Files) -> Box<dyn Surroundings> {
+        Box::new(Nothing)
+    }
+
+    fn state_file(&self, _: &str) -> Result<Vec<u8>, String> {
+        Err("there are none".to_owned())
+    }
+
+    fn write_files(&self, files: &Files) -> Result<(), String> {
+        for known in self.files.lock().unwrap().iter_mut() {
+            if let Some(new) = files.iter().find(|new| new.0 == known.0) {
+                known.clone_from(new);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(
+        &self,
+        backend: &str,
+        server: &str,
+        say: &mut dyn FnMut(&mut Health, u64) -> Vec<Effect>,
+    ) -> bool {
+        let generation = self.generation();
+        let Some(backend) = generation.backend(backend) else {
+            return false;
+        };
+        let Some(place) = backend.server_named(server) else {
+            return false;
+        };
+        let _ = say(&mut backend.servers[place].state.health(), 0);
+        true
+    }
+
+    fn moved(&self, _: &Arc<Server>) {}
+
+    fn settle_tracking(&self) {}
+
+    fn pause_frontend(&self, _: &str) -> bool {
+        true
+    }
+
+    fn resume_frontend(&self, _: &str) -> bool {
+        true
+    }
+
+    fn shut_frontend(&self, _: &str) {}
+
+    fn limits_changed(&self) {}
+
+    fn warn(&self, text: &str) {
+        tell(&self.told, text);
+    }
+
+    fn alert(&self, text: &str) {
+        tell(&self.told, text);
+    }
+
+    fn was_said(&self, _: String) {}
+}
+
+/// A kind that no room has yet, as a certificate will be: one row.
+static CERTIFICATE: ObjectKind = ObjectKind {
+    word: "certificate",
+    name: NameOf::Rest,
+    in_config: |_, _| true,
+    in_force: |_, _| true,
+    connections: |_, _| 0,
+    settings: &[Setting {
+        apply: Some(|scope, name, value| {
+            scope.host.warn(&format!("{} is {value}", name.text()));
+        }),
+        release: |scope, name| scope.host.warn(&format!("{} is the file's", name.text())),
+        ..Setting::UNKNOWN
+    }],
+};
+
+static KINDS: &[&ObjectKind] = &[
+    &kinds::BACKEND,
+    &kinds::FRONTEND,
+    &kinds::PROCESS,
+    &kinds::SERVER,
+    &CERTIFICATE,
+];
+
+/// Who holds objects of that kind: one participant.
+struct Certificates {
+    name: &'static str,
+    refuses: Arc<AtomicBool>,
+    told: Told,
+}
+
+impl Participant for Certificates {
+    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn Prepared>>, Refusal> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(Refusal(format!("{} cannot be read", self.name)));
+        }
+        tell(&self.told, &format!("{} prepares", self.name));
+        assert!(to.taken.is_none(), "nothing is in force yet");
+        let (name, told) = (self.name, Arc::clone(&self.told));
+        Ok(Some(Box::new(Loaded { name, told })))
+    }
+
+    fn plan(&self, _: &Transition<'_>) -> Vec<String> {
+        vec![format!("~ {}", self.name)]
+    }
+}
+
+struct Loaded {
+    name: &'static str,
+    told: Told,
+}
+
+impl Prepared for Loaded {
+    fn commit(&mut self, _: &Transition<'_>, effects: &mut Effects) {
+        effects.listeners_ended = true;
+        tell(&self.told, &format!("{} commits", self.name));
+    }
+
+    fn finish(self: Box<Self>) {
+        tell(&self.told, &format!("{} finishes", self.name));
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        tell(&self.told, &format!("{} closes", self.name));
+    }
+}
+
+/// A process that began with [`FILE`].
+struct Toy {
+    reconciler: Reconciler,
+    host: Arc<ToyHost>,
+    second_refuses: Arc<AtomicBool>,
+    told: Told,
+}
+
+impl Toy {
+    fn begin() -> Self {
+        let told = Told::default();
+        let files = vec![("f.cfg".to_owned(), FILE.as_bytes().to_vec())];
+        let options = ballast_config::Options::default();
+        let loaded = ballast_config::load(files.clone(), &Nothing, options);
+        let config = Arc::new(loaded.config);
+        let process = Arc::new(Process::new(1, 100));
+        let registry = Registry::new(1, process);
+        let generation = Generation::compile(1, Arc::clone(&config), &registry);
+        let written = ConfigSource::of_files(files.clone(), Arc::clone(&config));
+        let sections = SectionMap::of(Arc::clone(&written.files), loaded.sections);
+        let history = ConfigHistory::begin(config, written, 0);
+        let read = (sections, MachineAnswers::new());
+        let options = ReadOptions::default();
+        let (mut controller, _) = Controller::begin(history, loaded.store, read, options);
+        controller.kinds = KINDS;
+        let host = Arc::new(ToyHost {
+            generation: Mutex::new(Arc::new(generation)),
+            registry,
+            files: Mutex::new(files),
+            told: Arc::clone(&told),
+        });
+        let second_refuses = Arc::new(AtomicBool::new(false));
+        let participant = |name, refuses: &Arc<AtomicBool>| -> Box<dyn Participant> {
+            Box::new(Certificates {
+                name,
+                refuses: Arc::clone(refuses),
+                told: Arc::clone(&told),
+            })
+        };
+        let participants = vec![
+            participant("first", &Arc::default()),
+            participant("second", &second_refuses),
+        ];
+        let reconciler = Reconciler::new(Arc::new(controller), host.clone(), participants);
+        Self {
+            reconciler,
+            host,
+            second_refuses,
+            told,
+        }
+    }
+
+    fn overrides(&self) -> Vec<String> {
+        let history = self.reconciler.controller.config_history();
+        let overrides = history.overrides();
+        overrides
+            .map(|(key, entry)| format!("{key} = {}", entry.value))
+            .collect()
+    }
+
+    fn told(&self) -> Vec<String> {
+        std::mem::take(&mut *self.told.lock().unwrap())
+    }
+
+    fn meet(&self, request: ChangeRequest) -> Result<Applied, Refusal> {
+        self.reconciler.meet(request)
+    }
+
+    fn override_certificate(&self) {
+        let controller = &self.reconciler.controller;
+        controller.note_override("certificate a.pem", "new", "set ssl cert a.pem");
+    }
+}
+
+fn apply(text: &str) -> ChangeRequest {
+    ChangeRequest::Apply(Source::Text(text.as_bytes().to_vec()))
+}
+
+#[test]
+fn a_new_kind_is_a_row_and_a_participant() {
+    let toy = Toy::begin();
+    toy.override_certificate();
+    assert_eq!(toy.overrides(), ["certificate a.pem = new"]);
+    // A plan tells of it and changes nothing.
+    let plan = toy.meet(ChangeRequest::Plan(None)).unwrap();
+    let lines = ["- override certificate a.pem new", "~ first", "~ second"];
+    assert_eq!(plan.lines, lines);
+    assert_eq!(toy.told(), [""; 0]);
+    // It goes to the next process, which applies it.
+    let now = toy.host.generation();
+    let memory = toy.reconciler.controller.memory(&now.config);
+    assert_eq!(memory.overrides.len(), 1);
+    toy.reconciler.restore(&memory.overrides);
+    assert_eq!(toy.told(), ["a.pem is new"]);
+    // No file says it.
+    let kept = toy.meet(ChangeRequest::Persist(Persist::Now)).unwrap();
+    let note = "Not written: certificate a.pem: it stays with this process\n";
+    assert_eq!(kept.notes, note);
+    // A reload that keeps overrides keeps it, one that does not drops it.
+    toy.meet(ChangeRequest::Reload { keep: true }).unwrap();
+    assert_eq!(toy.overrides().len(), 1);
+    let _ = toy.told();
+    toy.meet(ChangeRequest::Reload { keep: false }).unwrap();
+    assert_eq!(toy.overrides(), [""; 0]);
+    assert!(toy.told().contains(&"a.pem is the file's".to_owned()));
+}
+
+#[test]
+fn all_prepare_before_the_first_commits() {
+    let toy = Toy::begin();
+    let next = FILE.replace("weight 3", "weight 4");
+    let applied = toy.meet(apply(&next)).unwrap();
+    assert_eq!(applied.generation, 2);
+    assert_eq!(applied.lines[0], "~ server be/s: weight 3 -> 4");
+    let order = [
+        "first prepares",
+        "second prepares",
+        "in force",
+        "first commits",
+        "second commits",
+        "first finishes",
+        "first closes",
+        "second finishes",
+        "second closes",
+    ];
+    assert_eq!(toy.told(), order);
+    // What one opened is closed when another refuses, and nothing has changed.
+    toy.second_refuses.store(true, Ordering::Relaxed);
+    let refused = toy.meet(apply(FILE)).unwrap_err();
+    assert_eq!(refused.0, "second cannot be read");
+    assert_eq!(toy.told(), ["first prepares", "first closes"]);
+    assert_eq!(toy.host.generation().number, 2);
+    // Files that the configuration names may hold something else, though it says the same.
+    toy.second_refuses.store(false, Ordering::Relaxed);
+    assert_eq!(toy.meet(apply(&next)).unwrap().generation, 2);
+    assert!(toy.told().contains(&"second commits".to_owned()));
+}
+
+#[test]
+fn what_is_written_back_is_overridden_no_more() {
+    let toy = Toy::begin();
+    let controller = &toy.reconciler.controller;
+    controller.note_override("server be/s weight", "7", "set server be/s weight 7");
+    controller.note_override("server be/s state", "drain", "set server be/s state drain");
+    controller.note_override("frontend fe maxconn", "9", "set maxconn frontend fe 9");
+    let words = ["127.0.0.1:3".to_owned()];
+    let add = ChangeRequest::AddServer {
+        backend: "be".into(),
+        server: "t".into(),
+        words: words.to_vec(),
+    };
+    toy.meet(add).unwrap();
+    let kept = toy.meet(ChangeRequest::Persist(Persist::Now)).unwrap();
+    let note = "Not written: server be/s state: no word of a file says it\n";
+    assert_eq!(kept.notes, note);
+    let files = toy.host.files.lock().unwrap().clone();
+    let text = String::from_utf8(files[0].1.clone()).unwrap();
+    let expected = FILE.replace("fe\n", "fe\n    maxconn 9\n").replace(
+        "weight 3\n",
+        "weight 7\n  server t 127.0.0.1:3 id 2 disabled\n",
+    );
+    assert_eq!(text, expected);
+    assert_eq!(toy.overrides(), ["server be/s state = drain"]);
+}
