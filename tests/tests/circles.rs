@@ -18,7 +18,6 @@ const KNOWN: &[(&str, &[usize])] = &[
     ("config", &[3]),
     ("engine", &[6, 2]),
     ("expr", &[5, 3, 2]),
-    ("handover", &[2]),
     ("health", &[2]),
     ("listen", &[4, 2, 2]),
     ("load", &[3]),
@@ -26,7 +25,7 @@ const KNOWN: &[(&str, &[usize])] = &[
     ("net", &[4, 2]),
     ("rules", &[6]),
     ("stats", &[6, 3]),
-    ("stream", &[11, 2]),
+    ("stream", &[10, 2]),
     ("wire", &[3]),
     ("worker", &[7]),
 ];

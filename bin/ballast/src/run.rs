@@ -278,8 +278,8 @@ fn foreground_only(options: &Options) -> bool {
 }
 
 /// All that must be done with full rights, before any fork: limits, sockets, names of users.
-/// `machine answers` is what the machine answered while it was read, `memory` what operators did in the process
-/// before, `from` where listening sockets of another process are.
+/// `machine_answers` is what the machine answered while it was read, `memory` what operators did in
+/// the process before, `from` where listening sockets of another process are.
 fn prepare(
     options: &Options,
     (read, machine_answers): (Read, Arc<MachineAnswers>),

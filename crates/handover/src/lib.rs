@@ -9,9 +9,11 @@
 mod channel;
 mod fetch;
 mod memory;
+mod running;
 mod state;
 
 pub use ballast_wire::handoff::{Malformed, Message, Outcome, read_pairs, write_pairs};
 pub use channel::{Channel, Received, Sheet, pool};
 pub use fetch::{FetchError, fetch};
-pub use state::{Running, add_counts, collect, collect_counts, counted_since, remember, restore};
+pub use running::Running;
+pub use state::{add_counts, collect, collect_counts, counted_since, remember, restore};

@@ -7,7 +7,7 @@ use ballast_edit::SectionEdit;
 use ballast_reconcile::{ListOverrides, Memory, Override, OverrideValue, kinds};
 use ballast_wire::handoff::{NAME_BYTES_MAX, Row, Writer};
 
-use crate::Running;
+use crate::running::Running;
 
 /// The pieces of a text that fit a key each; one at least.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {

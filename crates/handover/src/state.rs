@@ -7,24 +7,14 @@
 use std::collections::HashMap;
 
 use ballast_engine::counters::{BackendSums, Counter, FrontendSums, ProcessSums};
-use ballast_engine::{Backend, Generation, Process, Server};
+use ballast_engine::{Backend, Server};
 use ballast_health::Snapshot;
 use ballast_model::Address;
 use ballast_reconcile::Memory;
 use ballast_wire::handoff::{self, Malformed, Row, Writer};
 
 use crate::memory;
-
-/// What runs, as a snapshot is taken of it or given to it.
-#[derive(Clone, Copy, Debug)]
-pub struct Running<'r> {
-    /// The configuration and the states of what it names.
-    pub generation: &'r Generation,
-    /// The process.
-    pub process: &'r Process,
-    /// What operators did to the configuration.
-    pub memory: &'r Memory,
-}
+use crate::running::Running;
 
 /// A kind of thing to hand over.
 struct StateTable {
@@ -412,7 +402,7 @@ fn take_list_override(server: &Server, row: &Row<'_>) {
 mod tests {
     use std::sync::Arc;
 
-    use ballast_engine::Registry;
+    use ballast_engine::{Generation, Process, Registry};
     use ballast_health::Admin;
     use ballast_model as model;
 

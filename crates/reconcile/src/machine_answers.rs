@@ -16,7 +16,7 @@ use ballast_wire::handoff::{Malformed, read_pairs, write_pairs};
 #[derive(Debug)]
 pub struct MachineAnswers {
     answers: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
-    /// Nothing is asked of the machine: what is not in the machine answers is not there.
+    /// Nothing is asked of the machine: what is not here is not there.
     is_closed: bool,
 }
 
@@ -101,7 +101,7 @@ impl MachineAnswers {
     }
 }
 
-/// A machine answers that is in use for as long as this lives.
+/// Has answers be in use for as long as this lives.
 #[derive(Debug)]
 pub struct OpenAnswers {
     before: Option<Arc<MachineAnswers>>,
