@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime};
 
 use ballast_engine::{Frontend, FrontendState, ListenerState, Process};
 use ballast_model as model;
-use ballast_worker::Stream;
+use ballast_transport::Transport;
 
 use crate::listener::{Listener, ListenerSettings, Shut};
 use crate::proxy::Handshake;
@@ -23,8 +23,8 @@ pub struct Listening {
 /// A connection that was let in.
 #[derive(Debug)]
 pub struct Arrival {
-    /// The socket.
-    pub stream: Stream,
+    /// How its bytes travel, before any handshake.
+    pub transport: Transport,
     /// The frontend it came to.
     pub frontend: Arc<Frontend>,
     /// The other end of the connection; `None` over a unix socket.

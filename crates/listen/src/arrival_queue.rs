@@ -66,7 +66,7 @@ impl ArrivalQueue {
             Handshake::new(listener.shared.numbers.header_bytes_max(), wait)
         });
         (self.serve)(Arrival {
-            stream,
+            transport: stream.into(),
             frontend: Arc::clone(&settings.frontend),
             source,
             destination,

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ballast_model::Bind;
+use ballast_transport::Transport;
 use ballast_wire::proxy::{self as wire, Parsed};
-use ballast_worker::{Stream, timeout};
+use ballast_worker::timeout;
 
 use crate::limits::{HANDSHAKE_WAIT_MAX, HEADER_BYTES_FIRST};
 
@@ -43,9 +44,9 @@ impl Handshake {
     ///
     /// # Errors
     /// Why the connection is to be closed.
-    pub async fn read(self, stream: &Stream) -> Result<Proxied, Refusal> {
+    pub async fn read(self, transport: &Transport) -> Result<Proxied, Refusal> {
         let begun = Cell::new(false);
-        match timeout(self.wait, whole(stream, self.header_bytes_max, &begun)).await {
+        match timeout(self.wait, whole(transport, self.header_bytes_max, &begun)).await {
             Ok(proxied) => proxied,
             Err(_) => Err(Refusal::TimedOut(begun.get())),
         }
@@ -157,7 +158,7 @@ const MONTHS: [&str; 12] = [
 ];
 
 async fn whole(
-    stream: &Stream,
+    transport: &Transport,
     header_bytes_max: usize,
     begun: &Cell<bool>,
 ) -> Result<Proxied, Refusal> {
@@ -180,7 +181,7 @@ async fn whole(
         // The parser refuses what is longer than allowed, so this stays within its bound.
         let room = needed.max(HEADER_BYTES_FIRST.saturating_sub(have));
         bytes.resize(have + room, 0);
-        let read = stream.read(&mut bytes[have..]).await;
+        let read = transport.read(&mut bytes[have..]).await;
         bytes.truncate(have + read.as_ref().copied().unwrap_or(0));
         match read {
             Ok(0) | Err(_) if have == 0 => return Err(Refusal::Closed),

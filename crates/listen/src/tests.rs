@@ -137,7 +137,7 @@ fn arrival_queue(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> A
                     read_ahead: Vec::new(),
                 };
                 if let Some(handshake) = arrival.handshake {
-                    match handshake.read(&arrival.stream).await {
+                    match handshake.read(&arrival.transport).await {
                         Ok(proxied) => {
                             if let Some((source, destination)) = proxied.endpoints {
                                 seen.source = Some(source);
@@ -162,14 +162,14 @@ fn arrival_queue(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> A
                 let _ = tell.send(seen);
                 let mut bytes = [0; 64];
                 let end =
-                    async { while matches!(arrival.stream.read(&mut bytes).await, Ok(1..)) {} };
+                    async { while matches!(arrival.transport.read(&mut bytes).await, Ok(1..)) {} };
                 let mut end = pin!(end);
                 select! {
                     () = &mut end => return,
                     () = leaves(&arrival.admission) => {}
                 }
                 assert!(arrival.admission.is_leaving());
-                let _ = arrival.stream.write_all(b"!").await;
+                let _ = arrival.transport.write_all(b"!").await;
                 end.await;
             });
         }),

@@ -78,9 +78,9 @@ fn arrivals() -> ArrivalQueue {
         serve: Box::new(|arrival| {
             spawn_local(async move {
                 let name = format!("{};", arrival.frontend.name());
-                let _ = arrival.stream.write_all(name.as_bytes()).await;
+                let _ = arrival.transport.write_all(name.as_bytes()).await;
                 let mut bytes = [0; 8];
-                while matches!(arrival.stream.read(&mut bytes).await, Ok(1..)) {}
+                while matches!(arrival.transport.read(&mut bytes).await, Ok(1..)) {}
             });
         }),
         event: Box::new(|event| panic!("{event}")),

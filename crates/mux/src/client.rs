@@ -2,7 +2,7 @@
 
 use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
 use ballast_message::{BodyLength, ConnectionOptions, Request};
-use ballast_worker::Stream;
+use ballast_transport::Transport;
 
 use crate::{Inbound, Outbound, ReadError, Wait};
 
@@ -24,8 +24,8 @@ pub struct Received {
 /// A connection that a client opened.
 #[derive(Debug)]
 pub struct ClientConnection {
-    /// The socket.
-    pub stream: Stream,
+    /// How bytes travel.
+    pub transport: Transport,
     /// What comes from the client.
     pub inbound: Inbound,
     /// What goes to the client.
@@ -36,9 +36,9 @@ pub struct ClientConnection {
 
 impl ClientConnection {
     /// A connection just accepted.
-    pub fn new(stream: Stream, limits: H1Limits) -> Self {
+    pub fn new(transport: Transport, limits: H1Limits) -> Self {
         Self {
-            stream,
+            transport,
             inbound: Inbound::default(),
             outbound: Outbound::default(),
             limits,
@@ -57,7 +57,7 @@ impl ClientConnection {
             }
             self.inbound.rest();
             self.outbound.rest();
-            if self.inbound.receive(&self.stream, wait).await? == 0 {
+            if self.inbound.receive(&self.transport, wait).await? == 0 {
                 return Err(ReadError::Closed);
             }
         }
@@ -93,7 +93,10 @@ impl ClientConnection {
                     });
                 }
                 Parse::Incomplete => {
-                    let received = self.inbound.receive_rest(&self.stream, wait, || {}).await?;
+                    let received = self
+                        .inbound
+                        .receive_rest(&self.transport, wait, || {})
+                        .await?;
                     if received == 0 {
                         return Err(ReadError::Closed);
                     }

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use ballast_h1::{ChunkDecoder, ChunkEvent, H1Limits};
 use ballast_message::{BodyLength, Fields};
-use ballast_worker::{Buffer, Stream, Work, take_turns};
+use ballast_transport::Transport;
+use ballast_worker::{Buffer, Work, take_turns};
 
 use crate::{ReadError, Wait};
 
@@ -134,13 +135,17 @@ impl Inbound {
     ///
     /// # Errors
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
-    pub async fn receive(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<usize, ReadError> {
-        self.receive_or(stream, wait, || {}).await
+    pub async fn receive(
+        &mut self,
+        transport: &Transport,
+        wait: &Wait<'_>,
+    ) -> Result<usize, ReadError> {
+        self.receive_or(transport, wait, || {}).await
     }
 
     async fn receive_or(
         &mut self,
-        stream: &Stream,
+        transport: &Transport,
         wait: &Wait<'_>,
         mut waits: impl FnMut(),
     ) -> Result<usize, ReadError> {
@@ -148,11 +153,11 @@ impl Inbound {
             return Ok(0);
         }
         loop {
-            if stream.is_readable() {
+            if transport.is_readable() {
                 take_turns(Work::Receive).await;
             } else {
                 waits();
-                wait.until_readable(stream).await?;
+                wait.until_readable(transport).await?;
             }
             let buffer = self.buffer.get_or_insert_with(Buffer::take);
             if buffer.spare_len() == 0 {
@@ -162,14 +167,13 @@ impl Inbound {
                     return Err(io::Error::from(io::ErrorKind::StorageFull).into());
                 }
             }
-            match stream.try_read(buffer.spare_mut()) {
+            match transport.try_receive(buffer) {
                 Ok(0) => {
                     self.peer_closed = true;
                     self.rest();
                     return Ok(0);
                 }
                 Ok(count) => {
-                    buffer.advance(count);
                     self.total_bytes += count as u64;
                     return Ok(count);
                 }
@@ -187,7 +191,7 @@ impl Inbound {
     /// As [`Self::receive`].
     pub async fn receive_rest(
         &mut self,
-        stream: &Stream,
+        transport: &Transport,
         wait: &Wait<'_>,
         mut waits: impl FnMut(),
     ) -> Result<usize, ReadError> {
@@ -195,10 +199,10 @@ impl Inbound {
         let until_waiting = || {
             waits();
             if !std::mem::replace(&mut acknowledged, true) {
-                stream.acknowledge();
+                transport.acknowledge();
             }
         };
-        let received = self.receive_or(stream, wait, until_waiting).await;
+        let received = self.receive_or(transport, wait, until_waiting).await;
         self.acknowledged = acknowledged;
         received
     }

@@ -11,7 +11,8 @@ use std::task::Poll;
 
 use ballast_h1 as h1;
 use ballast_message::{BodyLength, Fields, NameCases, Request, Response};
-use ballast_worker::{Stream, gather};
+use ballast_transport::Transport;
+use ballast_worker::gather;
 
 use crate::{Wait, WriteError};
 
@@ -134,11 +135,11 @@ impl Outbound {
     /// [`WriteError`]; the connection is of no further use.
     pub async fn body(
         &mut self,
-        stream: &Stream,
+        transport: &Transport,
         wait: &Wait<'_>,
         piece: &[u8],
     ) -> Result<(), WriteError> {
-        self.body_and_more(stream, wait, piece, false).await
+        self.body_and_more(transport, wait, piece, false).await
     }
 
     /// As [`Self::body`]; with `more` the next piece is at hand, and segments may be filled with
@@ -148,7 +149,7 @@ impl Outbound {
     /// As [`Self::body`].
     pub async fn body_and_more(
         &mut self,
-        stream: &Stream,
+        transport: &Transport,
         wait: &Wait<'_>,
         piece: &[u8],
         more: bool,
@@ -165,7 +166,7 @@ impl Outbound {
         if piece.len() <= GATHERED_BYTES_MAX.min(room) {
             self.head().extend_from_slice(piece);
         } else {
-            self.write_through(stream, wait, piece, more).await?;
+            self.write_through(transport, wait, piece, more).await?;
         }
         if chunked {
             self.head().extend_from_slice(h1::CHUNK_END);
@@ -179,17 +180,18 @@ impl Outbound {
     /// As [`Self::body`].
     pub async fn raw(
         &mut self,
-        stream: &Stream,
+        transport: &Transport,
         wait: &Wait<'_>,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
-        self.write_through(stream, wait, bytes, false).await
+        self.write_through(transport, wait, bytes, false).await?;
+        settle(transport, wait).await
     }
 
     /// Has everything that was written leave: the next piece is not at hand after all.
-    pub fn push(&mut self, stream: &Stream) {
+    pub fn push(&mut self, transport: &Transport) {
         if std::mem::take(&mut self.is_held) {
-            stream.push();
+            transport.push();
         }
     }
 
@@ -211,17 +213,13 @@ impl Outbound {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn flush(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<(), WriteError> {
-        while stream.owes() {
-            match stream.try_settle() {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait.writable(stream).await?;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        self.write_gathered(stream, wait, Stream::try_write).await
+    pub async fn flush(
+        &mut self,
+        transport: &Transport,
+        wait: &Wait<'_>,
+    ) -> Result<(), WriteError> {
+        self.write_gathered(transport, wait, Transport::try_write)
+            .await
     }
 
     /// As [`Self::flush`], for who closes the connection, or our half of it, right afterwards: the
@@ -229,28 +227,28 @@ impl Outbound {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn part(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<(), WriteError> {
-        if stream.owes() {
-            return self.flush(stream, wait).await;
+    pub async fn part(&mut self, transport: &Transport, wait: &Wait<'_>) -> Result<(), WriteError> {
+        if transport.owes() {
+            return self.flush(transport, wait).await;
         }
-        self.write_gathered(stream, wait, Stream::try_write_more)
+        self.write_gathered(transport, wait, Transport::try_write_more)
             .await
     }
 
     async fn write_gathered(
         &mut self,
-        stream: &Stream,
+        transport: &Transport,
         wait: &Wait<'_>,
-        write: impl Fn(&Stream, &[u8]) -> io::Result<usize>,
+        write: impl Fn(&Transport, &[u8]) -> io::Result<usize>,
     ) -> Result<(), WriteError> {
         if self.sent < self.pending.len() {
             self.is_held = false;
         }
         while self.sent < self.pending.len() {
-            match write(stream, &self.pending[self.sent..]) {
+            match write(transport, &self.pending[self.sent..]) {
                 Ok(count) => self.left(count),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait.writable(stream).await?;
+                    wait.writable(transport).await?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -258,7 +256,7 @@ impl Outbound {
         }
         self.pending.clear();
         self.sent = 0;
-        Ok(())
+        settle(transport, wait).await
     }
 
     /// Writes everything gathered, at the end of the worker's turn where it can wait so long: the
@@ -267,23 +265,27 @@ impl Outbound {
     /// # Errors
     /// [`WriteError`]; the connection is of no further use. What happens at the end of the turn is
     /// told to who waits for the other to speak.
-    pub async fn finish(&mut self, stream: &Stream, wait: &Wait<'_>) -> Result<(), WriteError> {
+    pub async fn finish(
+        &mut self,
+        transport: &Transport,
+        wait: &Wait<'_>,
+    ) -> Result<(), WriteError> {
         let (unsent, count) = (self.sent == 0, self.pending.len());
         let put_down = unsent
             && (1..=PENDING_BYTES_MAX).contains(&count)
-            && poll_fn(|cx| Poll::Ready(stream.put_down(&mut self.pending, cx))).await;
+            && poll_fn(|cx| Poll::Ready(transport.put_down(&mut self.pending, cx))).await;
         if put_down {
             self.total_bytes += count as u64;
             self.is_held = false;
             return Ok(());
         }
-        self.flush(stream, wait).await
+        self.flush(transport, wait).await
     }
 
     /// Writes what was gathered and then the piece, which is not copied.
     async fn write_through(
         &mut self,
-        stream: &Stream,
+        transport: &Transport,
         wait: &Wait<'_>,
         piece: &[u8],
         more: bool,
@@ -294,8 +296,8 @@ impl Outbound {
             let gathered = self.pending.len() - self.sent;
             let result = if gathered == 0 {
                 match more {
-                    true => stream.try_write_more(&piece[written..]),
-                    false => stream.try_write(&piece[written..]),
+                    true => transport.try_write_more(&piece[written..]),
+                    false => transport.try_write(&piece[written..]),
                 }
             } else {
                 let slices = [
@@ -303,8 +305,8 @@ impl Outbound {
                     IoSlice::new(&piece[written..]),
                 ];
                 match more {
-                    true => stream.try_write_vectored_more(&slices),
-                    false => stream.try_write_vectored(&slices),
+                    true => transport.try_write_vectored_more(&slices),
+                    false => transport.try_write_vectored(&slices),
                 }
             };
             match result {
@@ -315,7 +317,7 @@ impl Outbound {
                     self.total_bytes += direct as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    wait.writable(stream).await?;
+                    wait.writable(transport).await?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
@@ -330,6 +332,21 @@ impl Outbound {
         self.sent += count;
         self.total_bytes += count as u64;
     }
+}
+
+/// Sends what the transport owes: what was put down, and what a carrier took and held back.
+async fn settle(transport: &Transport, wait: &Wait<'_>) -> Result<(), WriteError> {
+    while transport.owes() {
+        match transport.try_settle() {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait.writable(transport).await?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 impl Drop for Outbound {

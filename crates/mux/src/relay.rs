@@ -1,6 +1,7 @@
 //! Carrying a body from one peer to the other.
 
-use ballast_worker::{Stream, Work, take_turns};
+use ballast_transport::Transport;
+use ballast_worker::{Work, take_turns};
 
 use crate::{Inbound, Outbound, Piece, ReadError, Wait, WriteError};
 
@@ -32,8 +33,8 @@ pub enum Afterwards {
 /// # Errors
 /// [`RelayError`] names the side that failed; neither side is of further use then.
 pub async fn relay(
-    (from, from_stream, from_wait): (&mut Inbound, &Stream, &Wait<'_>),
-    (to, to_stream, to_wait): (&mut Outbound, &Stream, &Wait<'_>),
+    (from, from_transport, from_wait): (&mut Inbound, &Transport, &Wait<'_>),
+    (to, to_transport, to_wait): (&mut Outbound, &Transport, &Wait<'_>),
     then: Afterwards,
     mut progress: impl FnMut(usize),
 ) -> Result<(), RelayError> {
@@ -42,9 +43,9 @@ pub async fn relay(
             Piece::Data(range, consumed) => {
                 progress(range.len());
                 // Read on at once: what follows may share its segments.
-                let more = !from.body_is_done() && from_stream.is_readable();
+                let more = !from.body_is_done() && from_transport.is_readable();
                 let piece = &from.bytes()[range];
-                let sent = to.body_and_more(to_stream, to_wait, piece, more).await;
+                let sent = to.body_and_more(to_transport, to_wait, piece, more).await;
                 from.consume(consumed);
                 sent.map_err(RelayError::To)?;
                 take_turns(Work::Piece).await;
@@ -52,13 +53,13 @@ pub async fn relay(
             Piece::End => {
                 to.end_body(from.trailers());
                 let sent = match then {
-                    Afterwards::Listens => to.finish(to_stream, to_wait).await,
-                    Afterwards::Closes => to.part(to_stream, to_wait).await,
-                    Afterwards::Goes => to.flush(to_stream, to_wait).await,
+                    Afterwards::Listens => to.finish(to_transport, to_wait).await,
+                    Afterwards::Closes => to.part(to_transport, to_wait).await,
+                    Afterwards::Goes => to.flush(to_transport, to_wait).await,
                 };
                 sent.map_err(RelayError::To)?;
                 if then != Afterwards::Closes {
-                    to.push(to_stream);
+                    to.push(to_transport);
                 }
                 // What waits now waits without memory; the next to move takes what is warm.
                 to.rest();
@@ -66,8 +67,10 @@ pub async fn relay(
                 return Ok(());
             }
             Piece::More => {
-                to.flush(to_stream, to_wait).await.map_err(RelayError::To)?;
-                from.receive_rest(from_stream, from_wait, || to.push(to_stream))
+                to.flush(to_transport, to_wait)
+                    .await
+                    .map_err(RelayError::To)?;
+                from.receive_rest(from_transport, from_wait, || to.push(to_transport))
                     .await
                     .map_err(RelayError::From)?;
             }

@@ -2,7 +2,7 @@
 
 use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
 use ballast_message::{BodyLength, ConnectionOptions, Method, Request, Response};
-use ballast_worker::Stream;
+use ballast_transport::Transport;
 
 use crate::{Inbound, Outbound, ReadError, Wait};
 
@@ -22,8 +22,8 @@ pub struct ResponseFraming {
 /// A connection that we opened to a server.
 #[derive(Debug)]
 pub struct ServerConnection {
-    /// The socket.
-    pub stream: Stream,
+    /// How bytes travel.
+    pub transport: Transport,
     /// What comes from the server.
     pub inbound: Inbound,
     /// What goes to the server.
@@ -39,9 +39,9 @@ pub struct ServerConnection {
 
 impl ServerConnection {
     /// A connection just opened.
-    pub fn new(stream: Stream, limits: H1Limits) -> Self {
+    pub fn new(transport: Transport, limits: H1Limits) -> Self {
         Self {
-            stream,
+            transport,
             inbound: Inbound::default(),
             outbound: Outbound::default(),
             private: false,
@@ -52,12 +52,12 @@ impl ServerConnection {
     }
 
     /// Whether an idle connection can carry another exchange: nothing is left over and the
-    /// server has neither spoken nor closed. No system call.
+    /// server has neither spoken nor closed. A clear connection makes no system call for it.
     pub fn is_reusable(&self) -> bool {
         self.inbound.bytes().is_empty()
             && !self.inbound.peer_closed()
             && !self.outbound.has_pending()
-            && !self.stream.is_readable()
+            && self.transport.is_quiet()
     }
 
     /// Gives its buffers back, to wait for another exchange.
@@ -87,7 +87,7 @@ impl ServerConnection {
         response: &mut Response,
     ) -> Result<ResponseFraming, ReadError> {
         receive_head(
-            &self.stream,
+            &self.transport,
             &mut self.inbound,
             &mut self.scan,
             &self.limits,
@@ -99,13 +99,13 @@ impl ServerConnection {
     }
 
     /// The parts, for a request body and a response that go past each other.
-    pub fn split(&mut self) -> (&Stream, Responses<'_>, &mut Outbound) {
+    pub fn split(&mut self) -> (&Transport, Responses<'_>, &mut Outbound) {
         let responses = Responses {
             inbound: &mut self.inbound,
             scan: &mut self.scan,
             limits: &self.limits,
         };
-        (&self.stream, responses, &mut self.outbound)
+        (&self.transport, responses, &mut self.outbound)
     }
 }
 
@@ -125,13 +125,13 @@ impl Responses<'_> {
     /// As [`ServerConnection::answer`].
     pub async fn answer(
         &mut self,
-        stream: &Stream,
+        transport: &Transport,
         wait: &Wait<'_>,
         method: Method,
         response: &mut Response,
     ) -> Result<ResponseFraming, ReadError> {
         receive_head(
-            stream,
+            transport,
             self.inbound,
             self.scan,
             self.limits,
@@ -144,7 +144,7 @@ impl Responses<'_> {
 }
 
 async fn receive_head(
-    stream: &Stream,
+    transport: &Transport,
     inbound: &mut Inbound,
     scan: &mut HeadScan,
     limits: &H1Limits,
@@ -153,7 +153,7 @@ async fn receive_head(
     response: &mut Response,
 ) -> Result<ResponseFraming, ReadError> {
     *scan = HeadScan::default();
-    if inbound.bytes().is_empty() && inbound.receive(stream, wait).await? == 0 {
+    if inbound.bytes().is_empty() && inbound.receive(transport, wait).await? == 0 {
         return Err(ReadError::Closed);
     }
     loop {
@@ -171,7 +171,7 @@ async fn receive_head(
                 });
             }
             Parse::Incomplete => {
-                if inbound.receive_rest(stream, wait, || {}).await? == 0 {
+                if inbound.receive_rest(transport, wait, || {}).await? == 0 {
                     return Err(ReadError::Closed);
                 }
             }

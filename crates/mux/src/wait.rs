@@ -5,7 +5,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use ballast_worker::{Deadline, Expired, Stream};
+use ballast_transport::Transport;
+use ballast_worker::{Deadline, Expired};
 
 use crate::{ReadError, WriteError};
 
@@ -67,23 +68,23 @@ impl<'a> Wait<'a> {
     ///
     /// # Errors
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
-    pub async fn readable(&self, stream: &Stream) -> Result<(), ReadError> {
-        if stream.is_readable() {
+    pub async fn readable(&self, transport: &Transport) -> Result<(), ReadError> {
+        if transport.is_readable() {
             return Ok(());
         }
-        self.until_readable(stream).await
+        self.until_readable(transport).await
     }
 
     /// As [`Self::readable`], where it is known that there is nothing yet.
-    pub(crate) async fn until_readable(&self, stream: &Stream) -> Result<(), ReadError> {
+    pub(crate) async fn until_readable(&self, transport: &Transport) -> Result<(), ReadError> {
         self.arm();
         let mut waits = false;
         poll_fn(|cx| {
             // Most wake-ups of a task that waits are for this.
-            if std::mem::replace(&mut waits, true) && stream.is_readable() {
+            if std::mem::replace(&mut waits, true) && transport.is_readable() {
                 return Poll::Ready(Ok(()));
             }
-            if let Poll::Ready(ready) = stream.poll_readable(cx) {
+            if let Poll::Ready(ready) = transport.poll_readable(cx) {
                 return Poll::Ready(ready.map_err(ReadError::from));
             }
             self.deadline
@@ -97,9 +98,9 @@ impl<'a> Wait<'a> {
     ///
     /// # Errors
     /// [`WriteError::TimedOut`] and [`WriteError::Broken`].
-    pub async fn writable(&self, stream: &Stream) -> Result<(), WriteError> {
+    pub async fn writable(&self, transport: &Transport) -> Result<(), WriteError> {
         self.arm();
-        match self.deadline.guard(stream.writable()).await {
+        match self.deadline.guard(transport.writable()).await {
             Ok(ready) => Ok(ready?),
             Err(Expired) => Err(WriteError::TimedOut),
         }

@@ -63,7 +63,7 @@ async fn receive(session: &Session, client: &mut ClientConnection, until: Option
         return false;
     }
     let wait = Wait::until(&session.upward, until);
-    let received = client.inbound.receive(&client.stream, &wait).await;
+    let received = client.inbound.receive(&client.transport, &wait).await;
     received.is_ok_and(|bytes| bytes > 0)
 }
 

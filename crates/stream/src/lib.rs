@@ -45,7 +45,7 @@ pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    let (mut session, stream, handshake) = Session::begin(local, arrival);
+    let (mut session, transport, handshake) = Session::begin(local, arrival);
     if session.is_stray {
         return;
     }
@@ -56,7 +56,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     let mut read_ahead = Vec::new();
     if let Some(handshake) = handshake {
         // In a box: most connections begin without one, and need not carry its size.
-        match Box::pin(handshake.read(&stream)).await {
+        match Box::pin(handshake.read(&transport)).await {
             Ok(proxied) => read_ahead = session.is_proxied(proxied),
             Err(refusal) => {
                 session.refusal = Some(refusal);
@@ -65,7 +65,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
         }
     }
     let limits = session.running.limits(&session.frontend.model.common);
-    let mut client = ClientConnection::new(stream, limits);
+    let mut client = ClientConnection::new(transport, limits);
     session.dress(&mut client.outbound);
     client.inbound.prepend(&read_ahead);
     drop(read_ahead);

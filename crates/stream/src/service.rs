@@ -342,7 +342,7 @@ async fn form(
                 return Flow::Continue(form);
             }
             Ok(Piece::More) => {
-                if let Err(error) = client.inbound.receive(&client.stream, &wait).await {
+                if let Err(error) = client.inbound.receive(&client.transport, &wait).await {
                     return broken(&error);
                 }
             }
@@ -436,7 +436,7 @@ async fn send(
             if bytes.len() >= PIECE_BYTES || !more {
                 exchange.tally.bytes_out += bytes.len() as u64;
                 let out = &mut client.outbound;
-                out.body(&client.stream, &wait, &bytes).await?;
+                out.body(&client.transport, &wait, &bytes).await?;
                 bytes.clear();
                 if more {
                     // A long page is for nobody more urgent than the others' requests.
@@ -445,7 +445,7 @@ async fn send(
             }
         }
         client.outbound.end_body(None);
-        client.outbound.flush(&client.stream, &wait).await
+        client.outbound.flush(&client.transport, &wait).await
     }
     .await;
     match sent {

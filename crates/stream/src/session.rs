@@ -10,8 +10,9 @@ use ballast_engine::counters::FrontendCounters;
 use ballast_engine::{Backend, Frontend};
 use ballast_listen::{Admission, Arrival, Handshake, Proxied, Refusal};
 use ballast_mux::Outbound;
+use ballast_transport::Transport;
 use ballast_upstream::Path;
-use ballast_worker::{Deadline, Stream};
+use ballast_worker::Deadline;
 
 use crate::exchange::Exchange;
 use crate::local::{Local, Running};
@@ -61,7 +62,10 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session of a connection just let in, its socket, and what has to be read of it first.
-    pub(crate) fn begin(local: &Rc<Local>, arrival: Arrival) -> (Self, Stream, Option<Handshake>) {
+    pub(crate) fn begin(
+        local: &Rc<Local>,
+        arrival: Arrival,
+    ) -> (Self, Transport, Option<Handshake>) {
         let known = local.running_with(&arrival.frontend);
         let is_stray = known.is_none();
         let (running, frontend) = known.unwrap_or_else(|| (local.running(), arrival.frontend));
@@ -88,7 +92,7 @@ impl Session {
             upward: Deadline::new(),
             downward: Deadline::new(),
         };
-        (session, arrival.stream, arrival.handshake)
+        (session, arrival.transport, arrival.handshake)
     }
 
     /// Takes over what a PROXY header says of the connection; the bytes that came after it.

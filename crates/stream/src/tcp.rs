@@ -40,7 +40,7 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
         Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
         Flow::Break(exit) => {
             // Nothing more can be done for it when this fails.
-            let _ = client.stream.shutdown_write();
+            let _ = client.transport.shutdown_write();
             exit.note(session, exchange);
         }
     }
@@ -48,7 +48,7 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
     journal::exchange_ended(session, exchange);
     if session.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
-        let _ = client.stream.reset_on_close();
+        let _ = client.transport.reset_on_close();
     }
 }
 
@@ -108,11 +108,15 @@ async fn connect_and_carry(
         .unwrap_or_default();
     let sides = (
         Side::new(
-            &client.stream,
+            &client.transport,
             back.tunnel.or(front.client),
             front.client_fin,
         ),
-        Side::new(&server.stream, back.tunnel.or(back.server), back.server_fin),
+        Side::new(
+            &server.transport,
+            back.tunnel.or(back.server),
+            back.server_fin,
+        ),
     );
     let ways = (
         Way {

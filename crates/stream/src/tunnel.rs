@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use ballast_engine::{Eviction, Server};
 use ballast_mux::{Inbound, Outbound, ReadError, Wait, WriteError};
-use ballast_worker::{Deadline, Stream, cutting_off};
+use ballast_transport::Transport;
+use ballast_worker::{Deadline, cutting_off};
 
 use crate::ending::{Cause, Ending, Phase};
 use crate::http::relay::cause_of;
@@ -17,8 +18,8 @@ use crate::sessions::is_killed;
 /// One end of a tunnel.
 #[derive(Debug)]
 pub(crate) struct Side<'a> {
-    /// The socket.
-    pub(crate) stream: &'a Stream,
+    /// How its bytes travel.
+    pub(crate) transport: &'a Transport,
     /// How long it may be silent, both ways together.
     pub(crate) patience: Option<Duration>,
     /// How long it may be silent once the other end has finished.
@@ -32,12 +33,12 @@ pub(crate) struct Side<'a> {
 impl<'a> Side<'a> {
     /// An end that is active now.
     pub(crate) fn new(
-        stream: &'a Stream,
+        transport: &'a Transport,
         patience: Option<Duration>,
         patience_fin: Option<Duration>,
     ) -> Self {
         Self {
-            stream,
+            transport,
             patience,
             patience_fin: patience_fin.or(patience),
             active: Cell::new(ballast_worker::turn_now()),
@@ -55,8 +56,8 @@ impl<'a> Side<'a> {
     fn is_quiet(&self, deadline: &Deadline) -> bool {
         self.listening.get()
             && !self.finishing.get()
-            && !self.stream.is_readable()
-            && !self.stream.owes()
+            && !self.transport.is_readable()
+            && !self.transport.owes()
             && !deadline.may_have_passed()
     }
 
@@ -121,7 +122,7 @@ pub(crate) async fn carry(
                     if matches!(failure, Failure::From(ReadError::Broken(_))) {
                         // What the server got is not whole: an orderly end would say it is. A
                         // plain close follows where a reset cannot be arranged.
-                        let _ = server.stream.reset_on_close();
+                        let _ = server.transport.reset_on_close();
                     }
                     return Poll::Ready(blame(&failure, false));
                 }
@@ -191,13 +192,13 @@ async fn one_way(
         }
         let wait = Wait::each(deadline, to.patience);
         if bytes > 0 {
-            let sent = outbound.raw(to.stream, &wait, inbound.bytes()).await;
+            let sent = outbound.raw(to.transport, &wait, inbound.bytes()).await;
             inbound.consume(bytes);
             sent.map_err(Failure::To)?;
         }
         if outbound.has_pending() {
             outbound
-                .flush(to.stream, &wait)
+                .flush(to.transport, &wait)
                 .await
                 .map_err(Failure::To)?;
         }
@@ -212,7 +213,7 @@ async fn one_way(
         from.listening.set(false);
         if received.map_err(Failure::From)? == 0 {
             // What the other end still has to say is waited for, but not for long.
-            let _ = to.stream.shutdown_write();
+            let _ = to.transport.shutdown_write();
             from.finish();
             to.finish();
             return Ok(());
@@ -229,7 +230,7 @@ async fn receive(
 ) -> Result<usize, ReadError> {
     loop {
         let wait = Wait::until(deadline, from.until());
-        let mut receiving = pin!(inbound.receive(from.stream, &wait));
+        let mut receiving = pin!(inbound.receive(from.transport, &wait));
         let received = poll_fn(|cx| {
             let polled = receiving.as_mut().poll(cx);
             if polled.is_ready() || !from.finishing.get() {

@@ -69,7 +69,7 @@ pub async fn connect(server: &Server, key: Key) -> Result<Link, ConnectError> {
     let stream = Stream::connect(&target, &options)
         .await
         .map_err(ConnectError::Refused)?;
-    let mut connection = ServerConnection::new(stream, *limits);
+    let mut connection = ServerConnection::new(stream.into(), *limits);
     if let (Some(proxy), Some(announced)) = (&key.line.send_proxy, announced) {
         proxy_header(proxy, announced, connection.outbound.head())?;
     }

@@ -79,7 +79,7 @@ impl Drop for Link {
         // connections so, where it does not know yet that the server closed.
         if !self.opened.connection.inbound.peer_closed() {
             // Where it cannot be arranged a plain close follows.
-            let _ = self.opened.connection.stream.reset_on_close();
+            let _ = self.opened.connection.transport.reset_on_close();
         }
         self.state.connections.leave();
     }
@@ -138,7 +138,10 @@ mod tests {
                     let deadline = Deadline::new();
                     let wait = Wait::until(&deadline, None);
                     let connection = &mut *link;
-                    let received = connection.inbound.receive(&connection.stream, &wait).await;
+                    let received = connection
+                        .inbound
+                        .receive(&connection.transport, &wait)
+                        .await;
                     assert_eq!(received.unwrap(), 0);
                 }
                 drop(link);

@@ -61,9 +61,12 @@ pub(crate) async fn page(
     client.outbound.begin_response(response, length);
     let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
     let sent = async {
-        client.outbound.body(&client.stream, &wait, &body).await?;
+        client
+            .outbound
+            .body(&client.transport, &wait, &body)
+            .await?;
         client.outbound.end_body(None);
-        client.outbound.flush(&client.stream, &wait).await
+        client.outbound.flush(&client.transport, &wait).await
     }
     .await;
     let bytes = client.outbound.total_bytes() - before;
@@ -94,7 +97,7 @@ pub(crate) async fn drain(session: &Session, client: &mut ClientConnection) -> b
     let patience = session.frontend.model.timeouts.client;
     let wait = Wait::each(&session.upward, patience);
     let ClientConnection {
-        inbound, stream, ..
+        inbound, transport, ..
     } = client;
     loop {
         match inbound.piece() {
@@ -107,7 +110,7 @@ pub(crate) async fn drain(session: &Session, client: &mut ClientConnection) -> b
                 take_turns(Work::Piece).await;
             }
             // Their end is told by the next look.
-            Ok(Piece::More) if inbound.receive_rest(stream, &wait, || {}).await.is_ok() => {}
+            Ok(Piece::More) if inbound.receive_rest(transport, &wait, || {}).await.is_ok() => {}
             Ok(Piece::More) | Err(_) => return false,
         }
     }
@@ -212,16 +215,16 @@ pub(crate) fn connection_field(
 pub(crate) async fn close(session: &Session, client: &mut ClientConnection, exchange: &Exchange) {
     if session.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
-        let _ = client.stream.reset_on_close();
+        let _ = client.transport.reset_on_close();
         return;
     }
     let timeout = session.frontend.model.timeouts.client;
     let wait = Wait::each(&session.downward, timeout);
-    let flushed = client.outbound.flush(&client.stream, &wait).await;
+    let flushed = client.outbound.flush(&client.transport, &wait).await;
     if flushed.is_err() || is_last_word(client, exchange) {
         return;
     }
-    if client.stream.shutdown_write().is_err() || client.inbound.peer_closed() {
+    if client.transport.shutdown_write().is_err() || client.inbound.peer_closed() {
         return;
     }
     let until = ballast_worker::now() + LINGER;
@@ -231,7 +234,7 @@ pub(crate) async fn close(session: &Session, client: &mut ClientConnection, exch
         let unread = client.inbound.bytes().len();
         client.inbound.consume(unread);
         client.inbound.rest();
-        match client.inbound.receive(&client.stream, &wait).await {
+        match client.inbound.receive(&client.transport, &wait).await {
             Ok(0) | Err(_) => return,
             Ok(_) if client.inbound.total_bytes() - start > LINGER_BYTES_MAX => return,
             Ok(_) => {}
@@ -249,5 +252,5 @@ fn is_last_word(client: &ClientConnection, exchange: &Exchange) -> bool {
         && asked
         && exchange.request_body == BodyLength::None
         && client.inbound.bytes().is_empty()
-        && !client.stream.is_readable()
+        && client.transport.is_quiet()
 }

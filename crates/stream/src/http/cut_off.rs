@@ -22,5 +22,5 @@ pub(crate) async fn cut_off(
     let exit = Exit::Cut(Cause::Killed);
     finish(session, client, exchange, Flow::Break(exit)).await;
     // Nothing more can be done for it when this fails.
-    let _ = client.stream.shutdown_write();
+    let _ = client.transport.shutdown_write();
 }

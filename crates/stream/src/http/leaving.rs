@@ -67,8 +67,8 @@ impl Gone {
 
 /// Waits until the client has left.
 async fn gone(session: &Session, client: &mut ClientConnection, backend: &Backend) -> Gone {
-    let closed = client.stream.read_closed().await;
-    if closed.is_err() || client.stream.take_error().is_err() {
+    let closed = client.transport.read_closed().await;
+    if closed.is_err() || client.transport.take_error().is_err() {
         return Gone::Reset;
     }
     if gives_up(session, backend) || is_cut_short(session, client).await {
@@ -83,7 +83,7 @@ async fn is_cut_short(session: &Session, client: &mut ClientConnection) -> bool 
     let wait = Wait::until(&session.upward, None);
     // One that is malformed is judged where it is carried.
     while !client.inbound.check_ahead().unwrap_or(true) && !client.inbound.is_full() {
-        let received = client.inbound.receive(&client.stream, &wait).await;
+        let received = client.inbound.receive(&client.transport, &wait).await;
         if !received.is_ok_and(|bytes| bytes > 0) {
             return true;
         }

@@ -105,7 +105,7 @@ async fn one(
             // The last response may be on its way still; who does not take it is let go.
             let timeout = session.frontend.model.timeouts.client;
             let wait = Wait::each(&session.downward, timeout);
-            let _ = client.outbound.flush(&client.stream, &wait).await;
+            let _ = client.outbound.flush(&client.transport, &wait).await;
             return Next::Drop;
         }
         Err(receive::Nothing::Exit(exit)) => {

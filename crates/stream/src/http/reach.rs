@@ -680,8 +680,8 @@ fn note_addresses(session: &Session, exchange: &mut Exchange, connection: &Serve
         .asks_server_addresses(session.frontend.place)
     {
         let ip = |address: std::io::Result<net::Address>| address.ok().and_then(|it| it.ip());
-        exchange.server_source = ip(connection.stream.local_address());
-        exchange.server_destination = ip(connection.stream.peer_address());
+        exchange.server_source = ip(connection.transport.local_address());
+        exchange.server_destination = ip(connection.transport.peer_address());
     }
 }
 

@@ -198,7 +198,7 @@ pub(crate) async fn buffer_body(
     let wait = Wait::until(&session.upward, until);
     let whole = async {
         while !client.inbound.check_ahead()? && !client.inbound.is_full() {
-            if client.inbound.receive(&client.stream, &wait).await? == 0 {
+            if client.inbound.receive(&client.transport, &wait).await? == 0 {
                 return Err(ReadError::Closed);
             }
         }
@@ -238,7 +238,7 @@ async fn go_on(session: &Session, client: &mut ClientConnection, exchange: &mut 
     client.outbound.bodiless_response(interim);
     interim.clear();
     let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
-    match client.outbound.flush(&client.stream, &wait).await {
+    match client.outbound.flush(&client.transport, &wait).await {
         Ok(()) => Flow::Continue(()),
         Err(error) => Flow::Break(Exit::Request((&error).into(), Phase::Request)),
     }

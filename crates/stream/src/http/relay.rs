@@ -11,9 +11,9 @@ use ballast_mux::{
     Afterwards, ClientConnection, Inbound, Outbound, ReadError, RelayError, ServerConnection, Wait,
     WriteError, relay,
 };
+use ballast_transport::Transport;
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{Link, Slot};
-use ballast_worker::Stream;
 
 use super::Next;
 use super::leaving::gives_up;
@@ -71,15 +71,15 @@ pub(crate) async fn exchange(
             answered: Cell::new(false),
             live: live.as_ref(),
         };
-        let (server_stream, responses, server_out) = connection.split();
+        let (server_transport, responses, server_out) = connection.split();
         let upload = upload(
             session,
             exchange
                 .backend
                 .as_ref()
                 .and_then(|backend| backend.model.timeouts.server),
-            (&mut client.inbound, &client.stream),
-            (server_out, server_stream),
+            (&mut client.inbound, &client.transport),
+            (server_out, server_transport),
             plan.replay.as_deref(),
             (&progress, &uploaded),
         );
@@ -90,9 +90,9 @@ pub(crate) async fn exchange(
             session,
             exchange,
             respond::Down {
-                client: &client.stream,
+                client: &client.transport,
                 out: &mut client.outbound,
-                server: server_stream,
+                server: server_transport,
                 responses,
                 upload: &progress,
             },
@@ -102,7 +102,7 @@ pub(crate) async fn exchange(
         // Pinned here: handed over by value, each would lie in this future twice.
         let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
         let both = pin!(both(upload, respond, evicted, || progress.answered.get()));
-        unless_gone(&client.stream, &progress.under_way, gives_up, both).await
+        unless_gone(&client.transport, &progress.under_way, gives_up, both).await
     };
     let down = client.outbound.total_bytes() - before.0;
     let up = connection.outbound.total_bytes() - before.1;
@@ -345,7 +345,7 @@ async fn both(
 /// response, and a server that is slow to speak would be kept for nobody. With `gives_up` one that
 /// only ends its side wants none either (`option abortonclose`).
 async fn unless_gone(
-    client: &Stream,
+    client: &Transport,
     uploading: &Cell<bool>,
     gives_up: bool,
     mut both: Pin<&mut impl Future<Output = Both>>,
@@ -375,8 +375,8 @@ async fn unless_gone(
 async fn upload(
     session: &Session,
     server_patience: Option<std::time::Duration>,
-    (from, client): (&mut Inbound, &Stream),
-    (to, server): (&mut Outbound, &Stream),
+    (from, client): (&mut Inbound, &Transport),
+    (to, server): (&mut Outbound, &Transport),
     replay: Option<&[u8]>,
     (upload, sent): (&respond::Upload<'_>, &Cell<u64>),
 ) -> Result<(), RelayError> {
@@ -418,7 +418,7 @@ async fn again(
     from: &mut Inbound,
     body: &[u8],
     to: &mut Outbound,
-    server: &Stream,
+    server: &Transport,
     wait: &Wait<'_>,
 ) -> Result<(), RelayError> {
     while let ballast_mux::Piece::Data(_, consumed) = from.piece().map_err(RelayError::From)? {
@@ -444,11 +444,15 @@ async fn tunnel(
         .map(|backend| backend.model.timeouts)
         .unwrap_or_default();
     let client_side = Side::new(
-        &client.stream,
+        &client.transport,
         back.tunnel.or(front.client),
         front.client_fin,
     );
-    let server_side = Side::new(&server.stream, back.tunnel.or(back.server), back.server_fin);
+    let server_side = Side::new(
+        &server.transport,
+        back.tunnel.or(back.server),
+        back.server_fin,
+    );
     let worker = session.local.worker;
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
     let ways = (

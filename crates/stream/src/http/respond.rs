@@ -1,7 +1,6 @@
 //! The response: its head judged, changed and passed on, its body carried.
 
 use std::cell::Cell;
-use std::io::ErrorKind;
 use std::time::{Duration, Instant, SystemTime};
 
 use ballast_expr::Scope;
@@ -11,8 +10,8 @@ use ballast_mux::{
     Afterwards, Malformed, Outbound, ReadError, RelayError, ResponseFraming, Responses, Wait,
     WriteError, relay,
 };
+use ballast_transport::Transport;
 use ballast_upstream::probe::Observed;
-use ballast_worker::Stream;
 
 use super::answer::connection_field;
 use super::reach::{Again, Plan};
@@ -45,12 +44,12 @@ pub(crate) enum Outcome {
 
 /// The way from the server to the client.
 pub(crate) struct Down<'a> {
-    /// The client's socket.
-    pub(crate) client: &'a Stream,
+    /// How bytes travel to the client.
+    pub(crate) client: &'a Transport,
     /// What goes to the client.
     pub(crate) out: &'a mut Outbound,
-    /// The server's socket.
-    pub(crate) server: &'a Stream,
+    /// How bytes travel from the server.
+    pub(crate) server: &'a Transport,
     /// What comes from the server.
     pub(crate) responses: Responses<'a>,
     /// How far the request is.
@@ -208,9 +207,9 @@ async fn head(
             }
             None => {
                 // A reset is told from a close, after which the response could still be read.
-                let phase = match down.client.try_peek(&mut [0]) {
-                    Err(error) if error.kind() == ErrorKind::ConnectionReset => Phase::Data,
-                    _ => Phase::Headers,
+                let phase = match down.client.is_reset() {
+                    true => Phase::Data,
+                    false => Phase::Headers,
                 };
                 return Err(Outcome::Exit(Exit::ClientGaveUp(phase)));
             }

@@ -51,19 +51,21 @@ async fn answer(probe: &ProbeRun<'_>, server: &Server) -> Result<Vec<u8>, Failur
         status: CheckStatus::SocketError,
         text: "No port or address to check".to_owned(),
     })?;
-    let stream = probe.reach(&target).await?;
+    let transport = probe.reach(&target).await?;
     if let Some(time) = probe.backend.model.timeouts.check {
         probe.limit(time);
     }
     if let Some(question) = &checks.agent_send {
-        probe.send(&stream, question.as_bytes()).await?;
+        probe.send(&transport, question.as_bytes()).await?;
     }
     let mut answer = Vec::new();
     loop {
         if answer.iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
             return Ok(answer);
         }
-        let more = probe.receive(&stream, &mut answer, REPLY_BYTES_MAX).await?;
+        let more = probe
+            .receive(&transport, &mut answer, REPLY_BYTES_MAX)
+            .await?;
         if !more {
             return Err(Failure {
                 status: CheckStatus::L7Timeout,

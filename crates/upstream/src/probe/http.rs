@@ -114,14 +114,14 @@ impl Talk {
     ) -> Result<(), Failure> {
         // What was open before is closed first.
         self.connection = None;
-        let stream = probe.open(rule).await?;
+        let transport = probe.open(rule).await?;
         let tune = &probe.controller.generation().config.global.tune;
         let limits = Limits {
             head_bytes_max: tune.buffer_bytes.saturating_sub(tune.rewrite_bytes) as usize,
             lenient: probe.backend.model.common.accept_invalid,
             ..Limits::default()
         };
-        let mut connection = ServerConnection::new(stream, limits);
+        let mut connection = ServerConnection::new(transport, limits);
         if let Some(cases) = &probe.backend.connecting.name_cases {
             connection.outbound.adjust_names(cases);
         }
@@ -164,13 +164,13 @@ impl Talk {
             None => BodyLength::None,
         };
         connection.begin_request(&request, length);
-        let (stream, outbound) = (&connection.stream, &mut connection.outbound);
+        let (transport, outbound) = (&connection.transport, &mut connection.outbound);
         let sent = async {
             if let Some(body) = &body {
-                outbound.body(stream, &wait, body).await?;
+                outbound.body(transport, &wait, body).await?;
             }
             outbound.end_body(None);
-            outbound.flush(stream, &wait).await
+            outbound.flush(transport, &wait).await
         };
         sent.await.map_err(|error| match error {
             WriteError::TimedOut => Failure::timeout(CheckStatus::L7Timeout),
@@ -238,7 +238,7 @@ impl Talk {
                 Err(error) => return Err(read_failure(&error, expect)),
             }
             let wait = Wait::until(&probe.deadline, Some(probe.until()));
-            let received = connection.inbound.receive(&connection.stream, &wait);
+            let received = connection.inbound.receive(&connection.transport, &wait);
             if let Err(error) = received.await {
                 return Err(read_failure(&error, expect));
             }

@@ -9,6 +9,7 @@ use ballast_engine::{Backend, Server};
 use ballast_health::{CheckStatus, Verdict};
 use ballast_model::{Address, CheckConnect, PortSpec};
 use ballast_net as net;
+use ballast_transport::Transport;
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::{Deadline, Expired, Stream, now};
 
@@ -121,7 +122,7 @@ impl<'a> ProbeRun<'a> {
     ///
     /// With `timeout check` the connection may take `timeout connect` or `inter`, whichever is
     /// shorter, and each answer `timeout check` after it; without, everything has `inter`.
-    pub(super) async fn open(&self, rule: Option<&CheckConnect>) -> Result<Stream, Failure> {
+    pub(super) async fn open(&self, rule: Option<&CheckConnect>) -> Result<Transport, Failure> {
         let timeouts = &self.backend.model.timeouts;
         let interval = self.server.model.checks.interval;
         if timeouts.check.is_some() {
@@ -132,34 +133,34 @@ impl<'a> ProbeRun<'a> {
             status: CheckStatus::SocketError,
             text: "No port or address to check".to_owned(),
         })?;
-        let stream = self.reach(&target).await?;
+        let transport = self.reach(&target).await?;
         if !rule.is_some_and(|rule| rule.linger) {
             // Nothing of a probe is worth a TIME_WAIT, here or at the server.
-            let _ = stream.reset_on_close();
+            let _ = transport.reset_on_close();
         }
         if let Some(time) = timeouts.check {
             self.limit(time);
         }
         let greeting = self.greeting(rule);
         if !greeting.is_empty() {
-            self.send(&stream, &greeting).await?;
+            self.send(&transport, &greeting).await?;
         }
-        Ok(stream)
+        Ok(transport)
     }
 
     /// Connects to `target` with the options of the server's line.
-    pub(super) async fn reach(&self, target: &net::Address) -> Result<Stream, Failure> {
+    pub(super) async fn reach(&self, target: &net::Address) -> Result<Transport, Failure> {
         let options = options(&self.backend.connecting, &self.server.model, Source::Own);
         match self.within(Stream::connect(target, &options)).await {
-            Ok(Ok(stream)) => Ok(stream),
+            Ok(Ok(stream)) => Ok(stream.into()),
             Ok(Err(error)) => Err(Failure::unreachable(&error)),
             Err(Expired) => Err(Failure::timeout(CheckStatus::L4Timeout)),
         }
     }
 
     /// Sends bytes.
-    pub(super) async fn send(&self, stream: &Stream, bytes: &[u8]) -> Result<(), Failure> {
-        match self.within(stream.write_all(bytes)).await {
+    pub(super) async fn send(&self, transport: &Transport, bytes: &[u8]) -> Result<(), Failure> {
+        match self.within(transport.write_all(bytes)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(Failure::broken(&error)),
             Err(Expired) => Err(Failure::timeout(CheckStatus::L7Timeout)),
@@ -169,7 +170,7 @@ impl<'a> ProbeRun<'a> {
     /// Receives more at the end of `received`, up to `bytes_max` in all; false at the end.
     pub(super) async fn receive(
         &self,
-        stream: &Stream,
+        transport: &Transport,
         received: &mut Vec<u8>,
         bytes_max: usize,
     ) -> Result<bool, Failure> {
@@ -179,7 +180,7 @@ impl<'a> ProbeRun<'a> {
             return Ok(false);
         }
         received.resize(held + room, 0);
-        let outcome = self.within(stream.read(&mut received[held..])).await;
+        let outcome = self.within(transport.read(&mut received[held..])).await;
         let count = match &outcome {
             Ok(Ok(count)) => *count,
             _ => 0,

@@ -4,10 +4,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_health::{CheckStatus, Verdict};
 use ballast_model::ProtocolCheck;
+use ballast_transport::Transport;
 use ballast_wire::check::{
     self, Dialect, Expectation, Failure as Wrong, REPLY_BYTES_MAX, Step, Verdict as Judged,
 };
-use ballast_worker::Stream;
 
 use super::probe_run::{Failure, ProbeRun};
 
@@ -81,14 +81,14 @@ impl From<Failure> for Stopped {
 type Shown = (Option<u32>, String);
 
 async fn talk(steps: &[Step], probe: &ProbeRun<'_>, is_tls: bool) -> Result<Shown, Stopped> {
-    let stream = probe.open(None).await?;
+    let transport = probe.open(None).await?;
     let mut received = Vec::new();
     let mut shown = (None, String::new());
     for step in steps {
         match step {
-            Step::Send(bytes) => probe.send(&stream, bytes).await?,
+            Step::Send(bytes) => probe.send(&transport, bytes).await?,
             Step::Expect(expectation) => {
-                shown = expect(*expectation, &stream, &mut received, probe, is_tls).await?;
+                shown = expect(*expectation, &transport, &mut received, probe, is_tls).await?;
             }
         }
     }
@@ -97,7 +97,7 @@ async fn talk(steps: &[Step], probe: &ProbeRun<'_>, is_tls: bool) -> Result<Show
 
 async fn expect(
     expectation: Expectation,
-    stream: &Stream,
+    transport: &Transport,
     received: &mut Vec<u8>,
     probe: &ProbeRun<'_>,
     is_tls: bool,
@@ -121,7 +121,7 @@ async fn expect(
                 return Err(Stopped::Judged(status, code, text));
             }
         }
-        ended = !probe.receive(stream, received, REPLY_BYTES_MAX).await?;
+        ended = !probe.receive(transport, received, REPLY_BYTES_MAX).await?;
     }
 }
 

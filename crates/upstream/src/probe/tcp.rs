@@ -2,7 +2,7 @@
 
 use ballast_health::{CheckStatus, Verdict};
 use ballast_model::{CheckConnect, CheckPayload, CheckRule, CheckSend};
-use ballast_worker::Stream;
+use ballast_transport::Transport;
 
 use super::expect::{Expect, unhex};
 use super::facts::ProbeFacts;
@@ -89,7 +89,7 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
     let mut talk = Talk::default();
     if !begins_itself {
         match probe.open(None).await {
-            Ok(stream) => talk.stream = Some(stream),
+            Ok(transport) => talk.transport = Some(transport),
             Err(failure) => return told(failure, " at initial connection step of tcp-check"),
         }
     }
@@ -131,7 +131,7 @@ fn with_code(mut verdict: Verdict) -> Verdict {
 /// What was opened, and what came over it since the last send.
 #[derive(Default)]
 struct Talk {
-    stream: Option<Stream>,
+    transport: Option<Transport>,
     received: Vec<u8>,
     ended: bool,
     spoke: bool,
@@ -153,7 +153,7 @@ impl Talk {
                     spoke: self.spoke,
                     ..Self::default()
                 };
-                self.stream = Some(probe.open(Some(rule)).await?);
+                self.transport = Some(probe.open(Some(rule)).await?);
                 Ok(None)
             }
             Rule::Send(send) => {
@@ -165,8 +165,8 @@ impl Talk {
                 };
                 let bytes = payload(&send.payload, seen);
                 self.received.clear();
-                let stream = self.stream()?;
-                probe.send(stream, &bytes).await?;
+                let transport = self.transport()?;
+                probe.send(transport, &bytes).await?;
                 Ok(None)
             }
             Rule::Expect(expect) => {
@@ -176,8 +176,8 @@ impl Talk {
         }
     }
 
-    fn stream(&self) -> Result<&Stream, Failure> {
-        self.stream.as_ref().ok_or_else(|| Failure {
+    fn transport(&self) -> Result<&Transport, Failure> {
+        self.transport.as_ref().ok_or_else(|| Failure {
             status: CheckStatus::SocketError,
             text: "No connection".to_owned(),
         })
@@ -227,11 +227,14 @@ impl Talk {
                 }
                 None => {}
             }
-            let stream = self.stream.as_ref().ok_or_else(|| Failure {
+            let transport = self.transport.as_ref().ok_or_else(|| Failure {
                 status: CheckStatus::SocketError,
                 text: "No connection".to_owned(),
             })?;
-            match probe.receive(stream, &mut self.received, bytes_max).await {
+            match probe
+                .receive(transport, &mut self.received, bytes_max)
+                .await
+            {
                 Ok(more) => self.ended = !more,
                 Err(failure) if failure.status == CheckStatus::L7Timeout => {
                     return Err(Failure::timeout(expect.timeout_status()));
