@@ -8,8 +8,8 @@ use ballast_engine::{Frontend, FrontendState, ListenerState, Process};
 use ballast_model as model;
 use ballast_transport::Transport;
 
+use crate::handshake::Handshakes;
 use crate::listener::{Listener, ListenerSettings, Shut};
-use crate::proxy::Handshake;
 
 /// One address a frontend listens on, as sessions know it.
 #[derive(Debug)]
@@ -31,8 +31,6 @@ pub struct Arrival {
     pub source: Option<SocketAddr>,
     /// Our end of the connection.
     pub destination: Option<SocketAddr>,
-    /// What has to be read before anything else.
-    pub handshake: Option<Handshake>,
     /// When it was accepted, on the steady clock.
     pub accepted: Instant,
     /// When it was accepted, on the wall.
@@ -106,6 +104,19 @@ impl Admission {
         }
     }
 
+    /// What the connection goes through before its first exchange.
+    pub fn handshakes(&self) -> Handshakes<'_> {
+        match &self.0 {
+            Counted::Alone { .. } => Handshakes::new(&[], 0),
+            Counted::Listener {
+                listener, settings, ..
+            } => {
+                let header_bytes_max = listener.shared.numbers.header_bytes_max();
+                Handshakes::new(&settings.handshakes, header_bytes_max)
+            }
+        }
+    }
+
     /// Whether the bind it came through is gone from its frontend, or the frontend is: no further
     /// request should be served on it. Two loads: cheap enough for every request.
     pub fn is_leaving(&self) -> bool {
@@ -128,13 +139,11 @@ impl Admission {
         }
     }
 
-    /// The listener it came through, and what it found there.
-    pub(crate) fn way_in(&self) -> Option<(&Arc<Listener>, &Arc<ListenerSettings>)> {
+    /// What it found behind the listener it came through.
+    pub(crate) fn settings(&self) -> Option<&Arc<ListenerSettings>> {
         match &self.0 {
             Counted::Alone { .. } => None,
-            Counted::Listener {
-                listener, settings, ..
-            } => Some((listener, settings)),
+            Counted::Listener { settings, .. } => Some(settings),
         }
     }
 

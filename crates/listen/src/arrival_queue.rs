@@ -14,7 +14,6 @@ use ballast_worker::{Stream, set_local};
 use crate::arrival::{Admission, Arrival};
 use crate::event::Event;
 use crate::listener::ListenerSettings;
-use crate::proxy::Handshake;
 
 /// Where a worker's arrivals go.
 pub struct ArrivalQueue {
@@ -26,7 +25,7 @@ pub struct ArrivalQueue {
 
 impl fmt::Debug for ArrivalQueue {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Reception").finish_non_exhaustive()
+        out.debug_struct("ArrivalQueue").finish_non_exhaustive()
     }
 }
 
@@ -49,28 +48,22 @@ impl ArrivalQueue {
 
     /// Takes a connection over on this worker.
     pub(crate) fn receive(&self, transfer: Transfer) {
-        let Some((listener, settings)) = transfer.admission.way_in() else {
+        let Some(settings) = transfer.admission.settings() else {
             return;
         };
-        let (listener, settings) = (Arc::clone(listener), Arc::clone(settings));
+        let settings = Arc::clone(settings);
         let stream = Stream::accepted(transfer.fd);
-        let bind = &settings.listening.bind;
         if settings.frontend.model.common.no_linger {
             // Nothing is lost but the wish when the system refuses.
             let _ = stream.reset_on_close();
         }
         let source = transfer.peer.ip();
         let destination = destination(&settings, &stream);
-        let handshake = bind.accept_proxy.then(|| {
-            let wait = settings.frontend.model.timeouts.client;
-            Handshake::new(listener.shared.numbers.header_bytes_max(), wait)
-        });
         (self.serve)(Arrival {
             transport: stream.into(),
             frontend: Arc::clone(&settings.frontend),
             source,
             destination,
-            handshake,
             accepted: transfer.accepted,
             accepted_at: transfer.accepted_at,
             admission: transfer.admission,

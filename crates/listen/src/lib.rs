@@ -1,4 +1,4 @@
-//! From a bind to an exchange: accept, limits, the PROXY header.
+//! From a bind to an exchange: accept, limits, handshakes.
 //!
 //! ```text
 //!   open ──► Sockets ──► Listeners ──► each worker: accept ── room? ──► admission ──► Arrival
@@ -23,13 +23,13 @@ mod capacity;
 mod commit;
 mod event;
 mod gate;
+mod handshake;
 mod identity;
 pub mod limits;
 mod listener;
 mod listeners;
 mod open;
 mod prepare;
-mod proxy;
 mod socket_state;
 mod spread;
 
@@ -37,10 +37,10 @@ pub use arrival::{Admission, Arrival, Listening, Way};
 pub use arrival_queue::ArrivalQueue;
 pub use commit::{Commit, Effect, Ended};
 pub use event::Event;
+pub use handshake::{Established, Handshakes, Proxied, Refusal, RefusedConnection};
 pub use listeners::{Listeners, WorkerListeners};
 pub use open::{OpenError, OpenSettings, Opened, OptionRefused, Socket, open, open_bind};
 pub use prepare::Prepared;
-pub use proxy::{Handshake, Proxied, Refusal, Refused};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ pub const ACCEPT_BATCH_MAX: usize = 64;
 /// The same where `tune.maxaccept` asks for no bound: other work of the worker gets its turn.
 pub const ACCEPT_BATCH_UNLIMITED: usize = 1024;
 
-/// How long a PROXY header may take where no `timeout client` bounds it.
+/// How long a handshake may take where no `timeout client` bounds it.
 pub const HANDSHAKE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Bytes made room for before the length of a PROXY header is known: the longest version 1

@@ -12,6 +12,7 @@ use ballast_model::Global;
 
 use crate::arrival::Listening;
 use crate::capacity::Capacity;
+use crate::handshake::Handshake;
 use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
 use crate::spread::Spread;
 
@@ -126,6 +127,8 @@ pub(crate) struct Listener {
 pub(crate) struct ListenerSettings {
     pub(crate) frontend: Arc<Frontend>,
     pub(crate) listening: Arc<Listening>,
+    /// What its connections go through first.
+    pub(crate) handshakes: Box<[Handshake]>,
     /// Workers that may carry its connections; not empty.
     pub(crate) workers: Box<[usize]>,
     /// Our end of every connection, when the socket is bound to one address and no other.

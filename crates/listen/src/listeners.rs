@@ -14,6 +14,7 @@ use ballast_worker::{Acceptor, local, spawn_local};
 use crate::accept::AcceptingSocket;
 use crate::arrival::Listening;
 use crate::arrival_queue::ArrivalQueue;
+use crate::handshake;
 use crate::identity::Identity;
 use crate::listener::{FrontendCapacity, ListenShared, Listener, ListenerSettings};
 use crate::open::{OpenSettings, Opened};
@@ -275,6 +276,7 @@ impl ListenerSettings {
                 bind: bind.clone(),
                 state,
             }),
+            handshakes: handshake::of_bind(bind, &frontend.model.timeouts),
             workers: allowed(bind.threads.as_deref(), worker_count),
             destination: exact(address, bind),
         }

@@ -11,8 +11,9 @@ use ballast_engine::{Generation, Process, Registry};
 use ballast_model as model;
 use ballast_worker::{Options, StopOrder, Workers, select, spawn_local};
 
-use crate::Refused;
-use crate::{Admission, ArrivalQueue, Listeners, OpenSettings, open};
+use crate::{
+    Admission, ArrivalQueue, Established, Listeners, OpenSettings, RefusedConnection, open,
+};
 
 mod change;
 
@@ -136,40 +137,41 @@ fn arrival_queue(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> A
                     proxied: false,
                     read_ahead: Vec::new(),
                 };
-                if let Some(handshake) = arrival.handshake {
-                    match handshake.read(&arrival.transport).await {
-                        Ok(proxied) => {
-                            if let Some((source, destination)) = proxied.endpoints {
-                                seen.source = Some(source);
-                                seen.destination = Some(destination);
-                            }
-                            seen.proxied = true;
-                            seen.read_ahead = proxied.read_ahead;
-                        }
-                        Err(refusal) => {
-                            let refused = Refused {
-                                source: arrival.source,
-                                accepted_at: arrival.accepted_at,
-                                frontend: arrival.frontend.name(),
-                                bind: &arrival.admission.listening().bind,
-                                refusal,
-                            };
-                            let _ = refuse.send(refused.to_string());
-                            return;
-                        }
+                let handshakes = arrival.admission.handshakes();
+                let Established {
+                    transport,
+                    read_ahead,
+                    proxied,
+                } = match handshakes.run(arrival.transport).await {
+                    Ok(established) => established,
+                    Err(refusal) => {
+                        let refused = RefusedConnection {
+                            source: arrival.source,
+                            accepted_at: arrival.accepted_at,
+                            frontend: arrival.frontend.name(),
+                            bind: &arrival.admission.listening().bind,
+                            refusal,
+                        };
+                        let _ = refuse.send(refused.to_string());
+                        return;
                     }
+                };
+                if let Some((source, destination)) = proxied.and_then(|proxied| proxied.endpoints) {
+                    seen.source = Some(source);
+                    seen.destination = Some(destination);
                 }
+                seen.proxied = proxied.is_some();
+                seen.read_ahead = read_ahead;
                 let _ = tell.send(seen);
                 let mut bytes = [0; 64];
-                let end =
-                    async { while matches!(arrival.transport.read(&mut bytes).await, Ok(1..)) {} };
+                let end = async { while matches!(transport.read(&mut bytes).await, Ok(1..)) {} };
                 let mut end = pin!(end);
                 select! {
                     () = &mut end => return,
                     () = leaves(&arrival.admission) => {}
                 }
                 assert!(arrival.admission.is_leaving());
-                let _ = arrival.transport.write_all(b"!").await;
+                let _ = transport.write_all(b"!").await;
                 end.await;
             });
         }),

@@ -2,7 +2,7 @@
 
 use ballast_engine::timings::Took;
 use ballast_expr::LogFormat;
-use ballast_listen::{Refusal, Refused};
+use ballast_listen::{Refusal, RefusedConnection};
 use ballast_log::{Level, LineText};
 use ballast_rules::LogLevel;
 
@@ -171,7 +171,7 @@ pub(crate) fn cacheable_cookie(session: &Session, exchange: &Exchange) -> Exit {
     Exit::CacheableCookie
 }
 
-/// The line of a connection whose PROXY header was refused: of the format for errors, else
+/// The line of a connection that was refused in a handshake: of the format for errors, else
 /// short and fixed (configuration manual, section 8.2.5). None where the frontend has no format,
 /// and with `option dontlognull` none of who sent nothing.
 pub(crate) fn connection_refused(session: &Session, refusal: Refusal) {
@@ -186,7 +186,7 @@ pub(crate) fn connection_refused(session: &Session, refusal: Refusal) {
         Level::Info
     };
     let Some(format) = &wanted.error_format else {
-        let line = Refused {
+        let line = RefusedConnection {
             source: session.path.source,
             accepted_at: session.accepted_at,
             frontend: session.frontend.name(),

@@ -45,7 +45,7 @@ pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    let (mut session, transport, handshake) = Session::begin(local, arrival);
+    let (mut session, mut transport) = Session::begin(local, arrival);
     if session.is_stray {
         return;
     }
@@ -54,10 +54,11 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
         return;
     }
     let mut read_ahead = Vec::new();
-    if let Some(handshake) = handshake {
+    let handshakes = session.admission.handshakes();
+    if !handshakes.is_empty() {
         // In a box: most connections begin without one, and need not carry its size.
-        match Box::pin(handshake.read(&transport)).await {
-            Ok(proxied) => read_ahead = session.is_proxied(proxied),
+        match Box::pin(handshakes.run(transport)).await {
+            Ok(established) => (transport, read_ahead) = session.establish(established),
             Err(refusal) => {
                 session.refusal = Some(refusal);
                 return journal::connection_refused(&session, refusal);
@@ -120,7 +121,7 @@ async fn is_cut_off(
     .await
 }
 
-/// `tcp-request connection`: before anything is read, a PROXY header included. Who is refused
+/// `tcp-request connection`: before any handshake, PROXY header included. Who is refused
 /// here is counted, and not logged.
 fn connection_is_let_in(session: &Session, lent: &mut Lent) -> bool {
     let rules = &session.frontend.model.common.rules.tcp_connection;
@@ -131,7 +132,7 @@ fn connection_is_let_in(session: &Session, lent: &mut Lent) -> bool {
     !refused
 }
 
-/// `tcp-request session`: the PROXY header was read. As with connections.
+/// `tcp-request session`: after all handshakes. As with connections.
 fn session_is_let_in(session: &Session, lent: &mut Lent) -> bool {
     let rules = &session.frontend.model.common.rules.tcp_session;
     let refused = refuses(session, lent, rules);

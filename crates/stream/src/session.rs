@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ballast_engine::counters::FrontendCounters;
 use ballast_engine::{Backend, Frontend};
-use ballast_listen::{Admission, Arrival, Handshake, Proxied, Refusal};
+use ballast_listen::{Admission, Arrival, Established, Refusal};
 use ballast_mux::Outbound;
 use ballast_transport::Transport;
 use ballast_upstream::Path;
@@ -61,11 +61,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A session of a connection just let in, its socket, and what has to be read of it first.
-    pub(crate) fn begin(
-        local: &Rc<Local>,
-        arrival: Arrival,
-    ) -> (Self, Transport, Option<Handshake>) {
+    /// A session of a connection just let in, and how its bytes travel.
+    pub(crate) fn begin(local: &Rc<Local>, arrival: Arrival) -> (Self, Transport) {
         let known = local.running_with(&arrival.frontend);
         let is_stray = known.is_none();
         let (running, frontend) = known.unwrap_or_else(|| (local.running(), arrival.frontend));
@@ -92,18 +89,24 @@ impl Session {
             upward: Deadline::new(),
             downward: Deadline::new(),
         };
-        (session, arrival.transport, arrival.handshake)
+        (session, arrival.transport)
     }
 
-    /// Takes over what a PROXY header says of the connection; the bytes that came after it.
-    pub(crate) fn is_proxied(&mut self, proxied: Proxied) -> Vec<u8> {
-        if let Some((source, destination)) = proxied.endpoints {
+    /// Takes over what the handshakes told; how bytes travel from now on, and those that came
+    /// already.
+    pub(crate) fn establish(&mut self, connection: Established) -> (Transport, Vec<u8>) {
+        let Established {
+            transport,
+            read_ahead,
+            proxied,
+        } = connection;
+        if let Some((source, destination)) = proxied.and_then(|proxied| proxied.endpoints) {
             self.path.source = Some(source);
             self.path.destination = Some(destination);
         }
-        self.proxied = true;
+        self.proxied = proxied.is_some();
         self.handshake = ballast_worker::now().saturating_duration_since(self.accepted);
-        proxied.read_ahead
+        (transport, read_ahead)
     }
 
     /// The backend of an exchange, once it is chosen, held by what runs and not by the exchange,

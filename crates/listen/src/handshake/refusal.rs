@@ -1,59 +1,12 @@
-//! The PROXY header that comes before everything else (`accept-proxy`).
+//! Why a connection ended in a handshake, and the line that tells it.
 
-use std::cell::Cell;
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_model::Bind;
-use ballast_transport::Transport;
-use ballast_wire::proxy::{self as wire, Parsed};
-use ballast_worker::timeout;
 
-use crate::limits::{HANDSHAKE_WAIT_MAX, HEADER_BYTES_FIRST};
-
-/// What a PROXY header told.
-#[derive(Debug)]
-pub struct Proxied {
-    /// Source and destination that replace the socket's; `None` keeps those.
-    pub endpoints: Option<(SocketAddr, SocketAddr)>,
-    /// What was read beyond the header, and belongs to what follows.
-    pub read_ahead: Vec<u8>,
-}
-
-/// The PROXY header that a connection begins with.
-#[derive(Clone, Copy, Debug)]
-pub struct Handshake {
-    header_bytes_max: usize,
-    wait: Duration,
-}
-
-impl Handshake {
-    /// One that may have so many bytes and come within `wait` (`timeout client`).
-    pub(crate) fn new(header_bytes_max: usize, wait: Option<Duration>) -> Self {
-        Self {
-            header_bytes_max,
-            wait: wait.unwrap_or(HANDSHAKE_WAIT_MAX),
-        }
-    }
-
-    /// Reads it.
-    ///
-    /// HAProxy looks once and refuses what has not come whole by then; here it may come in
-    /// pieces, as section 2 of the protocol's text recommends.
-    ///
-    /// # Errors
-    /// Why the connection is to be closed.
-    pub async fn read(self, transport: &Transport) -> Result<Proxied, Refusal> {
-        let begun = Cell::new(false);
-        match timeout(self.wait, whole(transport, self.header_bytes_max, &begun)).await {
-            Ok(proxied) => proxied,
-            Err(_) => Err(Refusal::TimedOut(begun.get())),
-        }
-    }
-}
-
-/// Why a connection with `accept-proxy` was closed. Prints as HAProxy logs it.
+/// Why a connection was closed in a handshake. Prints as HAProxy logs it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Refusal {
     /// The client closed before a byte of the header.
@@ -107,9 +60,9 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A connection that is closed because of its PROXY header.
+/// A connection that is closed in a handshake.
 #[derive(Debug)]
-pub struct Refused<'a> {
+pub struct RefusedConnection<'a> {
     /// The other end of the connection.
     pub source: Option<SocketAddr>,
     /// When it was accepted, on the wall.
@@ -124,7 +77,7 @@ pub struct Refused<'a> {
 
 /// The line HAProxy logs about it (management manual, "error log format"):
 /// `127.0.0.1:34688 [21/Nov/2026:10:40:40.273] fe/name: reason`.
-impl fmt::Display for Refused<'_> {
+impl fmt::Display for RefusedConnection<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source {
             Some(source) => write!(out, "{}:{}", source.ip(), source.port())?,
@@ -156,45 +109,3 @@ impl fmt::Display for Refused<'_> {
 const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
-
-async fn whole(
-    transport: &Transport,
-    header_bytes_max: usize,
-    begun: &Cell<bool>,
-) -> Result<Proxied, Refusal> {
-    let mut bytes = Vec::new();
-    loop {
-        let needed = match wire::parse(&bytes, header_bytes_max) {
-            Ok(Parsed::Complete {
-                header,
-                bytes: taken,
-            }) => {
-                return Ok(Proxied {
-                    endpoints: header.endpoints(),
-                    read_ahead: bytes.get(taken..).unwrap_or_default().to_vec(),
-                });
-            }
-            Ok(Parsed::Incomplete { bytes_needed }) => bytes_needed,
-            Err(error) => return Err(refusal(error)),
-        };
-        let have = bytes.len();
-        // The parser refuses what is longer than allowed, so this stays within its bound.
-        let room = needed.max(HEADER_BYTES_FIRST.saturating_sub(have));
-        bytes.resize(have + room, 0);
-        let read = transport.read(&mut bytes[have..]).await;
-        bytes.truncate(have + read.as_ref().copied().unwrap_or(0));
-        match read {
-            Ok(0) | Err(_) if have == 0 => return Err(Refusal::Closed),
-            Ok(0) | Err(_) => return Err(Refusal::Truncated),
-            Ok(_) => begun.set(true),
-        }
-    }
-}
-
-fn refusal(error: wire::Error) -> Refusal {
-    match error {
-        wire::Error::Signature | wire::Error::Version => Refusal::NotProxy,
-        wire::Error::Family => Refusal::Unhandled,
-        _ => Refusal::Invalid,
-    }
-}

@@ -1,0 +1,180 @@
+//! What a connection goes through before its first exchange.
+//!
+//! The handshakes of a bind are a list of [`Step`]s in their order on the wire: today the PROXY
+//! header; TLS comes after it, and the choice of a protocol after TLS. Each step takes the
+//! connection as the one before left it, bytes that were read too far included, and has a deadline
+//! of its own. `tcp-request connection` rules are asked before the first of them, and
+//! `tcp-request session` rules after the last: what calls [`Handshakes::run`] sees to that
+//! (configuration manual, "tcp-request connection").
+
+mod proxy;
+mod refusal;
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use ballast_model::{Bind, FrontendTimeouts};
+use ballast_transport::Transport;
+use ballast_worker::timeout;
+
+use crate::limits::HANDSHAKE_WAIT_MAX;
+
+pub use proxy::Proxied;
+pub use refusal::{Refusal, RefusedConnection};
+
+/// One handshake of a bind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Handshake {
+    step: Step,
+    /// How long it may take.
+    wait: Duration,
+}
+
+/// What is done in a handshake.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A PROXY header is read (`accept-proxy`).
+    ProxyHeader,
+}
+
+/// The handshakes that a bind asks for.
+pub(crate) fn of_bind(bind: &Bind, timeouts: &FrontendTimeouts) -> Box<[Handshake]> {
+    let proxy = bind.accept_proxy.then_some(Handshake {
+        step: Step::ProxyHeader,
+        wait: timeouts.client.unwrap_or(HANDSHAKE_WAIT_MAX),
+    });
+    proxy.into_iter().collect()
+}
+
+/// The handshakes that a connection has before it.
+#[derive(Clone, Copy, Debug)]
+pub struct Handshakes<'a> {
+    steps: &'a [Handshake],
+    /// The longest PROXY header.
+    header_bytes_max: usize,
+}
+
+/// A connection as its handshakes left it.
+#[derive(Debug)]
+pub struct Established {
+    /// How bytes travel from now on.
+    pub transport: Transport,
+    /// Bytes that were received beyond the last handshake: the first of what follows.
+    pub read_ahead: Vec<u8>,
+    /// What a PROXY header told, where one came.
+    pub proxied: Option<Proxied>,
+}
+
+impl<'a> Handshakes<'a> {
+    pub(crate) fn new(steps: &'a [Handshake], header_bytes_max: usize) -> Self {
+        Self {
+            steps,
+            header_bytes_max,
+        }
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Does them one after the other. A connection that is refused is closed.
+    ///
+    /// # Errors
+    /// Why the connection was refused.
+    pub async fn run(self, transport: Transport) -> Result<Established, Refusal> {
+        let mut connection = Established {
+            transport,
+            read_ahead: Vec::new(),
+            proxied: None,
+        };
+        for handshake in self.steps {
+            let begun = Cell::new(false);
+            let done = self.run_step(handshake.step, connection, &begun);
+            connection = match timeout(handshake.wait, done).await {
+                Ok(done) => done?,
+                Err(_) => return Err(handshake.step.is_late(begun.get())),
+            };
+        }
+        Ok(connection)
+    }
+
+    /// `begun` becomes true when something of the handshake came.
+    async fn run_step(
+        self,
+        step: Step,
+        connection: Established,
+        begun: &Cell<bool>,
+    ) -> Result<Established, Refusal> {
+        match step {
+            Step::ProxyHeader => proxy::read_header(connection, self.header_bytes_max, begun).await,
+        }
+    }
+}
+
+impl Step {
+    /// Why a connection is refused that did not get through in time; `begun` when something came.
+    fn is_late(self, begun: bool) -> Refusal {
+        match self {
+            Self::ProxyHeader => Refusal::TimedOut(begun),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use ballast_worker::{Stream, block_on};
+
+    use super::*;
+
+    fn pair() -> (Transport, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let stream = Stream::from_fd(OwnedFd::from(ours)).unwrap();
+        (stream.into(), theirs)
+    }
+
+    fn header(wait_ms: u64) -> Handshake {
+        Handshake {
+            step: Step::ProxyHeader,
+            wait: Duration::from_millis(wait_ms),
+        }
+    }
+
+    #[test]
+    fn a_step_begins_with_what_the_one_before_read_too_far() {
+        block_on(async {
+            let (transport, mut peer) = pair();
+            peer.write_all(
+                b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n\
+                  PROXY TCP4 192.0.2.3 192.0.2.4 3 4\r\nGET /",
+            )
+            .unwrap();
+            let steps = [header(5000), header(5000)];
+            let established = Handshakes::new(&steps, 1024).run(transport).await.unwrap();
+            assert_eq!(established.read_ahead, b"GET /");
+            let (source, _) = established.proxied.unwrap().endpoints.unwrap();
+            assert_eq!(source, "192.0.2.3:3".parse().unwrap());
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn each_step_has_its_own_deadline() {
+        block_on(async {
+            let (transport, mut peer) = pair();
+            peer.write_all(b"PROXY UNKNOWN\r\nPROXY").unwrap();
+            let steps = [header(60_000), header(10)];
+            let refused = Handshakes::new(&steps, 1024).run(transport).await;
+            assert_eq!(refused.unwrap_err(), Refusal::TimedOut(true));
+            let (transport, _peer) = pair();
+            let refused = Handshakes::new(&steps[1..], 1024).run(transport).await;
+            assert_eq!(refused.unwrap_err(), Refusal::TimedOut(false));
+        })
+        .unwrap();
+    }
+}

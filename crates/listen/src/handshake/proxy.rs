@@ -1,0 +1,73 @@
+//! The PROXY header that comes before everything else (`accept-proxy`).
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+
+use ballast_wire::proxy::{self as wire, Parsed};
+
+use super::{Established, Refusal};
+use crate::limits::HEADER_BYTES_FIRST;
+
+/// What a PROXY header told.
+#[derive(Clone, Copy, Debug)]
+pub struct Proxied {
+    /// Source and destination that replace the socket's; `None` keeps those.
+    pub endpoints: Option<(SocketAddr, SocketAddr)>,
+}
+
+/// Reads the header. `begun` becomes true with its first byte.
+///
+/// HAProxy looks once and refuses what has not come whole by then; here it may come in pieces, as
+/// section 2 of the protocol's text recommends.
+///
+/// # Errors
+/// Why the connection is to be closed.
+pub(crate) async fn read_header(
+    connection: Established,
+    header_bytes_max: usize,
+    begun: &Cell<bool>,
+) -> Result<Established, Refusal> {
+    let Established {
+        transport,
+        read_ahead: mut bytes,
+        ..
+    } = connection;
+    begun.set(!bytes.is_empty());
+    loop {
+        let needed = match wire::parse(&bytes, header_bytes_max) {
+            Ok(Parsed::Complete {
+                header,
+                bytes: taken,
+            }) => {
+                let endpoints = header.endpoints();
+                bytes.drain(..taken);
+                return Ok(Established {
+                    transport,
+                    read_ahead: bytes,
+                    proxied: Some(Proxied { endpoints }),
+                });
+            }
+            Ok(Parsed::Incomplete { bytes_needed }) => bytes_needed,
+            Err(error) => return Err(refusal(error)),
+        };
+        let have = bytes.len();
+        // The parser refuses what is longer than allowed, so this stays within its bound.
+        let room = needed.max(HEADER_BYTES_FIRST.saturating_sub(have));
+        bytes.resize(have + room, 0);
+        let read = transport.read(&mut bytes[have..]).await;
+        bytes.truncate(have + read.as_ref().copied().unwrap_or(0));
+        match read {
+            Ok(0) | Err(_) if have == 0 => return Err(Refusal::Closed),
+            Ok(0) | Err(_) => return Err(Refusal::Truncated),
+            Ok(_) => begun.set(true),
+        }
+    }
+}
+
+fn refusal(error: wire::Error) -> Refusal {
+    match error {
+        wire::Error::Signature | wire::Error::Version => Refusal::NotProxy,
+        wire::Error::Family => Refusal::Unhandled,
+        _ => Refusal::Invalid,
+    }
+}
