@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use ballast_mux::{ClientConnection, ServerConnection};
+use ballast_mux::ClientConnection;
 use ballast_rules::{RuleSets, Verdict};
 
 use crate::ending::{Cause, Ending};
@@ -96,8 +96,8 @@ async fn connect_and_carry(
     let mut kept = PrivateConnection::None;
     let mut plan = reach::Plan::new(session, client, exchange, &kept);
     let (slot, reached) = reach::server(session, client, exchange, &mut kept, &mut plan).await?;
-    let mut link = reached.connection;
-    let server: &mut ServerConnection = &mut link;
+    let mut lease = reached.lease;
+    let server = lease.tunnel();
     exchange.times.answered = exchange.times.connected;
     journal::response_known(session, exchange);
     let front = &session.frontend.model.timeouts;
@@ -166,7 +166,7 @@ async fn connect_and_carry(
         }
         _ => {}
     }
-    drop(link);
+    drop(lease);
     drop(slot);
     Flow::Continue(ending)
 }

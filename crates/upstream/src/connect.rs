@@ -10,7 +10,7 @@ use ballast_net::{self as net, ConnectOptions, KeepAlive};
 use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::Stream;
 
-use crate::Link;
+use crate::Lease;
 use crate::key::{self, Announced, Key, Particulars, Source, Target};
 
 /// A connection that did not come to be.
@@ -48,7 +48,7 @@ impl std::error::Error for ConnectError {}
 ///
 /// # Errors
 /// [`ConnectError`].
-pub async fn connect(server: &Server, key: Key) -> Result<Link, ConnectError> {
+pub async fn connect(server: &Server, key: Key) -> Result<Lease, ConnectError> {
     let Particulars {
         limits,
         epoch: _,
@@ -79,7 +79,7 @@ pub async fn connect(server: &Server, key: Key) -> Result<Link, ConnectError> {
     if key.section.drop_request_trailers {
         connection.outbound.drop_trailers();
     }
-    Ok(Link::new(server, connection, key))
+    Ok(Lease::new(server, connection, key))
 }
 
 /// An address to connect to; `None` where one has no port, or is none to connect to.

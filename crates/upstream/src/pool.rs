@@ -18,7 +18,7 @@ use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
 
 use crate::key::Ends;
-use crate::{Link, Particulars};
+use crate::{Lease, Particulars};
 
 thread_local! {
     static POOL: RefCell<HashMap<usize, Shelf, BuildHasherDefault<AddressHasher>>> =
@@ -107,13 +107,18 @@ impl Need {
 }
 
 struct Resting {
-    connection: Link,
+    connection: Lease,
     since: Instant,
 }
 
 /// Takes a connection for an exchange that asks for `wanted`, as `http-reuse` allows; `first`
 /// says that it is the first exchange of its client's connection.
-pub fn take(backend: &Backend, server: &Server, first: bool, wanted: &Particulars) -> Option<Link> {
+pub fn take(
+    backend: &Backend,
+    server: &Server,
+    first: bool,
+    wanted: &Particulars,
+) -> Option<Lease> {
     let reuse = backend.model.http_reuse;
     let only_proven = match (reuse, first) {
         (HttpReuse::Never, _) | (HttpReuse::Safe, true) => return None,
@@ -139,15 +144,22 @@ pub fn take(backend: &Backend, server: &Server, first: bool, wanted: &Particular
     })
 }
 
-/// Whether a connection may rest here for anyone, rather than stay with its client.
-pub fn shares(backend: &Backend, server: &Server, link: &Link) -> bool {
-    backend.model.http_reuse != HttpReuse::Never
+/// Takes a lease back after an exchange that left its connection clean. What may serve others is
+/// kept here, or closed when no more are needed; what may not is returned, for the next exchange of
+/// its client.
+pub fn give_back(lease: Lease, backend: &Backend, server: &Server, now: Instant) -> Option<Lease> {
+    let is_shared = backend.model.http_reuse != HttpReuse::Never
         && server.model.idle_count_max != Some(0)
-        && !link.is_of_one_client()
+        && !lease.is_of_one_client();
+    if !is_shared {
+        return Some(lease);
+    }
+    give(server, lease, now);
+    None
 }
 
-/// Gives a connection back after an exchange that left it clean.
-pub fn give(server: &Server, mut connection: Link, now: Instant) {
+/// Keeps a connection for whoever asks for its like, if it is needed.
+pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
     let limit = server
         .model
         .idle_count_max
@@ -155,7 +167,7 @@ pub fn give(server: &Server, mut connection: Link, now: Instant) {
     let worn = server
         .model
         .reuse_count_max
-        .is_some_and(|max| connection.exchange_count > max);
+        .is_some_and(|max| connection.exchange_count() > max);
     connection.rest();
     POOL.with_borrow_mut(|pool| {
         let shelf = pool.entry(key(server)).or_insert_with(|| Shelf {
@@ -252,7 +264,7 @@ impl Shelf {
             true => &mut self.usual,
             false => self.particular.entry(ends).or_default(),
         };
-        match resting.connection.exchange_count {
+        match resting.connection.exchange_count() {
             0..=1 => pile.unproven.push(resting),
             2.. => pile.proven.push(resting),
         }
@@ -366,23 +378,23 @@ mod tests {
             )
         };
         block_on(async {
-            let mut links = Vec::new();
+            let mut leases = Vec::new();
             for (n, listener) in (1..).zip(&listeners) {
                 let key = Key::new(backend, server, wanted(n));
-                let link = connect(server, key).await.unwrap();
-                links.push((link, listener.accept().unwrap()));
+                let lease = connect(server, key).await.unwrap();
+                leases.push((lease, listener.accept().unwrap()));
             }
             // In use at once, and so worth keeping.
             let mut peers: Vec<TcpStream> = Vec::new();
-            for (link, (peer, _)) in links {
-                give(server, link, Instant::now());
+            for (lease, (peer, _)) in leases {
+                give(server, lease, Instant::now());
                 peers.push(peer);
             }
             assert_eq!(server.state.idle.now(), 100);
             LOOKS.set(0);
             for n in 1..=100 {
-                let link = take(backend, server, false, &wanted(n)).unwrap();
-                assert!(link.fits(backend, server, &wanted(n)));
+                let lease = take(backend, server, false, &wanted(n)).unwrap();
+                assert!(lease.fits(backend, server, &wanted(n)));
                 assert!(take(backend, server, false, &wanted(n)).is_none());
                 assert_eq!(server.state.idle.now(), u32::from(100 - n));
             }

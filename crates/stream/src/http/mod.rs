@@ -148,8 +148,8 @@ async fn carry(
     loop {
         let (slot, server) = reach::server(session, client, exchange, kept, &mut plan).await?;
         match relay::exchange(session, client, exchange, server, &slot, &plan).await {
-            relay::End::Done { next, connection } => {
-                reach::put_back(exchange, &slot, connection, kept);
+            relay::End::Done { next, lease } => {
+                reach::put_back(exchange, &slot, lease, kept);
                 drop(slot);
                 return Flow::Continue(next);
             }

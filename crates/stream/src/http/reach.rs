@@ -9,11 +9,11 @@ use ballast_engine::{Backend, Server};
 use ballast_expr::Value;
 use ballast_message::{BodyLength, Method, NoRoom, Version};
 use ballast_model::{PersistenceAction, RetryOn, TransparentSource};
-use ballast_mux::{ClientConnection, ReadError, ServerConnection};
-use ballast_net::{self as net, ErrorClass};
+use ballast_mux::{ClientConnection, ReadError};
+use ballast_net::ErrorClass;
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{
-    ConnectError, ExchangeFacts, Key, Link, Particulars, QueueLength, Refusal, Slot, SlotRequest,
+    ConnectError, ExchangeFacts, Key, Lease, Particulars, QueueLength, Refusal, Slot, SlotRequest,
     connect, pool,
 };
 
@@ -29,25 +29,19 @@ use crate::view::View;
 /// A server's connection that waits for its client's next request.
 pub(crate) struct KeptConnection {
     server: Arc<Server>,
-    link: Link,
+    lease: Lease,
 }
 
 impl KeptConnection {
-    /// The connection, if it is what an exchange with this server wants, and still good.
-    fn take_for(self, backend: &Backend, server: &Server, wanted: &Particulars) -> Option<Link> {
-        let good = self.link.fits(backend, server, wanted) && self.link.is_reusable();
-        good.then_some(self.link)
-    }
-
     fn is_private(&self) -> bool {
-        self.link.private
+        self.lease.bears_client()
     }
 }
 
 /// A connection to carry an exchange on.
 pub(crate) struct Reached {
     /// The connection.
-    pub(crate) connection: Link,
+    pub(crate) lease: Lease,
     /// Whether it had carried an exchange before, and may have been closed behind our back.
     pub(crate) reused: bool,
 }
@@ -365,7 +359,7 @@ async fn connection(
         }
         let wanted = wanted(session, exchange, backend, slot.server());
         if let Some(reached) = rested(session, exchange, slot, kept, plan, &wanted) {
-            note_addresses(session, exchange, &reached.connection);
+            note_addresses(session, exchange, &reached.lease);
             // It stood already: no time has passed.
             exchange.times.connected = exchange.times.seated;
             exchange.reused = true;
@@ -375,13 +369,13 @@ async fn connection(
             counters.connects.increment()
         });
         let failure = match open(session, client, exchange, slot, wanted).await {
-            Ok(connection) => {
+            Ok(lease) => {
                 probe::observe(backend, slot.place(), Observed::Connected);
-                note_addresses(session, exchange, &connection);
+                note_addresses(session, exchange, &lease);
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
                 return Flow::Continue(Some(Reached {
-                    connection,
+                    lease,
                     reused: false,
                 }));
             }
@@ -528,11 +522,11 @@ fn rested(
         let own = if plan.fresh {
             None
         } else {
-            own.take_for(backend, server, wanted)
+            own.lease.renew(backend, server, wanted)
         };
-        if let Some(connection) = own {
+        if let Some(lease) = own {
             return Some(Reached {
-                connection,
+                lease,
                 reused: true,
             });
         }
@@ -540,7 +534,7 @@ fn rested(
     if plan.fresh {
         return None;
     }
-    let connection = pool::take(backend, server, exchange.first, wanted)?;
+    let lease = pool::take(backend, server, exchange.first, wanted)?;
     server
         .state
         .counters
@@ -548,7 +542,7 @@ fn rested(
         .reuses
         .increment();
     Some(Reached {
-        connection,
+        lease,
         reused: true,
     })
 }
@@ -590,7 +584,7 @@ async fn open(
     exchange: &Exchange,
     slot: &Slot,
     wanted: Particulars,
-) -> Result<Link, Failure> {
+) -> Result<Lease, Failure> {
     let (backend, server) = (slot.backend(), slot.server());
     session.downward.set_after(backend.model.timeouts.connect);
     // Pinned: by value each step would hold it once more.
@@ -602,7 +596,7 @@ async fn open(
             exit: Exit::ConnectAbandoned(gone.phase(exchange, Phase::Connect)),
             may_retry: false,
         }),
-        Ok(Ok(Ok(connection))) => Ok(connection),
+        Ok(Ok(Ok(lease))) => Ok(lease),
         Ok(Ok(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
             Err(Failure {
                 exit: Exit::ConnectResource,
@@ -674,14 +668,12 @@ fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> Excha
 
 /// Notes the ends of the server's connection, where something will ask for them: the system
 /// has to be asked in turn.
-fn note_addresses(session: &Session, exchange: &mut Exchange, connection: &ServerConnection) {
+fn note_addresses(session: &Session, exchange: &mut Exchange, lease: &Lease) {
     if session
         .running
         .asks_server_addresses(session.frontend.place)
     {
-        let ip = |address: std::io::Result<net::Address>| address.ok().and_then(|it| it.ip());
-        exchange.server_source = ip(connection.transport.local_address());
-        exchange.server_destination = ip(connection.transport.peer_address());
+        (exchange.server_source, exchange.server_destination) = lease.addresses();
     }
 }
 
@@ -689,20 +681,18 @@ fn note_addresses(session: &Session, exchange: &mut Exchange, connection: &Serve
 pub(crate) fn put_back(
     exchange: &Exchange,
     slot: &Slot,
-    connection: Option<Link>,
+    lease: Option<Lease>,
     kept: &mut PrivateConnection,
 ) {
     let server = slot.server();
-    let (Some(link), Some(backend)) = (connection, &exchange.backend) else {
+    let (Some(lease), Some(backend)) = (lease, &exchange.backend) else {
         return;
     };
-    if pool::shares(backend, server, &link) {
-        let now = exchange.times.answered.unwrap_or_else(ballast_worker::now);
-        pool::give(server, link, now);
-    } else {
+    let now = exchange.times.answered.unwrap_or_else(ballast_worker::now);
+    if let Some(lease) = pool::give_back(lease, backend, server, now) {
         *kept = Some(KeptConnection {
             server: Arc::clone(server),
-            link,
+            lease,
         });
     }
 }

@@ -13,7 +13,7 @@ use ballast_mux::{
 };
 use ballast_transport::Transport;
 use ballast_upstream::probe::{self, Observed};
-use ballast_upstream::{Link, Slot};
+use ballast_upstream::{ExchangeEnd, Lease, Slot};
 
 use super::Next;
 use super::leaving::gives_up;
@@ -35,7 +35,7 @@ pub(crate) enum End {
         /// What becomes of the client's connection.
         next: Next,
         /// The server's connection, when it may carry another exchange.
-        connection: Option<Link>,
+        lease: Option<Lease>,
     },
     /// Nothing of a response went to the client, and it is worth another try.
     Again(Again),
@@ -52,16 +52,9 @@ pub(crate) async fn exchange(
     slot: &Slot,
     plan: &Plan,
 ) -> End {
-    let Reached {
-        mut connection,
-        reused,
-    } = reached;
-    let before = (
-        client.outbound.total_bytes(),
-        connection.outbound.total_bytes(),
-        connection.inbound.total_bytes(),
-    );
-    connection.begin_request(&exchange.request, exchange.request_body);
+    let Reached { mut lease, reused } = reached;
+    let before = (client.outbound.total_bytes(), lease.traffic());
+    lease.begin(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
     let live = Live::of(session, exchange);
     let outcome = {
@@ -71,7 +64,7 @@ pub(crate) async fn exchange(
             answered: Cell::new(false),
             live: live.as_ref(),
         };
-        let (server_transport, responses, server_out) = connection.split();
+        let (server_transport, responses, server_out) = lease.halves();
         let upload = upload(
             session,
             exchange
@@ -105,8 +98,9 @@ pub(crate) async fn exchange(
         unless_gone(&client.transport, &progress.under_way, gives_up, both).await
     };
     let down = client.outbound.total_bytes() - before.0;
-    let up = connection.outbound.total_bytes() - before.1;
-    let received = connection.inbound.total_bytes() - before.2;
+    let traffic = lease.traffic();
+    let up = traffic.sent_bytes - before.1.sent_bytes;
+    let received = traffic.received_bytes - before.1.received_bytes;
     count_servers_side(session, exchange, up, received);
     let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
     exchange.tally.bytes_in += uploaded.get();
@@ -125,7 +119,6 @@ pub(crate) async fn exchange(
             },
             uploaded,
         ) => {
-            connection.private |= private;
             if let Err(error) = &uploaded {
                 request_failed(session, exchange, error);
             }
@@ -133,14 +126,19 @@ pub(crate) async fn exchange(
             // What the server did not take is read past: the client has its answer, sends on, and
             // may have more to ask (HAProxy does so).
             let keep_client = whole || matches!(uploaded, Err(RelayError::To(_)));
-            carried(exchange, connection, (keep_server, keep_client), whole)
+            let end = ExchangeEnd {
+                is_whole: whole,
+                is_persistent: keep_server,
+                bears_client: private,
+            };
+            carried(exchange, keep_client, lease.end(end))
         }
         Both::Answered(Outcome::Tunnel, _) => {
             // In a box: once in a connection's life, and no other exchange need carry its size.
-            Box::pin(tunnel(session, client, &mut connection, exchange, slot)).await;
+            Box::pin(tunnel(session, client, lease.tunnel(), exchange, slot)).await;
             End::Done {
                 next: Next::Close,
-                connection: None,
+                lease: None,
             }
         }
         Both::Answered(Outcome::Again(reason), _) => End::Again(reason),
@@ -154,20 +152,14 @@ pub(crate) async fn exchange(
     }
 }
 
-/// The client has its response; `whole` when the server has the request, too.
-fn carried(
-    exchange: &Exchange,
-    connection: Link,
-    (keep_server, keep_client): (bool, bool),
-    whole: bool,
-) -> End {
-    let reusable = keep_server && whole && connection.inbound.bytes().is_empty();
+/// The client has its response.
+fn carried(exchange: &Exchange, keep_client: bool, lease: Option<Lease>) -> End {
     End::Done {
         next: match exchange.keep_client && keep_client {
             true => Next::Keep,
             false => Next::Close,
         },
-        connection: reusable.then_some(connection),
+        lease,
     }
 }
 

@@ -13,7 +13,7 @@ use ballast_worker::{Options, StopOrder, Workers, block_on};
 
 use super::super::{EventLog, Observed, observe, start};
 use super::*;
-use crate::{ExchangeFacts, Key, Link, Particulars, Path, connect, pool};
+use crate::{ExchangeFacts, Key, Lease, Particulars, Path, connect, pool};
 
 #[test]
 fn a_server_goes_down_and_comes_back() {
@@ -447,7 +447,7 @@ fn lines_reach_the_log_targets_of_their_backend() {
 }
 
 /// A connection to the first server.
-async fn open(fixture: &Fixture) -> Link {
+async fn open(fixture: &Fixture) -> Lease {
     let (backend, server) = (fixture.backend(0), fixture.server(0, 0));
     let (path, told) = (Path::default(), ExchangeFacts::default());
     let wanted = Particulars::of(backend, server, &path, told, Limits::default());
@@ -461,9 +461,9 @@ fn a_server_that_goes_down_keeps_no_idle_connection() {
         let address = origin(vec![silence]);
         let fixture = Fixture::new(vec![backend("be", vec![server("s1", address)])]);
         let server = fixture.server(0, 0);
-        let link = open(&fixture).await;
+        let lease = open(&fixture).await;
         assert_eq!(server.state.connections.now(), 1);
-        pool::give(server, link, Instant::now());
+        pool::give(server, lease, Instant::now());
         assert_eq!(server.state.idle.now(), 1);
         fixture.controller.tell("be", "s1", |health, now_ms| {
             health.check_done(now_ms, Verdict::new(CheckStatus::L4Timeout, 1))
