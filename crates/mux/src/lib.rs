@@ -2,8 +2,9 @@
 //!
 //! Above this room nobody asks which version of HTTP a connection speaks: a [`ClientConnection`]
 //! gives requests and takes responses, a [`ServerConnection`] takes requests and gives
-//! responses, and [`relay()`] carries a body from one to the other. Both own their buffers only
-//! while bytes are in flight, so an idle connection holds none.
+//! responses, and [`relay()`] carries a body from one to the other. Both read and
+//! write through a [`Transport`](ballast_transport::Transport), and own their buffers only while bytes
+//! are in flight, so an idle connection holds none.
 
 mod client;
 mod error;

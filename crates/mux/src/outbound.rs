@@ -142,8 +142,8 @@ impl Outbound {
         self.body_and_more(transport, wait, piece, false).await
     }
 
-    /// As [`Self::body`]; with `more` the next piece is at hand, and segments may be filled with
-    /// it. Who then has to wait for it all the same says so with [`Self::push`].
+    /// As [`Self::body`]; `more` says that the next piece is at hand, and segments may be filled
+    /// with it. A caller that has to wait for that piece after all calls [`Self::push`].
     ///
     /// # Errors
     /// As [`Self::body`].
@@ -188,7 +188,7 @@ impl Outbound {
         settle(transport, wait).await
     }
 
-    /// Has everything that was written leave: the next piece is not at hand after all.
+    /// Sends what the kernel holds back for a next piece: it is not at hand after all.
     pub fn push(&mut self, transport: &Transport) {
         if std::mem::take(&mut self.is_held) {
             transport.push();
@@ -222,8 +222,8 @@ impl Outbound {
             .await
     }
 
-    /// As [`Self::flush`], for who closes the connection, or our half of it, right afterwards: the
-    /// last segment leaves with the end in it. What waits instead leaves late.
+    /// As [`Self::flush`], for a caller that closes the connection, or our half of it, right
+    /// afterwards: the last segment carries the end. Without that close it is sent late.
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
@@ -263,8 +263,8 @@ impl Outbound {
     /// last piece of a message, after which this side waits for the other to speak.
     ///
     /// # Errors
-    /// [`WriteError`]; the connection is of no further use. What happens at the end of the turn is
-    /// told to who waits for the other to speak.
+    /// [`WriteError`]; the connection is of no further use. A failure at the end of the turn is
+    /// reported by the next wait for the peer.
     pub async fn finish(
         &mut self,
         transport: &Transport,

@@ -14,21 +14,21 @@ pub enum RelayError {
     To(WriteError),
 }
 
-/// What whoever has a body carried does next with the side it went to.
+/// What the caller of [`relay()`] does next with the side that the body went to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Afterwards {
-    /// Waits for it to speak: the end of the body may leave with the worker's turn
+    /// Waits for its peer to speak: the end of the body may be sent at the end of the worker's turn
     /// ([`Outbound::finish`]).
     Listens,
-    /// Closes it, or our half of it, without waiting for anything before: the end of the body
-    /// leaves together with that ([`Outbound::part`]).
+    /// Closes it, or our half of it, without waiting for anything before: the end of the body is
+    /// sent together with that ([`Outbound::part`]).
     Closes,
-    /// Something else: the body leaves now.
+    /// Something else: the body is sent now.
     Goes,
 }
 
-/// Carries the body that `from` was told of to `to`, in the framing `to` was told of, and has it
-/// leave as what is done [`Afterwards`] lets it. `progress` is told of the bytes of each piece.
+/// Carries the body that `from` expects to `to`, in the framing that `to` was given. `then` says when
+/// its end is sent. `progress` is called with the bytes of each piece.
 ///
 /// # Errors
 /// [`RelayError`] names the side that failed; neither side is of further use then.
@@ -61,7 +61,7 @@ pub async fn relay(
                 if then != Afterwards::Closes {
                     to.push(to_transport);
                 }
-                // What waits now waits without memory; the next to move takes what is warm.
+                // While idle neither side holds a buffer.
                 to.rest();
                 from.rest();
                 return Ok(());
