@@ -424,6 +424,26 @@ fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
 }
 
 #[test]
+fn bytes_that_are_no_http_are_written_whole_and_read_as_they_come() {
+    for travel in Travel::ALL {
+        block_on(async {
+            let (transport, mut peer) = travel.pair();
+            let words = "x".repeat(100_000);
+            transport.write_all(words.as_bytes()).await.unwrap();
+            assert!(!transport.owes());
+            assert_eq!(peer.heard(), words);
+            peer.say("yes");
+            let mut bytes = [0; 2];
+            assert_eq!(transport.read(&mut bytes).await.unwrap(), 2);
+            assert_eq!(transport.read(&mut bytes).await.unwrap(), 1);
+            peer.end();
+            assert_eq!(transport.read(&mut bytes).await.unwrap(), 0);
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn only_a_clear_transport_shows_its_socket() {
     block_on(async {
         assert!(Travel::Clear.pair().0.as_clear().is_some());
