@@ -124,25 +124,28 @@ fn answers_are_those_of_haproxy() {
             ("operator; @1 show cli level\n", "operator\n\n"),
             // Whom they go to.
             ("@0 show cli level\n", "admin\n\n"),
-            ("0 show cli level\n", "admin\n\n"),
+            ("@@0 show cli level\n", "admin\n\n"),
             ("@master show cli level\n", "admin\n\n"),
             (
                 "@2 show cli level\n",
                 "Can't find the target PID matching the prefix '@2'\n",
             ),
             (
-                "2 show cli level\n",
-                "Can't find the target PID matching the prefix '2'\n",
+                "@@2 show cli level\n",
+                "Can't find the target PID matching the prefix '@@2'\n",
             ),
-            ("1 show cli level\n", "admin\n\n"),
-            ("1 show cli level; echo x\n", "admin\n\nx\n\n"),
-            ("operator; 1 show cli level\n", "operator\n\n"),
-            ("expert-mode on; 1 expert-mode\n", "expert-mode is OFF\n\n"),
+            ("@@1 show cli level\n", "admin\n\n"),
+            ("@@1 show cli level; echo x\n", "admin\n\nx\n\n"),
+            ("operator; @@1 show cli level\n", "operator\n\n"),
             (
-                "set severity-output number; 1 show cli level\n",
+                "expert-mode on; @@1 expert-mode\n",
+                "expert-mode is OFF\n\n",
+            ),
+            (
+                "set severity-output number; @@1 show cli level\n",
                 "admin\n\n",
             ),
-            ("prompt\n1\nshow cli level\n", "master> admin\n\nmaster> "),
+            ("prompt\n@@1\nshow cli level\n", "master> admin\n\nmaster> "),
         ] {
             assert_eq!(ask(&proxy, lines), wanted, "{} {lines:?}", program.name());
         }

@@ -545,7 +545,7 @@ fn the_master_listens_to_both_ends_of_a_session_it_passes_on() {
     let mut stream = place.connect();
     // The worker says much and hears nothing until that is read; the caller says much, too, and
     // reads while it does.
-    stream.write_all(b"1\n").unwrap();
+    stream.write_all(b"@@1\n").unwrap();
     let mut speaker = stream.try_clone().unwrap();
     let speaking = std::thread::spawn(move || {
         speaker.write_all(&vec![b'q'; MUCH_BYTES]).unwrap();

@@ -36,7 +36,7 @@ enum Take {
 
 static KINDS: &[StateTable] = &[
     StateTable {
-        table: "sections by command",
+        table: "sections set by command",
         write: memory::write_section_edits,
         take: Take::Memory(memory::take_section_edit),
         is_count: false,
@@ -60,7 +60,7 @@ static KINDS: &[StateTable] = &[
         is_count: false,
     },
     StateTable {
-        table: "lists by command",
+        table: "lists set by command",
         write: memory::write_lists,
         take: Take::Memory(memory::take_list_entry),
         is_count: false,

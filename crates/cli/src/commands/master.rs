@@ -171,7 +171,7 @@ pub(crate) fn prompt(shared: &Shared, session: &Session) -> String {
 enum Prefix {
     Master,
     Worker(Target),
-    /// ``: the whole session, until the worker closes it.
+    /// `@@`: the whole session, until the worker closes it.
     Session(Target),
     Unknown,
 }

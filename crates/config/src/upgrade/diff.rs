@@ -52,7 +52,7 @@ pub(super) fn unified(name: &str, source: &str, new_lines: &BTreeMap<u32, Vec<St
         }
         let count = i64::from(to - from) + 1;
         let start = i64::from(from) + shift;
-        let _ = writeln!(out, " -{from},{count} +{start},{added} ");
+        let _ = writeln!(out, "@@ -{from},{count} +{start},{added} @@");
         out.push_str(&body);
         shift += added - count;
         at = end + 1;

@@ -90,7 +90,7 @@ fn an_address_moves_to_its_own_line() {
     assert_eq!(upgraded.changes[0].line, 1);
     assert_eq!(
         upgraded.diff,
-        "--- t.cfg\n+++ t.cfg\n -1,2 +1,3 \n-listen stats :1936\n+listen stats\n+    bind :1936\n     mode http\n"
+        "--- t.cfg\n+++ t.cfg\n@@ -1,2 +1,3 @@\n-listen stats :1936\n+listen stats\n+    bind :1936\n     mode http\n"
     );
 }
 
