@@ -285,7 +285,7 @@ impl SectionMap {
             Some(place) => section_edits[place] = one,
             None if section_edits.len() >= SECTION_EDIT_COUNT_MAX => {
                 return Err(Refusal(
-                    "Too many sections are by command: 'persist now' writes them to the files."
+                    "Too many sections were set by command: 'persist now' writes them to the files."
                         .into(),
                 ));
             }

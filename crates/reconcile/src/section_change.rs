@@ -51,7 +51,7 @@ impl Reconciler {
         let bytes = section_edits.iter().filter_map(|one| one.text.as_ref());
         if bytes.map(String::len).sum::<usize>() > SECTION_EDIT_BYTES_MAX {
             return Err(Refusal(
-                "The sections by command are too large: 'persist now' writes them to the files."
+                "The sections set by command are too large: 'persist now' writes them to the files."
                     .into(),
             ));
         }

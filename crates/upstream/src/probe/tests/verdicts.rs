@@ -501,9 +501,9 @@ fn a_check_that_sends_the_proxy_header_says_it_knows_no_client() {
 
 #[test]
 fn a_program_may_decide() {
-    let verdict = |command: &str, allowed| {
+    let verdict = |command: &str, allowed, interval| {
         let mut one = server("s1", closed());
-        one.checks.interval = Duration::from_millis(500);
+        one.checks.interval = interval;
         let mut farm = backend("be", vec![one]);
         farm.check = Check::External {
             command: command.to_owned(),
@@ -517,14 +517,14 @@ fn a_program_may_decide() {
     };
     let failed = CheckStatus::ProcessError;
     assert_eq!(
-        verdict("/bin/true", true),
+        verdict("/bin/true", true, PATIENCE),
         (CheckStatus::ProcessOk, Some(0))
     );
-    assert_eq!(verdict("/bin/false", true), (failed, Some(1)));
-    assert_eq!(verdict("/nonexistent", true), (failed, Some(255)));
-    assert_eq!(verdict("/bin/true", false), (failed, Some(255)));
+    assert_eq!(verdict("/bin/false", true, PATIENCE), (failed, Some(1)));
+    assert_eq!(verdict("/nonexistent", true, PATIENCE), (failed, Some(255)));
+    assert_eq!(verdict("/bin/true", false, PATIENCE), (failed, Some(255)));
     assert_eq!(
-        verdict("/usr/bin/yes", true),
+        verdict("/usr/bin/yes", true, Duration::from_millis(100)),
         (CheckStatus::ProcessTimeout, Some(0))
     );
 }
