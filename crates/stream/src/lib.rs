@@ -106,7 +106,6 @@ async fn is_cut_off(
     // In a box: most configurations have no such bound, and need not carry its size.
     let mut cut_off = may_be.then(|| Box::pin(cutting_off()));
     poll_fn(|cx| {
-        seen.announce();
         if serving.as_mut().poll(cx).is_ready() {
             return Poll::Ready(false);
         }

@@ -146,6 +146,11 @@ impl Session {
         true
     }
 
+    /// Whether an operator ended the connection.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.is_killed())
+    }
+
     /// Whether the connection belongs to what runs no more, and should carry nothing further.
     pub(crate) fn is_leaving(&self) -> bool {
         !self.local.is_current(&self.running) || self.admission.is_leaving()

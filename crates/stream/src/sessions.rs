@@ -26,8 +26,6 @@ const URI_BYTES_MAX: usize = 128;
 
 thread_local! {
     static LISTED: RefCell<Listed> = RefCell::default();
-    /// The connection whose task runs now is to end.
-    static IS_KILLED: Cell<bool> = const { Cell::new(false) };
 }
 
 #[derive(Debug, Default)]
@@ -195,9 +193,9 @@ impl SessionRow {
         self.is_killed.get() && self.server.get().is_none()
     }
 
-    /// Tells what runs until the next call whether its connection is to end.
-    pub(crate) fn announce(&self) {
-        IS_KILLED.set(self.is_killed.get());
+    /// Whether an operator ended the connection.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.is_killed.get()
     }
 
     fn info(&self, worker: usize) -> SessionInfo {
@@ -243,11 +241,6 @@ fn named(common: &Common) -> Named {
         id: common.id,
         mode: common.mode.word(),
     }
-}
-
-/// Whether the connection whose task runs now is to end.
-pub(crate) fn is_killed() -> bool {
-    IS_KILLED.get()
 }
 
 /// This worker's connections in the places from `place` on (0 for the first), of which no more

@@ -154,7 +154,7 @@ async fn connect_and_carry(
             });
         },
     );
-    let with = (&**slot.server(), session.running.is_cut_off);
+    let with = (session, &**slot.server());
     let ending = carry((&sides.0, &sides.1), ways, counts, with).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     match ending.cause {

@@ -24,7 +24,6 @@ use crate::exchange::{Exchange, Given};
 use crate::exit::{Exit, Fault};
 use crate::live::Live;
 use crate::session::Session;
-use crate::sessions::is_killed;
 use crate::tunnel::{Side, Way, carry};
 use crate::volume;
 
@@ -91,7 +90,7 @@ pub(crate) async fn exchange(
             },
             respond::Chances { reused, plan },
         );
-        let evicted = evicted(slot.server());
+        let evicted = evicted(session, slot.server());
         // Pinned here: handed over by value, each would lie in this future twice.
         let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
         let both = pin!(both(upload, respond, evicted, || progress.answered.get()));
@@ -193,12 +192,12 @@ fn account(
 }
 
 /// Waits until the exchanges of a server are ended.
-async fn evicted(server: &Server) -> Eviction {
+async fn evicted(session: &Session, server: &Server) -> Eviction {
     let model = &server.model;
     let cancelled = server.state.cancelled();
     if model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup {
         let mut cancelled = pin!(cancelled);
-        return poll_fn(|cx| match is_killed() {
+        return poll_fn(|cx| match session.is_killed() {
             true => Poll::Ready(Eviction::ByOperator),
             false => cancelled.as_mut().poll(cx),
         })
@@ -206,7 +205,7 @@ async fn evicted(server: &Server) -> Eviction {
     }
     // Only an operator can end these, who wakes every connection of the worker: nothing
     // registers here, it would be a lock per exchange.
-    poll_fn(|_| match cancelled.is_ready() || is_killed() {
+    poll_fn(|_| match cancelled.is_ready() || session.is_killed() {
         true => Poll::Ready(Eviction::ByOperator),
         false => Poll::Pending,
     })
@@ -473,7 +472,7 @@ async fn tunnel(
         (&client_side, &server_side),
         ways,
         counts,
-        (slot.server(), session.running.is_cut_off),
+        (session, slot.server()),
     )
     .await;
     exchange.ending.note(ending.cause, ending.phase);
