@@ -165,6 +165,27 @@ fn a_backend_that_commands_add_takes_nothing_before_it_is_published() {
 }
 
 #[test]
+fn a_reload_publishes_what_the_file_has() {
+    let (origin, other) = (Origin::saying("old"), Origin::saying("new"));
+    let back = format!(
+        " server s1 127.0.0.1:{}\nbackend fresh\n server n1 127.0.0.1:{}\n",
+        origin.port(),
+        other.port()
+    );
+    let fixture = Fixture::start(&site(" use_backend fresh\n", &back));
+    assert_eq!(fixture.client().get("/").text(), "new");
+    let said = fixture.api.ask("unpublish backend fresh");
+    assert!(said.contains("unpublished"), "{said}");
+    assert_eq!(fixture.client().get("/").text(), "old");
+    let said = fixture.api.ask("reload");
+    assert!(
+        said.contains("- override backend fresh published"),
+        "{said}"
+    );
+    assert_eq!(fixture.client().get("/").text(), "new");
+}
+
+#[test]
 fn a_log_target_that_cannot_be_opened_is_named_to_who_asked() {
     let origin = Origin::saying("hello");
     let back = format!(" server s1 127.0.0.1:{}\n", origin.port());

@@ -90,7 +90,7 @@ pub struct ConfigHistory {
 }
 
 impl ConfigHistory {
-    /// The config history of a process that starts with `config`, which is what is written, and what
+    /// The history of a process that starts with `config`, which is what is written, and what
     /// operators did in the process before.
     pub fn begin(config: Arc<Config>, written: ConfigSource, at_unix_s: u64) -> Self {
         let first = PastConfig {

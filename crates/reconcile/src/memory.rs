@@ -99,7 +99,7 @@ pub fn go_on(
         Some(at) if key.is(&SERVER, &ADDED) => add_again(config, at, entry.value.text(), reader),
         _ => true,
     });
-    // The backend of a server that the files have. One that an override added has no other line.
+    // The backend of a server that the files have. One that a command added has no other line.
     let of_file = |key: &OverrideKey| {
         let server = kinds::line(config, &key.name)?;
         let (backend, _) = key.name.server()?;

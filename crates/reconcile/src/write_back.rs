@@ -71,7 +71,7 @@ impl Report {
         Ok(done)
     }
 
-    /// Servers that an override added to, or took from, a backend of the files.
+    /// Servers that a command added to, or took from, a backend of the files.
     fn members(&mut self, running: &Config, overrides: &[Entry]) {
         let backends = self.pen.target.backends.iter();
         let names: Vec<String> = backends.map(|one| one.common.name.clone()).collect();

@@ -73,6 +73,11 @@ pub const PUBLISHED: Setting = Setting {
             backend.state.publish(value.text() != "no");
         }
     }),
+    release: |scope, name| {
+        if let Some(backend) = scope.generation.backend(name.text()) {
+            backend.state.publish(true);
+        }
+    },
     write_back: WriteBack::Section(|_, _, value| match value.text() {
         "no" => Err(super::process::STAYS),
         _ => Ok(InFile::NothingToSay),
