@@ -52,12 +52,12 @@ impl RuntimeApi {
             .expect("a timeout above zero");
         socket
             .write_all(format!("{text}\n").as_bytes())
-            .expect("the desk reads");
+            .expect("the Runtime API reads");
         let mut answer = String::new();
         socket
             .take(ANSWER_BYTES_MAX)
             .read_to_string(&mut answer)
-            .expect("the desk answers");
+            .expect("the Runtime API answers");
         answer.trim_end().to_owned()
     }
 

@@ -62,7 +62,7 @@ impl Fixture {
         rest(&mut socket)
     }
 
-    /// Both the api and the traffic are served.
+    /// Both the Runtime API and the traffic are served.
     fn assert_well(&mut self, program: &Program, after: &str) {
         let name = program.name();
         assert!(
@@ -399,17 +399,17 @@ fn a_payload_that_does_not_end_changes_nothing() {
 #[test]
 fn a_slow_caller_gets_all_of_its_answer() {
     on_both("stats timeout 5s", 400, |program, fixture| {
-        // Byte by byte towards the api.
+        // Byte by byte towards the Runtime API.
         let mut socket = fixture.connect();
         for byte in b"show info\n" {
-            socket.write_all(&[*byte]).expect("the desk reads");
+            socket.write_all(&[*byte]).expect("the Runtime API reads");
         }
         assert!(rest(&mut socket).ends_with(b"\n\n"), "{}", program.name());
         // Half closed, and in small sips from it.
         let mut socket = fixture.connect();
         socket
             .write_all(b"show stat; show stat; show stat\n")
-            .expect("the desk reads");
+            .expect("the Runtime API reads");
         socket.shutdown(Shutdown::Write).expect("one side may end");
         let mut sip = [0; 1000];
         let mut rows = 0;
@@ -428,8 +428,9 @@ fn a_deaf_caller_is_cut_off_and_holds_nobody_up() {
     on_both("stats timeout 1s", 2000, |program, fixture| {
         let mut deaf = fixture.connect();
         deaf.write_all("show stat;".repeat(50).as_bytes())
-            .expect("the desk reads");
-        deaf.write_all(b"show stat\n").expect("the desk reads");
+            .expect("the Runtime API reads");
+        deaf.write_all(b"show stat\n")
+            .expect("the Runtime API reads");
         let asked = Instant::now();
         assert!(fixture.api().ask("show info").contains("Uptime_sec"));
         assert!(
@@ -495,7 +496,9 @@ fn ten_thousand_callers_wait_and_are_all_answered() {
     // All places are held at first, so that the crowd does wait.
     let mut holders: Vec<UnixStream> = (0..10).map(|_| fixture.connect()).collect();
     for holder in &mut holders {
-        holder.write_all(b"prompt\n").expect("the desk reads");
+        holder
+            .write_all(b"prompt\n")
+            .expect("the Runtime API reads");
         holder.read_exact(&mut [0; 3]).expect("the prompt comes");
     }
     let path = &fixture.path;

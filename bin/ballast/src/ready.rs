@@ -32,7 +32,7 @@ pub(crate) enum Side {
     Leaves(u8),
 }
 
-/// Waits for a notifier's word: 0 when all is well. `None` if it ended without one.
+/// Waits for the word of a [`ReadyNotifier`]: 0 when all is well. `None` if it ended without one.
 pub(crate) fn wait_ready(mut reader: PipeReader) -> Option<u8> {
     let mut word = [0];
     match reader.read(&mut word) {

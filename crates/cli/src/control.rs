@@ -167,7 +167,7 @@ pub struct ChangeRecord<'t> {
     pub refused: Option<&'t str>,
 }
 
-/// A handler that could not be done; the log says why.
+/// Something that could not be done; the log says why.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Failed;
 

@@ -30,7 +30,7 @@ pub struct CliBind {
     pub expose_listeners: bool,
 }
 
-/// The process that a shared belongs to.
+/// The process that a Runtime API belongs to.
 #[derive(Clone)]
 pub(crate) enum ProcessRole {
     /// The one that serves.
@@ -183,7 +183,7 @@ impl Shared {
     }
 }
 
-/// The master process, as its shared needs it. The program implements it once.
+/// The master process, as its Runtime API needs it. The program implements it once.
 pub trait Master: Send + Sync {
     /// The version of the program.
     fn version(&self) -> String;
@@ -191,7 +191,7 @@ pub trait Master: Send + Sync {
     /// Itself first, then its workers.
     fn processes(&self) -> Vec<ProcessRow>;
 
-    /// A connection to a worker's own shared, for `@1 show info`.
+    /// A connection to a worker's own Runtime API, for `@1 show info`.
     ///
     /// # Errors
     /// What the caller is told.

@@ -1,6 +1,6 @@
 //! `_getsocks`: a process that starts is given the listening sockets of this one.
 //!
-//! The answer is no text, so it stands beside the catalogue: the session overrides its connection over
+//! The answer is no text, so it stands beside the catalogue: the session hands its connection over
 //! and ends. HAProxy gives them to any level of a `stats socket` with `expose-fd listeners`, and
 //! closes the connection of whoever asks elsewhere; so does this.
 

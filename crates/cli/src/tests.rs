@@ -96,7 +96,7 @@ impl crate::Control for Fixture {
     }
 }
 
-/// A shared behind a socket, on a thread of its own that ends with the test's last client.
+/// A Runtime API behind a socket, on a thread of its own that ends with the test's last client.
 struct Place {
     path: PathBuf,
 }
@@ -114,7 +114,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Opens a shared; `start` is run on the thread that serves it.
+/// Opens a Runtime API; `start` is run on the thread that serves it.
 fn open(
     name: &str,
     start: impl FnOnce(Vec<CliBind>) -> Result<(), ballast_worker::Error> + Send + 'static,
@@ -361,7 +361,7 @@ fn who_is_silent_or_does_not_read_leaves() {
     silent.read_to_string(&mut answer).unwrap();
     assert_eq!(answer, "\n> ");
     assert!(begun.elapsed() >= Duration::from_millis(100));
-    // The answer is longer than the kernel keeps; nobody reads it until the shared gives up.
+    // The answer is longer than the kernel keeps; nobody reads it until the server gives up.
     let mut deaf = place.connect();
     deaf.write_all(b"show stat; show stat; show version\n")
         .unwrap();
@@ -371,7 +371,7 @@ fn who_is_silent_or_does_not_read_leaves() {
         other.write_all(b"show activity\n").unwrap();
         answer.clear();
         other.read_to_string(&mut answer).unwrap();
-        // The test's shared runs two tasks of its own at most when the deaf caller is gone.
+        // The test's server runs two tasks of its own at most when the deaf caller is gone.
         if answer.contains("tasks: 2 [") {
             break;
         }

@@ -1,6 +1,6 @@
 //! The words of a line after its keyword, taken one by one.
 //!
-//! Every taking method answers with a diagnostic that points at the word at fault, so that deeds
+//! Every taking method answers with a diagnostic that points at the word at fault, so that handlers
 //! are written as a sequence of `?`.
 
 use std::ops::{Range, RangeInclusive};

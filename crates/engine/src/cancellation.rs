@@ -39,7 +39,7 @@ struct Listeners {
 }
 
 impl Cancellation {
-    pub(crate) fn cancellation(&self, why: Eviction) {
+    pub(crate) fn cancel(&self, why: Eviction) {
         let mut listeners = self.listeners();
         listeners.why = why;
         self.count.fetch_add(1, Ordering::Release);
@@ -135,7 +135,7 @@ mod tests {
         let mut first = pin!(cancellation.cancelled());
         assert!(first.as_mut().poll(&mut cx).is_pending());
         let unpolled = cancellation.cancelled();
-        cancellation.cancellation(Eviction::BackupNoMore);
+        cancellation.cancel(Eviction::BackupNoMore);
         let mut late = pin!(cancellation.cancelled());
         assert_eq!(
             first.as_mut().poll(&mut cx),
@@ -144,7 +144,7 @@ mod tests {
         assert!(unpolled.is_ready());
         assert!(late.as_mut().poll(&mut cx).is_pending());
         drop(unpolled);
-        cancellation.cancellation(Eviction::MarkedDown);
+        cancellation.cancel(Eviction::MarkedDown);
         assert_eq!(
             late.as_mut().poll(&mut cx),
             Poll::Ready(Eviction::MarkedDown)

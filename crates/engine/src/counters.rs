@@ -104,7 +104,7 @@ macro_rules! counters {
         }
 
         impl $sums {
-            /// The names of the counters, for who overrides them over.
+            /// The names of the counters, for who hands them over.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field),)*];
 
             /// The counters in the order of their names.

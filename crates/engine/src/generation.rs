@@ -2,7 +2,7 @@
 //!
 //! Names have become places in tables, so that a request finds its backend and its servers
 //! without looking anything up. What is counted and believed is not here but in the states
-//! that the [`Registry`] overrides out, so a new generation goes on where the last one was.
+//! that the [`Registry`] hands out, so a new generation goes on where the last one was.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;

@@ -210,7 +210,7 @@ impl ServerState {
     }
 
     /// What is believed of it, in full. Whoever changes it has the effects carried out
-    /// (`ballast_upstream::probe::Keeper::tell` does both) and holds this for no longer than
+    /// (`ballast_upstream::probe::ProbeController::tell` does both) and holds this for no longer than
     /// that takes: it is locked for each traffic failure that is observed.
     pub fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
@@ -233,7 +233,7 @@ impl ServerState {
 
     /// Ends the exchanges that are with it now: each one's [`Self::cancelled`] is ready.
     pub fn shutdown_sessions(&self, why: Eviction) {
-        self.cancellation.cancellation(why);
+        self.cancellation.cancel(why);
     }
 
     /// Waits until the exchanges that are with the server now are to end. To be asked for when

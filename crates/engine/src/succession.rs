@@ -187,7 +187,7 @@ impl Generation {
                     .state
                     .limit_connections(wanted.unwrap_or(process_max));
                 if former.is_some() {
-                    // The file's new word wins over what an override set before.
+                    // The file's new word wins over what a command set before.
                     frontend.state.override_connection_limit(None);
                 }
             }
@@ -286,7 +286,7 @@ fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut TakenOver)
         if let Some(known) = known
             && known.model.connection_count_max != server.model.connection_count_max
         {
-            // The file's new word wins over what an override set before.
+            // The file's new word wins over what a command set before.
             server.state.limit_connections(None);
         }
         taken.servers.push(ServerTaken {

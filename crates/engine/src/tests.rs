@@ -162,7 +162,7 @@ proptest! {
         let wanted = config(&Balance::Source, &after);
         let next = Generation::succeed(follow(&was, &wanted), &registry, &was);
         next.take_over(Some(&was), &registry);
-        // The weights of servers that stay are told by their keeper.
+        // The weights of servers that stay are told by their probe controller.
         for (place, server) in next.backends[0].servers.iter().enumerate() {
             next.backends[0].weigh_server(place, u32::from(server.model.weight), 100);
         }

@@ -40,7 +40,7 @@ pub(crate) struct Transfer {
 }
 
 impl ArrivalQueue {
-    /// Makes it the arrivals of the worker this is called on. All workers need theirs before
+    /// Makes it the arrival queue of the worker this is called on. All workers need theirs before
     /// any of them accepts, because they hand connections to each other.
     pub fn install(self) {
         set_local(Rc::new(self));

@@ -3,7 +3,7 @@
 //! ```text
 //!   open ──► Sockets ──► Listeners ──► each worker: accept ── room? ──► admission ──► Arrival
 //!                                          ▲                  │ no            │
-//!                                          └── Capacity ◄────────┘ (waits)       └─ to the worker
+//!                                          └── Capacity ◄─────┘ (waits)       └─ to the worker
 //!                                              opened by who leaves              with the fewest
 //! ```
 //!

@@ -16,7 +16,7 @@ use crate::handshake::Handshake;
 use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
 use crate::spread::Spread;
 
-/// What all doors of a process share.
+/// What all listeners of a process share.
 #[derive(Debug)]
 pub(crate) struct ListenShared {
     pub(crate) process: Arc<Process>,
@@ -96,7 +96,7 @@ fn accept_batch_max(written: Option<i32>) -> usize {
     }
 }
 
-/// Where the doors of one frontend wait.
+/// Where the listeners of one frontend wait.
 #[derive(Debug, Default)]
 pub(crate) struct FrontendCapacity {
     /// Opened when a connection leaves the frontend.

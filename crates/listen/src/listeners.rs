@@ -38,7 +38,7 @@ pub struct Listeners {
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) frontend: Arc<Frontend>,
-    /// Where its doors wait, also those of other configurations.
+    /// Where its listeners wait, also those of other configurations.
     pub(crate) frontend_capacity: Arc<FrontendCapacity>,
     /// In the order of its binds; none when it is disabled or was shut.
     pub(crate) standings: Vec<OpenListener>,
@@ -294,7 +294,7 @@ impl WorkerListeners {
     /// that was closed are not woken here: see [`Commit::ended`](crate::Commit::ended).
     ///
     /// # Errors
-    /// The first socket that cannot be watched, or a worker without a arrivals. The other
+    /// The first socket that cannot be watched, or a worker without an arrival queue. The other
     /// sockets are accepted from all the same.
     pub fn start(self) -> Result<(), Error> {
         if self.posts.is_empty() {

@@ -234,7 +234,7 @@ impl<'l> Work<'l> {
         self.formers.len() - 1
     }
 
-    /// Finds the doors that the binds of a frontend go on with: the same socket and number, else
+    /// Finds the listeners that the binds of a frontend go on with: the same socket and number, else
     /// the same socket.
     fn find_own(&mut self, draft: &mut Draft) {
         let Some(former) = draft.former.map(|former| &mut self.formers[former]) else {
@@ -269,7 +269,7 @@ impl<'l> Work<'l> {
         }
     }
 
-    /// Gives a frontend its doors and sockets.
+    /// Gives a frontend its listeners and sockets.
     fn furnish(&mut self, config: &Config, draft: Draft) {
         let frontend_capacity = self.frontend_capacity(&draft);
         let mut standings = Vec::with_capacity(draft.wishes.len());
@@ -332,7 +332,7 @@ impl<'l> Work<'l> {
         });
     }
 
-    /// Where the doors of the frontend wait: where they did, while it is the same one.
+    /// Where the listeners of the frontend wait: where they did, while it is the same one.
     fn frontend_capacity(&self, draft: &Draft) -> Arc<FrontendCapacity> {
         match draft.former.map(|former| self.formers[former].front) {
             Some(front) if Arc::ptr_eq(&front.frontend.state, &draft.frontend.state) => {

@@ -27,7 +27,7 @@ impl SocketState {
         }
     }
 
-    /// Ends accepting. Who waits on the worker hears of it by the capacity of the frontend's gate,
+    /// Ends accepting. Who waits on the worker hears of it by the [`Capacity`](crate::capacity::Capacity) of the frontend's gate,
     /// which is to be opened afterwards.
     pub(crate) fn end(&self, order: Order) {
         let word = match order {

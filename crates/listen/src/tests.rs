@@ -1,4 +1,4 @@
-//! Doors on the loopback: limits, the PROXY header, the spread over workers, the end.
+//! Listeners on the loopback: limits, the PROXY header, the spread over workers, the end.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -17,7 +17,7 @@ use crate::value::Value;
 pub struct Load {
     /// Tasks of all workers (`Tasks`).
     pub tasks: u32,
-    /// Sessions of the desk itself that are open now.
+    /// Sessions of the Runtime API that are open now.
     pub cli_sessions: u32,
 }
 

@@ -7,7 +7,7 @@ use ballast_engine::counters::FrontendSums;
 use ballast_engine::{Frontend, Generation, Registry};
 use ballast_model as model;
 
-/// The process around the desk. The program implements it once.
+/// The process around the statistics. The program implements it once.
 pub trait Surroundings: Send + Sync {
     /// The generation in force.
     fn generation(&self) -> Arc<Generation>;

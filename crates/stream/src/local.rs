@@ -172,7 +172,7 @@ pub struct Memory {
 }
 
 impl Local {
-    /// The desk of one worker.
+    /// What one worker has at hand.
     pub fn new(
         worker: usize,
         process: Arc<Process>,

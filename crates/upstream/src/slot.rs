@@ -48,7 +48,7 @@ impl Taken {
     }
 }
 
-/// How long the line was, for the log.
+/// How long the queues were, for the log.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct QueueLength {
     /// Its place in the server's queue, from 1 (`%sq`); 0 when it did not wait there.
@@ -184,7 +184,7 @@ impl Slot {
     fn taken(&self) -> &Taken {
         self.taken
             .as_ref()
-            .expect("a seat is taken until it is dropped")
+            .expect("a slot is taken until it is dropped")
     }
 }
 

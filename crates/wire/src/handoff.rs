@@ -321,7 +321,7 @@ pub enum Message {
     /// Worker that ends: what it counted since it was told [`Message::Handover`]. Master: what a
     /// former worker counted late.
     Late,
-    /// Master: the descriptor beside it is a caller of the worker's desk.
+    /// Master: the descriptor beside it is a caller of the worker's Runtime API.
     Caller,
     /// Master: read the configuration again. A descriptor beside it holds what a scout was
     /// answered by the machine ([`read_pairs`]).

@@ -157,7 +157,7 @@ fn which(word: &str) -> Which<'_> {
     }
 }
 
-/// Lets the process know that an override changed a list.
+/// Lets the process know that a command changed a list.
 fn note(call: &Call<'_>, kind: ListKind, listed: &Listed, command: &str) {
     if let Some(control) = control(call) {
         let reference = match listed.list.name() {

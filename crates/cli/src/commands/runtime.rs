@@ -156,11 +156,11 @@ pub(crate) static COMMANDS: &[Command] = &[
 const TRACES: &str = "Supported trace sources and states (.=stopped, w=waiting, R=running) :\n";
 
 /// What a worker tells of itself.
-type ChangeRecord = (TaskCounts, IoCounts, BufferUse);
+type WorkerReport = (TaskCounts, IoCounts, BufferUse);
 
 /// What every worker tells, in order; zeros for one that does not answer in time.
-async fn told() -> Vec<ChangeRecord> {
-    fn tell() -> ChangeRecord {
+async fn told() -> Vec<WorkerReport> {
+    fn tell() -> WorkerReport {
         (task_counts(), io_counts(), buffer_use())
     }
     let count = ballast_worker::worker_count();

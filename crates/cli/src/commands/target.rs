@@ -140,9 +140,9 @@ pub(crate) fn given(words: &str, call: &Call<'_>) -> String {
     format!("{words} {}", call.args.join(" "))
 }
 
-/// Answers what a handler answers, or why it was not done.
-pub(crate) fn answer(handler: Result<Answer, Answer>) -> Answer {
-    handler.unwrap_or_else(|refused| refused)
+/// The answer of what was done, or why it was not.
+pub(crate) fn answer(outcome: Result<Answer, Answer>) -> Answer {
+    outcome.unwrap_or_else(|refused| refused)
 }
 
 /// The number at the beginning of a text and what follows it; `None` without a digit there.

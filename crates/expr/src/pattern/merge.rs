@@ -1,4 +1,4 @@
-//! Who wins where a file and an operator's hand changed the same list.
+//! Who wins where a file and a command changed the same list.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use super::few::Pair;
 /// What a list holds after its file changed from `old` to `new` while it ran as `live`.
 ///
 /// Per key, all entries of it together: where the file changed, the file wins; where it did not,
-/// what is live stays. Keys come in the order of the new file, those that only an override added after
+/// what is live stays. Keys come in the order of the new file, those that only a command added after
 /// them. The same file again changes nothing.
 pub fn merge(old: &[Pair], new: &[Pair], live: &[Pair]) -> Vec<Pair> {
     if old == new {
@@ -24,7 +24,7 @@ pub fn merge(old: &[Pair], new: &[Pair], live: &[Pair]) -> Vec<Pair> {
         if was != after.get(key) || was == now.get(key) {
             merged.push(pair.clone());
         } else if placed.insert(key) {
-            // Only an override changed it: all its entries stand where the first one did.
+            // Only a command changed it: all its entries stand where the first one did.
             merged.extend(now.get(key).into_iter().flatten().copied().cloned());
         }
     }

@@ -73,7 +73,7 @@ pub struct Balance {
     pub weight_user: u32,
 }
 
-/// What the hands must do.
+/// What the caller must carry out.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Effect {
     /// Tell the balancer. Comes before the transition that caused it, whose line shows its result.

@@ -171,7 +171,7 @@ fn a_removed_bind_serves_its_queue_and_tells_who_came_through_it() {
         fixture.next();
     }
     fixture.until_refused(1);
-    // The arrivals says goodbye when it is told to leave, and goes on.
+    // The worker's handler says goodbye when it is told to leave, and goes on.
     let mut word = [0; 1];
     early.read_exact(&mut word).unwrap();
     assert_eq!(&word, b"!");

@@ -55,7 +55,7 @@ pub(crate) const ROWS: &[Row] = &[
 /// A change of a list or map, by traffic.
 #[derive(Clone, Debug, PartialEq)]
 struct List {
-    handler: MapEdit,
+    edit: MapEdit,
     /// The name of its file, as ACLs and converters that read it give it.
     name: String,
     key: LogFormat,
@@ -70,20 +70,20 @@ enum MapEdit {
     SetMap,
 }
 
-fn keyed(args: &mut Args<'_, '_, '_>, word: &'static str, handler: MapEdit) -> Result<List, Error> {
+fn keyed(args: &mut Args<'_, '_, '_>, word: &'static str, edit: MapEdit) -> Result<List, Error> {
     let (name, _) = args.parens(&format!("{word}(<file-name>)"))?;
-    let missing = if handler == MapEdit::SetMap {
+    let missing = if edit == MapEdit::SetMap {
         "expects exactly 2 arguments"
     } else {
         "expects exactly 1 arguments"
     };
     let key = args.format(Usage::Http, missing)?;
-    let value = match handler {
+    let value = match edit {
         MapEdit::SetMap => Some(args.format(Usage::Http, missing)?),
         MapEdit::AddAcl | MapEdit::Del => None,
     };
     Ok(List {
-        handler,
+        edit,
         name: name.to_owned(),
         key,
         value,
@@ -114,7 +114,7 @@ impl Perform for List {
         let changed = {
             let key = String::from_utf8_lossy(&key);
             let value = String::from_utf8_lossy(&stage.space.text);
-            match self.handler {
+            match self.edit {
                 MapEdit::AddAcl => list.add_new(&key, list.is_map().then_some("")),
                 MapEdit::Del => list.del(Which::Key(&key)),
                 MapEdit::SetMap => list.set_or_add(&key, &value),

@@ -70,7 +70,7 @@ impl ProbeTrigger {
 
 impl fmt::Debug for ProbeController {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Keeper")
+        out.debug_struct("ProbeController")
             .field("generation", &self.generation().number)
             .finish_non_exhaustive()
     }
@@ -198,7 +198,7 @@ impl ProbeController {
     }
 
     /// Tells the health of a server something, and does all that follows: `say` is given the
-    /// machine and the time it goes by. The way of checks, agents, and of the desk (`set server`,
+    /// machine and the time it goes by. The way of checks, agents, and of the Runtime API (`set server`,
     /// `disable server`). False when there is no server of these names.
     pub fn tell(
         &self,

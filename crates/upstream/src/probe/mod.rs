@@ -4,7 +4,7 @@
 //!   schedule: when ──► program: what (tcp, http, protocol, external, agent)
 //!                          │ Verdict
 //!   observe (traffic) ─────┤
-//!   set server (desk) ─────┴──► ProbeController ──► Health ──► Effects: balancing, queues, pools,
+//!   set server ────────────┴──► ProbeController ──► Health ──► Effects: balancing, queues, pools,
 //!                                                      lines, servers that track this one
 //! ```
 //!
