@@ -83,12 +83,13 @@ impl Waiting {
         caller
     }
 
-    /// Takes everyone out of a server's own queue, oldest first: they belong to it no more.
-    pub fn dismiss(&mut self, server: &str) -> Vec<Caller> {
-        self.one
-            .remove(server)
-            .map(|queue| queue.into_values().collect())
-            .unwrap_or_default()
+    /// Takes everyone out of the queue of one server, or of the queue for any, oldest first.
+    pub fn dismiss(&mut self, server: Option<&str>) -> Vec<Caller> {
+        let queue = match server {
+            None => std::mem::take(&mut self.any),
+            Some(name) => self.one.remove(name).unwrap_or_default(),
+        };
+        queue.into_values().collect()
     }
 
     /// Takes everyone out of all queues, oldest first.
@@ -157,7 +158,9 @@ mod tests {
         assert!(waiting.leave(None, for_any));
         assert!(waiting.leave(Some("a"), ticket) && waiting.is_empty());
         waiting.join(Some("a"), caller());
-        assert_eq!(waiting.dismiss("a").len(), 1);
+        waiting.join(None, caller());
+        assert_eq!(waiting.dismiss(Some("a")).len(), 1);
+        assert_eq!(waiting.dismiss(None).len(), 1);
         assert!(waiting.is_empty());
     }
 }

@@ -256,14 +256,15 @@ pub(crate) fn dissolve_waiting(backend: &Backend) {
     drop(callers);
 }
 
-/// Sends those who wait for this server alone back to choose again, and returns how many.
-pub(crate) fn dismiss_waiting(backend: &Backend, server: &Server) -> u32 {
+/// Sends those who wait for this server alone, or those who wait for any, back to choose again,
+/// and returns how many.
+pub(crate) fn dismiss_waiting(backend: &Backend, server: Option<&Server>) -> u32 {
     let callers = backend
         .state
         .waiting
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .dismiss(server.name());
+        .dismiss(server.map(Server::name));
     // Dropped after the lock: each wakes the one who waits.
     u32::try_from(callers.len()).unwrap_or(u32::MAX)
 }

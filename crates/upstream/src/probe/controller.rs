@@ -338,7 +338,7 @@ impl ProbeController {
         if effects.iter().any(tells) {
             backend.settle_health(at.server);
             if effects.contains(&Effect::RequeuePending) {
-                counts.requeued = dismiss_waiting(backend, server);
+                counts.requeued = dismiss_waiting(backend, Some(server));
             }
             counts.queued = server.state.queue.now().saturating_sub(counts.requeued);
             if !server.state.is_usable() {
@@ -353,6 +353,11 @@ impl ProbeController {
             }
         }
         let (active, backup) = backend.usable_servers();
+        let changed = |effect: &Effect| matches!(effect, Effect::Transition(_));
+        if active + backup == 0 && effects.iter().any(changed) {
+            // There is no server to wait for.
+            counts.requeued += dismiss_waiting(backend, None);
+        }
         counts.active = u32::try_from(active).unwrap_or(u32::MAX);
         counts.backup = u32::try_from(backup).unwrap_or(u32::MAX);
         counts
