@@ -140,6 +140,23 @@ impl Fault {
         }
     }
 
+    /// What is counted of a client that failed in the middle of its request.
+    pub(crate) fn counts_of_client(self) -> &'static [Count] {
+        match self {
+            Self::TimedOut | Self::Closed => &[Count::ClientAborts],
+            Self::Malformed(_) => &[Count::FailedRequests],
+        }
+    }
+
+    /// What is counted of a server that failed in the middle of its response.
+    fn counts_of_server(self) -> &'static [Count] {
+        match self {
+            Self::TimedOut => &[Count::ServerAborts],
+            Self::Closed => &[Count::FailedResponses, Count::ServerAborts],
+            Self::Malformed(_) => &[Count::FailedResponses],
+        }
+    }
+
     /// Who ended it, when the server failed.
     fn of_server(self) -> Cause {
         match self {
@@ -189,7 +206,7 @@ pub(crate) enum Count {
 }
 
 impl Count {
-    fn increment(self, session: &Session, exchange: &Exchange) {
+    pub(crate) fn increment(self, session: &Session, exchange: &Exchange) {
         let worker = session.local.worker;
         match self {
             Self::ClientAborts => exchange.count(worker, |of| of.client_aborts.increment()),
@@ -312,18 +329,11 @@ impl Exit {
                     Fault::Malformed(status) => status,
                     Fault::TimedOut | Fault::Closed => 400,
                 };
-                page(
-                    status,
-                    fault.of_client(),
-                    phase,
-                    &[N::ClientAborts, N::FailedRequests],
-                )
+                page(status, fault.of_client(), phase, fault.counts_of_client())
             }
-            Self::UploadAfterHead(fault) => silent(
-                fault.of_client(),
-                P::Data,
-                &[N::ClientAborts, N::FailedRequests],
-            ),
+            Self::UploadAfterHead(fault) => {
+                silent(fault.of_client(), P::Data, fault.counts_of_client())
+            }
             Self::UploadStuck | Self::ResponseMissing => {
                 page(502, Cause::Server, P::Headers, &[N::FailedResponses])
             }
@@ -333,7 +343,9 @@ impl Exit {
             Self::ResponseMalformed => page(502, Cause::Proxy, P::Headers, &[N::FailedResponses]),
             Self::ResponseRewrite => page(502, Cause::Proxy, P::Headers, &[N::FailedRewrites]),
             Self::CacheableCookie => page(502, Cause::Proxy, P::Headers, &[N::DeniedResponses]),
-            Self::ResponseCut(fault) => silent(fault.of_server(), P::Data, &[N::ServerAborts]),
+            Self::ResponseCut(fault) => {
+                silent(fault.of_server(), P::Data, fault.counts_of_server())
+            }
             Self::ResponseUntaken { timed_out, phase } => {
                 let cause = match timed_out {
                     true => Cause::ClientTimeout,

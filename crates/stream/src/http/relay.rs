@@ -115,13 +115,16 @@ pub(crate) async fn exchange(
             Outcome::Carried {
                 keep_server,
                 private,
+                ..
             },
             uploaded,
         ) => {
-            if let Err(error) = &uploaded {
-                request_failed(session, exchange, error);
-            }
             let whole = uploaded.is_ok() && client.inbound.body_is_done();
+            match &uploaded {
+                Err(error) => request_failed(session, exchange, error),
+                Ok(()) if whole => {}
+                Ok(()) => exchange.ending.note(Cause::Client, Phase::Data),
+            }
             // What the server did not take is read past: the client has its answer, sends on, and
             // may have more to ask (HAProxy does so).
             let keep_client = whole || matches!(uploaded, Err(RelayError::To(_)));
@@ -261,10 +264,11 @@ fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exi
 fn request_failed(session: &Session, exchange: &mut Exchange, error: &RelayError) {
     let cause = match error {
         RelayError::From(error) => {
-            exchange.count(session.local.worker, |counters| {
-                counters.client_aborts.increment()
-            });
-            Fault::from(error).of_client()
+            let fault = Fault::from(error);
+            for count in fault.counts_of_client() {
+                count.increment(session, exchange);
+            }
+            fault.of_client()
         }
         RelayError::To(_) => {
             exchange.count(session.local.worker, |counters| {
@@ -315,7 +319,14 @@ async fn both(
         if answered.is_none()
             && let Poll::Ready(outcome) = respond.as_mut().poll(cx)
         {
-            if !matches!(outcome, Outcome::Carried { .. }) {
+            let waits = matches!(
+                outcome,
+                Outcome::Carried {
+                    ends_by_close: false,
+                    ..
+                }
+            );
+            if !waits {
                 let uploaded = uploaded.take().unwrap_or(Ok(()));
                 return Poll::Ready(Both::Answered(outcome, uploaded));
             }

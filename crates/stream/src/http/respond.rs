@@ -33,6 +33,9 @@ pub(crate) enum Outcome {
         keep_server: bool,
         /// Whether the connection itself may bear the client's identity from now on.
         private: bool,
+        /// Whether the client learns of the response's end by the close only: it must not wait
+        /// for the rest of the request.
+        ends_by_close: bool,
     },
     /// The head was passed on, and what follows is no HTTP.
     Tunnel,
@@ -121,6 +124,7 @@ pub(crate) async fn respond(
         Ok(keep_server) => Outcome::Carried {
             keep_server,
             private,
+            ends_by_close: length == BodyLength::UntilClose,
         },
         Err(outcome) => outcome,
     }
