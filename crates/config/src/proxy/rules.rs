@@ -309,10 +309,14 @@ fn warn_unreachable(
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     heirs(draft, context);
     captures(draft, context);
-    let rules = &draft.common.rules;
-    if rules.request_inspect_delay.is_none() {
+    let own = &draft.common.rules;
+    let inherited = &draft.inherited;
+    if own.request_inspect_delay.is_none() && inherited.request_inspect_delay.is_none() {
         return;
     }
+    // The delay may be of the defaults, and the rules of the section, or the other way round.
+    let mut rules = inherited.clone();
+    rules.append(own.clone());
     for word in rules.unserved(&draft.acls) {
         if word == "tcp-request inspect-delay"
             && let Some(span) = draft.span

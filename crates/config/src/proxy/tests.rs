@@ -470,6 +470,25 @@ fn what_is_not_served_is_named() {
     assert_eq!(words, ["compression algo", "persist"]);
 }
 
+/// Wherever the delay stands: rules that wait are refused, not half carried out.
+#[test]
+fn rules_that_wait_for_data_are_named() {
+    let delay = " tcp-request inspect-delay 5s\n";
+    let loaded = |of_defaults: &str, of_frontend: &str, rule: &str| {
+        stubbed(&format!(
+            "defaults d\n mode tcp\n timeout client 1s\n{of_defaults}\
+             frontend f from d\n bind 192.0.2.1:1\n{of_frontend} tcp-request content {rule}\n"
+        ))
+    };
+    for (of_defaults, of_frontend) in [(delay, ""), ("", delay)] {
+        let waits = loaded(of_defaults, of_frontend, "accept if { req.len gt 4 }");
+        let words: Vec<_> = waits.unserved.iter().map(|one| one.word.as_str()).collect();
+        assert_eq!(words, ["tcp-request inspect-delay"], "{of_defaults:?}");
+        let decides = loaded(of_defaults, of_frontend, "accept if { src 192.0.2.2 }");
+        assert!(decides.unserved.is_empty());
+    }
+}
+
 #[test]
 fn who_asks_for_a_body_is_told_that_there_is_none_yet() {
     let loaded = proxies(
