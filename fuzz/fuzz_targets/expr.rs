@@ -1,7 +1,10 @@
 //! Any text as an expression, an ACL and a condition; what parses is evaluated and prints back.
 #![no_main]
 
-use ballast_expr::{AclSet, Condition, Criterion, Expr, Facts, Linker, Scratch, Store, Time, eval};
+use ballast_expr::{
+    AclSet, Condition, Criterion, Expr, Facts, Linker, ProcessFacts, Scratch, Side, Store, Time,
+    eval,
+};
 use libfuzzer_sys::fuzz_target;
 
 struct World<'a>(&'a [u8]);
@@ -16,9 +19,15 @@ impl Facts for World<'_> {
     fn random(&self) -> u64 {
         7
     }
-    fn request_data(&self) -> Option<&[u8]> {
-        Some(self.0)
+    fn data(&self, sent_by: Side) -> Option<&[u8]> {
+        (sent_by == Side::Client).then_some(self.0)
     }
+    fn process(&self) -> &dyn ProcessFacts {
+        self
+    }
+}
+
+impl ProcessFacts for World<'_> {
     fn env(&self, _: &str) -> Option<&[u8]> {
         Some(self.0)
     }

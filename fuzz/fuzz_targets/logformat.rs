@@ -1,10 +1,13 @@
 //! Any text as a log format; what parses is written out.
 #![no_main]
 
-use ballast_expr::{Facts, LogFormat, Scratch, Time, Usage};
+use ballast_expr::{CaptureFacts, ExchangeFacts, Facts, LogFormat, Scratch, Side, Time, Usage};
 use libfuzzer_sys::fuzz_target;
 
-struct World<'a>(&'a [u8]);
+struct World<'a> {
+    line: &'a [u8],
+    captures: [Vec<u8>; 2],
+}
 
 impl Facts for World<'_> {
     fn now(&self) -> Time {
@@ -16,14 +19,21 @@ impl Facts for World<'_> {
     fn random(&self) -> u64 {
         7
     }
+    fn exchange(&self) -> &dyn ExchangeFacts {
+        self
+    }
+    fn captures(&self, _: Side) -> CaptureFacts<'_> {
+        CaptureFacts {
+            slot_count: self.captures.len(),
+            slots: &self.captures,
+            cookie: self.line,
+        }
+    }
+}
+
+impl ExchangeFacts for World<'_> {
     fn request_line(&self) -> Option<&[u8]> {
-        Some(self.0)
-    }
-    fn request_captures(&self) -> usize {
-        2
-    }
-    fn request_capture(&self, _: usize) -> Option<&[u8]> {
-        Some(self.0)
+        Some(self.line)
     }
 }
 
@@ -35,7 +45,11 @@ fuzz_target!(|data: &[u8]| {
         match LogFormat::parse(text, usage) {
             Ok(format) => {
                 let mut out = Vec::new();
-                format.render(&World(data), &mut Scratch::new(), &mut out);
+                let world = World {
+                    line: data,
+                    captures: [data.to_vec(), data.to_vec()],
+                };
+                format.render(&world, &mut Scratch::new(), &mut out);
             }
             Err(error) => assert!(error.range.end <= text.len()),
         }

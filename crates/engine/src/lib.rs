@@ -11,6 +11,7 @@ mod cancellation;
 mod checks;
 mod connecting;
 mod cookies;
+mod facts;
 mod frontend;
 mod gate;
 mod gauge;

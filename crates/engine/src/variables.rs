@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use ballast_expr::{Facts, Scope, Scratch, Time, Value, VarName, eval};
+use ballast_expr::{Facts, ProcessFacts, Scope, Scratch, Time, Value, VarName, eval};
 use ballast_model::{ProcessVariable, VariableSource};
 
 use crate::Process;
@@ -214,6 +214,12 @@ impl Facts for Lone<'_> {
         }
     }
 
+    fn process(&self) -> &dyn ProcessFacts {
+        self
+    }
+}
+
+impl ProcessFacts for Lone<'_> {
     fn pid(&self) -> i64 {
         i64::from(std::process::id())
     }
@@ -226,7 +232,7 @@ impl Facts for Lone<'_> {
         i64::try_from(self.process.started.elapsed().as_secs()).unwrap_or(i64::MAX)
     }
 
-    fn process_connections(&self) -> i64 {
+    fn connections(&self) -> i64 {
         i64::from(self.process.connections.now())
     }
 }

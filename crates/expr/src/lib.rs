@@ -35,7 +35,10 @@ pub use conv::{Conv, conv, convs};
 pub use error::{Error, nearest};
 pub use eval::{Truth, eval, eval_with};
 pub use expr::{Expr, Reference, Step};
-pub use facts::{BackendCount, Facts, FrontendCount, Record, ServerCount, Time};
+pub use facts::{
+    BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
+    ListenerFacts, ProcessFacts, Record, ServerFacts, Side, Time,
+};
 pub use fetch::{Fetch, fetch, fetches};
 pub use link::{Files, Linker, Slot};
 pub use logformat::{

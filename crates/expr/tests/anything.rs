@@ -8,8 +8,8 @@
 )]
 
 use ballast_expr::{
-    AclSet, Condition, Criterion, Expr, Facts, Linker, LogFormat, Regex, Scratch, Store, Time,
-    Usage, convs, eval, fetches,
+    AclSet, Condition, Criterion, Expr, Facts, Linker, LogFormat, Regex, Scratch, Side, Store,
+    Time, Usage, convs, eval, fetches,
 };
 use ballast_message::{HeadLimits, Request};
 use proptest::prelude::*;
@@ -29,8 +29,8 @@ impl Facts for World {
     fn request(&self) -> Option<&Request> {
         Some(&self.0)
     }
-    fn request_data(&self) -> Option<&[u8]> {
-        Some(&self.1)
+    fn data(&self, sent_by: Side) -> Option<&[u8]> {
+        (sent_by == Side::Client).then_some(&self.1)
     }
 }
 

@@ -1,18 +1,19 @@
 //! What expressions and log lines may ask of an exchange.
 
 use std::cell::{OnceCell, Ref};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant, SystemTime};
 
-use ballast_engine::{Backend, Gauge, VariablesNow};
+use ballast_engine::{Gauge, VariablesNow};
 use ballast_expr::{
-    BackendCount, Facts, FrontendCount, Record, Scope, ServerCount, Time, Value, VarName,
+    BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
+    ListenerFacts, ProcessFacts, Record, Scope, ServerFacts, Side, Time, Value, VarName,
 };
 use ballast_message::{Request, Response};
 use ballast_model::CookieMode;
 
 use crate::exchange::Exchange;
-use crate::local::time_of;
+use crate::local::{Local, time_of};
 use crate::session::Session;
 use crate::variables::Variables;
 
@@ -25,7 +26,7 @@ pub(crate) struct View<'a> {
     exchange: &'a Exchange,
     /// Made when one is asked for: rules seldom do (`http-request set-header x-start %Ts`).
     record: OnceCell<Record>,
-    response_side: bool,
+    side: Side,
 }
 
 impl<'a> View<'a> {
@@ -37,14 +38,14 @@ impl<'a> View<'a> {
             of_process: OnceCell::new(),
             exchange,
             record: OnceCell::new(),
-            response_side: false,
+            side: Side::Client,
         }
     }
 
     /// For rules about the response: `hdr` and `cookie` mean the response's.
     pub(crate) fn of_response(self) -> Self {
         Self {
-            response_side: true,
+            side: Side::Server,
             ..self
         }
     }
@@ -57,18 +58,8 @@ impl<'a> View<'a> {
             of_process: OnceCell::new(),
             exchange,
             record: OnceCell::from(record(session, exchange, asap)),
-            response_side: false,
+            side: Side::Client,
         }
-    }
-
-    fn backend<'b>(&'b self, name: &str) -> Option<&'b Backend> {
-        if name.is_empty() {
-            return self.exchange.backend.as_deref();
-        }
-        let generation = &self.session.running.generation;
-        generation
-            .backend_named(name)
-            .map(|place| &*generation.backends[place])
     }
 }
 
@@ -179,26 +170,8 @@ impl Facts for View<'_> {
         self.session.local.random()
     }
 
-    fn utc_offset_secs(&self, secs: i64) -> i32 {
-        self.session.local.utc_offset_seconds(secs)
-    }
-
-    fn request(&self) -> Option<&Request> {
-        self.exchange.has_request.then_some(&self.exchange.request)
-    }
-
-    fn response(&self) -> Option<&Response> {
-        self.exchange
-            .has_response
-            .then_some(&self.exchange.response)
-    }
-
-    fn request_data(&self) -> Option<&[u8]> {
-        Some(self.exchange.peeked.as_slice()).filter(|_| !self.session.frontend.is_http())
-    }
-
-    fn is_response_side(&self) -> bool {
-        self.response_side
+    fn process(&self) -> &dyn ProcessFacts {
+        &*self.session.local
     }
 
     fn var(&self, name: &VarName) -> Option<Value<'_>> {
@@ -213,47 +186,104 @@ impl Facts for View<'_> {
         }
     }
 
+    fn side(&self) -> Side {
+        self.side
+    }
+
+    fn request(&self) -> Option<&Request> {
+        self.exchange.has_request.then_some(&self.exchange.request)
+    }
+
+    fn response(&self) -> Option<&Response> {
+        self.exchange
+            .has_response
+            .then_some(&self.exchange.response)
+    }
+
+    fn data(&self, sent_by: Side) -> Option<&[u8]> {
+        match sent_by {
+            Side::Client => {
+                Some(self.exchange.peeked.as_slice()).filter(|_| !self.session.frontend.is_http())
+            }
+            Side::Server => None,
+        }
+    }
+
+    fn ends(&self) -> Ends<'_> {
+        Ends {
+            source: self.session.path.source.as_ref(),
+            destination: self.session.path.destination.as_ref(),
+        }
+    }
+
+    fn connection(&self, to: Side) -> Option<&dyn ConnectionFacts> {
+        match to {
+            Side::Client => Some(self.session),
+            Side::Server => Some(self.exchange),
+        }
+    }
+
+    fn listener(&self) -> Option<&dyn ListenerFacts> {
+        Some(self)
+    }
+
+    fn frontend(&self) -> Option<&dyn FrontendFacts> {
+        Some(&*self.session.frontend)
+    }
+
+    fn frontend_named(&self, name: &str) -> Option<&dyn FrontendFacts> {
+        let generation = &self.session.running.generation;
+        let found = generation
+            .frontends
+            .iter()
+            .find(|known| known.name() == name)?;
+        Some(&**found)
+    }
+
+    fn backend(&self) -> Option<&dyn BackendFacts> {
+        Some(&**self.exchange.backend.as_ref()?)
+    }
+
+    fn backend_named(&self, name: &str) -> Option<&dyn BackendFacts> {
+        let generation = &self.session.running.generation;
+        let place = generation.backend_named(name)?;
+        Some(&*generation.backends[place])
+    }
+
+    fn server(&self) -> Option<&dyn ServerFacts> {
+        Some(&**self.exchange.server.as_ref()?)
+    }
+
+    fn exchange(&self) -> &dyn ExchangeFacts {
+        self
+    }
+
+    fn captures(&self, sent_by: Side) -> CaptureFacts<'_> {
+        let captures = &self.exchange.captures;
+        let model = &self.session.frontend.model;
+        match sent_by {
+            Side::Client => CaptureFacts {
+                slot_count: model.request_captures.len(),
+                slots: &captures.request,
+                cookie: &captures.request_cookie,
+            },
+            Side::Server => CaptureFacts {
+                slot_count: model.response_captures.len(),
+                slots: &captures.response,
+                cookie: &captures.response_cookie,
+            },
+        }
+    }
+
+    fn record(&self) -> Option<&Record> {
+        let made = || record(self.session, self.exchange, false);
+        Some(self.record.get_or_init(made))
+    }
+}
+
+impl ExchangeFacts for View<'_> {
     fn is_first_request(&self) -> bool {
         self.exchange.first
-    }
-
-    fn source(&self) -> Option<SocketAddr> {
-        self.session.path.source
-    }
-
-    fn destination(&self) -> Option<SocketAddr> {
-        self.session.path.destination
-    }
-
-    fn connection_source(&self) -> Option<SocketAddr> {
-        self.session.connection_source
-    }
-
-    fn connection_destination(&self) -> Option<SocketAddr> {
-        self.session.connection_destination
-    }
-
-    fn server_source(&self) -> Option<SocketAddr> {
-        self.exchange.server_source
-    }
-
-    fn server_destination(&self) -> Option<SocketAddr> {
-        self.exchange.server_destination
-    }
-
-    fn is_local(&self, address: IpAddr) -> bool {
-        address.is_loopback()
-    }
-
-    fn is_server_connection_reused(&self) -> bool {
-        self.exchange.reused
-    }
-
-    fn client_error(&self) -> (i64, &'static str) {
-        match self.session.refusal {
-            Some(refusal) => (refusal.code(), refusal.text()),
-            None => (0, "Success"),
-        }
     }
 
     fn asks_as_proxy(&self) -> bool {
@@ -265,228 +295,103 @@ impl Facts for View<'_> {
             })
     }
 
-    fn received_proxy_header(&self) -> bool {
-        self.session.proxied
-    }
-
-    fn frontend_name(&self) -> Option<&str> {
-        Some(self.session.frontend.name())
-    }
-
-    fn frontend_id(&self) -> Option<i64> {
-        Some(number(self.session.frontend.model.common.id))
-    }
-
-    fn default_backend_name(&self) -> Option<&str> {
-        self.session.frontend.model.default_backend.as_deref()
-    }
-
-    fn backend_name(&self) -> Option<&str> {
-        self.exchange.backend.as_ref().map(|backend| backend.name())
-    }
-
-    fn backend_id(&self) -> Option<i64> {
-        self.exchange
-            .backend
-            .as_ref()
-            .map(|backend| number(backend.model.common.id))
-    }
-
-    fn server_name(&self) -> Option<&str> {
-        self.exchange.server.as_ref().map(|server| server.name())
-    }
-
-    fn applet_name(&self) -> Option<&str> {
-        self.exchange.applet
-    }
-
-    fn server_id(&self) -> Option<i64> {
-        self.exchange
-            .server
-            .as_ref()
-            .map(|server| number(server.model.id))
-    }
-
-    fn listener_name(&self) -> Option<&str> {
-        self.session.admission.listening().bind.name.as_deref()
-    }
-
-    fn listener_id(&self) -> Option<i64> {
-        Some(number(self.session.admission.listening().bind.id))
-    }
-
-    fn listener_connections(&self) -> Option<i64> {
-        Some(number(
-            self.session.admission.listening().state.connections.now(),
-        ))
-    }
-
-    fn backend_count(&self, backend: &str, what: BackendCount) -> Option<i64> {
-        let backend = self.backend(backend)?;
-        let state = &backend.state;
-        let queued = || {
-            let servers = backend
-                .servers
-                .iter()
-                .map(|server| server.state.queue.now());
-            number(state.queue.now()) + servers.map(i64::from).sum::<i64>()
-        };
-        let (active, backups) = backend.usable_servers();
-        let usable = i64::try_from(if active > 0 { active } else { backups }).unwrap_or(i64::MAX);
-        Some(match what {
-            BackendCount::AverageQueue if usable == 0 => queued() * 999,
-            BackendCount::AverageQueue => (queued() + usable - 1) / usable,
-            BackendCount::Connections => number(state.sessions.now()),
-            BackendCount::ConnectionsFree => free(backend, false),
-            BackendCount::Slots => free(backend, true),
-            BackendCount::Queue => queued(),
-            BackendCount::SessionRate => number(
-                state
-                    .session_rate
-                    .per_second(self.session.local.process.now_ms()),
-            ),
-            BackendCount::UsableServers => usable,
-        })
-    }
-
-    fn frontend_count(&self, frontend: &str, what: FrontendCount) -> Option<i64> {
-        let generation = &self.session.running.generation;
-        let state = if frontend.is_empty() {
-            &self.session.frontend.state
-        } else {
-            &generation
-                .frontends
-                .iter()
-                .find(|known| known.name() == frontend)?
-                .state
-        };
-        let now = self.session.local.process.now_ms();
-        Some(number(match what {
-            FrontendCount::Connections => state.sessions.now(),
-            FrontendCount::RequestRate => state.request_rate.per_second(now),
-            FrontendCount::SessionRate => state.session_rate.per_second(now),
-        }))
-    }
-
-    fn server_count(&self, backend: &str, server: &str, what: ServerCount) -> Option<i64> {
-        let backend = self.backend(backend)?;
-        let place = backend.server_named(server)?;
-        let known = &backend.servers[place];
-        let state = &known.state;
-        Some(match what {
-            ServerCount::Connections => number(state.sessions.now()),
-            ServerCount::ConnectionsFree => match known.model.connection_count_max {
-                0 => -1,
-                max => number(max.saturating_sub(state.sessions.now())),
-            },
-            ServerCount::InitialWeight => i64::from(known.model.weight),
-            ServerCount::IsUp => i64::from(state.is_usable()),
-            ServerCount::Queue => number(state.queue.now()),
-            ServerCount::SessionRate => number(
-                state
-                    .session_rate
-                    .per_second(self.session.local.process.now_ms()),
-            ),
-            ServerCount::UserWeight | ServerCount::Weight => number(state.weight()),
-        })
-    }
-
-    fn env(&self, _name: &str) -> Option<&[u8]> {
-        None
-    }
-
-    fn hostname(&self) -> &str {
-        &self.session.local.hostname
-    }
-
-    fn pid(&self) -> i64 {
-        i64::from(self.session.local.pid)
-    }
-
-    fn thread(&self) -> i64 {
-        i64::try_from(self.session.local.worker).unwrap_or(0)
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.session.local.process.stopping()
-    }
-
-    fn uptime_secs(&self) -> i64 {
-        i64::try_from(self.session.local.process.started.elapsed().as_secs()).unwrap_or(i64::MAX)
-    }
-
-    fn process_connections(&self) -> i64 {
-        number(self.session.local.process.connections.now())
-    }
-
     fn unique_id(&self) -> Option<&[u8]> {
         Some(self.exchange.unique_id.as_slice()).filter(|id| !id.is_empty())
-    }
-
-    fn request_captures(&self) -> usize {
-        self.session.frontend.model.request_captures.len()
-    }
-
-    fn request_capture(&self, slot: usize) -> Option<&[u8]> {
-        self.exchange
-            .captures
-            .request
-            .get(slot)
-            .map(Vec::as_slice)
-            .filter(|kept| !kept.is_empty())
-    }
-
-    fn response_captures(&self) -> usize {
-        self.session.frontend.model.response_captures.len()
-    }
-
-    fn response_capture(&self, slot: usize) -> Option<&[u8]> {
-        self.exchange
-            .captures
-            .response
-            .get(slot)
-            .map(Vec::as_slice)
-            .filter(|kept| !kept.is_empty())
-    }
-
-    fn request_cookie_capture(&self) -> Option<&[u8]> {
-        Some(self.exchange.captures.request_cookie.as_slice()).filter(|kept| !kept.is_empty())
-    }
-
-    fn response_cookie_capture(&self) -> Option<&[u8]> {
-        Some(self.exchange.captures.response_cookie.as_slice()).filter(|kept| !kept.is_empty())
     }
 
     fn request_line(&self) -> Option<&[u8]> {
         Some(self.exchange.line.as_slice()).filter(|line| !line.is_empty())
     }
 
-    fn record(&self) -> Option<&Record> {
-        let made = || record(self.session, self.exchange, false);
-        Some(self.record.get_or_init(made))
+    fn service_name(&self) -> Option<&str> {
+        self.exchange.applet
     }
 }
 
-/// Places that the usable servers have left, with their queues when `queues`; -1 when any of
-/// them has no bound.
-fn free(backend: &Backend, queues: bool) -> i64 {
-    let mut sum = 0;
-    for server in backend
-        .servers
-        .iter()
-        .filter(|server| server.state.is_usable())
-    {
-        let (max, queue_max) = (
-            server.model.connection_count_max,
-            server.model.queue_count_max,
-        );
-        if max == 0 || (queues && queue_max == 0) {
-            return -1;
-        }
-        sum += number(max.saturating_sub(server.state.sessions.now()));
-        if queues {
-            sum += number(queue_max.saturating_sub(server.state.queue.now()));
+impl ListenerFacts for View<'_> {
+    fn name(&self) -> Option<&str> {
+        self.session.admission.listening().bind.name.as_deref()
+    }
+
+    fn id(&self) -> i64 {
+        number(self.session.admission.listening().bind.id)
+    }
+
+    fn connections(&self) -> i64 {
+        number(self.session.admission.listening().state.connections.now())
+    }
+}
+
+/// The client's connection.
+impl ConnectionFacts for Session {
+    fn ends(&self) -> Ends<'_> {
+        Ends {
+            source: self.connection_source.as_ref(),
+            destination: self.connection_destination.as_ref(),
         }
     }
-    sum
+
+    fn received_proxy_header(&self) -> bool {
+        self.proxied
+    }
+
+    fn error(&self) -> (i64, &'static str) {
+        match self.refusal {
+            Some(refusal) => (refusal.code(), refusal.text()),
+            None => (0, "Success"),
+        }
+    }
+}
+
+/// The connection to the server.
+impl ConnectionFacts for Exchange {
+    fn ends(&self) -> Ends<'_> {
+        Ends {
+            source: self.server_source.as_ref(),
+            destination: self.server_destination.as_ref(),
+        }
+    }
+
+    fn is_reused(&self) -> bool {
+        self.reused
+    }
+}
+
+/// The process, seen by a worker.
+impl ProcessFacts for Local {
+    fn hostname(&self) -> &str {
+        &self.hostname
+    }
+
+    fn is_local(&self, address: IpAddr) -> bool {
+        address.is_loopback()
+    }
+
+    fn utc_offset_secs(&self, secs: i64) -> i32 {
+        self.utc_offset_seconds(secs)
+    }
+
+    fn pid(&self) -> i64 {
+        i64::from(self.pid)
+    }
+
+    fn thread(&self) -> i64 {
+        i64::try_from(self.worker).unwrap_or(0)
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.process.stopping()
+    }
+
+    fn uptime_secs(&self) -> i64 {
+        i64::try_from(self.process.started.elapsed().as_secs()).unwrap_or(i64::MAX)
+    }
+
+    fn rate_clock_ms(&self) -> Option<u32> {
+        Some(self.process.now_ms())
+    }
+
+    fn connections(&self) -> i64 {
+        number(self.process.connections.now())
+    }
 }

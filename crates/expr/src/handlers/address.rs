@@ -1,72 +1,93 @@
 //! Addresses and ports of the connections on both sides.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::args::Arg;
 use crate::eval::Cx;
-use crate::facts::Facts;
+use crate::facts::{ConnectionFacts, Ends, Facts, Side};
 use crate::value::Sample;
 
-type Side = for<'f> fn(&'f dyn Facts) -> Option<SocketAddr>;
-
-fn ip<'f>(cx: &Cx<'f, '_>, side: Side) -> Option<Sample<'f>> {
-    side(cx.facts).map(|address| Sample::ip(unmapped(address)))
+fn ip<'f>(_: &Cx<'f, '_>, address: &SocketAddr) -> Sample<'f> {
+    Sample::ip(unmapped(address))
 }
 
 /// A dual-stack listener sees IPv4 clients as mapped IPv6 ones.
-fn unmapped(address: SocketAddr) -> std::net::IpAddr {
+fn unmapped(address: &SocketAddr) -> IpAddr {
     address.ip().to_canonical()
 }
 
-fn port<'f>(cx: &Cx<'f, '_>, side: Side) -> Option<Sample<'f>> {
-    side(cx.facts).map(|address| Sample::Int(i64::from(address.port())))
+fn port<'f>(_: &Cx<'f, '_>, address: &SocketAddr) -> Sample<'f> {
+    Sample::Int(i64::from(address.port()))
 }
 
-fn is_local<'f>(cx: &Cx<'f, '_>, side: Side) -> Option<Sample<'f>> {
-    side(cx.facts).map(|address| Sample::Bool(cx.facts.is_local(unmapped(address))))
+fn is_local<'f>(cx: &Cx<'f, '_>, address: &SocketAddr) -> Sample<'f> {
+    Sample::Bool(cx.facts.process().is_local(unmapped(address)))
 }
 
-macro_rules! sides {
-    ($($name:ident => $handler:ident, $side:ident;)*) => {$(
+/// As rules left them.
+fn path<'f>(facts: &'f dyn Facts) -> Option<Ends<'f>> {
+    Some(facts.ends())
+}
+
+fn client<'f>(facts: &'f dyn Facts) -> Option<Ends<'f>> {
+    Some(facts.connection(Side::Client)?.ends())
+}
+
+fn server<'f>(facts: &'f dyn Facts) -> Option<Ends<'f>> {
+    Some(facts.connection(Side::Server)?.ends())
+}
+
+macro_rules! addresses {
+    ($($name:ident => $sample:ident, $ends:ident, $end:ident;)*) => {$(
         pub(crate) fn $name<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-            $handler(cx, |facts| facts.$side())
+            Some($sample(cx, $ends(cx.facts)?.$end?))
         }
     )*};
 }
 
-sides! {
-    src => ip, source;
-    src_port => port, source;
-    src_is_local => is_local, source;
-    dst => ip, destination;
-    dst_port => port, destination;
-    dst_is_local => is_local, destination;
-    fc_src => ip, connection_source;
-    fc_src_port => port, connection_source;
-    fc_src_is_local => is_local, connection_source;
-    fc_dst => ip, connection_destination;
-    fc_dst_port => port, connection_destination;
-    fc_dst_is_local => is_local, connection_destination;
-    bc_src => ip, server_source;
-    bc_src_port => port, server_source;
-    bc_dst => ip, server_destination;
-    bc_dst_port => port, server_destination;
+addresses! {
+    src => ip, path, source;
+    src_port => port, path, source;
+    src_is_local => is_local, path, source;
+    dst => ip, path, destination;
+    dst_port => port, path, destination;
+    dst_is_local => is_local, path, destination;
+    fc_src => ip, client, source;
+    fc_src_port => port, client, source;
+    fc_src_is_local => is_local, client, source;
+    fc_dst => ip, client, destination;
+    fc_dst_port => port, client, destination;
+    fc_dst_is_local => is_local, client, destination;
+    bc_src => ip, server, source;
+    bc_src_port => port, server, source;
+    bc_dst => ip, server, destination;
+    bc_dst_port => port, server, destination;
+}
+
+/// What is told of a connection; no where there is none.
+fn is<'f>(
+    connection: Option<&'f dyn ConnectionFacts>,
+    told: impl FnOnce(&'f dyn ConnectionFacts) -> bool,
+) -> Sample<'f> {
+    Sample::Bool(connection.is_some_and(told))
 }
 
 pub(crate) fn ssl_fc<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Bool(cx.facts.is_client_tls()))
+    Some(is(cx.facts.connection(Side::Client), |from| from.is_tls()))
 }
 
 pub(crate) fn ssl_bc<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Bool(cx.facts.is_server_tls()))
+    Some(is(cx.facts.connection(Side::Server), |to| to.is_tls()))
 }
 
 pub(crate) fn bc_reused<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Bool(cx.facts.is_server_connection_reused()))
+    Some(is(cx.facts.connection(Side::Server), |to| to.is_reused()))
 }
 
 pub(crate) fn rcvd_proxy<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Bool(cx.facts.received_proxy_header()))
+    Some(is(cx.facts.connection(Side::Client), |from| {
+        from.received_proxy_header()
+    }))
 }
 
 pub(crate) fn http_major<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
@@ -79,15 +100,13 @@ pub(crate) fn http_major<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample
 }
 
 pub(crate) fn so_id<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.listener_id().map(Sample::Int)
+    Some(Sample::Int(cx.facts.listener()?.id()))
 }
 
 pub(crate) fn so_name<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts
-        .listener_name()
-        .map(|name| Sample::held(name.as_bytes()))
+    Some(Sample::held(cx.facts.listener()?.name()?.as_bytes()))
 }
 
 pub(crate) fn dst_conn<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.listener_connections().map(Sample::Int)
+    Some(Sample::Int(cx.facts.listener()?.connections()))
 }

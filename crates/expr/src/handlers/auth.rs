@@ -16,7 +16,7 @@ fn credentials<'f>(cx: &Cx<'f, '_>, field: &'f [u8]) -> Option<(&'f [u8], &'f [u
 /// The field that carries them: a proxy's clients have one of their own (RFC 9110, section
 /// 11.7.2).
 fn field(cx: &Cx<'_, '_>) -> &'static [u8] {
-    if cx.facts.asks_as_proxy() {
+    if cx.facts.exchange().asks_as_proxy() {
         b"proxy-authorization"
     } else {
         b"authorization"

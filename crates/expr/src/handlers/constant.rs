@@ -54,11 +54,12 @@ pub(crate) fn address<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<
 }
 
 pub(crate) fn env<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.env(text_arg(args, 0)).map(Sample::held)
+    let value = cx.facts.process().env(text_arg(args, 0))?;
+    Some(Sample::held(value))
 }
 
 pub(crate) fn hostname<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::held(cx.facts.hostname().as_bytes()))
+    Some(Sample::held(cx.facts.process().hostname().as_bytes()))
 }
 
 /// One process, whose number is 1: several went away in HAProxy 2.5.
@@ -67,23 +68,23 @@ pub(crate) fn one<'f>(_: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
 }
 
 pub(crate) fn pid<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Int(cx.facts.pid()))
+    Some(Sample::Int(cx.facts.process().pid()))
 }
 
 pub(crate) fn thread<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Int(cx.facts.thread()))
+    Some(Sample::Int(cx.facts.process().thread()))
 }
 
 pub(crate) fn uptime<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Int(cx.facts.uptime_secs()))
+    Some(Sample::Int(cx.facts.process().uptime_secs()))
 }
 
 pub(crate) fn act_conn<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Int(cx.facts.process_connections()))
+    Some(Sample::Int(cx.facts.process().connections()))
 }
 
 pub(crate) fn stopping<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Bool(cx.facts.is_stopping()))
+    Some(Sample::Bool(cx.facts.process().is_stopping()))
 }
 
 /// True once content inspection is over; before, nothing is known.

@@ -97,7 +97,7 @@ fn formatted<'f>(
     };
     let time = time_of(number.saturating_add(int_arg(args, 1).unwrap_or(0)), unit);
     let ahead = if local {
-        cx.facts.utc_offset_secs(time.secs)
+        cx.facts.process().utc_offset_secs(time.secs)
     } else {
         0
     };

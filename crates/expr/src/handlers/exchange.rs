@@ -3,7 +3,7 @@
 use super::{int_arg, text_arg};
 use crate::args::Arg;
 use crate::eval::Cx;
-use crate::facts::Record;
+use crate::facts::{Record, Side};
 use crate::scratch::Text;
 use crate::value::Sample;
 
@@ -37,28 +37,28 @@ pub(crate) fn proto_http<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample
 }
 
 pub(crate) fn first_req<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Bool(cx.facts.is_first_request()))
+    Some(Sample::Bool(cx.facts.exchange().is_first_request()))
 }
 
 pub(crate) fn unique_id<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    cx.facts.unique_id().map(Sample::held)
+    cx.facts.exchange().unique_id().map(Sample::held)
 }
 
 pub(crate) fn captured_req<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let slot = usize::try_from(int_arg(args, 0)?).ok()?;
-    cx.facts.request_capture(slot).map(Sample::held)
+    cx.facts.captures(Side::Client).slot(slot).map(Sample::held)
 }
 
 pub(crate) fn captured_res<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let slot = usize::try_from(int_arg(args, 0)?).ok()?;
-    cx.facts.response_capture(slot).map(Sample::held)
+    cx.facts.captures(Side::Server).slot(slot).map(Sample::held)
 }
 
 pub(crate) fn captured_method<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     if let Some(request) = cx.facts.request() {
         return Some(Sample::held(request.method_token()));
     }
-    let line = cx.facts.request_line()?;
+    let line = cx.facts.exchange().request_line()?;
     Some(Sample::held(&line[..memchr::memchr(b' ', line)?]))
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn captured_uri<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Samp
     let uri = match cx.facts.request() {
         Some(request) => request.target(),
         None => {
-            let line = cx.facts.request_line()?;
+            let line = cx.facts.exchange().request_line()?;
             let rest = &line[memchr::memchr(b' ', line)? + 1..];
             &rest[..memchr::memchr(b' ', rest).unwrap_or(rest.len())]
         }
@@ -86,7 +86,7 @@ pub(crate) fn captured_req_ver<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<
     if let Some(request) = cx.facts.request() {
         return Some(Sample::held(request.version().as_str().as_bytes()));
     }
-    let line = cx.facts.request_line()?;
+    let line = cx.facts.exchange().request_line()?;
     let space = memchr::memrchr(b' ', line)?;
     Some(Sample::held(&line[space + 1..]))
 }
@@ -160,10 +160,15 @@ pub(crate) fn request_date<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<S
     dated(cx, args, |record| record.requested)
 }
 
+fn client_error(cx: &Cx<'_, '_>) -> (i64, &'static str) {
+    let connection = cx.facts.connection(Side::Client);
+    connection.map_or((0, "Success"), |connection| connection.error())
+}
+
 pub(crate) fn fc_err<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Int(cx.facts.client_error().0))
+    Some(Sample::Int(client_error(cx).0))
 }
 
 pub(crate) fn fc_err_str<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::held(cx.facts.client_error().1.as_bytes()))
+    Some(Sample::held(client_error(cx).1.as_bytes()))
 }

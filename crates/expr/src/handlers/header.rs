@@ -5,26 +5,14 @@ use ballast_message::{Fields, comma_values};
 use super::{int_arg, text_arg};
 use crate::args::Arg;
 use crate::eval::Cx;
+use crate::facts::Side;
 use crate::value::{Sample, parse_addr, parse_int};
 
-/// Which message.
-#[derive(Clone, Copy)]
-pub(super) enum Side {
-    Request,
-    Response,
-    Either,
-}
-
-pub(super) fn fields<'f>(cx: &Cx<'f, '_>, side: Side) -> Option<&'f Fields> {
-    let response = match side {
-        Side::Request => false,
-        Side::Response => true,
-        Side::Either => cx.facts.is_response_side(),
-    };
-    if response {
-        cx.facts.response().map(|response| response.fields())
-    } else {
-        cx.facts.request().map(|request| request.fields())
+/// The fields of the message that a side sent.
+pub(super) fn fields<'f>(cx: &Cx<'f, '_>, of: Side) -> Option<&'f Fields> {
+    match of {
+        Side::Client => cx.facts.request().map(|request| request.fields()),
+        Side::Server => cx.facts.response().map(|response| response.fields()),
     }
 }
 
@@ -50,8 +38,8 @@ where
     }
 }
 
-fn value<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<&'f [u8]> {
-    let fields = fields(cx, side)?;
+fn value<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
+    let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let occurrence = int_arg(args, 1).unwrap_or(0);
     if name.is_empty() {
@@ -62,8 +50,8 @@ fn value<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<&'f [u8
     pick(cx, occurrence, || fields.values(name))
 }
 
-fn line<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<&'f [u8]> {
-    let fields = fields(cx, side)?;
+fn line<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
+    let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let occurrence = int_arg(args, 1).unwrap_or(0);
     if name.is_empty() {
@@ -72,15 +60,15 @@ fn line<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<&'f [u8]
     pick(cx, occurrence, || fields.find(name))
 }
 
-fn number<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<'f>> {
-    let value = value(cx, args, side)?;
+fn number<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let value = value(cx, args, of)?;
     Some(Sample::Int(parse_int(value).unwrap_or(0)))
 }
 
-fn address<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<'f>> {
+fn address<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
     loop {
         cx.walk.more = false;
-        let value = value(cx, args, side)?;
+        let value = value(cx, args, of)?;
         match forwarded_address(value) {
             Some(address) => return Some(address),
             // What is no address is passed over.
@@ -112,8 +100,8 @@ fn is_port(text: &[u8]) -> bool {
     })
 }
 
-fn value_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<'f>> {
-    let fields = fields(cx, side)?;
+fn value_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let count = if name.is_empty() {
         fields
@@ -126,8 +114,8 @@ fn value_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<S
     Some(Sample::Int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-fn line_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<'f>> {
-    let fields = fields(cx, side)?;
+fn line_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
     let name = text_arg(args, 0).as_bytes();
     let count = if name.is_empty() {
         fields.len()
@@ -137,8 +125,8 @@ fn line_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sa
     Some(Sample::Int(i64::try_from(count).unwrap_or(i64::MAX)))
 }
 
-fn names<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<'f>> {
-    let fields = fields(cx, side)?;
+fn names<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
     let delimiter = text_arg(args, 0)
         .as_bytes()
         .first()
@@ -154,8 +142,8 @@ fn names<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<
     Some(Sample::Str(cx.scratch.close(out)))
 }
 
-fn block<'f>(cx: &mut Cx<'f, '_>, side: Side) -> Option<Sample<'f>> {
-    let fields = fields(cx, side)?;
+fn block<'f>(cx: &mut Cx<'f, '_>, of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
     let mut out = cx.scratch.open();
     for field in fields.iter() {
         out.extend_from_slice(field.name);
@@ -168,42 +156,45 @@ fn block<'f>(cx: &mut Cx<'f, '_>, side: Side) -> Option<Sample<'f>> {
 }
 
 macro_rules! sided {
-    ($($name:ident => $side:ident, $handler:expr;)*) => {$(
+    ($($name:ident => $of:ident, $handler:expr;)*) => {$(
         pub(crate) fn $name<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
             let handler: for<'g> fn(&mut Cx<'g, '_>, &'g [Arg], Side) -> Option<Sample<'g>> = $handler;
-            handler(cx, args, Side::$side)
+            handler(cx, args, Side::$of)
         }
     )*};
 }
 
-fn value_sample<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<'f>> {
-    value(cx, args, side).map(Sample::held)
+fn value_sample<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    value(cx, args, of).map(Sample::held)
 }
 
-fn line_sample<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], side: Side) -> Option<Sample<'f>> {
-    line(cx, args, side).map(Sample::held)
+fn line_sample<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    line(cx, args, of).map(Sample::held)
 }
 
-fn block_sample<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], side: Side) -> Option<Sample<'f>> {
-    block(cx, side)
+fn block_sample<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    block(cx, of)
 }
 
 sided! {
-    req_hdr => Request, value_sample;
-    req_fhdr => Request, line_sample;
-    req_hdr_val => Request, number;
-    req_hdr_ip => Request, address;
-    req_hdr_cnt => Request, value_count;
-    req_fhdr_cnt => Request, line_count;
-    req_hdr_names => Request, names;
-    req_hdrs => Request, block_sample;
-    res_hdr => Response, value_sample;
-    res_fhdr => Response, line_sample;
-    res_hdr_val => Response, number;
-    res_hdr_ip => Response, address;
-    res_hdr_cnt => Response, value_count;
-    res_fhdr_cnt => Response, line_count;
-    res_hdr_names => Response, names;
-    res_hdrs => Response, block_sample;
-    hdr => Either, value_sample;
+    req_hdr => Client, value_sample;
+    req_fhdr => Client, line_sample;
+    req_hdr_val => Client, number;
+    req_hdr_ip => Client, address;
+    req_hdr_cnt => Client, value_count;
+    req_fhdr_cnt => Client, line_count;
+    req_hdr_names => Client, names;
+    req_hdrs => Client, block_sample;
+    res_hdr => Server, value_sample;
+    res_fhdr => Server, line_sample;
+    res_hdr_val => Server, number;
+    res_hdr_ip => Server, address;
+    res_hdr_cnt => Server, value_count;
+    res_fhdr_cnt => Server, line_count;
+    res_hdr_names => Server, names;
+    res_hdrs => Server, block_sample;
+}
+
+pub(crate) fn hdr<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    value_sample(cx, args, cx.facts.side())
 }

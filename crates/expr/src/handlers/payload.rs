@@ -3,6 +3,7 @@
 use super::{hello, int_arg, text_arg};
 use crate::args::Arg;
 use crate::eval::Cx;
+use crate::facts::Side;
 use crate::needs::Needs;
 use crate::scratch::Text;
 use crate::value::{Sample, parse_int};
@@ -13,12 +14,12 @@ fn size(bytes: &[u8]) -> Sample<'static> {
 
 pub(crate) fn req_len<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     cx.may_change(Needs::REQUEST_BYTES);
-    cx.facts.request_data().map(size)
+    cx.facts.data(Side::Client).map(size)
 }
 
 pub(crate) fn res_len<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     cx.may_change(Needs::RESPONSE_BYTES);
-    cx.facts.response_data().map(size)
+    cx.facts.data(Side::Server).map(size)
 }
 
 /// `payload(offset,length)`; a length of 0 is all that is there.
@@ -38,14 +39,14 @@ pub(crate) fn req_payload<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sa
     if int_arg(args, 1) == Some(0) {
         cx.may_change(Needs::REQUEST_BYTES);
     }
-    cut(cx.facts.request_data()?, args)
+    cut(cx.facts.data(Side::Client)?, args)
 }
 
 pub(crate) fn res_payload<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     if int_arg(args, 1) == Some(0) {
         cx.may_change(Needs::RESPONSE_BYTES);
     }
-    cut(cx.facts.response_data()?, args)
+    cut(cx.facts.data(Side::Server)?, args)
 }
 
 /// `payload_lv(length offset, length size[, data offset])`: big-endian length, then the data,
@@ -72,16 +73,16 @@ fn cut_lv<'f>(data: &'f [u8], args: &[Arg]) -> Option<Sample<'f>> {
 }
 
 pub(crate) fn req_payload_lv<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    cut_lv(cx.facts.request_data()?, args)
+    cut_lv(cx.facts.data(Side::Client)?, args)
 }
 
 pub(crate) fn res_payload_lv<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    cut_lv(cx.facts.response_data()?, args)
+    cut_lv(cx.facts.data(Side::Server)?, args)
 }
 
 /// `Cookie: name=value` in the X.224 connection request of an RDP client.
 fn rdp<'f>(cx: &Cx<'f, '_>, name: &str) -> Option<&'f [u8]> {
-    let data = cx.facts.request_data()?;
+    let data = cx.facts.data(Side::Client)?;
     // TPKT (version 3) and X.224 heads take eleven bytes.
     let (head, rest) = data.split_at_checked(11)?;
     if head[0] != 3 || head[5] != 0xe0 || rest.len() < 7 {
@@ -113,28 +114,28 @@ pub(crate) fn rdp_cookie_cnt<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option
 // === TLS client hello ===
 
 pub(crate) fn hello_type<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    hello::kind(cx.facts.request_data()?).map(|kind| Sample::Int(i64::from(kind)))
+    hello::kind(cx.facts.data(Side::Client)?).map(|kind| Sample::Int(i64::from(kind)))
 }
 
 pub(crate) fn server_hello_type<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    hello::kind(cx.facts.response_data()?).map(|kind| Sample::Int(i64::from(kind)))
+    hello::kind(cx.facts.data(Side::Server)?).map(|kind| Sample::Int(i64::from(kind)))
 }
 
 pub(crate) fn hello_version<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let version = hello::ClientHello::parse(cx.facts.request_data()?)?.version;
+    let version = hello::ClientHello::parse(cx.facts.data(Side::Client)?)?.version;
     Some(Sample::Int(
         i64::from(version >> 8) << 16 | i64::from(version & 0xff),
     ))
 }
 
 pub(crate) fn hello_sni<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    hello::ClientHello::parse(cx.facts.request_data()?)?
+    hello::ClientHello::parse(cx.facts.data(Side::Client)?)?
         .server_name()
         .map(Sample::held)
 }
 
 pub(crate) fn hello_alpn<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let hello = hello::ClientHello::parse(cx.facts.request_data()?)?;
+    let hello = hello::ClientHello::parse(cx.facts.data(Side::Client)?)?;
     let mut out = cx.scratch.open();
     let found = hello.append_alpn(&mut out);
     let text = cx.scratch.close(out);
@@ -142,14 +143,14 @@ pub(crate) fn hello_alpn<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample
 }
 
 pub(crate) fn hello_ec_ext<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let hello = hello::ClientHello::parse(cx.facts.request_data()?)?;
+    let hello = hello::ClientHello::parse(cx.facts.data(Side::Client)?)?;
     // RFC 8422: the groups extension.
     Some(Sample::Bool(hello.extension(10).is_some()))
 }
 
 /// 0: no session ticket extension, 1: an empty one, 2: one with a ticket.
 pub(crate) fn hello_st_ext<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let hello = hello::ClientHello::parse(cx.facts.request_data()?)?;
+    let hello = hello::ClientHello::parse(cx.facts.data(Side::Client)?)?;
     Some(Sample::Int(match hello.extension(35) {
         None => 0,
         Some([]) => 1,

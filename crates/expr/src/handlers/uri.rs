@@ -85,7 +85,7 @@ pub(crate) fn url32<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>>
 }
 
 fn with_source<'f>(cx: &mut Cx<'f, '_>, hash: u32) -> Option<Sample<'f>> {
-    let address = cx.facts.source()?.ip();
+    let address = cx.facts.ends().source?.ip();
     let mut out = cx.scratch.open();
     out.extend_from_slice(&hash.to_be_bytes());
     match address {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::{AliasId, Flags, Item, LogFormat, Usage};
 use crate::calendar::{Moment, padded, zone};
-use crate::facts::{Facts, Record, Time};
+use crate::facts::{CaptureFacts, Ends, Facts, Record, Side, Time};
 use crate::scratch::Scratch;
 use crate::value::{push_display, push_int, push_v6};
 
@@ -57,6 +57,17 @@ impl LogFormat {
     }
 }
 
+/// The frontend's name, or nothing.
+fn frontend_name(facts: &dyn Facts) -> &str {
+    facts.frontend().map_or("", |frontend| frontend.name())
+}
+
+/// The ends of the connection to the server.
+fn server_ends(facts: &dyn Facts) -> Ends<'_> {
+    let connection = facts.connection(Side::Server);
+    connection.map_or_else(Ends::default, |connection| connection.ends())
+}
+
 /// One item being written.
 struct ItemWriter<'a> {
     facts: &'a dyn Facts,
@@ -100,7 +111,7 @@ impl ItemWriter<'_> {
     }
 
     /// Text between quotes when asked, with the bytes of `refused` as `escape` and two digits.
-    fn encoded(&mut self, bytes: &[u8], escape: u8, refused: fn(u8) -> bool) {
+    fn encoded(&mut self, bytes: &[u8], escape: u8, refused: impl Fn(u8) -> bool) {
         if self.flags.quote {
             self.out.push(b'"');
         }
@@ -110,7 +121,7 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn encode(&mut self, bytes: &[u8], escape: u8, refused: fn(u8) -> bool) {
+    fn encode(&mut self, bytes: &[u8], escape: u8, refused: impl Fn(u8) -> bool) {
         for byte in bytes {
             if refused(*byte) {
                 self.out.push(escape);
@@ -151,28 +162,35 @@ impl ItemWriter<'_> {
     fn names(&mut self, id: AliasId) -> bool {
         let facts = self.facts;
         match id {
-            AliasId::Frontend => self.text(facts.frontend_name().unwrap_or_default().as_bytes()),
+            AliasId::Frontend => self.text(frontend_name(facts).as_bytes()),
             AliasId::FrontendTransport => {
-                let name = facts.frontend_name().unwrap_or_default();
+                let name = frontend_name(facts);
                 let quote = std::mem::take(&mut self.flags.quote);
                 self.quoted(quote, |line| {
                     line.text(name.as_bytes());
-                    if line.facts.is_client_tls() {
+                    let connection = facts.connection(Side::Client);
+                    if connection.is_some_and(|connection| connection.is_tls()) {
                         line.out.push(b'~');
                     }
                 });
             }
             AliasId::Backend => {
-                let name = facts.backend_name().or(facts.frontend_name());
-                self.text(name.unwrap_or_default().as_bytes());
+                let name = match facts.backend() {
+                    Some(backend) => backend.name(),
+                    None => frontend_name(facts),
+                };
+                self.text(name.as_bytes());
             }
             AliasId::Server => {
-                let name = facts.server_name().or(facts.applet_name());
-                self.text(name.unwrap_or("<NOSRV>").as_bytes());
+                let name = match facts.server() {
+                    Some(server) => server.name(),
+                    None => facts.exchange().service_name().unwrap_or("<NOSRV>"),
+                };
+                self.text(name.as_bytes());
             }
-            AliasId::Hostname => self.text(facts.hostname().as_bytes()),
-            AliasId::UniqueId => self.text(facts.unique_id().unwrap_or_default()),
-            AliasId::Origin => self.text(facts.log_origin().as_bytes()),
+            AliasId::Hostname => self.text(facts.process().hostname().as_bytes()),
+            AliasId::UniqueId => self.text(facts.exchange().unique_id().unwrap_or_default()),
+            AliasId::Origin => self.text(facts.exchange().log_origin().as_bytes()),
             // TLS has no facts yet; over a clear connection there is nothing to tell.
             AliasId::TlsCipher | AliasId::TlsVersion => self.nothing(),
             AliasId::Options => {}
@@ -194,20 +212,20 @@ impl ItemWriter<'_> {
     fn addresses(&mut self, id: AliasId) -> bool {
         let facts = self.facts;
         match id {
-            AliasId::ClientIp => self.ip(facts.source(), true),
-            AliasId::ClientPort => self.port(facts.source(), true),
-            AliasId::FrontendIp => self.ip(facts.destination(), false),
-            AliasId::FrontendPort => self.port(facts.destination(), false),
-            AliasId::SourceIp => self.ip(facts.server_source(), false),
-            AliasId::SourcePort => self.port(facts.server_source(), false),
-            AliasId::ServerIp => self.ip(facts.server_destination(), false),
-            AliasId::ServerPort => self.port(facts.server_destination(), false),
+            AliasId::ClientIp => self.ip(facts.ends().source, true),
+            AliasId::ClientPort => self.port(facts.ends().source, true),
+            AliasId::FrontendIp => self.ip(facts.ends().destination, false),
+            AliasId::FrontendPort => self.port(facts.ends().destination, false),
+            AliasId::SourceIp => self.ip(server_ends(facts).source, false),
+            AliasId::SourcePort => self.port(server_ends(facts).source, false),
+            AliasId::ServerIp => self.ip(server_ends(facts).destination, false),
+            AliasId::ServerPort => self.port(server_ends(facts).destination, false),
             _ => return false,
         }
         true
     }
 
-    fn ip(&mut self, address: Option<SocketAddr>, is_client: bool) {
+    fn ip(&mut self, address: Option<&SocketAddr>, is_client: bool) {
         let Some(address) = address else {
             return self.text(if is_client { b"unix" } else { b"" });
         };
@@ -233,11 +251,11 @@ impl ItemWriter<'_> {
         }
     }
 
-    fn port(&mut self, address: Option<SocketAddr>, is_client: bool) {
+    fn port(&mut self, address: Option<&SocketAddr>, is_client: bool) {
         match address {
             Some(address) => self.number_or_hex(i64::from(address.port()), 4),
             None if is_client => {
-                let id = self.facts.listener_id().unwrap_or(0);
+                let id = self.facts.listener().map_or(0, |listener| listener.id());
                 self.number_or_hex(id, 4);
             }
             None => self.nothing(),
@@ -257,7 +275,7 @@ impl ItemWriter<'_> {
     }
 
     fn dates(&mut self, id: AliasId, record: &Record) -> bool {
-        let local = |time: Time| self.facts.utc_offset_secs(time.secs);
+        let local = |time: Time| self.facts.process().utc_offset_secs(time.secs);
         let (time, ahead, shape) = match id {
             AliasId::AcceptDate => (record.accepted, local(record.accepted), Shape::Millis),
             AliasId::RequestDate => (record.requested, local(record.requested), Shape::Millis),
@@ -292,7 +310,7 @@ impl ItemWriter<'_> {
         let facts = self.facts;
         match id {
             AliasId::RequestLine => {
-                let line = facts.request_line().unwrap_or(b"<BADREQ>");
+                let line = facts.exchange().request_line().unwrap_or(b"<BADREQ>");
                 self.encoded(line, b'#', is_refused_in_uri);
             }
             AliasId::Method
@@ -301,68 +319,53 @@ impl ItemWriter<'_> {
             | AliasId::PathOnly
             | AliasId::Query
             | AliasId::HttpVersion => {
-                let part = match facts.request_line() {
+                let part = match facts.exchange().request_line() {
                     Some(line) => line_part(line, id),
                     None => b"<BADREQ>",
                 };
                 self.encoded(part, b'#', is_refused_in_uri);
             }
             AliasId::RequestCookie => {
-                self.text(facts.request_cookie_capture().unwrap_or_default());
+                self.text(facts.captures(Side::Client).cookie);
             }
             AliasId::ResponseCookie => {
-                self.text(facts.response_cookie_capture().unwrap_or_default());
+                self.text(facts.captures(Side::Server).cookie);
             }
-            AliasId::RequestCaptures => {
-                self.captures(facts.request_captures(), |slot| facts.request_capture(slot));
-            }
-            AliasId::ResponseCaptures => {
-                self.captures(facts.response_captures(), |slot| {
-                    facts.response_capture(slot)
-                });
-            }
-            AliasId::RequestCapturesClf => {
-                self.captures_clf(facts.request_captures(), |slot| facts.request_capture(slot));
-            }
-            AliasId::ResponseCapturesClf => {
-                self.captures_clf(facts.response_captures(), |slot| {
-                    facts.response_capture(slot)
-                });
-            }
+            AliasId::RequestCaptures => self.captures(facts.captures(Side::Client)),
+            AliasId::ResponseCaptures => self.captures(facts.captures(Side::Server)),
+            AliasId::RequestCapturesClf => self.captures_clf(facts.captures(Side::Client)),
+            AliasId::ResponseCapturesClf => self.captures_clf(facts.captures(Side::Server)),
             _ => return false,
         }
         true
     }
 
     /// `{one|two}`; nothing at all when no capture is declared.
-    fn captures<'f>(&mut self, count: usize, capture: impl Fn(usize) -> Option<&'f [u8]>) {
-        if count == 0 {
+    fn captures(&mut self, captures: CaptureFacts<'_>) {
+        if captures.slot_count == 0 {
             return;
         }
         let quote = self.flags.quote;
         self.quoted(quote, |line| {
             line.out.push(b'{');
-            for slot in 0..count {
-                if slot > 0 {
+            for number in 0..captures.slot_count {
+                if number > 0 {
                     line.out.push(b'|');
                 }
-                line.encode(
-                    capture(slot).unwrap_or_default(),
-                    b'#',
-                    is_refused_in_header,
-                );
+                let held = captures.slot(number).unwrap_or_default();
+                line.encode(held, b'#', is_refused_in_header);
             }
             line.out.push(b'}');
         });
     }
 
     /// Each capture by itself, or a dash.
-    fn captures_clf<'f>(&mut self, count: usize, capture: impl Fn(usize) -> Option<&'f [u8]>) {
-        for slot in 0..count {
-            if slot > 0 {
+    fn captures_clf(&mut self, captures: CaptureFacts<'_>) {
+        for number in 0..captures.slot_count {
+            if number > 0 {
                 self.out.push(b' ');
             }
-            match capture(slot) {
+            match captures.slot(number) {
                 Some(value) => self.encoded(value, b'#', is_refused_in_header),
                 None => self.nothing(),
             }
@@ -393,7 +396,7 @@ impl ItemWriter<'_> {
             AliasId::ServerQueue => (wide(record.server_queue), false),
             AliasId::BackendQueue => (wide(record.backend_queue), false),
             AliasId::LogCounter => (wide(record.log_counter), false),
-            AliasId::Pid => return self.number_or_hex(self.facts.pid(), 4),
+            AliasId::Pid => return self.number_or_hex(self.facts.process().pid(), 4),
             AliasId::RequestCounter => return self.number_or_hex(wide(record.request_counter), 4),
             AliasId::Termination => return self.out.extend_from_slice(&record.termination[..2]),
             AliasId::TerminationCookie => return self.out.extend_from_slice(&record.termination),

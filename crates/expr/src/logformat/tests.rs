@@ -1,7 +1,7 @@
 //! Log formats against what the manual says of them.
 
 use super::*;
-use crate::facts::{Facts, Record, Time};
+use crate::facts::{ConnectionFacts, Ends, Facts, FrontendFacts, ProcessFacts, Record, Side, Time};
 use crate::scratch::Scratch;
 
 struct Line(Record);
@@ -13,20 +13,41 @@ impl Facts for Line {
     fn random(&self) -> u64 {
         0
     }
+    fn process(&self) -> &dyn ProcessFacts {
+        self
+    }
+    fn connection(&self, to: Side) -> Option<&dyn ConnectionFacts> {
+        (to == Side::Client).then_some(self)
+    }
+    fn frontend(&self) -> Option<&dyn FrontendFacts> {
+        Some(self)
+    }
+    fn record(&self) -> Option<&Record> {
+        Some(&self.0)
+    }
+}
+
+impl ProcessFacts for Line {
     fn utc_offset_secs(&self, _: i64) -> i32 {
         -12_600
-    }
-    fn frontend_name(&self) -> Option<&str> {
-        Some("www")
-    }
-    fn is_client_tls(&self) -> bool {
-        true
     }
     fn pid(&self) -> i64 {
         65_536
     }
-    fn record(&self) -> Option<&Record> {
-        Some(&self.0)
+}
+
+impl ConnectionFacts for Line {
+    fn ends(&self) -> Ends<'_> {
+        Ends::default()
+    }
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
+
+impl FrontendFacts for Line {
+    fn name(&self) -> &str {
+        "www"
     }
 }
 

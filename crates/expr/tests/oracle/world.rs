@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::installed;
 
 use ballast_expr::{
-    BackendCount, Facts, FrontendCount, Record, Scope, ServerCount, Time, Value, VarName,
+    BackendFacts, CaptureFacts, ConnectionFacts, Ends, ExchangeFacts, Facts, FrontendFacts,
+    ListenerFacts, ProcessFacts, Record, Scope, ServerFacts, Side, Time, Value, VarName,
 };
 use ballast_message::{HeadLimits, Request, Version};
 
@@ -94,49 +95,48 @@ impl Facts for World {
     fn request(&self) -> Option<&Request> {
         Some(&self.request)
     }
-    fn request_data(&self) -> Option<&[u8]> {
-        Some(b"")
+    fn process(&self) -> &dyn ProcessFacts {
+        self
     }
-    fn source(&self) -> Option<SocketAddr> {
-        Some(self.source)
+    fn data(&self, sent_by: Side) -> Option<&[u8]> {
+        (sent_by == Side::Client).then_some(b"")
     }
-    fn destination(&self) -> Option<SocketAddr> {
-        Some(self.destination)
-    }
-    fn is_local(&self, _: std::net::IpAddr) -> bool {
-        true
-    }
-    fn frontend_name(&self) -> Option<&str> {
-        Some("fe")
-    }
-    fn frontend_id(&self) -> Option<i64> {
-        Some(3)
-    }
-    fn backend_name(&self) -> Option<&str> {
-        Some("fe")
-    }
-    fn listener_id(&self) -> Option<i64> {
-        Some(1)
-    }
-    fn listener_name(&self) -> Option<&str> {
-        None
-    }
-    fn backend_count(&self, backend: &str, what: BackendCount) -> Option<i64> {
-        match (backend, what) {
-            ("be", BackendCount::UsableServers) => Some(2),
-            ("be", _) => Some(0),
-            _ => None,
+    fn ends(&self) -> Ends<'_> {
+        Ends {
+            source: Some(&self.source),
+            destination: Some(&self.destination),
         }
     }
-    fn frontend_count(&self, _: &str, what: FrontendCount) -> Option<i64> {
-        Some(i64::from(what == FrontendCount::Connections))
+    fn connection(&self, to: Side) -> Option<&dyn ConnectionFacts> {
+        (to == Side::Client).then_some(self)
     }
-    fn server_count(&self, _: &str, _: &str, what: ServerCount) -> Option<i64> {
-        Some(match what {
-            ServerCount::IsUp => 1,
-            ServerCount::Weight | ServerCount::UserWeight | ServerCount::InitialWeight => 7,
-            _ => 0,
-        })
+    fn listener(&self) -> Option<&dyn ListenerFacts> {
+        Some(self)
+    }
+    fn frontend(&self) -> Option<&dyn FrontendFacts> {
+        Some(self)
+    }
+    fn frontend_named(&self, _: &str) -> Option<&dyn FrontendFacts> {
+        Some(self)
+    }
+    fn backend(&self) -> Option<&dyn BackendFacts> {
+        Some(&Named("fe"))
+    }
+    fn backend_named(&self, name: &str) -> Option<&dyn BackendFacts> {
+        (name == "be").then_some(&Named("be"))
+    }
+    fn exchange(&self) -> &dyn ExchangeFacts {
+        self
+    }
+    fn captures(&self, sent_by: Side) -> CaptureFacts<'_> {
+        match sent_by {
+            Side::Client => CaptureFacts {
+                slot_count: 2,
+                slots: &self.captures,
+                cookie: b"",
+            },
+            Side::Server => CaptureFacts::default(),
+        }
     }
     fn var(&self, name: &VarName) -> Option<Value<'_>> {
         match (name.scope, &*name.name) {
@@ -147,26 +147,80 @@ impl Facts for World {
             _ => None,
         }
     }
+    fn record(&self) -> Option<&Record> {
+        Some(&self.record)
+    }
+}
+
+impl ProcessFacts for World {
+    fn is_local(&self, _: std::net::IpAddr) -> bool {
+        true
+    }
     fn env(&self, name: &str) -> Option<&[u8]> {
         (name == "BALLAST_TEST").then_some(b"from env")
     }
-    fn unique_id(&self) -> Option<&[u8]> {
-        None
+    fn rate_clock_ms(&self) -> Option<u32> {
+        Some(0)
     }
-    fn request_captures(&self) -> usize {
-        2
+}
+
+impl ConnectionFacts for World {
+    fn ends(&self) -> Ends<'_> {
+        Facts::ends(self)
     }
-    fn request_capture(&self, slot: usize) -> Option<&[u8]> {
-        self.captures
-            .get(slot)
-            .filter(|value| !value.is_empty())
-            .map(Vec::as_slice)
+}
+
+impl ListenerFacts for World {
+    fn id(&self) -> i64 {
+        1
     }
+}
+
+impl FrontendFacts for World {
+    fn name(&self) -> &str {
+        "fe"
+    }
+    fn id(&self) -> i64 {
+        3
+    }
+    fn connections(&self) -> i64 {
+        1
+    }
+}
+
+impl ExchangeFacts for World {
     fn request_line(&self) -> Option<&[u8]> {
         Some(&self.line)
     }
-    fn record(&self) -> Option<&Record> {
-        Some(&self.record)
+}
+
+/// A backend with two servers, or a server.
+struct Named(&'static str);
+
+impl BackendFacts for Named {
+    fn name(&self) -> &str {
+        self.0
+    }
+    fn server_named(&self, _: &str) -> Option<&dyn ServerFacts> {
+        Some(self)
+    }
+    fn usable_servers(&self) -> i64 {
+        2
+    }
+}
+
+impl ServerFacts for Named {
+    fn name(&self) -> &str {
+        self.0
+    }
+    fn is_up(&self) -> bool {
+        true
+    }
+    fn initial_weight(&self) -> i64 {
+        7
+    }
+    fn weight(&self) -> i64 {
+        7
     }
 }
 

@@ -3,9 +3,12 @@
 #![allow(dead_code, reason = "each test file uses its share")]
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use ballast_expr::{AclSet, Error, Facts, Linker, LogFormat, Store, Time, Usage, Value, VarName};
+use ballast_expr::{
+    AclSet, Ends, Error, Facts, FrontendFacts, Linker, LogFormat, Side, Store, Time, Usage, Value,
+    VarName,
+};
 use ballast_message::{HeadLimits, Request, Response, Version};
 use ballast_rules::{
     Capability, LogLevel, ParseEnv, Rule, RuleSet, RuleSets, Transaction, Verdict, Workspace,
@@ -17,7 +20,7 @@ use ballast_rules::{
 pub enum Owned {
     Bool(bool),
     Int(i64),
-    Ip(std::net::IpAddr),
+    Ip(IpAddr),
     Str(Vec<u8>),
     Bin(Vec<u8>),
     Meth(Vec<u8>),
@@ -40,8 +43,8 @@ impl Owned {
         match self {
             Owned::Bool(flag) => Value::Bool(*flag),
             Owned::Int(number) => Value::Int(*number),
-            Owned::Ip(std::net::IpAddr::V4(address)) => Value::Ipv4(*address),
-            Owned::Ip(std::net::IpAddr::V6(address)) => Value::Ipv6(*address),
+            Owned::Ip(IpAddr::V4(address)) => Value::Ipv4(*address),
+            Owned::Ip(IpAddr::V6(address)) => Value::Ipv6(*address),
             Owned::Str(bytes) => Value::Str(bytes),
             Owned::Bin(bytes) => Value::Bin(bytes),
             Owned::Meth(bytes) => Value::Meth(bytes),
@@ -66,6 +69,9 @@ pub struct Fake {
     pub data: Option<Vec<u8>>,
 }
 
+const SOURCE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1)), 5000);
+const DESTINATION: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 80);
+
 impl Facts for Fake {
     fn now(&self) -> Time {
         Time::default()
@@ -79,23 +85,33 @@ impl Facts for Fake {
     fn response(&self) -> Option<&Response> {
         self.response.as_ref()
     }
-    fn request_data(&self) -> Option<&[u8]> {
-        self.data.as_deref()
+    fn data(&self, sent_by: Side) -> Option<&[u8]> {
+        self.data.as_deref().filter(|_| sent_by == Side::Client)
     }
-    fn is_response_side(&self) -> bool {
-        self.on_response
+    fn side(&self) -> Side {
+        if self.on_response {
+            Side::Server
+        } else {
+            Side::Client
+        }
     }
-    fn source(&self) -> Option<SocketAddr> {
-        Some(([127, 0, 0, 1], 5000).into())
+    fn ends(&self) -> Ends<'_> {
+        Ends {
+            source: Some(&SOURCE),
+            destination: Some(&DESTINATION),
+        }
     }
-    fn destination(&self) -> Option<SocketAddr> {
-        Some(([127, 0, 0, 2], 80).into())
-    }
-    fn frontend_name(&self) -> Option<&str> {
-        Some("f")
+    fn frontend(&self) -> Option<&dyn FrontendFacts> {
+        Some(self)
     }
     fn var(&self, name: &VarName) -> Option<Value<'_>> {
         self.vars.get(name).map(Owned::value)
+    }
+}
+
+impl FrontendFacts for Fake {
+    fn name(&self) -> &str {
+        "f"
     }
 }
 

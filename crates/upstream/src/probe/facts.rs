@@ -2,7 +2,10 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ballast_expr::{Expr, Facts, LogFormat, Scratch, Time, Value, eval};
+use ballast_expr::{
+    BackendFacts, Expr, Facts, LogFormat, ProcessFacts, Scratch, ServerFacts, Side, Time, Value,
+    eval,
+};
 use ballast_message::Response;
 
 use super::chance;
@@ -31,40 +34,38 @@ impl Facts for ProbeFacts<'_> {
         chance()
     }
 
-    fn utc_offset_secs(&self, secs: i64) -> i32 {
-        ballast_net::local_time(secs).utc_offset_s
+    fn process(&self) -> &dyn ProcessFacts {
+        self
     }
 
     fn response(&self) -> Option<&Response> {
         self.response
     }
 
-    fn is_response_side(&self) -> bool {
-        true
+    fn side(&self) -> Side {
+        Side::Server
     }
 
-    fn response_data(&self) -> Option<&[u8]> {
-        Some(self.data)
+    fn data(&self, sent_by: Side) -> Option<&[u8]> {
+        (sent_by == Side::Server).then_some(self.data)
     }
 
-    fn backend_name(&self) -> Option<&str> {
-        Some(self.probe.backend.name())
+    fn backend(&self) -> Option<&dyn BackendFacts> {
+        Some(&**self.probe.backend)
     }
 
-    fn backend_id(&self) -> Option<i64> {
-        Some(i64::from(self.probe.backend.model.common.id))
+    fn server(&self) -> Option<&dyn ServerFacts> {
+        Some(&**self.probe.server)
     }
+}
 
-    fn server_name(&self) -> Option<&str> {
-        Some(self.probe.server.name())
-    }
-
-    fn server_id(&self) -> Option<i64> {
-        Some(i64::from(self.probe.server.model.id))
-    }
-
+impl ProcessFacts for ProbeFacts<'_> {
     fn hostname(&self) -> &str {
         &self.probe.node
+    }
+
+    fn utc_offset_secs(&self, secs: i64) -> i32 {
+        ballast_net::local_time(secs).utc_offset_s
     }
 
     fn pid(&self) -> i64 {

@@ -1,0 +1,56 @@
+//! One exchange: what is known of it beside its messages and numbers.
+
+/// An exchange.
+pub trait ExchangeFacts {
+    /// This is the first request of its connection (`http_first_req`).
+    fn is_first_request(&self) -> bool {
+        true
+    }
+
+    /// The client takes us for its proxy, and is asked for credentials as proxies ask
+    /// (`option http-use-proxy-header`).
+    fn asks_as_proxy(&self) -> bool {
+        false
+    }
+
+    /// The unique id, when one was made (`unique-id`).
+    fn unique_id(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The request line kept for the log (`%r`): method, URI and version as received.
+    fn request_line(&self) -> Option<&[u8]> {
+        None
+    }
+
+    /// The service that answered in place of a server (`<STATS>`).
+    fn service_name(&self) -> Option<&str> {
+        None
+    }
+
+    /// Why the log line is written (`%OG`).
+    fn log_origin(&self) -> &str {
+        "unspec"
+    }
+}
+
+/// What was captured of a message for logs and rules.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CaptureFacts<'f> {
+    /// How many slots the frontend declares.
+    pub slot_count: usize,
+    /// What the slots hold, as far as any was filled; an empty one holds nothing.
+    pub slots: &'f [Vec<u8>],
+    /// The captured cookie (`%CC`, `%CS`), `name=value`; empty for none.
+    pub cookie: &'f [u8],
+}
+
+impl<'f> CaptureFacts<'f> {
+    /// What a slot holds.
+    pub fn slot(&self, number: usize) -> Option<&'f [u8]> {
+        self.slots
+            .get(number)
+            .map(Vec::as_slice)
+            .filter(|held| !held.is_empty())
+    }
+}
