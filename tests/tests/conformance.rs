@@ -67,3 +67,29 @@ fn what_a_script_leaves_running_ends_with_it_and_its_network_is_its_own() {
         "{said}"
     );
 }
+
+/// SIGINT ends the programs of a script, and a daemon that has ended is gone, whoever calls.
+#[test]
+fn a_script_is_not_told_to_ignore_signals_and_its_daemons_are_collected() {
+    let alone = repository().join("tests/conformance/alone");
+    let place = std::env::temp_dir().join(format!("ballast-alone-{}", std::process::id()));
+    // The second shell ends at once; the third waits for that and writes down its parent.
+    let daemon = "while kill -0 $0; do sleep 0.01; done; grep PPid /proc/$$/status > $PLACE";
+    let script = "grep SigIgn /proc/self/status; sh -c 'sh -c \"$DAEMON\" $$ & true'; \
+                  until [ -s $PLACE ]; do sleep 0.01; done";
+    let run = Command::new("sh")
+        .args(["-c", "trap '' INT; echo $$; exec \"$0\" sh -c \"$1\""])
+        .arg(alone)
+        .arg(script)
+        .env("DAEMON", daemon)
+        .env("PLACE", &place)
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&run.stdout).into_owned();
+    let parent = fs::read_to_string(&place).expect("the daemon has written its parent");
+    fs::remove_file(&place).expect("it is ours");
+    let (first, ignored) = said.split_once("\nSigIgn:").expect("two lines");
+    assert_eq!(parent.trim(), format!("PPid:\t{first}"));
+    let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a mask");
+    assert_eq!(ignored & 2, 0, "SIGINT, the second signal");
+}
