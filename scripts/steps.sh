@@ -10,7 +10,10 @@ began=$SECONDS
 # A step is cut when it has said nothing for so long: it hangs. Work that goes
 # on is never cut, however slow the machine.
 silent_seconds_max=900
-rows=() passed=0 failed=0 remark=
+rows=() passed=0 failed=0 remark= failed_names=()
+# What failed, in short, for who runs more than one of these: target/test-log/test.failed.
+outcome=$logs/$(basename "$0").failed
+echo "$(basename "$0"): it did not come to its end" >"$outcome"
 
 # In a session of its own, so that Ctrl-C and a cut end all of a step.
 child=
@@ -46,6 +49,19 @@ explain() {
   printf '(all of it: %s)\n' "$1"
 }
 
+# names_of_failed LOG: what of a step failed, a line each: scripts, tests, fuzz
+# targets; else what the compiler says, or the last line.
+names_of_failed() {
+  local pattern
+  for pattern in '^failed: .*' '^test .* FAILED$' '^fuzz .* FAILED.*' '^error.*' '.+'; do
+    if grep -qE "$pattern" "$1"; then
+      grep -ohE "$pattern" "$1" | if [ "$pattern" = '.+' ]; then tail -n 1; else sort -u; fi |
+        head -n 10 | cut -c1-160 | sed 's/^/    /'
+      return
+    fi
+  done
+}
+
 # step NAME COMMAND...: runs it, and remembers how it went. A step that counts
 # its checks ("12 passed, 1 failed", "test result: ok. 12 passed; 0 failed")
 # adds to the totals what it counted; any other step counts as one check.
@@ -55,7 +71,8 @@ step() {
   shift
   printf '== %s\n' "$name"
   : >"$log"
-  setsid bash -c '"$@"' step "$@" >"$log" 2>&1 &
+  # In the background a shell ignores SIGINT and SIGQUIT; programs under test do not.
+  setsid env --default-signal=INT,QUIT bash -c '"$@"' step "$@" >"$log" 2>&1 &
   child=$!
   if [ -n "${V:-}" ]; then
     tail -n +1 -s 0.1 -f --pid="$child" "$log" 2>/dev/null &
@@ -79,6 +96,7 @@ step() {
   if [ "$status" -ne 0 ]; then
     word=FAILED
     explain "$log"
+    failed_names+=("  $name" "$(names_of_failed "$log")")
   fi
   rows+=("$(printf '  %-28s %-7s %5d s  %5d passed, %d failed' \
     "$name" "$word" $((SECONDS - start)) "$good" "$bad")")
@@ -110,16 +128,21 @@ find_oracle() {
     HAPROXY=/usr/sbin/haproxy
     remark="HAProxy 3.2 could not be had from Debian's archive ($logs/oracle.log): "
     remark+="$("$HAPROXY" -v | head -n 1) judged alone"
-    [ "$status" -ne 3 ] || failed=$((failed - 1))
+    [ "$status" -ne 3 ] || failed=$((failed - 1)) failed_names=("${failed_names[@]::${#failed_names[@]}-2}")
   fi
   export HAPROXY
 }
 
-# summary LOG...: the table, the totals, and the exit status.
+# summary LOG...: the table, what failed, the totals, and the exit status.
 summary() {
+  {
+    printf '%s: %d passed, %d failed\n' "$(basename "$0")" "$passed" "$failed"
+    [ ${#failed_names[@]} -eq 0 ] || printf '%s\n' "${failed_names[@]}"
+  } >"$outcome"
   echo
   printf '%s\n' "${rows[@]}"
   not_run "$@"
+  [ ${#failed_names[@]} -eq 0 ] || printf '%s\n' '' 'Failed:' "${failed_names[@]}"
   printf '\n%d minutes %d seconds\n' $(((SECONDS - began) / 60)) $(((SECONDS - began) % 60))
   printf '%d passed, %d failed\n' "$passed" "$failed"
   [ -z "$remark" ] || echo "$remark"
@@ -130,5 +153,8 @@ summary() {
 # assertions. Unit tests, end-to-end tests and `make run` share it.
 export BALLAST=$PWD/target/debug/ballast ORIGIN=$PWD/target/debug/ballast-origin
 export LOAD=$PWD/target/debug/ballast-load
-# More connections than a login shell may open by default.
-ulimit -n "$(ulimit -Hn)" 2>/dev/null || true
+# More connections than a login shell may open by default, and no more than tests
+# need: HAProxy 2.6 sets aside memory for each descriptor that it may open.
+descriptors=$(ulimit -Hn)
+[ "$descriptors" != unlimited ] && [ "$descriptors" -lt 20000 ] || descriptors=20000
+ulimit -n "$descriptors" 2>/dev/null || true
