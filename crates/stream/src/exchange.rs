@@ -3,15 +3,17 @@
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 use ballast_message::{BodyLength, ConnectionOptions, HeadLimits, Method, Request, Response};
 
 use ballast_rules::LogLevel;
+use ballast_upstream::Path;
 use ballast_upstream::probe::Observed;
 
+use crate::context::Context;
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
 use crate::variables::Variables;
@@ -113,7 +115,7 @@ fn give(limits: HeadLimits, exchange: Box<Exchange>) {
     });
 }
 
-/// One request and its response, or one TCP session. Its memory serves one exchange after the
+/// One request and its response, or one TCP context. Its memory serves one exchange after the
 /// other.
 #[derive(Debug)]
 pub(crate) struct Exchange {
@@ -171,7 +173,7 @@ pub(crate) struct Exchange {
     pub(crate) given: Option<Given>,
     /// What stands in the place of a server's name: the service that answered.
     pub(crate) applet: Option<&'static str>,
-    /// The first bytes of a TCP session, while rules look at them.
+    /// The first bytes of a TCP context, while rules look at them.
     pub(crate) peeked: Vec<u8>,
     /// What the response, or its absence, showed of the server.
     pub(crate) observed: Option<Observed>,
@@ -179,8 +181,8 @@ pub(crate) struct Exchange {
     pub(crate) answer_body: Vec<u8>,
     /// Variables of the scopes `txn`, `req` and `res`.
     pub(crate) variables: Variables,
-    /// `set-log-level`.
-    pub(crate) log_level: Option<LogLevel>,
+    /// What rules may set for this exchange alone.
+    pub(crate) settings: Settings,
     /// When things happened.
     pub times: Times,
     /// How much there was.
@@ -203,6 +205,21 @@ impl Given {
     pub(crate) fn nothing() -> Self {
         Self::Raw(Arc::from([]))
     }
+}
+
+/// What the configuration says of every exchange, and rules may say otherwise of one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    /// Where the client comes from and was going: what servers, fields and logs are told.
+    pub(crate) path: Path,
+    /// `timeout client`; `None` waits for ever, as in all of these.
+    pub(crate) client_timeout: Option<Duration>,
+    /// `timeout server`.
+    pub(crate) server_timeout: Option<Duration>,
+    /// `timeout tunnel`.
+    pub(crate) tunnel_timeout: Option<Duration>,
+    /// `set-log-level`.
+    pub(crate) log_level: Option<LogLevel>,
 }
 
 /// When things happened; `None` for what never did.
@@ -328,7 +345,7 @@ impl Exchange {
             observed: None,
             answer_body: Vec::new(),
             variables: Variables::default(),
-            log_level: None,
+            settings: Settings::default(),
             cookie_first_given: None,
             cookie_needs_refresh: false,
             times: Times::from(None),
@@ -373,7 +390,7 @@ impl Exchange {
             observed,
             answer_body,
             variables,
-            log_level,
+            settings,
             times,
             tally,
             logged,
@@ -401,14 +418,27 @@ impl Exchange {
         *observed = None;
         answer_body.clear();
         variables.clear();
-        (*log_level, *logged) = (None, false);
+        (*settings, *logged) = (Settings::default(), false);
         (*times, *tally) = fresh;
+    }
+
+    /// Takes over what its connection and its frontend say.
+    pub(crate) fn begin(&mut self, context: &Context<'_>) {
+        self.settings.path = context.session.path;
+        self.settings.client_timeout = context.frontend.model.timeouts.client;
     }
 
     /// Notes the backend that was chosen.
     pub(crate) fn goes_to(&mut self, place: usize, backend: &Arc<Backend>) {
         self.backend_place = Some(place);
+        self.is_served_by(backend);
+    }
+
+    /// Notes the backend as it is now: a change may have come while the exchange waited in it.
+    pub(crate) fn is_served_by(&mut self, backend: &Arc<Backend>) {
         self.backend = Some(Arc::clone(backend));
+        self.settings.server_timeout = backend.model.timeouts.server;
+        self.settings.tunnel_timeout = backend.model.timeouts.tunnel;
     }
 
     /// The worker's counters of the backend, once it is chosen.

@@ -6,10 +6,10 @@ use std::ops::ControlFlow;
 use ballast_mux::{ReadError, WriteError};
 use ballast_upstream::Refusal;
 
+use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
 use crate::service::Called;
-use crate::session::Session;
 
 /// What a step of an exchange comes to: the next step, or the end of the exchange.
 pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;
@@ -29,7 +29,7 @@ pub(crate) enum Exit {
     Answered(u16, Phase),
     /// A rule refuses; the status of its page, if there is one.
     Denied(Option<u16>, Phase),
-    /// `tcp-request content` refuses a TCP session.
+    /// `tcp-request content` refuses a TCP context.
     SessionDenied,
     /// A rule could not do its work, under `strict-mode on`.
     RuleFailed(u16, Phase),
@@ -206,29 +206,29 @@ pub(crate) enum Count {
 }
 
 impl Count {
-    pub(crate) fn increment(self, session: &Session, exchange: &Exchange) {
-        let worker = session.local.worker;
+    pub(crate) fn increment(self, context: &Context<'_>, exchange: &Exchange) {
+        let worker = context.local.worker;
         match self {
             Self::ClientAborts => exchange.count(worker, |of| of.client_aborts.increment()),
             Self::DeniedRequests => {
-                session.count(|of| of.denied_requests.increment());
+                context.count(|of| of.denied_requests.increment());
                 if let Some(of) = exchange.backend_counters(worker) {
                     of.denied_requests.increment();
                 }
             }
             Self::DeniedResponses => {
-                session.count(|of| of.denied_responses.increment());
+                context.count(|of| of.denied_responses.increment());
                 exchange.count(worker, |of| of.denied_responses.increment());
             }
-            Self::DeniedSessions => session.count(|of| of.denied_requests.increment()),
+            Self::DeniedSessions => context.count(|of| of.denied_requests.increment()),
             Self::FailedConnections => {
                 exchange.count(worker, |of| of.failed_connections.increment());
             }
-            Self::FailedRequests => session.count(|of| of.failed_requests.increment()),
+            Self::FailedRequests => context.count(|of| of.failed_requests.increment()),
             Self::FailedResponses => exchange.count(worker, |of| of.failed_responses.increment()),
             Self::FailedRewrites => exchange.count(worker, |of| of.failed_rewrites.increment()),
-            Self::Intercepted => session.count(|of| of.intercepted.increment()),
-            Self::InternalErrors => session.count(|of| of.internal_errors.increment()),
+            Self::Intercepted => context.count(|of| of.intercepted.increment()),
+            Self::InternalErrors => context.count(|of| of.internal_errors.increment()),
             Self::ServerAborts => exchange.count(worker, |of| of.server_aborts.increment()),
         }
     }
@@ -358,16 +358,16 @@ impl Exit {
     }
 
     /// Counts it.
-    pub(crate) fn count(self, session: &Session, exchange: &Exchange) {
+    pub(crate) fn count(self, context: &Context<'_>, exchange: &Exchange) {
         for count in self.outcome().counts {
-            count.increment(session, exchange);
+            count.increment(context, exchange);
         }
     }
 
     /// Counts it and notes it as the exchange's end, unless another is known already. The status
     /// to answer with.
-    pub(crate) fn note(self, session: &Session, exchange: &mut Exchange) -> Option<u16> {
-        self.count(session, exchange);
+    pub(crate) fn note(self, context: &Context<'_>, exchange: &mut Exchange) -> Option<u16> {
+        self.count(context, exchange);
         let outcome = self.outcome();
         exchange
             .ending

@@ -1,5 +1,5 @@
 //! `tcp-request content` where there is no request to look at: the first bytes of a TCP
-//! session.
+//! context.
 //!
 //! Rules are evaluated at once. A rule that is reached and needs bytes that are not there yet, or
 //! the end of the inspection, holds the session: the run goes on at that rule after each read,
@@ -12,13 +12,13 @@ use ballast_expr::Needs;
 use ballast_mux::{ClientConnection, Wait};
 use ballast_rules::{Cursor, Progress, Rule, Verdict};
 
+use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::rulebook::{MessagePhase, go_on};
-use crate::session::Session;
 
-/// Runs the rules over the first bytes of a session.
+/// Runs the rules over the first bytes of a context.
 pub(crate) async fn content(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     rules: &[Rule],
@@ -27,7 +27,7 @@ pub(crate) async fn content(
     if rules.is_empty() {
         return Verdict::Continue;
     }
-    let until = delay.map(|delay| session.accepted + session.handshake + delay);
+    let until = delay.map(|delay| context.session.established() + delay);
     let mut is_over = until.is_none();
     let mut cursor = Cursor::default();
     loop {
@@ -39,7 +39,7 @@ pub(crate) async fn content(
             Needs::TIME | still_to_come(client.inbound.bytes())
         };
         let pending = match go_on(
-            session,
+            context,
             exchange,
             MessagePhase::Request,
             rules,
@@ -52,17 +52,21 @@ pub(crate) async fn content(
         cursor = pending.cursor;
         match pending.at_most {
             Some(time) => ballast_worker::sleep(time).await,
-            None => is_over = !receive(session, client, until).await,
+            None => is_over = !receive(context, client, until).await,
         }
     }
 }
 
 /// Receives more; false when the inspection ends instead.
-async fn receive(session: &Session, client: &mut ClientConnection, until: Option<Instant>) -> bool {
+async fn receive(
+    context: &Context<'_>,
+    client: &mut ClientConnection,
+    until: Option<Instant>,
+) -> bool {
     if client.inbound.is_full() {
         return false;
     }
-    let wait = Wait::until(&session.upward, until);
+    let wait = Wait::until(&context.upward, until);
     let received = client.inbound.receive(&client.transport, &wait).await;
     received.is_ok_and(|bytes| bytes > 0)
 }

@@ -6,10 +6,10 @@ use ballast_listen::{Refusal, RefusedConnection};
 use ballast_log::{Level, LineText};
 use ballast_rules::LogLevel;
 
+use crate::context::Context;
 use crate::ending::{Cause, Phase};
 use crate::exchange::Exchange;
 use crate::exit::Exit;
-use crate::session::Session;
 use crate::view::View;
 
 /// The status of what was cut ([`crate::ending::Cause::is_cut`]), whatever the client got.
@@ -17,45 +17,45 @@ const CUT_STATUS: u16 = 500;
 
 /// Writes the line of an exchange that has ended, unless it was written already or is not
 /// wanted.
-pub(crate) fn exchange_ended(session: &Session, exchange: &mut Exchange) {
+pub(crate) fn exchange_ended(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.times.ended = Some(ballast_worker::turn_now());
     if exchange.ending.cause.is_cut() {
         exchange.tally.status = i32::from(CUT_STATUS);
     }
-    note_times(session, exchange);
-    if let Some(seen) = &session.seen {
-        seen.ends();
+    note_times(context, exchange);
+    if let Some(row) = &context.row {
+        row.ends();
     }
     if exchange.logged {
         return;
     }
-    let wanted = &session.frontend.model.log;
+    let wanted = &context.frontend.model.log;
     let silent =
         exchange.tally.bytes_in == 0 && exchange.tally.bytes_out == 0 && nothing_came(exchange);
     if wanted.skip_null && silent {
         return;
     }
-    if wanted.skip_normal && is_normal(session, exchange) {
+    if wanted.skip_normal && is_normal(context, exchange) {
         return;
     }
-    write(session, exchange, false);
+    write(context, exchange, false);
 }
 
 /// Counts the status that the client got: once, and the last one, where a rule put another response
 /// in the place of the server's. None at all counts as another (`hrsp_other`).
-pub(crate) fn count_status(session: &Session, exchange: &Exchange) {
+pub(crate) fn count_status(context: &Context<'_>, exchange: &Exchange) {
     let status = match exchange.ending.cause.is_cut() {
         true => CUT_STATUS,
         false => u16::try_from(exchange.tally.status).unwrap_or(0),
     };
-    session.count(|counters| counters.count_status(status));
-    if let Some(counters) = exchange.backend_counters(session.local.worker) {
+    context.count(|counters| counters.count_status(status));
+    if let Some(counters) = exchange.backend_counters(context.local.worker) {
         counters.count_status(status);
     }
 }
 
 /// Has server and backend note how long an exchange took that a server answered.
-fn note_times(session: &Session, exchange: &Exchange) {
+fn note_times(context: &Context<'_>, exchange: &Exchange) {
     let times = &exchange.times;
     let (Some(backend), Some(server)) = (&exchange.backend, &exchange.server) else {
         return;
@@ -75,16 +75,16 @@ fn note_times(session: &Session, exchange: &Exchange) {
         response: answered.saturating_duration_since(connected),
         total: ended.saturating_duration_since(times.begun.unwrap_or(received)),
     };
-    let worker = session.local.worker;
+    let worker = context.local.worker;
     server.state.timings.of(worker).note(&took);
     backend.state.timings.of(worker).note(&took);
     backend.state.durations.of(worker).note(took.total);
 }
 
 /// Writes the line early, as soon as the response is known (`option logasap`).
-pub(crate) fn response_known(session: &Session, exchange: &mut Exchange) {
-    if session.frontend.model.log.as_soon_as_possible && !exchange.logged {
-        write(session, exchange, true);
+pub(crate) fn response_known(context: &Context<'_>, exchange: &mut Exchange) {
+    if context.frontend.model.log.as_soon_as_possible && !exchange.logged {
+        write(context, exchange, true);
     }
 }
 
@@ -94,8 +94,8 @@ fn nothing_came(exchange: &Exchange) -> bool {
 
 /// Whether nothing about it is worth a look (configuration manual, "option dontlog-normal"):
 /// no error, timeout, retry, redispatch, nor a 5xx status.
-fn is_normal(session: &Session, exchange: &Exchange) -> bool {
-    let failed = if session.frontend.is_http() {
+fn is_normal(context: &Context<'_>, exchange: &Exchange) -> bool {
+    let failed = if context.frontend.is_http() {
         exchange.tally.status < 0 || exchange.tally.status >= 500
     } else {
         false
@@ -103,14 +103,14 @@ fn is_normal(session: &Session, exchange: &Exchange) -> bool {
     exchange.ending.is_normal() && !failed && exchange.tally.retries == 0
 }
 
-fn write(session: &Session, exchange: &mut Exchange, asap: bool) {
+fn write(context: &Context<'_>, exchange: &mut Exchange, asap: bool) {
     exchange.logged = true;
-    let Some(Some(set)) = session.running.frontend_logs.get(session.frontend.place) else {
+    let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
         return;
     };
-    let wanted = &session.frontend.model.log;
-    let error = !is_normal(session, exchange);
-    let level = match exchange.log_level {
+    let wanted = &context.frontend.model.log;
+    let error = !is_normal(context, exchange);
+    let level = match exchange.settings.log_level {
         Some(LogLevel::Silent) => return,
         Some(LogLevel::Severity(number)) => {
             Level::ALL[usize::from(number).min(Level::ALL.len() - 1)]
@@ -121,20 +121,20 @@ fn write(session: &Session, exchange: &mut Exchange, asap: bool) {
     if !set.wants(level) {
         return;
     }
-    exchange.tally.log_counter = session.frontend.state.next_log_number();
+    exchange.tally.log_counter = context.frontend.state.next_log_number();
     let format = match &wanted.error_format {
         Some(format) if error && !exchange.ending.is_normal() => Some(format),
         _ => wanted
             .format
             .as_ref()
-            .or_else(|| session.running.default_format(session.frontend.is_http())),
+            .or_else(|| context.running.default_format(context.frontend.is_http())),
     };
-    let view = View::for_log(session, exchange, asap);
-    session.local.with_memory(|memory| {
+    let view = View::for_log(context, exchange, asap);
+    context.local.with_memory(|memory| {
         let Some(format) = format else { return };
         format.render(&view, &mut memory.scratch, &mut memory.text);
         memory.text.truncate(set.message_bytes_max());
-        let mut log = session.local.log.borrow_mut();
+        let mut log = context.local.log.borrow_mut();
         match structured(wanted.structured_data.as_ref(), &view, &mut memory.scratch) {
             Some(data) => {
                 let text = LineText {
@@ -160,22 +160,22 @@ fn structured(
 
 /// `option checkcache` blocks a response: the administrators hear of it, and the client gets a
 /// page. Who listens to the frontend hears it, as it hears of the exchange.
-pub(crate) fn cacheable_cookie(session: &Session, exchange: &Exchange) -> Exit {
+pub(crate) fn cacheable_cookie(context: &Context<'_>, exchange: &Exchange) -> Exit {
     let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
     let line = format!(
         "Blocking cacheable cookie in response from instance {}, server {}.",
         name(exchange.backend.as_ref().map(|backend| backend.name())),
         name(exchange.server.as_ref().map(|server| server.name())),
     );
-    say(session, Level::Alert, line.as_bytes());
+    say(context, Level::Alert, line.as_bytes());
     Exit::CacheableCookie
 }
 
 /// The line of a connection that was refused in a handshake: of the format for errors, else
 /// short and fixed (configuration manual, section 8.2.5). None where the frontend has no format,
 /// and with `option dontlognull` none of who sent nothing.
-pub(crate) fn connection_refused(session: &Session, refusal: Refusal) {
-    let wanted = &session.frontend.model.log;
+pub(crate) fn connection_refused(context: &Context<'_>, refusal: Refusal) {
+    let wanted = &context.frontend.model.log;
     let has_format = wanted.format.is_some() || wanted.error_format.is_some();
     if !has_format || (wanted.skip_null && refusal.is_silent()) {
         return;
@@ -187,30 +187,30 @@ pub(crate) fn connection_refused(session: &Session, refusal: Refusal) {
     };
     let Some(format) = &wanted.error_format else {
         let line = RefusedConnection {
-            source: session.path.source,
-            accepted_at: session.accepted_at,
-            frontend: session.frontend.name(),
-            bind: &session.admission.listening().bind,
+            source: context.session.path.source,
+            accepted_at: context.session.accepted_at,
+            frontend: context.frontend.name(),
+            bind: &context.session.admission.listening().bind,
             refusal,
         };
-        return say(session, level, line.to_string().as_bytes());
+        return say(context, level, line.to_string().as_bytes());
     };
-    let mut exchange = Exchange::new(session.running.head_limits);
+    let mut exchange = Exchange::new(context.running.head_limits);
     exchange.times.ended = Some(ballast_worker::now());
     exchange.tally.status = 0;
     exchange.ending.note(Cause::Proxy, Phase::Request);
-    exchange.tally.log_counter = session.frontend.state.next_log_number();
-    let view = View::for_log(session, &exchange, false);
-    session.local.with_memory(|memory| {
+    exchange.tally.log_counter = context.frontend.state.next_log_number();
+    let view = View::for_log(context, &exchange, false);
+    context.local.with_memory(|memory| {
         format.render(&view, &mut memory.scratch, &mut memory.text);
-        say(session, level, &memory.text);
+        say(context, level, &memory.text);
     });
 }
 
 /// Sends a line to who listens to the frontend.
-fn say(session: &Session, level: Level, line: &[u8]) {
-    if let Some(Some(set)) = session.running.frontend_logs.get(session.frontend.place) {
+fn say(context: &Context<'_>, level: Level, line: &[u8]) {
+    if let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) {
         let line = &line[..line.len().min(set.message_bytes_max())];
-        session.local.log.borrow_mut().emit(set, level, line);
+        context.local.log.borrow_mut().emit(set, level, line);
     }
 }

@@ -3,6 +3,7 @@
 //! [`serve`] carries a client's connection from the moment it was let in to its end. What it
 //! needs of its worker is in [`Local`]; what runs is in [`Running`].
 
+mod context;
 mod ending;
 mod exchange;
 mod exit;
@@ -33,6 +34,7 @@ use ballast_mux::ClientConnection;
 use ballast_rules::{Rule, Verdict};
 use ballast_worker::cutting_off;
 
+use crate::context::Context;
 use crate::exchange::Lent;
 use crate::rulebook::{MessagePhase, apply};
 use crate::session::Session;
@@ -45,14 +47,17 @@ pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Carries a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    let (mut session, mut transport) = Session::begin(local, arrival);
-    if session.is_stray {
+    // Where the frontend went before the connection came, nobody knows what to do with it.
+    let Some((running, frontend)) = local.running_with(&arrival.frontend) else {
+        return;
+    };
+    let (mut session, mut transport) = Session::begin(arrival);
+    let mut lent = Lent::new(running.head_limits, session.accepted);
+    let context = Context::new(local, &session, running, frontend);
+    if !connection_is_let_in(&context, &mut lent) {
         return;
     }
-    let mut lent = Lent::new(session.running.head_limits, session.accepted);
-    if !connection_is_let_in(&session, &mut lent) {
-        return;
-    }
+    let (running, frontend) = context.end();
     let mut read_ahead = Vec::new();
     let handshakes = session.admission.handshakes();
     if !handshakes.is_empty() {
@@ -61,38 +66,40 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
             Ok(established) => (transport, read_ahead) = session.establish(established),
             Err(refusal) => {
                 session.refusal = Some(refusal);
-                return journal::connection_refused(&session, refusal);
+                let context = Context::new(local, &session, running, frontend);
+                return journal::connection_refused(&context, refusal);
             }
         }
     }
-    let limits = session.running.limits(&session.frontend.model.common);
+    let mut context = Context::new(local, &session, running, frontend);
+    let limits = context.running.limits(&context.frontend.model.common);
     let mut client = ClientConnection::new(transport, limits);
-    session.dress(&mut client.outbound);
+    context.dress(&mut client.outbound);
     client.inbound.prepend(&read_ahead);
     drop(read_ahead);
-    if !session_is_let_in(&session, &mut lent) {
+    if !session_is_let_in(&context, &mut lent) {
         return;
     }
-    let listing = Listing::enter(&session).await;
-    let seen = Rc::clone(listing.seen());
-    session.seen = Some(Rc::clone(&seen));
-    let may_be = session.running.is_cut_off;
-    let is_http = session.frontend.is_http();
+    let listing = Listing::enter(&context).await;
+    let row = listing.row();
+    context.row = Some(Rc::clone(row));
+    let may_be = context.running.is_cut_off;
+    let is_http = context.frontend.is_http();
     // Pinned here: handed over by value, each would lie in this future twice.
     let was_cut_off = if is_http {
-        let serving = pin!(http::serve(&mut session, &mut client, &mut lent));
-        is_cut_off(may_be, &seen, serving).await
+        let serving = pin!(http::serve(&mut context, &mut client, &mut lent));
+        is_cut_off(may_be, row, serving).await
     } else {
-        let serving = pin!(tcp::serve(&mut session, &mut client, &mut lent));
-        is_cut_off(may_be, &seen, serving).await
+        let serving = pin!(tcp::serve(&mut context, &mut client, &mut lent));
+        is_cut_off(may_be, row, serving).await
     };
     if !was_cut_off {
         return;
     }
-    if is_http || session.upgraded_for.get().is_some() {
-        http::cut_off(&session, &mut client, lent.get()).await;
+    if is_http || context.upgraded_for.get().is_some() {
+        http::cut_off(&context, &mut client, lent.get()).await;
     } else {
-        tcp::cut_off(&session, lent.get());
+        tcp::cut_off(&context, lent.get());
     }
 }
 
@@ -100,7 +107,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
 /// whether that was it.
 async fn is_cut_off(
     may_be: bool,
-    seen: &SessionRow,
+    row: &SessionRow,
     mut serving: Pin<&mut impl Future<Output = ()>>,
 ) -> bool {
     // In a box: most configurations have no such bound, and need not carry its size.
@@ -109,7 +116,7 @@ async fn is_cut_off(
         if serving.as_mut().poll(cx).is_ready() {
             return Poll::Ready(false);
         }
-        if seen.may_be_dropped() {
+        if row.may_be_dropped() {
             return Poll::Ready(true);
         }
         match &mut cut_off {
@@ -122,29 +129,31 @@ async fn is_cut_off(
 
 /// `tcp-request connection`: before any handshake, PROXY header included. Who is refused
 /// here is counted, and not logged.
-fn connection_is_let_in(session: &Session, lent: &mut Lent) -> bool {
-    let rules = &session.frontend.model.common.rules.tcp_connection;
-    let refused = refuses(session, lent, rules);
+fn connection_is_let_in(context: &Context<'_>, lent: &mut Lent) -> bool {
+    let rules = &context.frontend.model.common.rules.tcp_connection;
+    let refused = refuses(context, lent, rules);
     if refused {
-        session.count(|counters| counters.denied_connections.increment());
+        context.count(|counters| counters.denied_connections.increment());
     }
     !refused
 }
 
 /// `tcp-request session`: after all handshakes. As with connections.
-fn session_is_let_in(session: &Session, lent: &mut Lent) -> bool {
-    let rules = &session.frontend.model.common.rules.tcp_session;
-    let refused = refuses(session, lent, rules);
+fn session_is_let_in(context: &Context<'_>, lent: &mut Lent) -> bool {
+    let rules = &context.frontend.model.common.rules.tcp_session;
+    let refused = refuses(context, lent, rules);
     if refused {
-        session.count(|counters| counters.denied_sessions.increment());
+        context.count(|counters| counters.denied_sessions.increment());
     }
     !refused
 }
 
-fn refuses(session: &Session, lent: &mut Lent, rules: &[Rule]) -> bool {
+fn refuses(context: &Context<'_>, lent: &mut Lent, rules: &[Rule]) -> bool {
     if rules.is_empty() {
         return false;
     }
-    let verdict = apply(session, lent.get(), MessagePhase::Request, rules);
+    let exchange = lent.get();
+    exchange.begin(context);
+    let verdict = apply(context, exchange, MessagePhase::Request, rules);
     matches!(verdict, Verdict::Close | Verdict::Answer(_))
 }

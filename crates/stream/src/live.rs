@@ -9,13 +9,13 @@ use std::sync::Arc;
 use ballast_engine::counters::BackendCounters;
 use ballast_engine::{Backend, Server};
 
+use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::session::Session;
 
 /// Whose bytes are counted piece by piece, and how many have been.
 #[derive(Debug)]
 pub(crate) struct Live<'s> {
-    session: &'s Session,
+    context: &'s Context<'s>,
     backend: Option<Arc<Backend>>,
     server: Option<Arc<Server>>,
     /// Bytes of the request's body that are counted.
@@ -26,10 +26,10 @@ pub(crate) struct Live<'s> {
 
 impl<'s> Live<'s> {
     /// Of an exchange whose frontend asks for it.
-    pub(crate) fn of(session: &'s Session, exchange: &Exchange) -> Option<Self> {
-        let wanted = session.frontend.model.options.continuous_stats;
+    pub(crate) fn of(context: &'s Context<'s>, exchange: &Exchange) -> Option<Self> {
+        let wanted = context.frontend.model.options.continuous_stats;
         wanted.then(|| Self {
-            session,
+            context,
             backend: exchange.backend.clone(),
             server: exchange.server.clone(),
             up: Cell::new(0),
@@ -40,7 +40,7 @@ impl<'s> Live<'s> {
     /// A piece went to the server.
     pub(crate) fn sent_up(&self, bytes: usize) {
         self.up.set(self.up.get() + bytes as u64);
-        self.session
+        self.context
             .count(|counters| counters.bytes_in.add(bytes as u64));
         self.behind(|counters| counters.bytes_in.add(bytes as u64));
     }
@@ -48,17 +48,17 @@ impl<'s> Live<'s> {
     /// A piece went to the client.
     pub(crate) fn sent_down(&self, bytes: usize) {
         self.down.set(self.down.get() + bytes as u64);
-        self.session
+        self.context
             .count(|counters| counters.bytes_out.add(bytes as u64));
         self.behind(|counters| counters.bytes_out.add(bytes as u64));
     }
 
     fn behind(&self, count: impl Fn(&BackendCounters)) {
         if let Some(backend) = &self.backend {
-            count(backend.state.counters.of(self.session.local.worker));
+            count(backend.state.counters.of(self.context.local.worker));
         }
         if let Some(server) = &self.server {
-            count(server.state.counters.of(self.session.local.worker));
+            count(server.state.counters.of(self.context.local.worker));
         }
     }
 }

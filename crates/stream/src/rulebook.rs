@@ -6,8 +6,8 @@ use ballast_rules::{
     Cursor, LogLevel, Progress, Rule, Transaction, Verdict, Workspace, proceed, run,
 };
 
+use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::session::Session;
 use crate::view::View;
 
 /// Which messages the rules may see and change.
@@ -22,7 +22,7 @@ pub(crate) enum MessagePhase {
 /// Runs the rules of one place over an exchange; what they do not find there does not come any
 /// more.
 pub(crate) fn apply(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
     rules: &[Rule],
@@ -30,21 +30,21 @@ pub(crate) fn apply(
     if rules.is_empty() {
         return Verdict::Continue;
     }
-    on_exchange(session, exchange, stage, |transaction, space| {
+    on_exchange(context, exchange, stage, |transaction, space| {
         run(rules, transaction, space)
     })
 }
 
 /// The same for rules that may let time pass.
 pub(crate) async fn apply_in_time(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
     rules: &[Rule],
 ) -> Verdict {
     let mut cursor = Cursor::default();
     loop {
-        match go_on(session, exchange, stage, rules, cursor, Needs::TIME) {
+        match go_on(context, exchange, stage, rules, cursor, Needs::TIME) {
             Progress::Done(verdict) => return verdict,
             Progress::Wait(pending) => {
                 cursor = pending.cursor;
@@ -56,45 +56,45 @@ pub(crate) async fn apply_in_time(
 
 /// Runs the rules of one place from `cursor` on while `more` may still come.
 pub(crate) fn go_on(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
     rules: &[Rule],
     cursor: Cursor,
     more: Needs,
 ) -> Progress {
-    on_exchange(session, exchange, stage, |transaction, space| {
+    on_exchange(context, exchange, stage, |transaction, space| {
         proceed(rules, cursor, more, transaction, space)
     })
 }
 
 fn on_exchange<T>(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
     work: impl FnOnce(&mut ExchangeTransaction<'_>, &mut Workspace) -> T,
 ) -> T {
-    let mut space = session.local.take_workspace();
+    let mut space = context.local.take_workspace();
     let mut transaction = ExchangeTransaction {
-        session,
+        context,
         exchange,
         stage,
     };
     let done = work(&mut transaction, &mut space);
-    session.local.give_workspace(space);
+    context.local.give_workspace(space);
     done
 }
 
 /// An exchange as rules ask and change it.
 struct ExchangeTransaction<'a> {
-    session: &'a Session,
+    context: &'a Context<'a>,
     exchange: &'a mut Exchange,
     stage: MessagePhase,
 }
 
 impl Transaction for ExchangeTransaction<'_> {
     fn ask(&self, question: &mut dyn FnMut(&dyn Facts)) {
-        let view = View::new(self.session, self.exchange);
+        let view = View::new(self.context, self.exchange);
         match self.stage {
             MessagePhase::Request => question(&view),
             MessagePhase::Response => question(&view.of_response()),
@@ -119,18 +119,18 @@ impl Transaction for ExchangeTransaction<'_> {
 
     fn set_var(&mut self, name: &VarName, value: Option<Value<'_>>) {
         match name.scope {
-            Scope::Sess => self.session.variables.borrow_mut().set(name, value),
+            Scope::Sess => self.context.session.variables.borrow_mut().set(name, value),
             Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.set(name, value),
             Scope::Proc => {
                 // One that finds no room is not set, as those of other scopes.
-                let _ = self.session.local.process.variables.set(&name.name, value);
+                let _ = self.context.local.process.variables.set(&name.name, value);
             }
             Scope::Check => {}
         }
     }
 
     fn capture_request(&mut self, slot: usize, value: &[u8]) {
-        let wanted = &self.session.frontend.model.request_captures;
+        let wanted = &self.context.frontend.model.request_captures;
         let Some(capture) = wanted.get(slot) else {
             return;
         };
@@ -144,7 +144,7 @@ impl Transaction for ExchangeTransaction<'_> {
     }
 
     fn capture_response(&mut self, slot: usize, value: &[u8]) {
-        let wanted = &self.session.frontend.model.response_captures;
+        let wanted = &self.context.frontend.model.response_captures;
         let Some(capture) = wanted.get(slot) else {
             return;
         };
@@ -158,13 +158,13 @@ impl Transaction for ExchangeTransaction<'_> {
     }
 
     fn set_log_level(&mut self, level: LogLevel) {
-        self.exchange.log_level = Some(level);
+        self.exchange.settings.log_level = Some(level);
     }
 
     fn rewrite_failed(&mut self) {
-        self.session
+        self.context
             .count(|counters| counters.failed_rewrites.increment());
-        let worker = self.session.local.worker;
+        let worker = self.context.local.worker;
         self.exchange
             .count(worker, |counters| counters.failed_rewrites.increment());
     }

@@ -12,12 +12,12 @@ use ballast_model::{Common, ConnectionMode, StatsAccess, StatsPage};
 use ballast_mux::{ClientConnection, Piece, ReadError, Wait};
 use ballast_rules::Service;
 
+use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Given};
 use crate::exit::{Exit, Flow};
 use crate::http::{Next, answer, framing, rules};
 use crate::pages::default_page;
-use crate::session::Session;
 use crate::view::View;
 use crate::volume;
 
@@ -124,7 +124,7 @@ pub(crate) fn call(exchange: &mut Exchange, called: Called) -> Exit {
 /// # Errors
 /// A client that may not leaves with a refusal, or a question who it is.
 pub(crate) fn statistics(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     common: &Common,
 ) -> Flow<Option<Called>> {
@@ -136,7 +136,7 @@ pub(crate) fn statistics(
     if !asks || !target.starts_with(page.prefix().as_bytes()) {
         return Flow::Continue(None);
     }
-    let access = access(session, exchange, page);
+    let access = access(context, exchange, page);
     match access {
         Access::Seen => {}
         Access::Denied => return Flow::Break(Exit::StatisticsDenied),
@@ -147,7 +147,7 @@ pub(crate) fn statistics(
         }
     }
     let mut admin = page.admin.iter();
-    let may_admin = admin.any(|condition| holds(session, exchange, condition.as_ref()));
+    let may_admin = admin.any(|condition| holds(context, exchange, condition.as_ref()));
     let of_backend = exchange.backend.is_some();
     Flow::Continue(Some(Called::Statistics {
         of_backend,
@@ -162,7 +162,7 @@ enum Access {
     Unknown(String),
 }
 
-fn access(session: &Session, exchange: &Exchange, page: &StatsPage) -> Access {
+fn access(context: &Context<'_>, exchange: &Exchange, page: &StatsPage) -> Access {
     if !page.credentials.is_empty() {
         return match is_known(exchange.request.fields(), &page.credentials) {
             true => Access::Seen,
@@ -170,7 +170,7 @@ fn access(session: &Session, exchange: &Exchange, page: &StatsPage) -> Access {
         };
     }
     let mut rules = page.rules.iter();
-    match rules.find(|rule| holds(session, exchange, rule.condition.as_ref())) {
+    match rules.find(|rule| holds(context, exchange, rule.condition.as_ref())) {
         None => Access::Seen,
         Some(rule) => match &rule.access {
             StatsAccess::Allow => Access::Seen,
@@ -182,12 +182,12 @@ fn access(session: &Session, exchange: &Exchange, page: &StatsPage) -> Access {
     }
 }
 
-fn holds(session: &Session, exchange: &Exchange, condition: Option<&Condition>) -> bool {
+fn holds(context: &Context<'_>, exchange: &Exchange, condition: Option<&Condition>) -> bool {
     let Some(condition) = condition else {
         return true;
     };
-    let view = View::new(session, exchange);
-    session
+    let view = View::new(context, exchange);
+    context
         .local
         .with_memory(|memory| condition.holds(&view, &mut memory.scratch))
 }
@@ -280,15 +280,15 @@ fn origin_form(target: &[u8]) -> &[u8] {
 
 /// Has the service answer, and sends what it says.
 pub(crate) async fn serve(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     called: Called,
 ) -> Flow<Next> {
     let exit = Exit::Service(called);
-    exit.count(session, exchange);
-    let form = form(session, client, exchange, called).await?;
-    let Some(reply) = ask(session, exchange, called, &form) else {
+    exit.count(context, exchange);
+    let form = form(context, client, exchange, called).await?;
+    let Some(reply) = ask(context, exchange, called, &form) else {
         return Flow::Break(Exit::NoService);
     };
     let Ending { cause, phase } = exit.outcome().ending;
@@ -299,10 +299,10 @@ pub(crate) async fn serve(
     (times.seated, times.connected, times.answered) = (now, now, now);
     exchange.tally.status = i32::from(reply.status);
     let before = client.outbound.total_bytes();
-    let next = send(session, client, exchange, reply).await;
+    let next = send(context, client, exchange, reply).await;
     let bytes = client.outbound.total_bytes() - before;
-    session.count(|counters| counters.bytes_out.add(bytes));
-    if let Some(counters) = exchange.backend_counters(session.local.worker) {
+    context.count(|counters| counters.bytes_out.add(bytes));
+    if let Some(counters) = exchange.backend_counters(context.local.worker) {
         counters.bytes_out.add(bytes);
     }
     Flow::Continue(next)
@@ -317,7 +317,7 @@ struct Form {
 
 /// Receives a form, as much of it as a buffer holds.
 async fn form(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &Exchange,
     called: Called,
@@ -326,11 +326,11 @@ async fn form(
     if exchange.method != Method::Post || !matches!(called, Called::Statistics { .. }) {
         return Flow::Continue(form);
     }
-    let timeouts = &session.frontend.model.timeouts;
+    let timeouts = &context.frontend.model.timeouts;
     let wait = timeouts.http_request.or(timeouts.client);
     let until = ballast_worker::now() + wait.unwrap_or(FORM_WAIT);
-    let wait = Wait::until(&session.upward, Some(until));
-    let bytes_max = session.running.tune().buffer_bytes as usize;
+    let wait = Wait::until(&context.upward, Some(until));
+    let bytes_max = context.running.tune().buffer_bytes as usize;
     while form.bytes.len() < bytes_max {
         match client.inbound.piece() {
             Ok(Piece::Data(range, consumed)) => {
@@ -357,8 +357,8 @@ fn broken(error: &ReadError) -> Flow<Form> {
 }
 
 /// Asks the service; `None` where there is none.
-fn ask(session: &Session, exchange: &Exchange, called: Called, form: &Form) -> Option<Reply> {
-    let services = session.local.services()?;
+fn ask(context: &Context<'_>, exchange: &Exchange, called: Called, form: &Form) -> Option<Reply> {
+    let services = context.local.services()?;
     let of = match called {
         Called::Named(Service::Metrics) => ServiceKind::Metrics,
         Called::Statistics {
@@ -367,7 +367,7 @@ fn ask(session: &Session, exchange: &Exchange, called: Called, form: &Form) -> O
         } => {
             let common = match exchange.backend.as_ref().filter(|_| of_backend) {
                 Some(backend) => &backend.model.common,
-                None => &session.frontend.model.common,
+                None => &context.frontend.model.common,
             };
             ServiceKind::Statistics {
                 page: common.stats.as_deref()?,
@@ -394,7 +394,7 @@ fn ask(session: &Session, exchange: &Exchange, called: Called, form: &Form) -> O
 
 /// Sends head and pieces, each as it is made.
 async fn send(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     reply: Reply,
@@ -410,7 +410,7 @@ async fn send(
         ReplyBody::Pieces(_) => BodyLength::Chunked,
     };
     let mut composed = compose(exchange, reply.status, &reply.fields, length);
-    rules::after_response(session, exchange);
+    rules::after_response(context, exchange);
     let version = exchange.request.version();
     if composed.is_ok() {
         composed = framing::of_response(&mut exchange.response, exchange.method, version, length);
@@ -418,14 +418,14 @@ async fn send(
     let closes = !exchange.keep_client
         || !(client.inbound.body_is_done() || answer::may_drain(exchange))
         || composed == Ok(BodyLength::UntilClose)
-        || session.frontend.model.common.connection_mode == ConnectionMode::Close;
+        || context.frontend.model.common.connection_mode == ConnectionMode::Close;
     let said = answer::connection_field(&mut exchange.response, version, closes);
     let (Ok(length), Ok(closes)) = (composed, said) else {
         return Next::Close;
     };
     exchange.tally.bytes_out += volume::of_response(&exchange.response);
     client.outbound.begin_response(&exchange.response, length);
-    let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
+    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
         let mut more = length != BodyLength::None;
         while more {

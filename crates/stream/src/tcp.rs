@@ -1,39 +1,44 @@
-//! A TCP client's connection: one session, bytes both ways.
+//! A TCP client's connection: one context, bytes both ways.
 
 use std::cell::Cell;
 
 use ballast_mux::ClientConnection;
 use ballast_rules::{RuleSets, Verdict};
 
+use crate::context::Context;
 use crate::ending::{Cause, Ending};
 use crate::exchange::{Exchange, Lent};
 use crate::exit::{Exit, Flow};
 use crate::http::{self, InBackend, PrivateConnection, reach, route};
 use crate::inspect::content;
 use crate::journal;
-use crate::session::Session;
 use crate::tunnel::{Side, Way, carry};
 
 /// Carries a client's connection to its end.
-pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, lent: &mut Lent) {
+pub(crate) async fn serve(
+    context: &mut Context<'_>,
+    client: &mut ClientConnection,
+    lent: &mut Lent,
+) {
     let exchange = lent.get();
+    exchange.begin(context);
     exchange.times.received = Some(ballast_worker::now());
-    exchange.tally.request_number = session.local.process.next_request_number();
-    if let Some(seen) = &session.seen {
-        seen.begins(&session.running, exchange);
+    exchange.tally.request_number = context.local.process.next_request_number();
+    if let Some(row) = &context.row {
+        row.begins(&context.running, exchange);
     }
-    let chosen = choose(session, client, exchange).await;
+    let chosen = choose(context, client, exchange).await;
     if let Flow::Continue(place) = chosen
-        && session.running.generation.backends[place].is_http()
+        && context.running.generation.backends[place].is_http()
     {
-        session.upgraded_for.set(Some(place));
+        context.upgraded_for.set(Some(place));
         exchange.times.received = None;
-        return http::serve(session, client, lent).await;
+        return http::serve(context, client, lent).await;
     }
     // There is none, and none is missing.
     exchange.tally.status = 0;
     let carried = match chosen {
-        Flow::Continue(place) => connect_and_carry(session, client, exchange, place).await,
+        Flow::Continue(place) => connect_and_carry(context, client, exchange, place).await,
         Flow::Break(exit) => Flow::Break(exit),
     };
     match carried {
@@ -41,12 +46,12 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
         Flow::Break(exit) => {
             // Nothing more can be done for it when this fails.
             let _ = client.transport.shutdown_write();
-            exit.note(session, exchange);
+            exit.note(context, exchange);
         }
     }
-    session.count(|counters| counters.responses_other.increment());
-    journal::exchange_ended(session, exchange);
-    if session.frontend.model.common.no_linger {
+    context.count(|counters| counters.responses_other.increment());
+    journal::exchange_ended(context, exchange);
+    if context.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
         let _ = client.transport.reset_on_close();
     }
@@ -54,53 +59,53 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
 
 /// Ends a session that nobody carries any more: `hard-stop-after` has passed before it had its
 /// server.
-pub(crate) fn cut_off(session: &Session, exchange: &mut Exchange) {
+pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
     if exchange.times.ended.is_none() {
-        Exit::Cut(Cause::Killed).note(session, exchange);
-        session.count(|counters| counters.responses_other.increment());
-        journal::exchange_ended(session, exchange);
+        Exit::Cut(Cause::Killed).note(context, exchange);
+        context.count(|counters| counters.responses_other.increment());
+        journal::exchange_ended(context, exchange);
     }
 }
 
 /// The backend, as its place in the generation, once the frontend's rules let the session in.
 async fn choose(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
 ) -> Flow<usize> {
     inspect(
-        session,
+        context,
         client,
         exchange,
-        &session.frontend.model.common.rules,
+        &context.frontend.model.common.rules,
     )
     .await?;
-    match route::backend(session, exchange) {
+    match route::backend(context, exchange) {
         Some(place) => Flow::Continue(place),
         None => Flow::Break(Exit::NoRoute),
     }
 }
 
 async fn connect_and_carry(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     place: usize,
 ) -> Flow<Ending> {
-    exchange.goes_to(place, &session.running.generation.backends[place]);
-    let _in_backend = InBackend::enter(session, exchange);
-    if let Some(backend) = session.backend_of(exchange) {
-        inspect(session, client, exchange, &backend.model.common.rules).await?;
+    exchange.goes_to(place, &context.running.generation.backends[place]);
+    let _in_backend = InBackend::enter(context, exchange);
+    if let Some(backend) = context.backend_of(exchange) {
+        inspect(context, client, exchange, &backend.model.common.rules).await?;
     }
     exchange.times.received = Some(ballast_worker::now());
     let mut kept = PrivateConnection::None;
-    let mut plan = reach::Plan::new(session, client, exchange, &kept);
-    let (slot, reached) = reach::server(session, client, exchange, &mut kept, &mut plan).await?;
+    let mut plan = reach::Plan::new(context, client, exchange, &kept);
+    let (slot, reached) = reach::server(context, client, exchange, &mut kept, &mut plan).await?;
     let mut lease = reached.lease;
     let server = lease.tunnel();
     exchange.times.answered = exchange.times.connected;
-    journal::response_known(session, exchange);
-    let front = &session.frontend.model.timeouts;
+    journal::response_known(context, exchange);
+    let front = &context.frontend.model.timeouts;
     let back = exchange
         .backend
         .as_ref()
@@ -122,21 +127,21 @@ async fn connect_and_carry(
         Way {
             inbound: &mut client.inbound,
             outbound: &mut server.outbound,
-            deadline: &session.upward,
+            deadline: &context.upward,
         },
         Way {
             inbound: &mut server.inbound,
             outbound: &mut client.outbound,
-            deadline: &session.downward,
+            deadline: &context.downward,
         },
     );
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
-    let worker = session.local.worker;
+    let worker = context.local.worker;
     let counted = &*exchange;
     let counts = (
         |bytes: usize| {
             up.set(up.get() + bytes as u64);
-            session.count(|counters| {
+            context.count(|counters| {
                 counters.bytes_in.add(bytes as u64);
                 counters.bytes_to_servers.add(bytes as u64);
             });
@@ -144,7 +149,7 @@ async fn connect_and_carry(
         },
         |bytes: usize| {
             down.set(down.get() + bytes as u64);
-            session.count(|counters| {
+            context.count(|counters| {
                 counters.bytes_out.add(bytes as u64);
                 counters.bytes_from_servers.add(bytes as u64);
             });
@@ -154,7 +159,7 @@ async fn connect_and_carry(
             });
         },
     );
-    let with = (session, &**slot.server());
+    let with = (context, &**slot.server());
     let ending = carry((&sides.0, &sides.1), ways, counts, with).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     match ending.cause {
@@ -173,13 +178,13 @@ async fn connect_and_carry(
 
 /// `tcp-request content` of one proxy.
 async fn inspect(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     rules: &RuleSets,
 ) -> Flow {
     let delay = rules.request_inspect_delay;
-    let verdict = content(session, client, exchange, &rules.tcp_content, delay).await;
+    let verdict = content(context, client, exchange, &rules.tcp_content, delay).await;
     match verdict {
         Verdict::Continue | Verdict::Allow => Flow::Continue(()),
         Verdict::Close | Verdict::Answer(_) => Flow::Break(Exit::SessionDenied),

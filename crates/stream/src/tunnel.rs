@@ -11,9 +11,9 @@ use ballast_mux::{Inbound, Outbound, ReadError, Wait, WriteError};
 use ballast_transport::Transport;
 use ballast_worker::{Deadline, cutting_off};
 
+use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
 use crate::http::relay::cause_of;
-use crate::session::Session;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -100,10 +100,10 @@ pub(crate) async fn carry(
     (client, server): (&Side<'_>, &Side<'_>),
     (up, down): (Way<'_>, Way<'_>),
     (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
-    (session, evicted_from): (&Session, &Server),
+    (context, evicted_from): (&Context<'_>, &Server),
 ) -> Ending {
     let mut evicted = pin!(evicted_from.state.cancelled());
-    let mut cut_off = pin!(cut_off(session.running.is_cut_off));
+    let mut cut_off = pin!(cut_off(context.running.is_cut_off));
     let (up_deadline, down_deadline) = (up.deadline, down.deadline);
     let mut up = pin!(one_way(client, server, up, count_up));
     let mut down = pin!(one_way(server, client, down, count_down));
@@ -151,7 +151,7 @@ pub(crate) async fn carry(
             cause: cause_of(why),
             phase: Phase::Connect,
         };
-        if session.is_killed() || cut_off.as_mut().poll(cx).is_ready() {
+        if context.is_killed() || cut_off.as_mut().poll(cx).is_ready() {
             return Poll::Ready(cut(Eviction::ByOperator));
         }
         evicted.as_mut().poll(cx).map(cut)

@@ -3,7 +3,7 @@
 use ballast_expr::{Scope, Value, VarName};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The variables of one holder: a session, or an exchange.
+/// The variables of one holder: a context, or an exchange.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
     slots: Vec<Slot>,

@@ -12,6 +12,7 @@ use ballast_expr::{
 use ballast_message::{Request, Response};
 use ballast_model::CookieMode;
 
+use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::local::{Local, time_of};
 use crate::session::Session;
@@ -19,7 +20,7 @@ use crate::variables::Variables;
 
 /// An exchange, looked at by an expression.
 pub(crate) struct View<'a> {
-    session: &'a Session,
+    context: &'a Context<'a>,
     variables: Ref<'a, Variables>,
     /// Looked up when one is asked for.
     of_process: OnceCell<VariablesNow>,
@@ -31,10 +32,10 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     /// For rules and conditions.
-    pub(crate) fn new(session: &'a Session, exchange: &'a Exchange) -> Self {
+    pub(crate) fn new(context: &'a Context<'a>, exchange: &'a Exchange) -> Self {
         Self {
-            session,
-            variables: session.variables.borrow(),
+            context,
+            variables: context.session.variables.borrow(),
             of_process: OnceCell::new(),
             exchange,
             record: OnceCell::new(),
@@ -51,20 +52,20 @@ impl<'a> View<'a> {
     }
 
     /// For log lines; `asap` when the exchange is not over yet.
-    pub(crate) fn for_log(session: &'a Session, exchange: &'a Exchange, asap: bool) -> Self {
+    pub(crate) fn for_log(context: &'a Context<'a>, exchange: &'a Exchange, asap: bool) -> Self {
         Self {
-            session,
-            variables: session.variables.borrow(),
+            context,
+            variables: context.session.variables.borrow(),
             of_process: OnceCell::new(),
             exchange,
-            record: OnceCell::from(record(session, exchange, asap)),
+            record: OnceCell::from(record(context, exchange, asap)),
             side: Side::Client,
         }
     }
 }
 
 /// The numbers of a log line (configuration manual, section 8.4 for the times).
-fn record(session: &Session, exchange: &Exchange, asap: bool) -> Record {
+fn record(context: &Context<'_>, exchange: &Exchange, asap: bool) -> Record {
     let times = &exchange.times;
     let tally = &exchange.tally;
     let ended = times.ended.unwrap_or_else(ballast_worker::now);
@@ -74,18 +75,18 @@ fn record(session: &Session, exchange: &Exchange, asap: bool) -> Record {
     };
     let begun = times.begun.or(times.received);
     let handshake = if exchange.first {
-        session.handshake
+        context.session.handshake
     } else {
         Duration::ZERO
     };
     let active_from = begun.unwrap_or(times.idle_from);
     let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.now()));
     Record {
-        accepted: time_of(session.accepted_at),
+        accepted: time_of(context.session.accepted_at),
         requested: time_of(
             times
                 .begun
-                .map_or(session.accepted_at, |begun| session.local.wall(begun)),
+                .map_or(context.session.accepted_at, |begun| context.local.wall(begun)),
         ),
         handshake_ms: milliseconds(handshake),
         // A request that never came has no times, nor has a connection of TCP mode.
@@ -109,7 +110,7 @@ fn record(session: &Session, exchange: &Exchange, asap: bool) -> Record {
         data_ms: between(times.answered, Some(ended)),
         active_ms: milliseconds(ended.saturating_duration_since(active_from)),
         total_ms: milliseconds(ended.saturating_duration_since(if exchange.first {
-            session.accepted
+            context.session.accepted
         } else {
             times.idle_from
         })),
@@ -134,8 +135,8 @@ fn record(session: &Session, exchange: &Exchange, asap: bool) -> Record {
         retries: tally.retries,
         redispatched: tally.redispatched,
         asap,
-        process_connections: count(Some(&session.local.process.connections)),
-        frontend_connections: count(Some(&session.frontend.state.sessions)),
+        process_connections: count(Some(&context.local.process.connections)),
+        frontend_connections: count(Some(&context.frontend.state.sessions)),
         backend_connections: count(exchange.backend.as_ref().map(|b| &b.state.sessions)),
         server_connections: count(exchange.server.as_ref().map(|s| &s.state.sessions)),
         server_queue: u64::from(tally.server_queue),
@@ -167,11 +168,11 @@ impl Facts for View<'_> {
     }
 
     fn random(&self) -> u64 {
-        self.session.local.random()
+        self.context.local.random()
     }
 
     fn process(&self) -> &dyn ProcessFacts {
-        &*self.session.local
+        &*self.context.local
     }
 
     fn var(&self, name: &VarName) -> Option<Value<'_>> {
@@ -180,7 +181,7 @@ impl Facts for View<'_> {
             Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.value(name),
             Scope::Proc => self
                 .of_process
-                .get_or_init(|| self.session.local.process.variables.now())
+                .get_or_init(|| self.context.local.process.variables.now())
                 .value(&name.name),
             Scope::Check => None,
         }
@@ -203,7 +204,7 @@ impl Facts for View<'_> {
     fn data(&self, sent_by: Side) -> Option<&[u8]> {
         match sent_by {
             Side::Client => {
-                Some(self.exchange.peeked.as_slice()).filter(|_| !self.session.frontend.is_http())
+                Some(self.exchange.peeked.as_slice()).filter(|_| !self.context.frontend.is_http())
             }
             Side::Server => None,
         }
@@ -211,14 +212,14 @@ impl Facts for View<'_> {
 
     fn ends(&self) -> Ends<'_> {
         Ends {
-            source: self.session.path.source.as_ref(),
-            destination: self.session.path.destination.as_ref(),
+            source: self.exchange.settings.path.source.as_ref(),
+            destination: self.exchange.settings.path.destination.as_ref(),
         }
     }
 
     fn connection(&self, to: Side) -> Option<&dyn ConnectionFacts> {
         match to {
-            Side::Client => Some(self.session),
+            Side::Client => Some(self.context.session),
             Side::Server => Some(self.exchange),
         }
     }
@@ -228,11 +229,11 @@ impl Facts for View<'_> {
     }
 
     fn frontend(&self) -> Option<&dyn FrontendFacts> {
-        Some(&*self.session.frontend)
+        Some(&*self.context.frontend)
     }
 
     fn frontend_named(&self, name: &str) -> Option<&dyn FrontendFacts> {
-        let generation = &self.session.running.generation;
+        let generation = &self.context.running.generation;
         let found = generation
             .frontends
             .iter()
@@ -245,7 +246,7 @@ impl Facts for View<'_> {
     }
 
     fn backend_named(&self, name: &str) -> Option<&dyn BackendFacts> {
-        let generation = &self.session.running.generation;
+        let generation = &self.context.running.generation;
         let place = generation.backend_named(name)?;
         Some(&*generation.backends[place])
     }
@@ -260,7 +261,7 @@ impl Facts for View<'_> {
 
     fn captures(&self, sent_by: Side) -> CaptureFacts<'_> {
         let captures = &self.exchange.captures;
-        let model = &self.session.frontend.model;
+        let model = &self.context.frontend.model;
         match sent_by {
             Side::Client => CaptureFacts {
                 slot_count: model.request_captures.len(),
@@ -276,7 +277,7 @@ impl Facts for View<'_> {
     }
 
     fn record(&self) -> Option<&Record> {
-        let made = || record(self.session, self.exchange, false);
+        let made = || record(self.context, self.exchange, false);
         Some(self.record.get_or_init(made))
     }
 }
@@ -289,7 +290,7 @@ impl ExchangeFacts for View<'_> {
     fn asks_as_proxy(&self) -> bool {
         // A request to a proxy names the whole URI (configuration manual, "option
         // http-use-proxy-header").
-        self.session.frontend.model.options.use_proxy_header
+        self.context.frontend.model.options.use_proxy_header
             && self.request().is_some_and(|request| {
                 !matches!(request.target().first(), Some(b'/' | b'*') | None)
             })
@@ -310,15 +311,15 @@ impl ExchangeFacts for View<'_> {
 
 impl ListenerFacts for View<'_> {
     fn name(&self) -> Option<&str> {
-        self.session.admission.listening().bind.name.as_deref()
+        self.context.session.admission.listening().bind.name.as_deref()
     }
 
     fn id(&self) -> i64 {
-        number(self.session.admission.listening().bind.id)
+        number(self.context.session.admission.listening().bind.id)
     }
 
     fn connections(&self) -> i64 {
-        number(self.session.admission.listening().state.connections.now())
+        number(self.context.session.admission.listening().state.connections.now())
     }
 }
 

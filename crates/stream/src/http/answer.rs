@@ -8,10 +8,10 @@ use ballast_mux::{ClientConnection, Piece, Wait, read_page};
 use ballast_worker::{Work, take_turns};
 
 use super::{Next, framing, hop, rules};
+use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::{Exchange, Given};
 use crate::pages::default_page;
-use crate::session::Session;
 use crate::volume;
 
 /// How long a closing connection is read on, so that the peer gets what was written instead
@@ -22,22 +22,22 @@ const LINGER_BYTES_MAX: u64 = 1 << 20;
 
 /// Sends the page of a status, as the backend or the frontend has it.
 pub(crate) async fn page(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     status: u16,
 ) -> Next {
-    let common = &session.frontend.model.common;
+    let common = &context.frontend.model.common;
     let closes = default_page(status).closes
         || !exchange.keep_client
         || !(client.inbound.body_is_done() || may_drain(exchange))
         || common.connection_mode == ConnectionMode::Close;
     let mut body = std::mem::take(&mut exchange.answer_body);
-    let composed = compose(session, exchange, status, &mut body);
+    let composed = compose(context, exchange, status, &mut body);
     if matches!(composed, Ok(Composed::Nothing)) {
         return Next::Close;
     }
-    rules::after_response(session, exchange);
+    rules::after_response(context, exchange);
     let counted = volume::of_response(&exchange.response) + body.len() as u64;
     let before = client.outbound.total_bytes();
     let version = exchange.request.version();
@@ -59,7 +59,7 @@ pub(crate) async fn page(
         return Next::Close;
     };
     client.outbound.begin_response(response, length);
-    let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
+    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
         client
             .outbound
@@ -73,8 +73,8 @@ pub(crate) async fn page(
     if exchange.has_request {
         // A request that never was one has its page sent uncounted, as HAProxy does it.
         exchange.tally.bytes_out += counted;
-        session.count(|counters| counters.bytes_out.add(bytes));
-        if let Some(counters) = exchange.backend_counters(session.local.worker) {
+        context.count(|counters| counters.bytes_out.add(bytes));
+        if let Some(counters) = exchange.backend_counters(context.local.worker) {
             counters.bytes_out.add(bytes);
         }
     }
@@ -93,9 +93,13 @@ pub(crate) fn may_drain(exchange: &Exchange) -> bool {
 
 /// Reads past the rest of a body that nobody wants, so that the next request is found; false when
 /// it does not come to its end.
-pub(crate) async fn drain(session: &Session, client: &mut ClientConnection) -> bool {
-    let patience = session.frontend.model.timeouts.client;
-    let wait = Wait::each(&session.upward, patience);
+pub(crate) async fn drain(
+    context: &Context<'_>,
+    client: &mut ClientConnection,
+    exchange: &Exchange,
+) -> bool {
+    let patience = exchange.settings.client_timeout;
+    let wait = Wait::each(&context.upward, patience);
     let ClientConnection {
         inbound, transport, ..
     } = client;
@@ -126,7 +130,7 @@ enum Composed {
 
 /// Makes the answer: the one a rule gave, the page the configuration has, or the default one.
 fn compose(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     status: u16,
     body: &mut Vec<u8>,
@@ -142,7 +146,7 @@ fn compose(
     let configured = backend
         .as_ref()
         .and_then(|backend| backend.model.common.error_pages.page(status))
-        .or_else(|| session.frontend.model.common.error_pages.page(status));
+        .or_else(|| context.frontend.model.common.error_pages.page(status));
     let response = &mut exchange.response;
     match configured {
         Some(ErrorPage::Raw { bytes, .. }) if bytes.is_empty() => Ok(Composed::Nothing),
@@ -212,14 +216,18 @@ pub(crate) fn connection_field(
 ///
 /// A client that said it would say no more is believed: nothing is on its way that a close could
 /// answer with a reset (RFC 9112, section 9.6).
-pub(crate) async fn close(session: &Session, client: &mut ClientConnection, exchange: &Exchange) {
-    if session.frontend.model.common.no_linger {
+pub(crate) async fn close(
+    context: &Context<'_>,
+    client: &mut ClientConnection,
+    exchange: &Exchange,
+) {
+    if context.frontend.model.common.no_linger {
         // A reset is what was asked for; when it cannot be arranged a plain close follows.
         let _ = client.transport.reset_on_close();
         return;
     }
-    let timeout = session.frontend.model.timeouts.client;
-    let wait = Wait::each(&session.downward, timeout);
+    let timeout = exchange.settings.client_timeout;
+    let wait = Wait::each(&context.downward, timeout);
     let flushed = client.outbound.flush(&client.transport, &wait).await;
     if flushed.is_err() || is_last_word(client, exchange) {
         return;
@@ -228,7 +236,7 @@ pub(crate) async fn close(session: &Session, client: &mut ClientConnection, exch
         return;
     }
     let until = ballast_worker::now() + LINGER;
-    let wait = Wait::until(&session.upward, Some(until));
+    let wait = Wait::until(&context.upward, Some(until));
     let start = client.inbound.total_bytes();
     loop {
         let unread = client.inbound.bytes().len();

@@ -3,12 +3,12 @@
 use ballast_message::{Fields, cookies};
 use ballast_model::{CaptureSlot, CookieCapture};
 
+use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::session::Session;
 
 /// Captures from a request.
-pub(crate) fn request(session: &Session, exchange: &mut Exchange) {
-    let model = &session.frontend.model;
+pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) {
+    let model = &context.frontend.model;
     let fields = exchange.request.fields();
     headers(
         &model.request_captures,
@@ -26,8 +26,8 @@ pub(crate) fn request(session: &Session, exchange: &mut Exchange) {
 }
 
 /// Captures from a response.
-pub(crate) fn response(session: &Session, exchange: &mut Exchange) {
-    let model = &session.frontend.model;
+pub(crate) fn response(context: &Context<'_>, exchange: &mut Exchange) {
+    let model = &context.frontend.model;
     let fields = exchange.response.fields();
     headers(
         &model.response_captures,

@@ -6,9 +6,9 @@ use ballast_expr::Value;
 use ballast_message::Method;
 use ballast_model::{Balance, CookiePersistence, PersistenceAction};
 
+use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::persistence::{self, ClientCookie, Received};
-use crate::session::Session;
 use crate::view::View;
 
 /// The server that the persistence cookie names: the first one of several that names a server
@@ -61,7 +61,7 @@ fn worth(
 
 /// What the first `force-persist` or `ignore-persist` that holds does.
 pub(super) fn persistence(
-    session: &Session,
+    context: &Context<'_>,
     backend: &Backend,
     exchange: &Exchange,
 ) -> Option<PersistenceAction> {
@@ -69,8 +69,8 @@ pub(super) fn persistence(
     if rules.is_empty() {
         return None;
     }
-    let view = View::new(session, exchange);
-    session.local.with_memory(|memory| {
+    let view = View::new(context, exchange);
+    context.local.with_memory(|memory| {
         rules
             .iter()
             .find(|rule| rule.condition.holds(&view, &mut memory.scratch))
@@ -90,7 +90,7 @@ pub(super) fn ignore_cookie(backend: &Backend, exchange: &mut Exchange) {
 
 /// The server that a `use-server` rule names; one that is down only where persistence is forced.
 pub(super) fn by_rule(
-    session: &Session,
+    context: &Context<'_>,
     backend: &Backend,
     exchange: &Exchange,
     forced: bool,
@@ -98,9 +98,9 @@ pub(super) fn by_rule(
     if backend.use_servers.is_empty() {
         return None;
     }
-    let view = View::new(session, exchange);
+    let view = View::new(context, exchange);
     for rule in &backend.use_servers {
-        let place = session.local.with_memory(|memory| {
+        let place = context.local.with_memory(|memory| {
             let holds = rule
                 .condition
                 .as_ref()
@@ -126,7 +126,7 @@ pub(super) fn by_rule(
 
 /// The hash that the balancing goes by; `None` when the request has no such key.
 pub(super) fn key(
-    session: &Session,
+    context: &Context<'_>,
     backend: &Backend,
     exchange: &Exchange,
     body: &[u8],
@@ -134,7 +134,7 @@ pub(super) fn key(
     let hashing: HashType = hash_type(&backend.model);
     let request = &exchange.request;
     match &backend.model.balance {
-        Balance::Source => Some(hashing.of_source(session.path.source_ip()?)),
+        Balance::Source => Some(hashing.of_source(exchange.settings.path.source_ip()?)),
         Balance::Uri(key) => {
             let options = ballast_balance::UriKey {
                 depth_max: key.depth_max.unwrap_or(0),
@@ -162,8 +162,8 @@ pub(super) fn key(
             Some(hashing.of_bytes(value))
         }
         Balance::Hash(expr) => {
-            let view = View::new(session, exchange);
-            session.local.with_memory(|memory| {
+            let view = View::new(context, exchange);
+            context.local.with_memory(|memory| {
                 Some(
                     match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
                         Value::Int(number) => hashing.of_number(number),

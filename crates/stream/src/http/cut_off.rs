@@ -3,15 +3,15 @@
 use ballast_mux::ClientConnection;
 
 use super::finish;
+use crate::context::Context;
 use crate::ending::Cause;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
-use crate::session::Session;
 
 /// Ends an exchange that nobody carries any more. Its client gets nothing more, however far the
 /// exchange came.
 pub(crate) async fn cut_off(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
 ) {
@@ -20,7 +20,7 @@ pub(crate) async fn cut_off(
     }
     exchange.keep_client = false;
     let exit = Exit::Cut(Cause::Killed);
-    finish(session, client, exchange, Flow::Break(exit)).await;
+    finish(context, client, exchange, Flow::Break(exit)).await;
     // Nothing more can be done for it when this fails.
     let _ = client.transport.shutdown_write();
 }

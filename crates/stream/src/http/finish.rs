@@ -4,31 +4,31 @@
 use ballast_mux::ClientConnection;
 
 use super::{Next, answer};
+use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::journal;
 use crate::service;
-use crate::session::Session;
 
 /// Ends an exchange that came to its response's end (`Continue`), or left the way before.
 pub(crate) async fn finish(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     flow: Flow<Next>,
 ) -> Next {
     let next = match flow {
         Flow::Continue(next) => next,
-        Flow::Break(exit) => leave(session, client, exchange, exit).await,
+        Flow::Break(exit) => leave(context, client, exchange, exit).await,
     };
-    journal::count_status(session, exchange);
-    journal::exchange_ended(session, exchange);
+    journal::count_status(context, exchange);
+    journal::exchange_ended(context, exchange);
     next
 }
 
 /// Gives the client what an exit has for it.
 async fn leave(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     exit: Exit,
@@ -36,17 +36,17 @@ async fn leave(
     let exit = match exit {
         // In a box: no other exchange need carry its size.
         Exit::Service(called) => {
-            match Box::pin(service::serve(session, client, exchange, called)).await {
+            match Box::pin(service::serve(context, client, exchange, called)).await {
                 Flow::Continue(next) => return next,
                 Flow::Break(exit) => exit,
             }
         }
         exit => exit,
     };
-    match exit.note(session, exchange) {
+    match exit.note(context, exchange) {
         Some(status) => {
             exchange.tally.status = i32::from(status);
-            answer::page(session, client, exchange, status).await
+            answer::page(context, client, exchange, status).await
         }
         None => Next::Drop,
     }

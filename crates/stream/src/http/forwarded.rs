@@ -10,16 +10,16 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use ballast_expr::Value;
 use ballast_model::{Forwarded, ForwardedNode};
 
+use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::session::Session;
 use crate::view::View;
 
 /// The whole value; empty where the option asks for nothing.
-pub(super) fn value(option: &Forwarded, session: &Session, exchange: &Exchange) -> Vec<u8> {
+pub(super) fn value(option: &Forwarded, context: &Context<'_>, exchange: &Exchange) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     let facts = Facts {
-        view: View::new(session, exchange),
-        session,
+        view: View::new(context, exchange),
+        context,
     };
     if option.proto {
         out.extend_from_slice(b"proto=http");
@@ -36,7 +36,10 @@ pub(super) fn value(option: &Forwarded, session: &Session, exchange: &Exchange) 
             put_host(&mut out, text.as_deref().unwrap_or_default());
         }
     }
-    let (source, destination) = (session.path.source, session.path.destination);
+    let (source, destination) = (
+        exchange.settings.path.source,
+        exchange.settings.path.destination,
+    );
     if let Some(node) = &option.by {
         let (node, port) = facts.ends(node, option.by_port.as_ref(), destination);
         put_node(&mut out, b"by=", &node, port.as_ref());
@@ -62,7 +65,7 @@ type Port = Option<Vec<u8>>;
 
 struct Facts<'a> {
     view: View<'a>,
-    session: &'a Session,
+    context: &'a Context<'a>,
 }
 
 impl Facts<'_> {
@@ -99,7 +102,7 @@ impl Facts<'_> {
         expr: &ballast_expr::Expr,
         read: impl FnOnce(&Value<'_>) -> T,
     ) -> Option<T> {
-        self.session.local.with_memory(|memory| {
+        self.context.local.with_memory(|memory| {
             let value = ballast_expr::eval(expr, &self.view, &mut memory.scratch)?;
             Some(read(&value))
         })

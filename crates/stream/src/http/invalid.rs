@@ -8,26 +8,26 @@ use std::time::SystemTime;
 use ballast_engine::Invalid;
 use ballast_mux::{Inbound, Malformed};
 
+use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::session::Session;
 
 /// Keeps a request that was refused.
-pub(super) fn request(session: &Session, inbound: &Inbound, rule: &Malformed) {
-    let number = session.local.process.count_invalid_message();
-    let state = &session.frontend.state;
+pub(super) fn request(context: &Context<'_>, inbound: &Inbound, rule: &Malformed) {
+    let number = context.local.process.count_invalid_message();
+    let state = &context.frontend.state;
     state
         .invalid_request
-        .keep(|| captured(session, inbound, rule, number));
+        .keep(|| captured(context, inbound, rule, number));
 }
 
 /// Keeps a response that was refused.
 pub(super) fn response(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &Exchange,
     inbound: &Inbound,
     rule: &Malformed,
 ) {
-    let number = session.local.process.count_invalid_message();
+    let number = context.local.process.count_invalid_message();
     let Some(backend) = &exchange.backend else {
         return;
     };
@@ -37,12 +37,12 @@ pub(super) fn response(
             .server
             .as_ref()
             .map(|server| (server.name().to_owned(), server.model.id)),
-        ..captured(session, inbound, rule, number)
+        ..captured(context, inbound, rule, number)
     });
 }
 
-fn captured(session: &Session, inbound: &Inbound, rule: &Malformed, number: u64) -> Invalid {
-    let common = &session.frontend.model.common;
+fn captured(context: &Context<'_>, inbound: &Inbound, rule: &Malformed, number: u64) -> Invalid {
+    let common = &context.frontend.model.common;
     let bytes = inbound.bytes().to_vec();
     Invalid {
         number,
@@ -50,8 +50,8 @@ fn captured(session: &Session, inbound: &Inbound, rule: &Malformed, number: u64)
         frontend: (common.name.clone(), common.id),
         backend: None,
         server: None,
-        source: session.path.source,
-        buffer_bytes: (session.running.tune().buffer_bytes as usize).max(bytes.len()),
+        source: context.session.path.source,
+        buffer_bytes: (context.running.tune().buffer_bytes as usize).max(bytes.len()),
         position: inbound.fault_at().min(bytes.len()),
         bytes,
         rule: rule.to_string(),

@@ -11,9 +11,9 @@ use std::task::Poll;
 use ballast_engine::Backend;
 use ballast_mux::{ClientConnection, Wait};
 
+use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::Exchange;
-use crate::session::Session;
 
 /// How a client left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,8 +25,8 @@ pub(crate) enum Gone {
 }
 
 /// Whether a client that closes gives up its request (`option abortonclose`).
-pub(crate) fn gives_up(session: &Session, backend: &Backend) -> bool {
-    let common = [&session.frontend.model.common, &backend.model.common];
+pub(crate) fn gives_up(context: &Context<'_>, backend: &Backend) -> bool {
+    let common = [&context.frontend.model.common, &backend.model.common];
     common
         .iter()
         .any(|common| common.abort_on_close == Some(true))
@@ -37,12 +37,12 @@ pub(crate) fn gives_up(session: &Session, backend: &Backend) -> bool {
 /// # Errors
 /// How it left.
 pub(crate) async fn unless_gone<T>(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     backend: &Backend,
     work: impl Future<Output = T>,
 ) -> Result<T, Gone> {
-    let (mut work, mut gone) = (pin!(work), pin!(gone(session, client, backend)));
+    let (mut work, mut gone) = (pin!(work), pin!(gone(context, client, backend)));
     poll_fn(|cx| {
         // Before the work: what comes of it, a place at a full server for one, is somebody else's
         // when the client is gone by then.
@@ -66,12 +66,12 @@ impl Gone {
 }
 
 /// Waits until the client has left.
-async fn gone(session: &Session, client: &mut ClientConnection, backend: &Backend) -> Gone {
+async fn gone(context: &Context<'_>, client: &mut ClientConnection, backend: &Backend) -> Gone {
     let closed = client.transport.read_closed().await;
     if closed.is_err() || client.transport.take_error().is_err() {
         return Gone::Reset;
     }
-    if gives_up(session, backend) || is_cut_short(session, client).await {
+    if gives_up(context, backend) || is_cut_short(context, client).await {
         return Gone::Closed;
     }
     pending().await
@@ -79,8 +79,8 @@ async fn gone(session: &Session, client: &mut ClientConnection, backend: &Backen
 
 /// Whether the request of a client that ended its side is not whole. What of it there is no room
 /// for is not known.
-async fn is_cut_short(session: &Session, client: &mut ClientConnection) -> bool {
-    let wait = Wait::until(&session.upward, None);
+async fn is_cut_short(context: &Context<'_>, client: &mut ClientConnection) -> bool {
+    let wait = Wait::until(&context.upward, None);
     // One that is malformed is judged where it is carried.
     while !client.inbound.check_ahead().unwrap_or(true) && !client.inbound.is_full() {
         let received = client.inbound.receive(&client.transport, &wait).await;

@@ -36,9 +36,9 @@ use ballast_worker::{Stopping, Work, stopping, take_turns};
 pub(crate) use cut_off::cut_off;
 pub(crate) use finish::finish;
 
+use crate::context::Context;
 use crate::exchange::{Exchange, Lent};
 use crate::exit::{Exit, Flow};
-use crate::session::Session;
 
 /// What becomes of the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,14 +56,20 @@ pub(crate) enum Next {
 pub(crate) type PrivateConnection = Option<reach::KeptConnection>;
 
 /// Carries a client's connection to its end.
-pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, lent: &mut Lent) {
+pub(crate) async fn serve(
+    context: &mut Context<'_>,
+    client: &mut ClientConnection,
+    lent: &mut Lent,
+) {
     let mut kept = PrivateConnection::None;
     let mut stopping = stopping();
     loop {
-        let next = one(session, client, lent, &mut kept, &mut stopping).await;
+        let next = one(context, client, lent, &mut kept, &mut stopping).await;
         match next {
             Next::Keep => {
-                if !client.inbound.body_is_done() && !answer::drain(session, client).await {
+                if !client.inbound.body_is_done()
+                    && !answer::drain(context, client, lent.get()).await
+                {
                     return;
                 }
                 lent.rest();
@@ -71,7 +77,7 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
             }
             Next::Close => {
                 drop(kept);
-                answer::close(session, client, lent.get()).await;
+                answer::close(context, client, lent.get()).await;
                 return;
             }
             Next::Drop => return,
@@ -81,80 +87,79 @@ pub(crate) async fn serve(session: &mut Session, client: &mut ClientConnection, 
 
 /// One exchange, from the wait for its request to its log line.
 async fn one(
-    session: &mut Session,
+    context: &mut Context<'_>,
     client: &mut ClientConnection,
     lent: &mut Lent,
     kept: &mut PrivateConnection,
     stopping: &mut Stopping,
 ) -> Next {
-    let received = match receive::first_byte(session, client, lent, stopping).await {
-        Ok(begun) => {
-            if session.catch_up() {
-                session.dress(&mut client.outbound);
-            }
-            receive::request(session, client, lent.get(), begun).await
-        }
+    let begun = receive::first_byte(context, client, lent, stopping).await;
+    if begun.is_ok() && context.catch_up() {
+        context.dress(&mut client.outbound);
+    }
+    // From here on the generation that the exchange began with is its own.
+    let context: &Context<'_> = context;
+    let exchange = lent.get();
+    exchange.begin(context);
+    let received = match begun {
+        Ok(begun) => receive::request(context, client, exchange, begun).await,
         Err(nothing) => Err(nothing),
     };
-    let exchange = lent.get();
-    // From here on the generation that the exchange began with is its own.
-    let session: &Session = session;
     match received {
         Ok(()) => {}
         Err(receive::Nothing::Silent) => {
             // The last response may be on its way still; who does not take it is let go.
-            let timeout = session.frontend.model.timeouts.client;
-            let wait = Wait::each(&session.downward, timeout);
+            let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
             let _ = client.outbound.flush(&client.transport, &wait).await;
             return Next::Drop;
         }
         Err(receive::Nothing::Exit(exit)) => {
             // What is answered counts, also where it was no request.
-            count_request(session, exchange);
-            return finish(session, client, exchange, Flow::Break(exit)).await;
+            count_request(context, exchange);
+            return finish(context, client, exchange, Flow::Break(exit)).await;
         }
     }
-    count_request(session, exchange);
-    if let Some(status) = monitor::asked(session, exchange) {
+    count_request(context, exchange);
+    if let Some(status) = monitor::asked(context, exchange) {
         let exit = Exit::Monitor(status);
-        return finish(session, client, exchange, Flow::Break(exit)).await;
+        return finish(context, client, exchange, Flow::Break(exit)).await;
     }
-    if let Some(seen) = &session.seen {
-        seen.begins(&session.running, exchange);
+    if let Some(row) = &context.row {
+        row.begins(&context.running, exchange);
     }
-    let flow = carry(session, client, exchange, kept).await;
-    finish(session, client, exchange, flow).await
+    let flow = carry(context, client, exchange, kept).await;
+    finish(context, client, exchange, flow).await
 }
 
 /// From a whole request to the end of its response.
 async fn carry(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     kept: &mut PrivateConnection,
 ) -> Flow<Next> {
-    let front = &session.frontend.model.common;
-    rules::request(session, exchange, front).await?;
-    receive::buffer_body(session, client, exchange, front).await?;
-    route::choose(session, exchange)?;
-    let _in_backend = InBackend::enter(session, exchange);
-    if let Some(backend) = session.backend_of(exchange) {
-        rules::request(session, exchange, &backend.model.common).await?;
-        receive::buffer_body(session, client, exchange, &backend.model.common).await?;
+    let front = &context.frontend.model.common;
+    rules::request(context, exchange, front).await?;
+    receive::buffer_body(context, client, exchange, front).await?;
+    route::choose(context, exchange)?;
+    let _in_backend = InBackend::enter(context, exchange);
+    if let Some(backend) = context.backend_of(exchange) {
+        rules::request(context, exchange, &backend.model.common).await?;
+        receive::buffer_body(context, client, exchange, &backend.model.common).await?;
     }
     // The cookie is read before it is hidden from the server.
-    let mut plan = reach::Plan::new(session, client, exchange, kept);
-    prepare::request(session, exchange)?;
+    let mut plan = reach::Plan::new(context, client, exchange, kept);
+    prepare::request(context, exchange)?;
     loop {
-        let (slot, server) = reach::server(session, client, exchange, kept, &mut plan).await?;
-        match relay::exchange(session, client, exchange, server, &slot, &plan).await {
+        let (slot, server) = reach::server(context, client, exchange, kept, &mut plan).await?;
+        match relay::exchange(context, client, exchange, server, &slot, &plan).await {
             relay::End::Done { next, lease } => {
                 reach::put_back(exchange, &slot, lease, kept);
                 drop(slot);
                 return Flow::Continue(next);
             }
             relay::End::Again(reason) => {
-                plan.again(session, exchange, &slot, reason);
+                plan.again(context, exchange, &slot, reason);
                 drop(slot);
             }
             relay::End::Exit(exit) => return Flow::Break(exit),
@@ -163,16 +168,16 @@ async fn carry(
 }
 
 /// Counts a request in its frontend and in the process.
-fn count_request(session: &Session, exchange: &Exchange) {
-    session.count(|counters| counters.requests.increment());
-    let process = &session.local.process;
+fn count_request(context: &Context<'_>, exchange: &Exchange) {
+    context.count(|counters| counters.requests.increment());
+    let process = &context.local.process;
     process
         .counters
-        .of(session.local.worker)
+        .of(context.local.worker)
         .requests
         .increment();
-    let now = session.local.ms_at(exchange.times.received);
-    session.frontend.state.request_rate.count(now, 1);
+    let now = context.local.ms_at(exchange.times.received);
+    context.frontend.state.request_rate.count(now, 1);
 }
 
 /// An exchange that counts in its backend while it lives.
@@ -182,20 +187,20 @@ pub(crate) struct InBackend<'s> {
 
 impl<'s> InBackend<'s> {
     /// Enters the backend the exchange chose.
-    pub(crate) fn enter(session: &'s Session, exchange: &Exchange) -> Self {
-        let backend = session.backend_of(exchange).map(|backend| &**backend);
-        if let Some(seen) = &session.seen {
-            seen.goes_to(exchange.backend_place);
+    pub(crate) fn enter(context: &'s Context<'s>, exchange: &Exchange) -> Self {
+        let backend = context.backend_of(exchange).map(|backend| &**backend);
+        if let Some(row) = &context.row {
+            row.goes_to(exchange.backend_place);
         }
         if let Some(backend) = backend {
             let state = &backend.state;
-            let now = session.local.ms_at(exchange.times.received);
+            let now = context.local.ms_at(exchange.times.received);
             state.sessions.enter();
             state.session_rate.count(now, 1);
             state
                 .last_session_ms
                 .store(u64::from(now), std::sync::atomic::Ordering::Relaxed);
-            let counters = state.counters.of(session.local.worker);
+            let counters = state.counters.of(context.local.worker);
             counters.sessions.increment();
             if backend.is_http() {
                 counters.requests.increment();

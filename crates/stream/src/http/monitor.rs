@@ -1,27 +1,27 @@
 //! `monitor-uri`: probes of the balancer itself, answered here.
 
+use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::session::Session;
 use crate::view::View;
 
 /// The status to answer a probe with; `None` when the request is none
 /// (configuration manual, "monitor-uri" and "monitor fail").
-pub(crate) fn asked(session: &Session, exchange: &Exchange) -> Option<u16> {
-    let monitor = &session.frontend.model.monitor;
+pub(crate) fn asked(context: &Context<'_>, exchange: &Exchange) -> Option<u16> {
+    let monitor = &context.frontend.model.monitor;
     let uri = monitor.uri.as_ref()?;
     let (request, uri) = (&exchange.request, uri.as_bytes());
     // A probe may come as to a proxy: then its path and query count as well as the whole.
     if request.target() != uri && request.path_and_query() != uri {
         return None;
     }
-    let view = View::new(session, exchange);
-    let fails = session.local.with_memory(|memory| {
+    let view = View::new(context, exchange);
+    let fails = context.local.with_memory(|memory| {
         monitor
             .fail
             .iter()
             .any(|condition| condition.holds(&view, &mut memory.scratch))
     });
-    Some(if fails || session.local.process.stopping() {
+    Some(if fails || context.local.process.stopping() {
         503
     } else {
         200

@@ -6,29 +6,29 @@ use ballast_message::{NoRoom, Version};
 use ballast_model::ForwardFor;
 
 use super::{forwarded, framing, hop};
+use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::persistence;
-use crate::session::Session;
 use crate::view::View;
 
 /// Applies the options that change a request on its way.
-pub(crate) fn request(session: &Session, exchange: &mut Exchange) -> Flow {
-    match change(session, exchange) {
+pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
+    match change(context, exchange) {
         Ok(()) => Flow::Continue(()),
         Err(NoRoom) => Flow::Break(Exit::RequestRewrite),
     }
 }
 
-fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
+fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
     // A rule may have said something of the connection.
     exchange.closes_server = hop::take(exchange.request.fields_mut())?.close;
-    unique_id(session, exchange)?;
-    let Some(backend) = session.backend_of(exchange) else {
+    unique_id(context, exchange)?;
+    let Some(backend) = context.backend_of(exchange) else {
         return Ok(());
     };
-    let (front, back) = (&session.frontend.model.common, &backend.model.common);
-    let path = &session.path;
+    let (front, back) = (&context.frontend.model.common, &backend.model.common);
+    let path = exchange.settings.path;
     let ip = |address: Option<std::net::SocketAddr>| address.map(|address| address.ip());
     // The backend's name for the header wins; either side alone asks for it.
     let forward_for = back.forward_for.as_ref().or(front.forward_for.as_ref());
@@ -62,20 +62,20 @@ fn change(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
         }
     }
     if let Some(option) = &backend.model.forwarded {
-        let value = forwarded::value(option, session, exchange);
+        let value = forwarded::value(option, context, exchange);
         if !value.is_empty() {
             exchange.request.fields_mut().add(b"forwarded", &value)?;
         }
     }
     if let Some(cookie) = &backend.model.cookie {
         let fields = exchange.request.fields_mut();
-        session.local.with_memory(|memory| {
+        context.local.with_memory(|memory| {
             persistence::hide_from_server(cookie, fields, &mut memory.text)
         })?;
     }
     exchange.request_body = framing::of_request(&mut exchange.request, exchange.request_body)?;
     // Last, so that it stands last: what becomes of the server's connection.
-    let stays = super::respond::server_stays(session, exchange);
+    let stays = super::respond::server_stays(context, exchange);
     let closes = exchange.closes_server || !stays && !backend.model.options.pretend_keepalive;
     // Each version has one of the two by default: only the other is said.
     let option: &[u8] = match (exchange.request.version() < Version::Http11, closes) {
@@ -114,16 +114,16 @@ fn write_into(text: &mut [u8; 64], address: IpAddr) -> usize {
 }
 
 /// `unique-id-format` and `unique-id-header`.
-fn unique_id(session: &Session, exchange: &mut Exchange) -> Result<(), NoRoom> {
-    let common = &session.frontend.model.common;
+fn unique_id(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
+    let common = &context.frontend.model.common;
     let Some(format) = &common.unique_id_format else {
         return Ok(());
     };
     if exchange.unique_id.is_empty() {
         let mut id = std::mem::take(&mut exchange.unique_id);
         {
-            let view = View::for_log(session, exchange, false);
-            session.local.with_memory(|memory| {
+            let view = View::for_log(context, exchange, false);
+            context.local.with_memory(|memory| {
                 format.render(&view, &mut memory.scratch, &mut id);
             });
         }

@@ -19,11 +19,11 @@ use ballast_upstream::{
 
 use super::leaving::unless_gone;
 use super::{PrivateConnection, choice};
+use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::{Exchange, Given};
 use crate::exit::{Exit, Flow};
 use crate::persistence::ClientCookie;
-use crate::session::Session;
 use crate::view::View;
 
 /// A server's connection that waits for its client's next request.
@@ -87,7 +87,7 @@ const TURN_AROUND: Duration = Duration::from_secs(1);
 impl Plan {
     /// What the request asks for: a server by its cookie or by a rule, or any.
     pub(crate) fn new(
-        session: &Session,
+        context: &Context<'_>,
         client: &ClientConnection,
         exchange: &mut Exchange,
         kept: &PrivateConnection,
@@ -106,7 +106,7 @@ impl Plan {
             replay: None,
             retry_on: None,
         };
-        let Some(backend) = session.backend_of(exchange) else {
+        let Some(backend) = context.backend_of(exchange) else {
             return plan;
         };
         plan.tries_left = backend.model.retry_count_max;
@@ -117,9 +117,9 @@ impl Plan {
                 .is_some()
                 .then(|| backend.model.retry_on.clone());
         }
-        plan.persistence = choice::persistence(session, backend, exchange);
+        plan.persistence = choice::persistence(context, backend, exchange);
         let forced = plan.persistence == Some(PersistenceAction::Force);
-        let ruled = choice::by_rule(session, backend, exchange, forced);
+        let ruled = choice::by_rule(context, backend, exchange, forced);
         let meant = match plan.persistence {
             Some(PersistenceAction::Ignore) => {
                 choice::ignore_cookie(backend, exchange);
@@ -149,7 +149,7 @@ impl Plan {
                 }
                 _ => &[],
             };
-            plan.hash = choice::key(session, backend, exchange, body);
+            plan.hash = choice::key(context, backend, exchange, body);
         }
         plan
     }
@@ -174,7 +174,7 @@ impl Plan {
     /// Notes that the exchange is tried again.
     pub(crate) fn again(
         &mut self,
-        session: &Session,
+        context: &Context<'_>,
         exchange: &mut Exchange,
         slot: &Slot,
         reason: Again,
@@ -182,7 +182,7 @@ impl Plan {
         self.fresh = true;
         self.stale |= reason == Again::Stale;
         if reason == Again::Response {
-            self.failed(session, exchange, slot);
+            self.failed(context, exchange, slot);
         }
         exchange.response.clear();
         exchange.has_response = false;
@@ -236,8 +236,8 @@ impl Plan {
     }
 
     /// Spends a try; whether the server for the next is chosen anew.
-    fn failed(&mut self, session: &Session, exchange: &mut Exchange, slot: &Slot) -> bool {
-        let Some(backend) = session.backend_of(exchange) else {
+    fn failed(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) -> bool {
+        let Some(backend) = context.backend_of(exchange) else {
             return false;
         };
         self.tries_left = self.tries_left.saturating_sub(1);
@@ -250,7 +250,7 @@ impl Plan {
             self.left = Some(Arc::clone(slot.server()));
         } else {
             self.wanted = Some(slot.place());
-            exchange.count(session.local.worker, |counters| {
+            exchange.count(context.local.worker, |counters| {
                 counters.retries.increment()
             });
         }
@@ -259,8 +259,8 @@ impl Plan {
 
     /// Counts the server that was chosen: for its backend, and as the one that a failed request
     /// was given to instead of its former one, or once more.
-    fn chose(&mut self, session: &Session, exchange: &mut Exchange, slot: &Slot) {
-        let worker = session.local.worker;
+    fn chose(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) {
+        let worker = context.local.worker;
         self.avoid = None;
         if let Some(left) = self.left.take() {
             if Arc::ptr_eq(&left.state, &slot.server().state) {
@@ -305,34 +305,34 @@ impl Plan {
 
 /// Takes a place at a server and a connection to it.
 pub(crate) async fn server(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     kept: &mut PrivateConnection,
     plan: &mut Plan,
 ) -> Flow<(Slot, Reached)> {
-    let Some(first) = session.backend_of(exchange) else {
+    let Some(first) = context.backend_of(exchange) else {
         return Flow::Break(Exit::NoBackend);
     };
     let mut successor: Option<Arc<Backend>> = None;
     loop {
         let backend = successor.as_ref().unwrap_or(first);
-        let slot = slot(session, client, exchange, backend, plan).await?;
+        let slot = slot(context, client, exchange, backend, plan).await?;
         if !Arc::ptr_eq(slot.backend(), backend) {
             // It waited over a change, and sits in the backend as it is now.
-            exchange.backend = Some(Arc::clone(slot.backend()));
+            exchange.is_served_by(slot.backend());
             successor = Some(Arc::clone(slot.backend()));
         }
         let backend = successor.as_ref().unwrap_or(first);
         exchange.server = Some(Arc::clone(slot.server()));
-        if let Some(seen) = &session.seen {
-            seen.is_with(slot.place());
+        if let Some(row) = &context.row {
+            row.is_with(slot.place());
         }
         if let Some(name) = &backend.model.name_header {
             tell_name(exchange, name, slot.server().name())?;
         }
-        plan.chose(session, exchange, &slot);
-        let reached = connection(session, client, exchange, backend, &slot, kept, plan);
+        plan.chose(context, exchange, &slot);
+        let reached = connection(context, client, exchange, backend, &slot, kept, plan);
         match reached.await? {
             Some(reached) => return Flow::Continue((slot, reached)),
             None => exchange.server = None,
@@ -344,7 +344,7 @@ pub(crate) async fn server(
 /// server is to be chosen anew. Until then the slot is held: a server that refuses would else
 /// look the least loaded, and attract the traffic.
 async fn connection(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
@@ -353,25 +353,25 @@ async fn connection(
     plan: &mut Plan,
 ) -> Flow<Option<Reached>> {
     loop {
-        count_session(session, exchange, backend, slot);
+        count_session(context, exchange, backend, slot);
         if let Some(exit) = redirect(exchange, slot) {
             return Flow::Break(exit);
         }
-        let wanted = wanted(session, exchange, backend, slot.server());
-        if let Some(reached) = rested(session, exchange, slot, kept, plan, &wanted) {
-            note_addresses(session, exchange, &reached.lease);
+        let wanted = wanted(context, exchange, backend, slot.server());
+        if let Some(reached) = rested(context, exchange, slot, kept, plan, &wanted) {
+            note_addresses(context, exchange, &reached.lease);
             // It stood already: no time has passed.
             exchange.times.connected = exchange.times.seated;
             exchange.reused = true;
             return Flow::Continue(Some(reached));
         }
-        exchange.count(session.local.worker, |counters| {
+        exchange.count(context.local.worker, |counters| {
             counters.connects.increment()
         });
-        let failure = match open(session, client, exchange, slot, wanted).await {
+        let failure = match open(context, client, exchange, slot, wanted).await {
             Ok(lease) => {
                 probe::observe(backend, slot.place(), Observed::Connected);
-                note_addresses(session, exchange, &lease);
+                note_addresses(context, exchange, &lease);
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
                 return Flow::Continue(Some(Reached {
@@ -391,11 +391,11 @@ async fn connection(
         if !plan.may_try_again() || !failure.may_retry {
             return Flow::Break(failure.exit);
         }
-        let anew = plan.failed(session, exchange, slot);
+        let anew = plan.failed(context, exchange, slot);
         let elsewhere = anew && has_others(backend);
         // Who was silent for as long as a connect may take was waited for enough.
         if !elsewhere && failure.exit != Exit::ConnectTimeout {
-            turn_around(session, client, exchange, backend).await?;
+            turn_around(context, client, exchange, backend).await?;
         }
         if anew {
             return Flow::Continue(None);
@@ -410,14 +410,14 @@ fn has_others(backend: &Backend) -> bool {
 
 /// Waits before the same server is tried again.
 async fn turn_around(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &Exchange,
     backend: &Backend,
 ) -> Flow {
     let connect = backend.model.timeouts.connect.unwrap_or(TURN_AROUND);
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
-    match unless_gone(session, client, backend, pause).await {
+    match unless_gone(context, client, backend, pause).await {
         Ok(()) => Flow::Continue(()),
         Err(gone) => Flow::Break(Exit::ClientLeft(gone.phase(exchange, Phase::Connect))),
     }
@@ -437,7 +437,7 @@ fn tell_name(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
 
 /// Waits for a place, as long as the queue may take and the client stays.
 async fn slot(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
@@ -450,7 +450,7 @@ async fn slot(
         ask: Ask {
             avoid: avoid.as_slice(),
             hash: plan.hash,
-            random: session.local.random(),
+            random: context.local.random(),
         },
     };
     if let Some(taken) = Slot::take_at_once(backend, &order) {
@@ -467,11 +467,11 @@ async fn slot(
     let mut line = QueueLength::default();
     let timeouts = &backend.model.timeouts;
     let patience = timeouts.queue.or(timeouts.connect);
-    session.downward.set_after(patience);
+    context.downward.set_after(patience);
     let outcome = {
         let taking = pin!(Slot::take(backend, &order, &mut line));
-        let taking = pin!(unless_gone(session, client, backend, taking));
-        session.downward.guard(taking).await
+        let taking = pin!(unless_gone(context, client, backend, taking));
+        context.downward.guard(taking).await
     };
     exchange.tally.server_queue = line.server;
     exchange.tally.backend_queue = line.backend;
@@ -490,18 +490,18 @@ fn refused(exchange: &mut Exchange, refusal: Refusal) -> Flow<Slot> {
     Flow::Break(Exit::NoSlot(refusal))
 }
 
-fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, slot: &Slot) {
+fn count_session(context: &Context<'_>, exchange: &Exchange, backend: &Backend, slot: &Slot) {
     let state = &slot.server().state;
     let now = match exchange.tally.retries {
         0 => exchange.times.seated,
         _ => Some(ballast_worker::now()),
     };
-    let now = session.local.ms_at(now);
+    let now = context.local.ms_at(now);
     state.session_rate.count(now, 1);
     state
         .last_session_ms
         .store(u64::from(now), std::sync::atomic::Ordering::Relaxed);
-    let counters = state.counters.of(session.local.worker);
+    let counters = state.counters.of(context.local.worker);
     counters.sessions.increment();
     if backend.is_http() {
         counters.requests.increment();
@@ -510,7 +510,7 @@ fn count_session(session: &Session, exchange: &Exchange, backend: &Backend, slot
 
 /// A connection that rests: the client's own, or one of the pool.
 fn rested(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &Exchange,
     slot: &Slot,
     kept: &mut PrivateConnection,
@@ -538,7 +538,7 @@ fn rested(
     server
         .state
         .counters
-        .of(session.local.worker)
+        .of(context.local.worker)
         .reuses
         .increment();
     Some(Reached {
@@ -579,19 +579,19 @@ struct Failure {
 }
 
 async fn open(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &Exchange,
     slot: &Slot,
     wanted: Particulars,
 ) -> Result<Lease, Failure> {
     let (backend, server) = (slot.backend(), slot.server());
-    session.downward.set_after(backend.model.timeouts.connect);
+    context.downward.set_after(backend.model.timeouts.connect);
     // Pinned: by value each step would hold it once more.
     let opening = pin!(connect(server, Key::new(backend, server, wanted)));
     let may_retry = backend.model.retry_on.conn_failure;
-    let opening = pin!(unless_gone(session, client, backend, opening));
-    match session.downward.guard(opening).await {
+    let opening = pin!(unless_gone(context, client, backend, opening));
+    match context.downward.guard(opening).await {
         Ok(Err(gone)) => Err(Failure {
             exit: Exit::ConnectAbandoned(gone.phase(exchange, Phase::Connect)),
             may_retry: false,
@@ -616,18 +616,18 @@ async fn open(
 
 /// What the exchange asks of a connection to the server.
 fn wanted(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &Exchange,
     backend: &Backend,
     server: &Server,
 ) -> Particulars {
-    let limits = session.running.limits(&backend.model.common);
-    let told = told(session, exchange, server);
-    Particulars::of(backend, server, &session.path, told, limits)
+    let limits = context.running.limits(&backend.model.common);
+    let told = told(context, exchange, server);
+    Particulars::of(backend, server, &exchange.settings.path, told, limits)
 }
 
 /// What a connection takes with it of the exchange it is opened for.
-fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> ExchangeFacts<'e> {
+fn told<'e>(context: &Context<'_>, exchange: &'e Exchange, server: &Server) -> ExchangeFacts<'e> {
     let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
     let mut told = ExchangeFacts {
         unique_id,
@@ -638,8 +638,8 @@ fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> Excha
     if let Some(TransparentSource::Header(expr)) =
         source.and_then(|source| source.transparent.as_ref())
     {
-        let view = View::new(session, exchange);
-        told.source = session.local.with_memory(|memory| {
+        let view = View::new(context, exchange);
+        told.source = context.local.with_memory(|memory| {
             match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
                 Value::Ipv4(address) => Some(address.into()),
                 Value::Ipv6(address) => Some(address.into()),
@@ -650,13 +650,13 @@ fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> Excha
     if let Some(proxy) = &server.model.send_proxy
         && !proxy.tlvs.is_empty()
     {
-        let view = View::for_log(session, exchange, false);
+        let view = View::for_log(context, exchange, false);
         told.tlvs = proxy
             .tlvs
             .iter()
             .map(|(_, format)| {
                 let mut value = Vec::new();
-                session.local.with_memory(|memory| {
+                context.local.with_memory(|memory| {
                     format.render(&view, &mut memory.scratch, &mut value);
                 });
                 value
@@ -668,10 +668,10 @@ fn told<'e>(session: &Session, exchange: &'e Exchange, server: &Server) -> Excha
 
 /// Notes the ends of the server's connection, where something will ask for them: the system
 /// has to be asked in turn.
-fn note_addresses(session: &Session, exchange: &mut Exchange, lease: &Lease) {
-    if session
+fn note_addresses(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease) {
+    if context
         .running
-        .asks_server_addresses(session.frontend.place)
+        .asks_server_addresses(context.frontend.place)
     {
         (exchange.server_source, exchange.server_destination) = lease.addresses();
     }

@@ -10,10 +10,10 @@ use ballast_mux::{ClientConnection, ReadError, Wait};
 use ballast_worker::{Stopping, select, turn_now};
 
 use super::{capture, hop, invalid};
+use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::{Exchange, Given, Lent};
 use crate::exit::{Exit, Fault, Flow};
-use crate::session::Session;
 use crate::volume;
 
 /// No request came.
@@ -33,14 +33,14 @@ pub(crate) struct Begun {
 
 /// Waits for a request to begin.
 pub(crate) async fn first_byte(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     lent: &mut Lent,
     stopping: &mut Stopping,
 ) -> Result<Begun, Nothing> {
     let before = client.inbound.total_bytes() - client.inbound.bytes().len() as u64;
-    let wait = Wait::until(&session.upward, first_byte_until(session, lent));
-    let begun = if lent.is_first() || session.frontend.model.options.idle_close_on_response {
+    let wait = Wait::until(&context.upward, first_byte_until(context, lent));
+    let begun = if lent.is_first() || context.frontend.model.options.idle_close_on_response {
         client.first_byte(&wait).await
     } else {
         // The process must be able to end: who idles is let go (configuration manual, "option
@@ -49,11 +49,11 @@ pub(crate) async fn first_byte(
             biased;
             begun = client.first_byte(&wait) => begun,
             _ = stopping => return Err(Nothing::Silent),
-            () = leaving(session) => return Err(Nothing::Silent),
+            () = leaving(context) => return Err(Nothing::Silent),
         }
     };
     if let Err(error) = begun {
-        return Err(nothing(session, lent.is_first(), &error));
+        return Err(nothing(context, lent.is_first(), &error));
     }
     let at = turn_now();
     lent.get().times.begun = Some(at);
@@ -62,9 +62,9 @@ pub(crate) async fn first_byte(
 
 /// Waits until the bind that the connection came through is gone. Who takes one away wakes the
 /// connections of each worker, so a look each time is enough.
-fn leaving(session: &Session) -> impl Future<Output = ()> {
+fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
     poll_fn(|_| {
-        if session.admission.is_leaving() {
+        if context.session.admission.is_leaving() {
             Poll::Ready(())
         } else {
             Poll::Pending
@@ -74,18 +74,18 @@ fn leaving(session: &Session) -> impl Future<Output = ()> {
 
 /// Receives the head of a request that has begun.
 pub(crate) async fn request(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     Begun { at: begun, before }: Begun,
 ) -> Result<(), Nothing> {
     let at_first = client.inbound.total_bytes();
-    let wait = Wait::until(&session.upward, head_until(session, exchange, begun));
+    let wait = Wait::until(&context.upward, head_until(context, exchange, begun));
     let received = match client.request(&wait, &mut exchange.request).await {
         Ok(received) => received,
         Err(error) => {
             if let ReadError::Malformed(rule) = &error {
-                invalid::request(session, &client.inbound, rule);
+                invalid::request(context, &client.inbound, rule);
             }
             return Err(Nothing::Exit(Exit::Request(
                 (&error).into(),
@@ -97,14 +97,14 @@ pub(crate) async fn request(
     let whole = client.inbound.total_bytes() == at_first;
     // What of the body came with the head is judged before anyone else hears of the request.
     if let Err(ReadError::Malformed(rule)) = client.inbound.check_ahead() {
-        invalid::request(session, &client.inbound, &rule);
+        invalid::request(context, &client.inbound, &rule);
         exchange.request.clear();
         let fault = Fault::Malformed(rule.status());
         return Err(Nothing::Exit(Exit::Request(fault, Phase::Request)));
     }
     exchange.times.received = Some(if whole { begun } else { turn_now() });
     let head = client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
-    session.count(|counters| counters.bytes_in.add(head));
+    context.count(|counters| counters.bytes_in.add(head));
     if hop::take(exchange.request.fields_mut()).is_err() {
         exchange.request.clear();
         return Err(Nothing::Exit(Exit::RequestHeadFull));
@@ -116,50 +116,50 @@ pub(crate) async fn request(
     exchange.client_options = received.options;
     exchange.expects_continue = received.expect_continue;
     exchange.keep_client =
-        received.persistent && !session.local.process.stopping() && !session.is_leaving();
-    exchange.tally.request_number = session.local.process.next_request_number();
-    note_line(session, exchange);
-    capture::request(session, exchange);
+        received.persistent && !context.local.process.stopping() && !context.is_leaving();
+    exchange.tally.request_number = context.local.process.next_request_number();
+    note_line(context, exchange);
+    capture::request(context, exchange);
     Ok(())
 }
 
-fn timeouts(session: &Session) -> (Option<Duration>, Option<Duration>) {
-    let timeouts = &session.frontend.model.timeouts;
+fn timeouts(context: &Context<'_>) -> (Option<Duration>, Option<Duration>) {
+    let timeouts = &context.frontend.model.timeouts;
     let request = timeouts.http_request.or(timeouts.client);
     (request, timeouts.http_keep_alive.or(request))
 }
 
 /// The first request has its whole time from the accept on; later ones may be waited for as
 /// long as a connection may idle.
-fn first_byte_until(session: &Session, lent: &Lent) -> Option<Instant> {
-    let (request, idle) = timeouts(session);
+fn first_byte_until(context: &Context<'_>, lent: &Lent) -> Option<Instant> {
+    let (request, idle) = timeouts(context);
     if lent.is_first() {
-        request.map(|request| session.accepted + session.handshake + request)
+        request.map(|request| context.session.established() + request)
     } else {
         idle.map(|idle| lent.idle_from() + idle)
     }
 }
 
-fn head_until(session: &Session, exchange: &Exchange, begun: Instant) -> Option<Instant> {
-    let (request, _) = timeouts(session);
+fn head_until(context: &Context<'_>, exchange: &Exchange, begun: Instant) -> Option<Instant> {
+    let (request, _) = timeouts(context);
     if exchange.first {
-        request.map(|request| session.accepted + session.handshake + request)
+        request.map(|request| context.session.established() + request)
     } else {
         request.map(|request| begun + request)
     }
 }
 
 /// The connection ended before a request began.
-fn nothing(session: &Session, first: bool, error: &ReadError) -> Nothing {
-    if !first || session.frontend.model.options.ignore_probes {
+fn nothing(context: &Context<'_>, first: bool, error: &ReadError) -> Nothing {
+    if !first || context.frontend.model.options.ignore_probes {
         return Nothing::Silent;
     }
     Nothing::Exit(Exit::Request(error.into(), Phase::Request))
 }
 
 /// Keeps the request line for the log, as long as it may be.
-fn note_line(session: &Session, exchange: &mut Exchange) {
-    let uri_bytes_max = session.running.tune().log_uri_bytes as usize;
+fn note_line(context: &Context<'_>, exchange: &mut Exchange) {
+    let uri_bytes_max = context.running.tune().log_uri_bytes as usize;
     let (line, request) = (&mut exchange.line, &exchange.request);
     line.extend_from_slice(request.method_token());
     line.push(b' ');
@@ -178,7 +178,7 @@ fn note_line(session: &Session, exchange: &mut Exchange) {
 /// `option http-buffer-request`: waits until the body, or as much of it as fits a buffer, is
 /// there.
 pub(crate) async fn buffer_body(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     common: &Common,
@@ -192,10 +192,10 @@ pub(crate) async fn buffer_body(
     ) {
         return Flow::Continue(());
     }
-    go_on(session, client, exchange).await?;
-    let (request, _) = timeouts(session);
+    go_on(context, client, exchange).await?;
+    let (request, _) = timeouts(context);
     let until = request.map(|request| ballast_worker::now() + request);
-    let wait = Wait::until(&session.upward, until);
+    let wait = Wait::until(&context.upward, until);
     let whole = async {
         while !client.inbound.check_ahead()? && !client.inbound.is_full() {
             if client.inbound.receive(&client.transport, &wait).await? == 0 {
@@ -210,7 +210,7 @@ pub(crate) async fn buffer_body(
         return Flow::Continue(());
     };
     if let ReadError::Malformed(rule) = &error {
-        invalid::request(session, &client.inbound, rule);
+        invalid::request(context, &client.inbound, rule);
     }
     if !matches!(error, ReadError::Closed | ReadError::Broken(_)) {
         exchange.times.received = None;
@@ -223,7 +223,11 @@ pub(crate) async fn buffer_body(
 
 /// Has a client that waits for it send its body, which is wanted before any server is. The server
 /// need not be asked again.
-async fn go_on(session: &Session, client: &mut ClientConnection, exchange: &mut Exchange) -> Flow {
+async fn go_on(
+    context: &Context<'_>,
+    client: &mut ClientConnection,
+    exchange: &mut Exchange,
+) -> Flow {
     if !std::mem::take(&mut exchange.expects_continue) {
         return Flow::Continue(());
     }
@@ -237,7 +241,7 @@ async fn go_on(session: &Session, client: &mut ClientConnection, exchange: &mut 
     exchange.tally.bytes_out += volume::of_response(interim);
     client.outbound.bodiless_response(interim);
     interim.clear();
-    let wait = Wait::each(&session.downward, session.frontend.model.timeouts.client);
+    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
     match client.outbound.flush(&client.transport, &wait).await {
         Ok(()) => Flow::Continue(()),
         Err(error) => Flow::Break(Exit::Request((&error).into(), Phase::Request)),

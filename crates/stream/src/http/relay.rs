@@ -19,11 +19,11 @@ use super::Next;
 use super::leaving::gives_up;
 use super::reach::{Again, Plan, Reached};
 use super::respond::{self, Outcome};
+use crate::context::Context;
 use crate::ending::{Cause, Phase};
-use crate::exchange::{Exchange, Given};
+use crate::exchange::{Exchange, Given, Settings};
 use crate::exit::{Exit, Fault};
 use crate::live::Live;
-use crate::session::Session;
 use crate::tunnel::{Side, Way, carry};
 use crate::volume;
 
@@ -44,7 +44,7 @@ pub(crate) enum End {
 
 /// Sends the request and brings the response.
 pub(crate) async fn exchange(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     reached: Reached,
@@ -55,7 +55,8 @@ pub(crate) async fn exchange(
     let before = (client.outbound.total_bytes(), lease.traffic());
     lease.begin(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
-    let live = Live::of(session, exchange);
+    let live = Live::of(context, exchange);
+    let settings = exchange.settings;
     let outcome = {
         let progress = respond::Upload {
             moved: Cell::new(exchange.times.connected),
@@ -65,21 +66,18 @@ pub(crate) async fn exchange(
         };
         let (server_transport, responses, server_out) = lease.halves();
         let upload = upload(
-            session,
-            exchange
-                .backend
-                .as_ref()
-                .and_then(|backend| backend.model.timeouts.server),
+            context,
+            settings,
             (&mut client.inbound, &client.transport),
             (server_out, server_transport),
             plan.replay.as_deref(),
             (&progress, &uploaded),
         );
-        let gives_up = session
+        let gives_up = context
             .backend_of(exchange)
-            .is_some_and(|backend| gives_up(session, backend));
+            .is_some_and(|backend| gives_up(context, backend));
         let respond = respond::respond(
-            session,
+            context,
             exchange,
             respond::Down {
                 client: &client.transport,
@@ -90,7 +88,7 @@ pub(crate) async fn exchange(
             },
             respond::Chances { reused, plan },
         );
-        let evicted = evicted(session, slot.server());
+        let evicted = evicted(context, slot.server());
         // Pinned here: handed over by value, each would lie in this future twice.
         let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
         let both = pin!(both(upload, respond, evicted, || progress.answered.get()));
@@ -100,7 +98,7 @@ pub(crate) async fn exchange(
     let traffic = lease.traffic();
     let up = traffic.sent_bytes - before.1.sent_bytes;
     let received = traffic.received_bytes - before.1.received_bytes;
-    count_servers_side(session, exchange, up, received);
+    count_servers_side(context, exchange, up, received);
     let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
     exchange.tally.bytes_in += uploaded.get();
     if client.inbound.body_is_done() {
@@ -109,7 +107,7 @@ pub(crate) async fn exchange(
     if matches!(outcome, Both::ServerStuck) {
         exchange.observed = Some(Observed::ReadTimeout);
     }
-    account(session, exchange, slot, uncounted);
+    account(context, exchange, slot, uncounted);
     match outcome {
         Both::Answered(
             Outcome::Carried {
@@ -121,7 +119,7 @@ pub(crate) async fn exchange(
         ) => {
             let whole = uploaded.is_ok() && client.inbound.body_is_done();
             match &uploaded {
-                Err(error) => request_failed(session, exchange, error),
+                Err(error) => request_failed(context, exchange, error),
                 Ok(()) if whole => {}
                 Ok(()) => exchange.ending.note(Cause::Client, Phase::Data),
             }
@@ -137,7 +135,7 @@ pub(crate) async fn exchange(
         }
         Both::Answered(Outcome::Tunnel, _) => {
             // In a box: once in a connection's life, and no other exchange need carry its size.
-            Box::pin(tunnel(session, client, lease.tunnel(), exchange, slot)).await;
+            Box::pin(tunnel(context, client, lease.tunnel(), exchange, slot)).await;
             End::Done {
                 next: Next::Close,
                 lease: None,
@@ -180,13 +178,13 @@ fn uncounted(live: Option<&Live<'_>>, (down, up, body): (u64, u64, u64)) -> (u64
 
 /// Counts what went down and up, and tells what was seen of the server.
 fn account(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     slot: &Slot,
     (down, up, body): (u64, u64, u64),
 ) {
-    count_bytes(session, exchange, down, up);
-    session.count(|counters| counters.bytes_in.add(body));
+    count_bytes(context, exchange, down, up);
+    context.count(|counters| counters.bytes_in.add(body));
     if let Some(seen) = exchange.observed.take()
         && let Some(backend) = &exchange.backend
     {
@@ -195,12 +193,12 @@ fn account(
 }
 
 /// Waits until the exchanges of a server are ended.
-async fn evicted(session: &Session, server: &Server) -> Eviction {
+async fn evicted(context: &Context<'_>, server: &Server) -> Eviction {
     let model = &server.model;
     let cancelled = server.state.cancelled();
     if model.on_marked_down == OnMarkedDown::ShutdownSessions || model.backup {
         let mut cancelled = pin!(cancelled);
-        return poll_fn(|cx| match session.is_killed() {
+        return poll_fn(|cx| match context.is_killed() {
             true => Poll::Ready(Eviction::ByOperator),
             false => cancelled.as_mut().poll(cx),
         })
@@ -208,7 +206,7 @@ async fn evicted(session: &Session, server: &Server) -> Eviction {
     }
     // Only an operator can end these, who wakes every connection of the worker: nothing
     // registers here, it would be a lock per exchange.
-    poll_fn(|_| match cancelled.is_ready() || session.is_killed() {
+    poll_fn(|_| match cancelled.is_ready() || context.is_killed() {
         true => Poll::Ready(Eviction::ByOperator),
         false => Poll::Pending,
     })
@@ -225,19 +223,19 @@ pub(crate) fn cause_of(why: Eviction) -> Cause {
 }
 
 /// Counts what went to a server and came from it: once, when it is over.
-fn count_servers_side(session: &Session, exchange: &Exchange, sent: u64, received: u64) {
-    session.count(|counters| {
+fn count_servers_side(context: &Context<'_>, exchange: &Exchange, sent: u64, received: u64) {
+    context.count(|counters| {
         counters.bytes_to_servers.add(sent);
         counters.bytes_from_servers.add(received);
     });
-    exchange.count(session.local.worker, |counters| {
+    exchange.count(context.local.worker, |counters| {
         counters.bytes_from_servers.add(received);
     });
 }
 
-fn count_bytes(session: &Session, exchange: &mut Exchange, down: u64, up: u64) {
-    session.count(|counters| counters.bytes_out.add(down));
-    exchange.count(session.local.worker, |counters| {
+fn count_bytes(context: &Context<'_>, exchange: &mut Exchange, down: u64, up: u64) {
+    context.count(|counters| counters.bytes_out.add(down));
+    exchange.count(context.local.worker, |counters| {
         counters.bytes_out.add(down);
         counters.bytes_in.add(up);
     });
@@ -261,17 +259,17 @@ fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exi
 }
 
 /// The client has its whole response, and its request never became whole.
-fn request_failed(session: &Session, exchange: &mut Exchange, error: &RelayError) {
+fn request_failed(context: &Context<'_>, exchange: &mut Exchange, error: &RelayError) {
     let cause = match error {
         RelayError::From(error) => {
             let fault = Fault::from(error);
             for count in fault.counts_of_client() {
-                count.increment(session, exchange);
+                count.increment(context, exchange);
             }
             fault.of_client()
         }
         RelayError::To(_) => {
-            exchange.count(session.local.worker, |counters| {
+            exchange.count(context.local.worker, |counters| {
                 counters.server_aborts.increment()
             });
             Cause::Server
@@ -375,16 +373,16 @@ async fn unless_gone(
 
 /// Sends the request's head, gathered already, and its body.
 async fn upload(
-    session: &Session,
-    server_patience: Option<std::time::Duration>,
+    context: &Context<'_>,
+    settings: Settings,
     (from, client): (&mut Inbound, &Transport),
     (to, server): (&mut Outbound, &Transport),
     replay: Option<&[u8]>,
     (upload, sent): (&respond::Upload<'_>, &Cell<u64>),
 ) -> Result<(), RelayError> {
-    let deadline = &session.upward;
-    let client_wait = Wait::each(deadline, session.frontend.model.timeouts.client);
-    let server_wait = Wait::each(deadline, server_patience);
+    let deadline = &context.upward;
+    let client_wait = Wait::each(deadline, settings.client_timeout);
+    let server_wait = Wait::each(deadline, settings.server_timeout);
     let result = match replay {
         Some(body) => {
             sent.set(body.len() as u64);
@@ -433,13 +431,13 @@ async fn again(
 
 /// Another protocol took over (101, or 2xx to CONNECT): bytes both ways from here on.
 async fn tunnel(
-    session: &Session,
+    context: &Context<'_>,
     client: &mut ClientConnection,
     server: &mut ServerConnection,
     exchange: &mut Exchange,
     slot: &Slot,
 ) {
-    let front = &session.frontend.model.timeouts;
+    let front = &context.frontend.model.timeouts;
     let back = exchange
         .backend
         .as_ref()
@@ -455,41 +453,41 @@ async fn tunnel(
         back.tunnel.or(back.server),
         back.server_fin,
     );
-    let worker = session.local.worker;
+    let worker = context.local.worker;
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
     let ways = (
         Way {
             inbound: &mut client.inbound,
             outbound: &mut server.outbound,
-            deadline: &session.upward,
+            deadline: &context.upward,
         },
         Way {
             inbound: &mut server.inbound,
             outbound: &mut client.outbound,
-            deadline: &session.downward,
+            deadline: &context.downward,
         },
     );
     let counts = (
         |bytes: usize| {
             up.set(up.get() + bytes as u64);
-            session.count(|counters| counters.bytes_in.add(bytes as u64));
+            context.count(|counters| counters.bytes_in.add(bytes as u64));
         },
         |bytes: usize| {
             down.set(down.get() + bytes as u64);
-            session.count(|counters| counters.bytes_out.add(bytes as u64));
+            context.count(|counters| counters.bytes_out.add(bytes as u64));
         },
     );
     let ending = carry(
         (&client_side, &server_side),
         ways,
         counts,
-        (session, slot.server()),
+        (context, slot.server()),
     )
     .await;
     exchange.ending.note(ending.cause, ending.phase);
     exchange.tally.bytes_in += up.get();
     exchange.tally.bytes_out += down.get();
-    count_servers_side(session, exchange, up.get(), down.get());
+    count_servers_side(context, exchange, up.get(), down.get());
     exchange.count(worker, |counters| {
         counters.bytes_in.add(up.get());
         counters.bytes_out.add(down.get());

@@ -1,7 +1,7 @@
 //! The response: its head judged, changed and passed on, its body carried.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use ballast_expr::Scope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
@@ -16,13 +16,13 @@ use ballast_upstream::probe::Observed;
 use super::answer::connection_field;
 use super::reach::{Again, Plan};
 use super::{cacheable, capture, framing, hop, invalid, rules};
+use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::journal;
 use crate::live::Live;
 use crate::persistence::{self, ClientCookie, ServerCookie};
-use crate::session::Session;
 use crate::volume;
 
 /// How a response went.
@@ -82,12 +82,12 @@ pub(crate) struct Chances<'a> {
 
 /// Receives the response and carries it to the client.
 pub(crate) async fn respond(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     mut down: Down<'_>,
     chances: Chances<'_>,
 ) -> Outcome {
-    let answer = match head(session, exchange, &mut down, &chances).await {
+    let answer = match head(context, exchange, &mut down, &chances).await {
         Ok(answer) => answer,
         Err(outcome) => return outcome,
     };
@@ -97,30 +97,34 @@ pub(crate) async fn respond(
     if let Err(NoRoom) = hop::take(exchange.response.fields_mut()) {
         return Outcome::Exit(Exit::ResponseRewrite);
     }
-    note(session, exchange);
+    note(context, exchange);
     down.upload.answered.set(true);
     let private = authenticates_connection(&exchange.response);
-    if let Flow::Break(exit) = rules::response(session, exchange).await {
+    if let Flow::Break(exit) = rules::response(context, exchange).await {
         return Outcome::Exit(exit);
     }
-    let length = match shape(session, exchange, &answer, chances.plan) {
+    let length = match shape(context, exchange, &answer, chances.plan) {
         Ok(length) => length,
         Err(Unfit::CacheableCookie) => {
-            return Outcome::Exit(journal::cacheable_cookie(session, exchange));
+            return Outcome::Exit(journal::cacheable_cookie(context, exchange));
         }
         Err(Unfit::NoRoom) => return Outcome::Exit(Exit::ResponseRewrite),
     };
     if length == BodyLength::Tunnel {
         down.out.bodiless_response(&exchange.response);
-        journal::response_known(session, exchange);
-        return match down.out.flush(down.client, &client_wait(session)).await {
+        journal::response_known(context, exchange);
+        return match down
+            .out
+            .flush(down.client, &client_wait(context, exchange))
+            .await
+        {
             Ok(()) => Outcome::Tunnel,
             Err(error) => untaken(&error, Phase::Data),
         };
     }
     down.out.begin_response(&exchange.response, length);
-    journal::response_known(session, exchange);
-    match body(session, exchange, &mut down, &answer).await {
+    journal::response_known(context, exchange);
+    match body(context, exchange, &mut down, &answer).await {
         Ok(keep_server) => Outcome::Carried {
             keep_server,
             private,
@@ -150,50 +154,47 @@ fn authenticates_connection(response: &Response) -> bool {
     lines.any(|line| line.split(|byte| *byte == b',').any(begins))
 }
 
-fn client_wait(session: &Session) -> Wait<'_> {
-    Wait::each(&session.downward, session.frontend.model.timeouts.client)
-}
-
-/// How long a server may be silent.
-fn server_patience(exchange: &Exchange) -> Option<Duration> {
-    let backend = exchange.backend.as_ref()?;
-    backend.model.timeouts.server
+fn client_wait<'c>(context: &'c Context<'_>, exchange: &Exchange) -> Wait<'c> {
+    Wait::each(&context.downward, exchange.settings.client_timeout)
 }
 
 /// Waits for the final head; interim ones are passed on.
 async fn head(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     down: &mut Down<'_>,
     chances: &Chances<'_>,
 ) -> Result<ResponseFraming, Outcome> {
     let received_before = down.responses.inbound.total_bytes();
-    let patience = server_patience(exchange);
+    let patience = exchange.settings.server_timeout;
     // A server need not answer before it has the request: its time runs from the last byte sent.
     let mut since = down.upload.moved.get();
     loop {
         // A head that comes in drops has no more time than one that comes whole.
         let from = since.unwrap_or_else(ballast_worker::turn_now);
-        let wait = Wait::until(&session.downward, patience.map(|patience| from + patience));
-        let answer = await_head(session, exchange, down, &wait).await;
+        let wait = Wait::until(&context.downward, patience.map(|patience| from + patience));
+        let answer = await_head(context, exchange, down, &wait).await;
         match answer {
             Some(Ok(answer)) if answer.interim => {
                 if exchange.request.version() >= Version::Http11 {
                     exchange.tally.bytes_out += volume::of_response(&exchange.response);
                     down.out.bodiless_response(&exchange.response);
-                    let sent = down.out.flush(down.client, &client_wait(session)).await;
+                    let sent = down
+                        .out
+                        .flush(down.client, &client_wait(context, exchange))
+                        .await;
                     sent.map_err(|error| untaken(&error, Phase::Headers))?;
                 }
                 since = Some(ballast_worker::now());
             }
             Some(Ok(answer)) if is_unfit_upgrade(exchange, down, &answer) => {
                 let error = ReadError::Malformed(Malformed::StatusInvalid);
-                return Err(unusable(session, exchange, down, chances, &error));
+                return Err(unusable(context, exchange, down, chances, &error));
             }
             // What of the body came with the head is judged before the client hears of it.
             Some(Ok(answer)) => match down.responses.inbound.check_ahead() {
                 Ok(_) => return Ok(answer),
-                Err(error) => return Err(unusable(session, exchange, down, chances, &error)),
+                Err(error) => return Err(unusable(context, exchange, down, chances, &error)),
             },
             // While the request is on its way its own clocks run.
             Some(Err(ReadError::TimedOut)) if down.upload.under_way.get() => {
@@ -206,7 +207,7 @@ async fn head(
                 let silent = down.responses.inbound.total_bytes() == received_before;
                 return Err(match silent {
                     true => failed(exchange, chances, &error, Came::Nothing),
-                    false => unusable(session, exchange, down, chances, &error),
+                    false => unusable(context, exchange, down, chances, &error),
                 });
             }
             None => {
@@ -236,7 +237,7 @@ fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &ResponseFrami
 
 /// One head from the server; `None` when the client closed meanwhile and that matters.
 async fn await_head(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     down: &mut Down<'_>,
     wait: &Wait<'_>,
@@ -244,7 +245,7 @@ async fn await_head(
     let gives_up = exchange
         .backend
         .as_ref()
-        .is_some_and(|backend| super::leaving::gives_up(session, backend));
+        .is_some_and(|backend| super::leaving::gives_up(context, backend));
     // What the server was asked with: a rule may have changed the client's.
     let method = exchange.request.method();
     let answer = down
@@ -280,14 +281,14 @@ enum Came {
 
 /// A broken response came, or a part of one.
 fn unusable(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     down: &Down<'_>,
     chances: &Chances<'_>,
     error: &ReadError,
 ) -> Outcome {
     if let ReadError::Malformed(rule) = error {
-        invalid::response(session, exchange, down.responses.inbound, rule);
+        invalid::response(context, exchange, down.responses.inbound, rule);
     }
     let came = match down.responses.inbound.bytes() {
         [] => Came::Interim,
@@ -331,7 +332,7 @@ fn failed(
 }
 
 /// Counts a final response at its server, and captures it.
-fn note(session: &Session, exchange: &mut Exchange) {
+fn note(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.times.answered = Some(ballast_worker::turn_now());
     exchange.has_response = true;
     exchange.tally.bytes_out += volume::of_response(&exchange.response);
@@ -339,10 +340,10 @@ fn note(session: &Session, exchange: &mut Exchange) {
     let status = exchange.response.status();
     exchange.observed = Some(Observed::from_status(status));
     exchange.tally.status = i32::from(status);
-    if let Some(counters) = exchange.server_counters(session.local.worker) {
+    if let Some(counters) = exchange.server_counters(context.local.worker) {
         counters.count_status(status);
     }
-    capture::response(session, exchange);
+    capture::response(context, exchange);
 }
 
 /// Why a response is not passed on.
@@ -361,7 +362,7 @@ impl From<NoRoom> for Unfit {
 
 /// Makes the response what the client shall see, and says how its body is framed.
 fn shape(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     answer: &ResponseFraming,
     plan: &Plan,
@@ -369,7 +370,7 @@ fn shape(
     // The server's own cookie counts, before ours is there.
     let leaks = checks_cache(exchange)
         && cacheable::leaks_cookie(exchange.request.method(), &exchange.response);
-    let hidden_from_caches = cookie(session, exchange, plan)?;
+    let hidden_from_caches = cookie(context, exchange, plan)?;
     if leaks && !hidden_from_caches {
         return Err(Unfit::CacheableCookie);
     }
@@ -380,15 +381,15 @@ fn shape(
     if answer.body == BodyLength::Tunnel {
         return Ok(BodyLength::Tunnel);
     }
-    rules::after_response(session, exchange);
-    let common = &session.frontend.model.common;
+    rules::after_response(context, exchange);
+    let common = &context.frontend.model.common;
     let version = exchange.request.version();
     let (response, asked) = (&mut exchange.response, exchange.method);
     let length = framing::of_response(response, asked, version, answer.body)?;
     let keeps = exchange.keep_client
         && length != BodyLength::UntilClose
         && common.connection_mode != ConnectionMode::Close
-        && !session.local.process.stopping();
+        && !context.local.process.stopping();
     exchange.keep_client =
         !connection_field(&mut exchange.response, exchange.request.version(), !keeps)?;
     Ok(length)
@@ -400,8 +401,8 @@ fn checks_cache(exchange: &Exchange) -> bool {
 }
 
 /// The persistence cookie; whether caches were told to leave the response alone for its sake.
-fn cookie(session: &Session, exchange: &mut Exchange, plan: &Plan) -> Result<bool, NoRoom> {
-    let backend = session.backend_of(exchange);
+fn cookie(context: &Context<'_>, exchange: &mut Exchange, plan: &Plan) -> Result<bool, NoRoom> {
+    let backend = context.backend_of(exchange);
     let Some(backend) = backend.filter(|_| !plan.ignores_cookies()) else {
         return Ok(false);
     };
@@ -427,18 +428,18 @@ fn cookie(session: &Session, exchange: &mut Exchange, plan: &Plan) -> Result<boo
 
 /// Carries the body; whether the server's connection may be used again.
 async fn body(
-    session: &Session,
+    context: &Context<'_>,
     exchange: &mut Exchange,
     down: &mut Down<'_>,
     answer: &ResponseFraming,
 ) -> Result<bool, Outcome> {
     // The clock was read when the head was there; what passed since is microseconds.
-    let from_wait =
-        Wait::each(&session.downward, server_patience(exchange)).beginning(exchange.times.answered);
-    let to_wait = client_wait(session);
+    let from_wait = Wait::each(&context.downward, exchange.settings.server_timeout)
+        .beginning(exchange.times.answered);
+    let to_wait = client_wait(context, exchange);
     let then = if exchange.keep_client {
         Afterwards::Listens
-    } else if down.upload.under_way.get() || session.frontend.model.common.no_linger {
+    } else if down.upload.under_way.get() || context.frontend.model.common.no_linger {
         // The close does not follow at once, or would throw away what has not left.
         Afterwards::Goes
     } else {
@@ -460,7 +461,7 @@ async fn body(
     match result {
         Ok(()) => {
             exchange.tally.bytes_out += volume::of_end(answer.body, down.responses.inbound);
-            Ok(answer.persistent && !exchange.closes_server && server_stays(session, exchange))
+            Ok(answer.persistent && !exchange.closes_server && server_stays(context, exchange))
         }
         Err(RelayError::From(error)) => Err(Outcome::Exit(Exit::ResponseCut((&error).into()))),
         Err(RelayError::To(error)) => {
@@ -476,8 +477,8 @@ async fn body(
 
 /// Whether the mode of the two proxies lets the server's connection live: `option httpclose` of a
 /// frontend is about its clients alone.
-pub(crate) fn server_stays(session: &Session, exchange: &Exchange) -> bool {
-    let front = session.frontend.model.common.connection_mode;
+pub(crate) fn server_stays(context: &Context<'_>, exchange: &Exchange) -> bool {
+    let front = context.frontend.model.common.connection_mode;
     let back = exchange
         .backend
         .as_ref()

@@ -2,39 +2,39 @@
 
 use ballast_engine::RouteTarget;
 
+use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
-use crate::session::Session;
 use crate::view::View;
 
 /// Chooses the backend of the exchange.
-pub(crate) fn choose(session: &Session, exchange: &mut Exchange) -> Flow {
-    let chosen = session
+pub(crate) fn choose(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
+    let chosen = context
         .upgraded_for
         .get()
-        .or_else(|| backend(session, exchange));
+        .or_else(|| backend(context, exchange));
     let Some(place) = chosen else {
         // A request that goes nowhere has no times, as in HAProxy's logs.
         exchange.times.received = None;
         return Flow::Break(Exit::NoRoute);
     };
-    exchange.goes_to(place, &session.running.generation.backends[place]);
+    exchange.goes_to(place, &context.running.generation.backends[place]);
     Flow::Continue(())
 }
 
 /// The backend that an exchange goes to, as its place in the generation.
-pub(crate) fn backend(session: &Session, exchange: &Exchange) -> Option<usize> {
-    let frontend = &session.frontend;
-    let generation = &session.running.generation;
+pub(crate) fn backend(context: &Context<'_>, exchange: &Exchange) -> Option<usize> {
+    let frontend = &context.frontend;
+    let generation = &context.running.generation;
     // One that was added by command takes nothing before it is published.
     let is_published = |place: &usize| generation.backends[*place].state.is_published();
     let default = frontend.default_backend.filter(is_published);
     if frontend.routes.is_empty() {
         return default;
     }
-    let view = View::new(session, exchange);
+    let view = View::new(context, exchange);
     for route in &frontend.routes {
-        let found = session.local.with_memory(|memory| {
+        let found = context.local.with_memory(|memory| {
             let holds = route
                 .condition
                 .as_ref()

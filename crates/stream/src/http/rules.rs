@@ -3,25 +3,29 @@
 use ballast_model::Common;
 use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
 
+use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::{Exchange, Given};
 use crate::exit::{Exit, Flow};
 use crate::rulebook::{MessagePhase, apply, apply_in_time};
 use crate::service::{self, Called};
-use crate::session::Session;
 
 /// `http-request`, who may see the statistics page, and then `redirect`, of one proxy.
-pub(crate) async fn request(session: &Session, exchange: &mut Exchange, common: &Common) -> Flow {
+pub(crate) async fn request(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    common: &Common,
+) -> Flow {
     let rules = &common.rules;
     for set in [&rules.tcp_content, &rules.http_request] {
         // Mostly there are none, and nothing is asked of the exchange.
         if !set.is_empty() {
-            let verdict = apply_in_time(session, exchange, MessagePhase::Request, set).await;
+            let verdict = apply_in_time(context, exchange, MessagePhase::Request, set).await;
             judge(exchange, verdict, Phase::Request)?;
         }
     }
-    let statistics = service::statistics(session, exchange, common)?;
-    let verdict = apply(session, exchange, MessagePhase::Request, &rules.redirects);
+    let statistics = service::statistics(context, exchange, common)?;
+    let verdict = apply(context, exchange, MessagePhase::Request, &rules.redirects);
     judge(exchange, verdict, Phase::Request)?;
     match statistics {
         Some(called) => Flow::Break(service::call(exchange, called)),
@@ -30,14 +34,14 @@ pub(crate) async fn request(session: &Session, exchange: &mut Exchange, common: 
 }
 
 /// `http-response`, of the backend and then of the frontend.
-pub(crate) async fn response(session: &Session, exchange: &mut Exchange) -> Flow {
-    let backend = session.backend_of(exchange);
+pub(crate) async fn response(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
+    let backend = context.backend_of(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
-    let frontend = &session.frontend.model.common.rules;
+    let frontend = &context.frontend.model.common.rules;
     for rules in backend.into_iter().chain([frontend]) {
         if !rules.http_response.is_empty() {
             let (stage, rules) = (MessagePhase::Response, &rules.http_response);
-            let verdict = apply_in_time(session, exchange, stage, rules).await;
+            let verdict = apply_in_time(context, exchange, stage, rules).await;
             judge(exchange, verdict, Phase::Headers)?;
         }
     }
@@ -45,14 +49,14 @@ pub(crate) async fn response(session: &Session, exchange: &mut Exchange) -> Flow
 }
 
 /// `http-after-response`, of the backend and then of the frontend. They cannot refuse.
-pub(crate) fn after_response(session: &Session, exchange: &mut Exchange) {
-    let backend = session.backend_of(exchange);
+pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
+    let backend = context.backend_of(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
-    let frontend = &session.frontend.model.common.rules;
+    let frontend = &context.frontend.model.common.rules;
     let run = |exchange: &mut Exchange, rules: &[Rule]| {
         if !rules.is_empty() {
             let had = std::mem::replace(&mut exchange.has_response, true);
-            let _: Verdict = apply(session, exchange, MessagePhase::Response, rules);
+            let _: Verdict = apply(context, exchange, MessagePhase::Response, rules);
             exchange.has_response = had;
         }
     };
