@@ -1,17 +1,31 @@
 //! A client's connection: requests in, responses out.
 
-use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
-use ballast_message::{BodyLength, ConnectionOptions, Request};
-use ballast_transport::Transport;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{Inbound, Outbound, ReadError, Wait};
+use ballast_h1::{self as h1, H1Error, HeadScan, Parse};
+use ballast_message::{BodyLength, ConnectionOptions, NameCases, Request, Version};
+use ballast_transport::Transport;
+use ballast_worker::Deadline;
+
+use crate::duplex::Heads;
+use crate::inbound::Inbound;
+use crate::outbound::Outbound;
+use crate::{Duplex, Limits, Offence, ReadError, Wait, WriteError, hop};
+
+/// How long a closing connection is read on, so that the peer gets what was written instead
+/// of a reset.
+const LINGER: Duration = Duration::from_secs(1);
+/// How much a closing connection is read on.
+const LINGER_BYTES_MAX: u64 = 1 << 20;
 
 /// What a request's head says beyond the request itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Received {
+pub struct RequestHead {
     /// How the end of the body is found.
     pub body: BodyLength,
-    /// The options of `Connection`.
+    /// The options of `Connection`. Those about the connection's end are taken out of the
+    /// request: rules, captures and logs do not know them, as in HAProxy.
     pub options: ConnectionOptions,
     /// Whether the client takes another response on this connection.
     pub persistent: bool,
@@ -19,30 +33,46 @@ pub struct Received {
     pub upgrade: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expect_continue: bool,
+    /// Bytes that the head took on the wire, with the line ends before it.
+    pub head_bytes: u64,
+    /// Whether all of the head was there when it was asked for.
+    pub is_prompt: bool,
 }
 
 /// A connection that a client opened.
 #[derive(Debug)]
 pub struct ClientConnection {
-    /// How bytes travel.
-    pub transport: Transport,
-    /// What comes from the client.
-    pub inbound: Inbound,
-    /// What goes to the client.
-    pub outbound: Outbound,
-    limits: H1Limits,
-    scan: HeadScan,
+    pub(crate) transport: Transport,
+    pub(crate) inbound: Inbound,
+    pub(crate) outbound: Outbound,
+    heads: Heads,
+    /// The client has said that it will say no more.
+    has_said_last: bool,
 }
 
 impl ClientConnection {
-    /// A connection just accepted.
-    pub fn new(transport: Transport, limits: H1Limits) -> Self {
+    /// A connection just accepted. `read_ahead` came behind its handshakes: at most a buffer's
+    /// worth.
+    pub fn new(transport: Transport, limits: Limits, read_ahead: &[u8]) -> Self {
+        let mut inbound = Inbound::default();
+        inbound.prepend(read_ahead);
         Self {
             transport,
-            inbound: Inbound::default(),
+            inbound,
             outbound: Outbound::default(),
-            limits,
-            scan: HeadScan::default(),
+            heads: Heads::new(limits),
+            has_said_last: false,
+        }
+    }
+
+    /// Has responses be written with the names of fields in this case (`h1-case-adjust`), and
+    /// without trailers (`option http-drop-response-trailers`), from now on.
+    pub fn dress(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
+        if let Some(cases) = cases {
+            self.outbound.adjust_names(cases);
+        }
+        if drops_trailers {
+            self.outbound.drop_trailers();
         }
     }
 
@@ -63,7 +93,8 @@ impl ClientConnection {
         }
     }
 
-    /// Receives a request's head into `request`; its body is then ready to be relayed.
+    /// Receives a request's head into `request`. What came of the body with it is judged, too,
+    /// before anyone hears of the request. [`Self::duplex`] has the body, and takes the response.
     ///
     /// # Errors
     /// [`ReadError`]; the connection takes no further request.
@@ -71,45 +102,132 @@ impl ClientConnection {
         &mut self,
         wait: &Wait<'_>,
         request: &mut Request,
-    ) -> Result<Received, ReadError> {
-        self.scan = HeadScan::default();
-        loop {
+    ) -> Result<RequestHead, ReadError> {
+        let (received_bytes, mut head_bytes) = (self.inbound.total_bytes(), 0);
+        self.has_said_last = false;
+        self.heads.scan = HeadScan::default();
+        let head = loop {
             // Whole line ends before a request are no part of it (RFC 9112, section 2.2).
             while self.inbound.bytes().starts_with(b"\r\n") {
                 self.inbound.consume(2);
-                self.scan = HeadScan::default();
+                head_bytes += 2;
+                self.heads.scan = HeadScan::default();
             }
-            let bytes = self.inbound.bytes();
-            match h1::parse_request(bytes, &mut self.scan, &self.limits, request) {
-                Parse::Complete(head) => {
-                    self.inbound.consume(head.head_bytes);
-                    self.inbound.begin_body(head.body, &self.limits, true);
-                    return Ok(Received {
-                        body: head.body,
-                        options: head.options,
-                        persistent: head.persistent,
-                        upgrade: head.upgrade,
-                        expect_continue: head.expect_continue,
-                    });
-                }
+            let (bytes, heads) = (self.inbound.bytes(), &mut self.heads);
+            match h1::parse_request(bytes, &mut heads.scan, &heads.limits, request) {
+                Parse::Complete(head) => break head,
                 Parse::Incomplete => {
-                    let received = self
-                        .inbound
-                        .receive_rest(&self.transport, wait, || {})
-                        .await?;
-                    if received == 0 {
+                    let rest = self.inbound.receive_rest(&self.transport, wait, || {});
+                    if rest.await? == 0 {
                         return Err(ReadError::Closed);
                     }
                 }
                 Parse::Http2Preface => {
                     self.inbound.note_fault(0);
-                    return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
+                    return Err(ReadError::Malformed(H1Error::VersionInvalid));
                 }
                 Parse::Error(fault) => {
                     self.inbound.note_fault(fault.at_byte);
                     return Err(ReadError::Malformed(fault.error));
                 }
             }
+        };
+        head_bytes += head.head_bytes as u64;
+        self.inbound.consume(head.head_bytes);
+        self.inbound.begin_body(head.body, &self.heads.limits, true);
+        if let Err(error) = self.inbound.check_ahead() {
+            request.clear();
+            return Err(error);
         }
+        if hop::take(request.fields_mut()).is_err() {
+            request.clear();
+            return Err(ReadError::Malformed(H1Error::HeadTooLong));
+        }
+        let options = head.options;
+        let is_last = options.close || (request.version() < Version::Http11 && !options.keep_alive);
+        self.has_said_last = is_last && head.body == BodyLength::None;
+        Ok(RequestHead {
+            body: head.body,
+            options,
+            persistent: head.persistent,
+            upgrade: head.upgrade,
+            expect_continue: head.expect_continue,
+            head_bytes,
+            is_prompt: self.inbound.total_bytes() == received_bytes,
+        })
+    }
+
+    /// What a request that was refused broke the protocol with.
+    pub fn offence(&self) -> Offence<'_> {
+        self.inbound.offence()
+    }
+
+    /// All of the connection, for the exchange whose request was received, or for a TCP session.
+    pub fn duplex(&mut self) -> Duplex<'_> {
+        Duplex::new(
+            &self.transport,
+            &mut self.inbound,
+            &mut self.outbound,
+            &mut self.heads,
+        )
+    }
+
+    /// Writes what of the last response has not left.
+    ///
+    /// # Errors
+    /// [`WriteError`]; the connection is of no further use.
+    pub async fn flush(&mut self, wait: &Wait<'_>) -> Result<(), WriteError> {
+        self.outbound.flush(&self.transport, wait).await
+    }
+
+    /// Reads past what is left of a request's body, so that the next request is found.
+    ///
+    /// # Errors
+    /// [`ReadError`]; the connection is of no further use.
+    pub async fn drain(&mut self, wait: &Wait<'_>) -> Result<(), ReadError> {
+        if self.inbound.body_is_done() {
+            return Ok(());
+        }
+        self.duplex().source.drain(wait).await
+    }
+
+    /// Closes the connection so that what was written arrives: our side first, then what the client
+    /// still sends is read for a moment and thrown away.
+    ///
+    /// A client that said it would say no more is believed: nothing is on its way that a close could
+    /// answer with a reset (RFC 9112, section 9.6).
+    pub async fn close(&mut self, wait: &Wait<'_>, linger: &Deadline) {
+        let is_last_word =
+            self.has_said_last && self.inbound.bytes().is_empty() && self.transport.is_quiet();
+        let flushed = self.outbound.flush(&self.transport, wait).await;
+        if flushed.is_err() || is_last_word {
+            return;
+        }
+        if self.transport.shutdown_write().is_err() || self.inbound.peer_closed() {
+            return;
+        }
+        let until = ballast_worker::now() + LINGER;
+        let wait = Wait::until(linger, Some(until));
+        let start = self.inbound.total_bytes();
+        loop {
+            let unread = self.inbound.bytes().len();
+            self.inbound.consume(unread);
+            self.inbound.rest();
+            match self.inbound.receive(&self.transport, &wait).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) if self.inbound.total_bytes() - start > LINGER_BYTES_MAX => return,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Ends our side, whatever was not written.
+    pub fn end(&mut self) {
+        self.duplex().sink.end();
+    }
+
+    /// Has the connection end with a reset.
+    pub fn reset(&mut self) {
+        self.duplex().peer.reset();
     }
 }

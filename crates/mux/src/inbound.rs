@@ -9,7 +9,7 @@ use ballast_message::{BodyLength, Fields};
 use ballast_transport::Transport;
 use ballast_worker::{Buffer, Work, take_turns};
 
-use crate::{ReadError, Wait};
+use crate::{Offence, ReadError, Wait};
 
 /// The body that the next bytes belong to.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ struct Ahead {
 
 /// The next thing a body has to give.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Piece {
+pub(crate) enum Piece {
     /// Data, at this place of [`Inbound::bytes`]; to be followed by [`Inbound::consume`] up to
     /// the second value.
     Data(Range<usize>, usize),
@@ -48,7 +48,7 @@ pub enum Piece {
 
 /// The way in from one peer.
 #[derive(Debug, Default)]
-pub struct Inbound {
+pub(crate) struct Inbound {
     buffer: Option<Buffer>,
     body: Body,
     /// What was received of a chunked body and not consumed, judged so far.
@@ -58,6 +58,8 @@ pub struct Inbound {
     trailers: Option<Box<Fields>>,
     peer_closed: bool,
     total_bytes: u64,
+    /// Bytes at the front whose data was given out: consumed before anything else is asked.
+    given: usize,
     fault_at: Cell<usize>,
     /// What looks ahead were given to judge, all together.
     #[cfg(test)]
@@ -66,21 +68,53 @@ pub struct Inbound {
 
 impl Inbound {
     /// Bytes received so far.
-    pub fn total_bytes(&self) -> u64 {
+    pub(crate) fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
     /// What was received and not consumed.
-    pub fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match &self.buffer {
             Some(buffer) => buffer.filled(),
             None => &[],
         }
     }
 
-    /// After [`ReadError::Malformed`]: where in [`Self::bytes`] the peer broke the protocol.
-    pub fn fault_at(&self) -> usize {
-        self.fault_at.get()
+    /// What was received and not consumed of a body without framing.
+    pub(crate) fn plain_bytes(&self) -> &[u8] {
+        let bytes = self.bytes();
+        match &self.body {
+            Body::UntilClose => bytes,
+            Body::Known(left) => {
+                let left = usize::try_from(*left).unwrap_or(usize::MAX);
+                &bytes[..bytes.len().min(left)]
+            }
+            Body::Done | Body::Chunked(_) => &[],
+        }
+    }
+
+    /// After [`ReadError::Malformed`]: what the peer broke the protocol with.
+    pub(crate) fn offence(&self) -> Offence<'_> {
+        let bytes = self.bytes();
+        Offence {
+            bytes,
+            at_byte: self.fault_at.get().min(bytes.len()),
+        }
+    }
+
+    /// Data of the body, at `range` of [`Self::bytes`], for who asks for one piece after the other:
+    /// with [`Self::consume_given`] everything before `end` is consumed.
+    pub(crate) fn give(&mut self, range: Range<usize>, end: usize) -> &[u8] {
+        self.given = end;
+        &self.bytes()[range]
+    }
+
+    /// Consumes what was given out.
+    pub(crate) fn consume_given(&mut self) {
+        let given = std::mem::take(&mut self.given);
+        if given > 0 {
+            self.consume(given);
+        }
     }
 
     pub(crate) fn note_fault(&self, at: usize) {
@@ -88,20 +122,20 @@ impl Inbound {
     }
 
     /// Whether the buffer has no room for more.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.buffer
             .as_ref()
             .is_some_and(|buffer| buffer.len() == buffer.capacity())
     }
 
     /// Whether the peer has said that nothing more comes.
-    pub fn peer_closed(&self) -> bool {
+    pub(crate) fn peer_closed(&self) -> bool {
         self.peer_closed
     }
 
     /// Takes `count` bytes off the front. A buffer that is empty then is kept: more is
     /// likely to come at once. [`Self::rest`] gives it back.
-    pub fn consume(&mut self, count: usize) {
+    pub(crate) fn consume(&mut self, count: usize) {
         self.ahead = None;
         if let Some(buffer) = &mut self.buffer {
             buffer.consume(count);
@@ -109,7 +143,7 @@ impl Inbound {
     }
 
     /// Gives the buffer back when it is empty.
-    pub fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         if self.buffer.as_ref().is_some_and(Buffer::is_empty) {
             self.buffer = None;
         }
@@ -117,7 +151,7 @@ impl Inbound {
 
     /// Puts bytes in front of everything: what an earlier layer read too much. At most a
     /// buffer's worth is taken.
-    pub fn prepend(&mut self, bytes: &[u8]) {
+    pub(crate) fn prepend(&mut self, bytes: &[u8]) {
         debug_assert!(
             self.bytes().is_empty(),
             "only an empty buffer is given a beginning"
@@ -135,7 +169,7 @@ impl Inbound {
     ///
     /// # Errors
     /// [`ReadError::TimedOut`] and [`ReadError::Broken`].
-    pub async fn receive(
+    pub(crate) async fn receive(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
@@ -189,7 +223,7 @@ impl Inbound {
     ///
     /// # Errors
     /// As [`Self::receive`].
-    pub async fn receive_rest(
+    pub(crate) async fn receive_rest(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
@@ -208,7 +242,7 @@ impl Inbound {
     }
 
     /// Says what body follows.
-    pub fn begin_body(&mut self, length: BodyLength, limits: &H1Limits, of_request: bool) {
+    pub(crate) fn begin_body(&mut self, length: BodyLength, limits: &H1Limits, of_request: bool) {
         self.trailers = None;
         self.ahead = None;
         self.acknowledged = false;
@@ -222,13 +256,8 @@ impl Inbound {
     }
 
     /// Whether the body was read to its end.
-    pub fn body_is_done(&self) -> bool {
+    pub(crate) fn body_is_done(&self) -> bool {
         matches!(self.body, Body::Done)
-    }
-
-    /// Whether only the peer's closing ends the body.
-    pub fn body_ends_with_connection(&self) -> bool {
-        matches!(self.body, Body::UntilClose)
     }
 
     /// Judges what was received of the body, without consuming it; whether its end is there.
@@ -236,7 +265,7 @@ impl Inbound {
     ///
     /// # Errors
     /// [`ReadError::Malformed`], which reading the body would meet too.
-    pub fn check_ahead(&mut self) -> Result<bool, ReadError> {
+    pub(crate) fn check_ahead(&mut self) -> Result<bool, ReadError> {
         let decoder = match &self.body {
             Body::Chunked(decoder) => decoder,
             Body::Known(left) => return Ok(self.bytes().len() as u64 >= *left),
@@ -272,7 +301,7 @@ impl Inbound {
     }
 
     /// A copy of the body, where the rest of it was received already and is right.
-    pub fn whole_body(&self) -> Option<Vec<u8>> {
+    pub(crate) fn whole_body(&self) -> Option<Vec<u8>> {
         match &self.body {
             Body::Done => Some(Vec::new()),
             Body::Known(left) => {
@@ -285,7 +314,7 @@ impl Inbound {
     }
 
     /// Trailers that came after the body.
-    pub fn trailers(&self) -> Option<&Fields> {
+    pub(crate) fn trailers(&self) -> Option<&Fields> {
         self.trailers.as_deref()
     }
 
@@ -293,7 +322,7 @@ impl Inbound {
     ///
     /// # Errors
     /// [`ReadError::Malformed`] and, when the peer closed too early, [`ReadError::Closed`].
-    pub fn piece(&mut self) -> Result<Piece, ReadError> {
+    pub(crate) fn piece(&mut self) -> Result<Piece, ReadError> {
         let available = self.bytes().len();
         match &mut self.body {
             Body::Done => {

@@ -1,13 +1,18 @@
-//! Any HTTP version, either role, as one exchange.
+//! Any HTTP version, either role, as exchanges.
 //!
 //! Above this room nobody asks which version of HTTP a connection speaks: a [`ClientConnection`]
-//! gives requests and takes responses, a [`ServerConnection`] takes requests and gives
-//! responses, and [`relay()`] carries a body from one to the other. Both read and
-//! write through a [`Transport`](ballast_transport::Transport), and own their buffers only while bytes
-//! are in flight, so an idle connection holds none.
+//! gives requests, a [`ServerConnection`] takes them, and each gives an exchange its share of it, a
+//! [`Duplex`]: a [`Source`] of decoded bytes, a [`Sink`] for heads and bodies, and what is known of the
+//! peer. [`relay()`] carries a body from a source to a sink. How bodies are framed, what `Connection`
+//! says and which limits hold is decided here. All of it reads and writes through a
+//! [`Transport`](ballast_transport::Transport), and owns buffers only while bytes are in flight, so
+//! an idle connection holds none.
 
 mod client;
+mod duplex;
 mod error;
+mod framing;
+mod hop;
 mod inbound;
 mod outbound;
 mod page;
@@ -17,13 +22,14 @@ mod server;
 mod tests;
 mod wait;
 
-pub use client::{ClientConnection, Received};
+pub use client::{ClientConnection, RequestHead};
+pub use duplex::{Duplex, Offence, Peer, Sink, Source};
 pub use error::{ReadError, WriteError};
-pub use inbound::{Inbound, Piece};
-pub use outbound::{Framing, Outbound};
+pub use framing::{Announced, Announcement, announce_request};
+pub use hop::take as take_connection_end;
 pub use page::read_page;
 pub use relay::{Afterwards, RelayError, relay};
-pub use server::{ResponseFraming, Responses, ServerConnection};
+pub use server::{ResponseHead, ServerConnection, Traffic};
 pub use wait::Wait;
 
 pub use ballast_h1::{H1Error as Malformed, H1Limits as Limits};

@@ -18,7 +18,7 @@ use crate::{Wait, WriteError};
 
 /// How the end of the body being written is shown to the peer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Framing {
+pub(crate) enum Framing {
     /// The bytes as they are: a known length, the connection's end, or no HTTP at all.
     #[default]
     Plain,
@@ -37,7 +37,7 @@ const PENDING_BYTES_MAX: usize = 16 * 1024;
 
 /// The way out towards one peer.
 #[derive(Debug, Default)]
-pub struct Outbound {
+pub(crate) struct Outbound {
     /// Gathered bytes; those before `sent` have left.
     pending: Vec<u8>,
     sent: usize,
@@ -52,17 +52,17 @@ pub struct Outbound {
 
 impl Outbound {
     /// Bytes that have left so far, heads included.
-    pub fn total_bytes(&self) -> u64 {
+    pub(crate) fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
     /// Whether gathered bytes are waiting.
-    pub fn has_pending(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         self.sent < self.pending.len()
     }
 
     /// Gives the memory back; only when nothing is waiting.
-    pub fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         if !self.has_pending() {
             gather::give(std::mem::take(&mut self.pending));
             self.sent = 0;
@@ -70,18 +70,18 @@ impl Outbound {
     }
 
     /// Writes the names of fields as listed from now on (`h1-case-adjust`).
-    pub fn adjust_names(&mut self, cases: &Arc<NameCases>) {
+    pub(crate) fn adjust_names(&mut self, cases: &Arc<NameCases>) {
         self.cases = Some(Arc::clone(cases));
     }
 
     /// Leaves out the trailers of bodies from now on (`option http-drop-request-trailers` and
     /// its like).
-    pub fn drop_trailers(&mut self) {
+    pub(crate) fn drop_trailers(&mut self) {
         self.drops_trailers = true;
     }
 
     /// The gathered bytes, to append a head to.
-    pub fn head(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn head(&mut self) -> &mut Vec<u8> {
         if self.pending.capacity() == 0 {
             self.pending = gather::take();
         }
@@ -89,13 +89,13 @@ impl Outbound {
     }
 
     /// Gathers a response's head; its body follows.
-    pub fn begin_response(&mut self, response: &Response, body: BodyLength) {
+    pub(crate) fn begin_response(&mut self, response: &Response, body: BodyLength) {
         self.response_head(response);
         self.begin_body(body);
     }
 
     /// Gathers an interim response (1xx), or one that ends HTTP on the connection.
-    pub fn bodiless_response(&mut self, response: &Response) {
+    pub(crate) fn bodiless_response(&mut self, response: &Response) {
         self.response_head(response);
         self.framing = Framing::Plain;
     }
@@ -110,7 +110,7 @@ impl Outbound {
     }
 
     /// Gathers a request's head; its body follows.
-    pub fn begin_request(&mut self, request: &Request, body: BodyLength) {
+    pub(crate) fn begin_request(&mut self, request: &Request, body: BodyLength) {
         match self.cases.clone() {
             None => h1::write_request_head(request, self.head()),
             Some(cases) => {
@@ -121,7 +121,7 @@ impl Outbound {
     }
 
     /// Says how the body that follows is framed.
-    pub fn begin_body(&mut self, length: BodyLength) {
+    pub(crate) fn begin_body(&mut self, length: BodyLength) {
         self.framing = match length {
             BodyLength::Chunked => Framing::Chunked,
             BodyLength::None => Framing::Suppressed,
@@ -133,7 +133,7 @@ impl Outbound {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn body(
+    pub(crate) async fn body(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
@@ -147,7 +147,7 @@ impl Outbound {
     ///
     /// # Errors
     /// As [`Self::body`].
-    pub async fn body_and_more(
+    pub(crate) async fn body_and_more(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
@@ -178,7 +178,7 @@ impl Outbound {
     ///
     /// # Errors
     /// As [`Self::body`].
-    pub async fn raw(
+    pub(crate) async fn raw(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
@@ -189,14 +189,14 @@ impl Outbound {
     }
 
     /// Sends what the kernel holds back for a next piece: it is not at hand after all.
-    pub fn push(&mut self, transport: &Transport) {
+    pub(crate) fn push(&mut self, transport: &Transport) {
         if std::mem::take(&mut self.is_held) {
             transport.push();
         }
     }
 
     /// Ends the body: the last chunk and its trailers, where the framing has them.
-    pub fn end_body(&mut self, trailers: Option<&Fields>) {
+    pub(crate) fn end_body(&mut self, trailers: Option<&Fields>) {
         if self.framing == Framing::Chunked {
             let cases = self.cases.clone();
             match trailers.filter(|_| !self.drops_trailers) {
@@ -213,7 +213,7 @@ impl Outbound {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn flush(
+    pub(crate) async fn flush(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,
@@ -227,7 +227,11 @@ impl Outbound {
     ///
     /// # Errors
     /// [`WriteError`]; the connection is of no further use.
-    pub async fn part(&mut self, transport: &Transport, wait: &Wait<'_>) -> Result<(), WriteError> {
+    pub(crate) async fn part(
+        &mut self,
+        transport: &Transport,
+        wait: &Wait<'_>,
+    ) -> Result<(), WriteError> {
         if transport.owes() {
             return self.flush(transport, wait).await;
         }
@@ -265,7 +269,7 @@ impl Outbound {
     /// # Errors
     /// [`WriteError`]; the connection is of no further use. A failure at the end of the turn is
     /// reported by the next wait for the peer.
-    pub async fn finish(
+    pub(crate) async fn finish(
         &mut self,
         transport: &Transport,
         wait: &Wait<'_>,

@@ -1,9 +1,9 @@
 //! Carrying a body from one peer to the other.
 
-use ballast_transport::Transport;
 use ballast_worker::{Work, take_turns};
 
-use crate::{Inbound, Outbound, Piece, ReadError, Wait, WriteError};
+use crate::inbound::Piece;
+use crate::{ReadError, Sink, Source, Wait, WriteError};
 
 /// Which side ended a relay, and how.
 #[derive(Debug)]
@@ -17,27 +17,30 @@ pub enum RelayError {
 /// What the caller of [`relay()`] does next with the side that the body went to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Afterwards {
-    /// Waits for its peer to speak: the end of the body may be sent at the end of the worker's turn
-    /// ([`Outbound::finish`]).
+    /// Waits for its peer to speak: the end of the body may be sent at the end of the worker's turn.
     Listens,
     /// Closes it, or our half of it, without waiting for anything before: the end of the body is
-    /// sent together with that ([`Outbound::part`]).
+    /// sent together with that.
     Closes,
     /// Something else: the body is sent now.
     Goes,
 }
 
-/// Carries the body that `from` expects to `to`, in the framing that `to` was given. `then` says when
-/// its end is sent. `progress` is called with the bytes of each piece.
+/// Forwards the body that `source` expects to `sink`, in the framing that its head announced, and as
+/// fast as both sides are. `then` says when its end is sent. `progress` is called with the bytes of
+/// each piece.
 ///
 /// # Errors
 /// [`RelayError`] names the side that failed; neither side is of further use then.
 pub async fn relay(
-    (from, from_transport, from_wait): (&mut Inbound, &Transport, &Wait<'_>),
-    (to, to_transport, to_wait): (&mut Outbound, &Transport, &Wait<'_>),
+    (source, from_wait): (&mut Source<'_>, &Wait<'_>),
+    (sink, to_wait): (&mut Sink<'_>, &Wait<'_>),
     then: Afterwards,
     mut progress: impl FnMut(usize),
 ) -> Result<(), RelayError> {
+    let (from, from_transport) = (&mut *source.inbound, source.transport);
+    let (to, to_transport) = (&mut *sink.outbound, sink.transport);
+    from.consume_given();
     loop {
         match from.piece().map_err(RelayError::From)? {
             Piece::Data(range, consumed) => {

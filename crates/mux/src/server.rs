@@ -1,14 +1,20 @@
 //! A connection to a server: requests out, responses in.
 
-use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
-use ballast_message::{BodyLength, ConnectionOptions, Method, Request, Response};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use ballast_h1::{self as h1, HeadScan, Parse};
+use ballast_message::{BodyLength, ConnectionOptions, Method, NameCases, Request, Response};
 use ballast_transport::Transport;
 
-use crate::{Inbound, Outbound, ReadError, Wait};
+use crate::duplex::Heads;
+use crate::inbound::Inbound;
+use crate::outbound::Outbound;
+use crate::{Duplex, Limits, ReadError, Wait};
 
 /// What a response's head says beyond the response itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ResponseFraming {
+pub struct ResponseHead {
     /// How the end of the body is found.
     pub body: BodyLength,
     /// The options of `Connection`.
@@ -22,42 +28,91 @@ pub struct ResponseFraming {
 /// A connection that we opened to a server.
 #[derive(Debug)]
 pub struct ServerConnection {
-    /// How bytes travel.
-    pub transport: Transport,
-    /// What comes from the server.
-    pub inbound: Inbound,
-    /// What goes to the server.
-    pub outbound: Outbound,
-    /// Whether it carries something of one client, an identity or an address, and may serve no
-    /// other.
-    pub private: bool,
+    pub(crate) transport: Transport,
+    pub(crate) inbound: Inbound,
+    pub(crate) outbound: Outbound,
+    heads: Heads,
     /// Exchanges begun on it so far.
-    pub exchange_count: u32,
-    limits: H1Limits,
-    scan: HeadScan,
+    exchange_count: u32,
+}
+
+/// Bytes on a connection since it was opened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Traffic {
+    /// To the peer.
+    pub sent_bytes: u64,
+    /// From the peer.
+    pub received_bytes: u64,
 }
 
 impl ServerConnection {
     /// A connection just opened.
-    pub fn new(transport: Transport, limits: H1Limits) -> Self {
+    pub fn new(transport: Transport, limits: Limits) -> Self {
         Self {
             transport,
             inbound: Inbound::default(),
             outbound: Outbound::default(),
-            private: false,
+            heads: Heads::new(limits),
             exchange_count: 0,
-            limits,
-            scan: HeadScan::default(),
         }
+    }
+
+    /// Has requests be written with the names of fields in this case (`h1-case-adjust`), and
+    /// without trailers (`option http-drop-request-trailers`), from now on.
+    pub fn dress(&mut self, cases: Option<&Arc<NameCases>>, drops_trailers: bool) {
+        if let Some(cases) = cases {
+            self.outbound.adjust_names(cases);
+        }
+        if drops_trailers {
+            self.outbound.drop_trailers();
+        }
+    }
+
+    /// What goes to the server before its first request: a PROXY header.
+    pub fn preamble(&mut self) -> &mut Vec<u8> {
+        self.outbound.head()
     }
 
     /// Whether an idle connection can carry another exchange: nothing is left over and the
     /// server has neither spoken nor closed. A clear connection makes no system call for it.
     pub fn is_reusable(&self) -> bool {
-        self.inbound.bytes().is_empty()
+        self.is_clean()
             && !self.inbound.peer_closed()
             && !self.outbound.has_pending()
             && self.transport.is_quiet()
+    }
+
+    /// Whether nothing is left over of what the server sent.
+    pub fn is_clean(&self) -> bool {
+        self.inbound.bytes().is_empty()
+    }
+
+    /// Whether the server has ended its side.
+    pub fn peer_closed(&self) -> bool {
+        self.inbound.peer_closed()
+    }
+
+    /// Exchanges begun on it so far.
+    pub fn exchange_count(&self) -> u32 {
+        self.exchange_count
+    }
+
+    /// What went over it so far.
+    pub fn traffic(&self) -> Traffic {
+        Traffic {
+            sent_bytes: self.outbound.total_bytes(),
+            received_bytes: self.inbound.total_bytes(),
+        }
+    }
+
+    /// Our end and the server's end, asked of the kernel; `None` for what is no IP address.
+    pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        let local = self.transport.local_address();
+        let peer = self.transport.peer_address();
+        (
+            local.ok().and_then(|address| address.ip()),
+            peer.ok().and_then(|address| address.ip()),
+        )
     }
 
     /// Gives its buffers back, to wait for another exchange.
@@ -66,92 +121,37 @@ impl ServerConnection {
         self.outbound.rest();
     }
 
-    /// Gathers a request's head; its body follows through [`Self::outbound`].
+    /// Has the connection end with a reset.
+    pub fn reset(&mut self) {
+        self.duplex().peer.reset();
+    }
+
+    /// Gathers a request's head; its body follows through [`Self::duplex`].
     pub fn begin_request(&mut self, request: &Request, body: BodyLength) {
         self.exchange_count = self.exchange_count.saturating_add(1);
-        self.scan = HeadScan::default();
         self.outbound.begin_request(request, body);
     }
 
-    /// Receives a response's head into `response`; its body is then ready to be relayed.
-    /// After an interim response it is to be called again.
-    ///
-    /// # Errors
-    /// [`ReadError::Closed`] also when the server closed before the first byte; whether
-    /// anything had come is told by [`Inbound::total_bytes`]. The connection is of no further
-    /// use.
-    pub async fn answer(
-        &mut self,
-        wait: &Wait<'_>,
-        method: Method,
-        response: &mut Response,
-    ) -> Result<ResponseFraming, ReadError> {
-        receive_head(
+    /// All of the connection, for the exchange that was begun, or for a TCP session.
+    pub fn duplex(&mut self) -> Duplex<'_> {
+        Duplex::new(
             &self.transport,
             &mut self.inbound,
-            &mut self.scan,
-            &self.limits,
-            wait,
-            method,
-            response,
+            &mut self.outbound,
+            &mut self.heads,
         )
-        .await
-    }
-
-    /// The parts, for a request body and a response that go past each other.
-    pub fn split(&mut self) -> (&Transport, Responses<'_>, &mut Outbound) {
-        let responses = Responses {
-            inbound: &mut self.inbound,
-            scan: &mut self.scan,
-            limits: &self.limits,
-        };
-        (&self.transport, responses, &mut self.outbound)
     }
 }
 
-/// The half of a server's connection that responses come from.
-#[derive(Debug)]
-pub struct Responses<'a> {
-    /// What comes from the server.
-    pub inbound: &'a mut Inbound,
-    scan: &'a mut HeadScan,
-    limits: &'a H1Limits,
-}
-
-impl Responses<'_> {
-    /// As [`ServerConnection::answer`].
-    ///
-    /// # Errors
-    /// As [`ServerConnection::answer`].
-    pub async fn answer(
-        &mut self,
-        transport: &Transport,
-        wait: &Wait<'_>,
-        method: Method,
-        response: &mut Response,
-    ) -> Result<ResponseFraming, ReadError> {
-        receive_head(
-            transport,
-            self.inbound,
-            self.scan,
-            self.limits,
-            wait,
-            method,
-            response,
-        )
-        .await
-    }
-}
-
-async fn receive_head(
+pub(crate) async fn receive_response(
     transport: &Transport,
     inbound: &mut Inbound,
-    scan: &mut HeadScan,
-    limits: &H1Limits,
+    heads: &mut Heads,
     wait: &Wait<'_>,
     method: Method,
     response: &mut Response,
-) -> Result<ResponseFraming, ReadError> {
+) -> Result<ResponseHead, ReadError> {
+    let Heads { limits, scan } = heads;
     *scan = HeadScan::default();
     if inbound.bytes().is_empty() && inbound.receive(transport, wait).await? == 0 {
         return Err(ReadError::Closed);
@@ -163,7 +163,7 @@ async fn receive_head(
                 if !head.interim {
                     inbound.begin_body(head.body, limits, false);
                 }
-                return Ok(ResponseFraming {
+                return Ok(ResponseHead {
                     body: head.body,
                     options: head.options,
                     persistent: head.persistent,

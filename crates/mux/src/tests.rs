@@ -25,7 +25,7 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
     for travel in Travel::ALL {
         block_on(async {
             let (transport, mut client_end) = travel.pair();
-            let mut client = ClientConnection::new(transport, Limits::default());
+            let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let (transport, mut server_end) = travel.pair();
             let mut server = ServerConnection::new(transport, Limits::default());
             let (up, down) = (Deadline::new(), Deadline::new());
@@ -43,12 +43,8 @@ fn a_chunked_request_is_received_and_its_body_carried_in_another_framing() {
             server.begin_request(&request, BodyLength::Known(5));
             let mut carried = 0;
             relay(
-                (&mut client.inbound, &client.transport, &wait),
-                (
-                    &mut server.outbound,
-                    &server.transport,
-                    &Wait::each(&down, PATIENCE),
-                ),
+                (&mut client.duplex().source, &wait),
+                (&mut server.duplex().sink, &Wait::each(&down, PATIENCE)),
                 Afterwards::Goes,
                 |bytes| carried += bytes,
             )
@@ -72,14 +68,16 @@ fn a_response_that_ends_too_early_is_the_senders_fault() {
             let (transport, mut server_end) = travel.pair();
             let mut server = ServerConnection::new(transport, Limits::default());
             let (transport, _client_end) = travel.pair();
-            let mut client = ClientConnection::new(transport, Limits::default());
+            let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let deadline = Deadline::new();
             let wait = Wait::each(&deadline, PATIENCE);
             server_end.say("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
             server_end.end();
             let mut response = Response::new(HeadLimits::default());
             let answer = server
-                .answer(&wait, Method::Get, &mut response)
+                .duplex()
+                .source
+                .response(&wait, Method::Get, &mut response)
                 .await
                 .unwrap();
             assert_eq!(
@@ -88,8 +86,8 @@ fn a_response_that_ends_too_early_is_the_senders_fault() {
             );
             client.outbound.begin_response(&response, answer.body);
             let result = relay(
-                (&mut server.inbound, &server.transport, &wait),
-                (&mut client.outbound, &client.transport, &wait),
+                (&mut server.duplex().source, &wait),
+                (&mut client.duplex().sink, &wait),
                 Afterwards::Goes,
                 |_| {},
             )
@@ -108,7 +106,7 @@ fn chunks_are_written_and_a_suppressed_body_is_not() {
     for travel in Travel::ALL {
         block_on(async {
             let (transport, mut peer) = travel.pair();
-            let mut connection = ClientConnection::new(transport, Limits::default());
+            let mut connection = ClientConnection::new(transport, Limits::default(), b"");
             let deadline = Deadline::new();
             let wait = Wait::each(&deadline, PATIENCE);
             let mut response = Response::new(HeadLimits::default());
@@ -149,7 +147,11 @@ fn silence_ends_a_wait_and_an_idle_connection_is_not_reused_once_its_server_spok
             let deadline = Deadline::new();
             let wait = Wait::each(&deadline, Some(Duration::from_millis(5)));
             let mut response = Response::new(HeadLimits::default());
-            let silent = server.answer(&wait, Method::Get, &mut response).await;
+            let silent = server
+                .duplex()
+                .source
+                .response(&wait, Method::Get, &mut response)
+                .await;
             assert!(matches!(silent, Err(ReadError::TimedOut)), "{silent:?}");
             assert!(server.is_reusable());
             server_end.say("HTTP/1.1 408 Late\r\n\r\n");
@@ -165,7 +167,7 @@ fn a_peer_that_insists_is_told_names_in_its_case_and_trailers_can_be_left_out() 
     for travel in Travel::ALL {
         block_on(async {
             let (transport, mut peer) = travel.pair();
-            let mut connection = ClientConnection::new(transport, Limits::default());
+            let mut connection = ClientConnection::new(transport, Limits::default(), b"");
             let deadline = Deadline::new();
             let wait = Wait::each(&deadline, PATIENCE);
             let mut response = Response::new(HeadLimits::default());
@@ -211,7 +213,7 @@ fn a_look_ahead_goes_on_where_it_stopped() {
     for travel in Travel::ALL {
         block_on(async {
             let (transport, mut client_end) = travel.pair();
-            let mut client = ClientConnection::new(transport, Limits::default());
+            let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let up = Deadline::new();
             let wait = Wait::each(&up, PATIENCE);
             let body = "1\r\na\r\n".repeat(2_500) + "0\r\n\r\n";
@@ -242,7 +244,7 @@ fn a_full_buffer_is_not_taken_for_the_peers_close() {
     for travel in Travel::ALL {
         block_on(async {
             let (transport, mut client_end) = travel.pair();
-            let mut client = ClientConnection::new(transport, Limits::default());
+            let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let up = Deadline::new();
             let wait = Wait::each(&up, PATIENCE);
             client_end.say(&"x".repeat(20_000));
@@ -265,7 +267,7 @@ fn a_body_of_tiny_chunks_leaves_other_tasks_their_turn() {
     for travel in Travel::ALL {
         block_on(async {
             let (transport, mut client_end) = travel.pair();
-            let mut client = ClientConnection::new(transport, Limits::default());
+            let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let (transport, mut server_end) = travel.pair();
             let mut server = ServerConnection::new(transport, Limits::default());
             client_end.say(&("1\r\na\r\n".repeat(2_500) + "0\r\n\r\n"));
@@ -285,8 +287,8 @@ fn a_body_of_tiny_chunks_leaves_other_tasks_their_turn() {
                 let (up, down) = (Deadline::new(), Deadline::new());
                 let (from_wait, to_wait) = (Wait::each(&up, PATIENCE), Wait::each(&down, PATIENCE));
                 relay(
-                    (&mut client.inbound, &client.transport, &from_wait),
-                    (&mut server.outbound, &server.transport, &to_wait),
+                    (&mut client.duplex().source, &from_wait),
+                    (&mut server.duplex().sink, &to_wait),
                     Afterwards::Goes,
                     |_| {},
                 )
@@ -329,7 +331,7 @@ fn what_carries_no_plaintext_leaves_an_idle_connection_reusable() {
 fn who_waits_for_a_request_is_not_told_of_what_carries_no_plaintext() {
     block_on(async {
         let (transport, mut client_end) = Travel::InRecords.pair();
-        let mut client = ClientConnection::new(transport, Limits::default());
+        let mut client = ClientConnection::new(transport, Limits::default(), b"");
         let deadline = Deadline::new();
         client_end.send_ticket();
         let wait = Wait::each(&deadline, Some(Duration::from_millis(20)));
@@ -384,7 +386,7 @@ fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
     for travel in Travel::ALL {
         block_on(async {
             let (transport, mut client_end) = travel.pair();
-            let mut client = ClientConnection::new(transport, Limits::default());
+            let mut client = ClientConnection::new(transport, Limits::default(), b"");
             let (transport, mut server_end) = travel.pair();
             let mut server = ServerConnection::new(transport, Limits::default());
             server
@@ -395,8 +397,8 @@ fn what_a_full_socket_does_not_take_is_sent_before_the_sender_is_waited_for() {
                 let (up, down) = (Deadline::new(), Deadline::new());
                 let (from_wait, to_wait) = (Wait::each(&up, PATIENCE), Wait::each(&down, PATIENCE));
                 relay(
-                    (&mut server.inbound, &server.transport, &from_wait),
-                    (&mut client.outbound, &client.transport, &to_wait),
+                    (&mut server.duplex().source, &from_wait),
+                    (&mut client.duplex().sink, &to_wait),
                     Afterwards::Goes,
                     |_| {},
                 )

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ballast_engine::counters::FrontendCounters;
 use ballast_engine::{Backend, Frontend};
-use ballast_mux::Outbound;
+use ballast_mux::ClientConnection;
 use ballast_worker::Deadline;
 
 use crate::exchange::Exchange;
@@ -64,13 +64,9 @@ impl<'s> Context<'s> {
     }
 
     /// Has what goes to the client be written as the frontend wants it.
-    pub(crate) fn dress(&self, outbound: &mut Outbound) {
-        if let Some(cases) = &self.frontend.name_cases {
-            outbound.adjust_names(cases);
-        }
-        if self.frontend.model.options.drop_response_trailers {
-            outbound.drop_trailers();
-        }
+    pub(crate) fn dress(&self, client: &mut ClientConnection) {
+        let drops_trailers = self.frontend.model.options.drop_response_trailers;
+        client.dress(self.frontend.name_cases.as_ref(), drops_trailers);
     }
 
     /// The backend of an exchange, once it is chosen, held by what runs and not by the exchange,

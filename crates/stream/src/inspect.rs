@@ -9,7 +9,7 @@
 use std::time::{Duration, Instant};
 
 use ballast_expr::Needs;
-use ballast_mux::{ClientConnection, Wait};
+use ballast_mux::{Duplex, Wait};
 use ballast_rules::{Cursor, Progress, Rule, Verdict};
 
 use crate::context::Context;
@@ -19,7 +19,7 @@ use crate::rulebook::{MessagePhase, go_on};
 /// Runs the rules over the first bytes of a context.
 pub(crate) async fn content(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     rules: &[Rule],
     delay: Option<Duration>,
@@ -32,11 +32,11 @@ pub(crate) async fn content(
     let mut cursor = Cursor::default();
     loop {
         exchange.peeked.clear();
-        exchange.peeked.extend_from_slice(client.inbound.bytes());
+        exchange.peeked.extend_from_slice(client.source.bytes());
         let more = if is_over {
             Needs::TIME
         } else {
-            Needs::TIME | still_to_come(client.inbound.bytes())
+            Needs::TIME | still_to_come(client.source.bytes())
         };
         let pending = match go_on(
             context,
@@ -58,16 +58,12 @@ pub(crate) async fn content(
 }
 
 /// Receives more; false when the inspection ends instead.
-async fn receive(
-    context: &Context<'_>,
-    client: &mut ClientConnection,
-    until: Option<Instant>,
-) -> bool {
-    if client.inbound.is_full() {
+async fn receive(context: &Context<'_>, client: &mut Duplex<'_>, until: Option<Instant>) -> bool {
+    if client.source.is_full() {
         return false;
     }
     let wait = Wait::until(&context.upward, until);
-    let received = client.inbound.receive(&client.transport, &wait).await;
+    let received = client.source.receive(&wait).await;
     received.is_ok_and(|bytes| bytes > 0)
 }
 

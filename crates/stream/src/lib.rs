@@ -73,9 +73,8 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     }
     let mut context = Context::new(local, &session, running, frontend);
     let limits = context.running.limits(&context.frontend.model.common);
-    let mut client = ClientConnection::new(transport, limits);
-    context.dress(&mut client.outbound);
-    client.inbound.prepend(&read_ahead);
+    let mut client = ClientConnection::new(transport, limits, &read_ahead);
+    context.dress(&mut client);
     drop(read_ahead);
     if !session_is_let_in(&context, &mut lent) {
         return;

@@ -9,14 +9,14 @@ use std::time::Duration;
 use ballast_expr::Condition;
 use ballast_message::{BodyLength, Fields, Method, NoRoom, Version};
 use ballast_model::{Common, ConnectionMode, StatsAccess, StatsPage};
-use ballast_mux::{ClientConnection, Piece, ReadError, Wait};
+use ballast_mux::{Announcement, Duplex, ReadError, Wait};
 use ballast_rules::Service;
 
 use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::{Exchange, Given};
 use crate::exit::{Exit, Flow};
-use crate::http::{Next, answer, framing, rules};
+use crate::http::{Next, answer, rules};
 use crate::pages::default_page;
 use crate::view::View;
 use crate::volume;
@@ -281,7 +281,7 @@ fn origin_form(target: &[u8]) -> &[u8] {
 /// Has the service answer, and sends what it says.
 pub(crate) async fn serve(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     called: Called,
 ) -> Flow<Next> {
@@ -298,9 +298,9 @@ pub(crate) async fn serve(
     let times = &mut exchange.times;
     (times.seated, times.connected, times.answered) = (now, now, now);
     exchange.tally.status = i32::from(reply.status);
-    let before = client.outbound.total_bytes();
+    let before = client.sink.sent_bytes();
     let next = send(context, client, exchange, reply).await;
-    let bytes = client.outbound.total_bytes() - before;
+    let bytes = client.sink.sent_bytes() - before;
     context.count(|counters| counters.bytes_out.add(bytes));
     if let Some(counters) = exchange.backend_counters(context.local.worker) {
         counters.bytes_out.add(bytes);
@@ -318,7 +318,7 @@ struct Form {
 /// Receives a form, as much of it as a buffer holds.
 async fn form(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &Exchange,
     called: Called,
 ) -> Flow<Form> {
@@ -332,19 +332,11 @@ async fn form(
     let wait = Wait::until(&context.upward, Some(until));
     let bytes_max = context.running.tune().buffer_bytes as usize;
     while form.bytes.len() < bytes_max {
-        match client.inbound.piece() {
-            Ok(Piece::Data(range, consumed)) => {
-                form.bytes.extend_from_slice(&client.inbound.bytes()[range]);
-                client.inbound.consume(consumed);
-            }
-            Ok(Piece::End) => {
+        match client.source.piece(&wait).await {
+            Ok(Some(piece)) => form.bytes.extend_from_slice(piece),
+            Ok(None) => {
                 form.is_whole = true;
                 return Flow::Continue(form);
-            }
-            Ok(Piece::More) => {
-                if let Err(error) = client.inbound.receive(&client.transport, &wait).await {
-                    return broken(&error);
-                }
             }
             Err(error) => return broken(&error),
         }
@@ -395,7 +387,7 @@ fn ask(context: &Context<'_>, exchange: &Exchange, called: Called, form: &Form) 
 /// Sends head and pieces, each as it is made.
 async fn send(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     reply: Reply,
 ) -> Next {
@@ -409,25 +401,28 @@ async fn send(
         }
         ReplyBody::Pieces(_) => BodyLength::Chunked,
     };
-    let mut composed = compose(exchange, reply.status, &reply.fields, length);
+    let composed = compose(exchange, reply.status, &reply.fields, length);
     rules::after_response(context, exchange);
-    let version = exchange.request.version();
-    if composed.is_ok() {
-        composed = framing::of_response(&mut exchange.response, exchange.method, version, length);
-    }
-    let closes = !exchange.keep_client
-        || !(client.inbound.body_is_done() || answer::may_drain(exchange))
-        || composed == Ok(BodyLength::UntilClose)
-        || context.frontend.model.common.connection_mode == ConnectionMode::Close;
-    let said = answer::connection_field(&mut exchange.response, version, closes);
-    let (Ok(length), Ok(closes)) = (composed, said) else {
+    let announcement = Announcement {
+        asked: exchange.method,
+        version: exchange.request.version(),
+        body: length,
+        is_at_hand: false,
+        closes: !exchange.keep_client
+            || !(client.source.is_done() || answer::may_drain(exchange))
+            || context.frontend.model.common.connection_mode == ConnectionMode::Close,
+    };
+    let begun = composed.and_then(|()| {
+        let response = &mut exchange.response;
+        client.sink.begin_response(response, announcement)
+    });
+    let Ok(announced) = begun else {
         return Next::Close;
     };
     exchange.tally.bytes_out += volume::of_response(&exchange.response);
-    client.outbound.begin_response(&exchange.response, length);
     let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
     let sent = async {
-        let mut more = length != BodyLength::None;
+        let mut more = announced.body != BodyLength::None;
         while more {
             more = match &mut body {
                 ReplyBody::Pieces(next) => next(&mut bytes),
@@ -435,8 +430,7 @@ async fn send(
             };
             if bytes.len() >= PIECE_BYTES || !more {
                 exchange.tally.bytes_out += bytes.len() as u64;
-                let out = &mut client.outbound;
-                out.body(&client.transport, &wait, &bytes).await?;
+                client.sink.body(&wait, &bytes).await?;
                 bytes.clear();
                 if more {
                     // A long page is for nobody more urgent than the others' requests.
@@ -444,8 +438,7 @@ async fn send(
                 }
             }
         }
-        client.outbound.end_body(None);
-        client.outbound.flush(&client.transport, &wait).await
+        client.sink.end_body(&wait, None).await
     }
     .await;
     match sent {
@@ -454,7 +447,7 @@ async fn send(
             exchange.ending.note(Cause::Client, Phase::Data);
             Next::Drop
         }
-        Ok(()) if closes => Next::Close,
+        Ok(()) if announced.closes => Next::Close,
         Ok(()) => Next::Keep,
     }
 }
@@ -465,7 +458,7 @@ fn compose(
     status: u16,
     fields: &[(&'static str, String)],
     length: BodyLength,
-) -> Result<BodyLength, NoRoom> {
+) -> Result<(), NoRoom> {
     let response = &mut exchange.response;
     response.clear();
     response.set_version(Version::Http11);
@@ -481,7 +474,7 @@ fn compose(
         let fields = response.fields_mut();
         fields.add(b"content-length", number.as_bytes())?;
     }
-    Ok(length)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use ballast_mux::ClientConnection;
+use ballast_mux::{ClientConnection, Duplex};
 use ballast_rules::{RuleSets, Verdict};
 
 use crate::context::Context;
@@ -12,7 +12,7 @@ use crate::exit::{Exit, Flow};
 use crate::http::{self, InBackend, PrivateConnection, reach, route};
 use crate::inspect::content;
 use crate::journal;
-use crate::tunnel::{Side, Way, carry};
+use crate::tunnel;
 
 /// Carries a client's connection to its end.
 pub(crate) async fn serve(
@@ -27,7 +27,8 @@ pub(crate) async fn serve(
     if let Some(row) = &context.row {
         row.begins(&context.running, exchange);
     }
-    let chosen = choose(context, client, exchange).await;
+    client.duplex().source.pass_through();
+    let chosen = choose(context, &mut client.duplex(), exchange).await;
     if let Flow::Continue(place) = chosen
         && context.running.generation.backends[place].is_http()
     {
@@ -38,22 +39,22 @@ pub(crate) async fn serve(
     // There is none, and none is missing.
     exchange.tally.status = 0;
     let carried = match chosen {
-        Flow::Continue(place) => connect_and_carry(context, client, exchange, place).await,
+        Flow::Continue(place) => {
+            connect_and_carry(context, &mut client.duplex(), exchange, place).await
+        }
         Flow::Break(exit) => Flow::Break(exit),
     };
     match carried {
         Flow::Continue(ending) => exchange.ending.note(ending.cause, ending.phase),
         Flow::Break(exit) => {
-            // Nothing more can be done for it when this fails.
-            let _ = client.transport.shutdown_write();
+            client.end();
             exit.note(context, exchange);
         }
     }
     context.count(|counters| counters.responses_other.increment());
     journal::exchange_ended(context, exchange);
     if context.frontend.model.common.no_linger {
-        // A reset is what was asked for; when it cannot be arranged a plain close follows.
-        let _ = client.transport.reset_on_close();
+        client.reset();
     }
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
 /// The backend, as its place in the generation, once the frontend's rules let the session in.
 async fn choose(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
 ) -> Flow<usize> {
     inspect(
@@ -88,7 +89,7 @@ async fn choose(
 
 async fn connect_and_carry(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     place: usize,
 ) -> Flow<Ending> {
@@ -102,39 +103,9 @@ async fn connect_and_carry(
     let mut plan = reach::Plan::new(context, client, exchange, &kept);
     let (slot, reached) = reach::server(context, client, exchange, &mut kept, &mut plan).await?;
     let mut lease = reached.lease;
-    let server = lease.tunnel();
+    let mut server = lease.duplex();
     exchange.times.answered = exchange.times.connected;
     journal::response_known(context, exchange);
-    let front = &context.frontend.model.timeouts;
-    let back = exchange
-        .backend
-        .as_ref()
-        .map(|backend| backend.model.timeouts)
-        .unwrap_or_default();
-    let sides = (
-        Side::new(
-            &client.transport,
-            back.tunnel.or(front.client),
-            front.client_fin,
-        ),
-        Side::new(
-            &server.transport,
-            back.tunnel.or(back.server),
-            back.server_fin,
-        ),
-    );
-    let ways = (
-        Way {
-            inbound: &mut client.inbound,
-            outbound: &mut server.outbound,
-            deadline: &context.upward,
-        },
-        Way {
-            inbound: &mut server.inbound,
-            outbound: &mut client.outbound,
-            deadline: &context.downward,
-        },
-    );
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
     let worker = context.local.worker;
     let counted = &*exchange;
@@ -159,8 +130,8 @@ async fn connect_and_carry(
             });
         },
     );
-    let with = (context, &**slot.server());
-    let ending = carry((&sides.0, &sides.1), ways, counts, with).await;
+    let ends = (client, &mut server);
+    let ending = tunnel::carry(context, exchange, ends, counts, slot.server()).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
     match ending.cause {
         Cause::Client | Cause::ClientTimeout => {
@@ -179,7 +150,7 @@ async fn connect_and_carry(
 /// `tcp-request content` of one proxy.
 async fn inspect(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     rules: &RuleSets,
 ) -> Flow {

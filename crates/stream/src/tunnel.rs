@@ -7,23 +7,22 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ballast_engine::{Eviction, Server};
-use ballast_mux::{Inbound, Outbound, ReadError, Wait, WriteError};
-use ballast_transport::Transport;
+use ballast_mux::{Duplex, Peer, ReadError, Sink, Source, Wait, WriteError};
 use ballast_worker::{Deadline, cutting_off};
 
 use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
+use crate::exchange::Exchange;
 use crate::http::relay::cause_of;
 
 /// One end of a tunnel.
 #[derive(Debug)]
-pub(crate) struct Side<'a> {
-    /// How its bytes travel.
-    pub(crate) transport: &'a Transport,
+struct Side<'a> {
+    peer: Peer<'a>,
     /// How long it may be silent, both ways together.
-    pub(crate) patience: Option<Duration>,
+    patience: Option<Duration>,
     /// How long it may be silent once the other end has finished.
-    pub(crate) patience_fin: Option<Duration>,
+    patience_fin: Option<Duration>,
     active: Cell<Instant>,
     finishing: Cell<bool>,
     /// The way from here waits for bytes, and for nothing else.
@@ -32,19 +31,29 @@ pub(crate) struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// An end that is active now.
-    pub(crate) fn new(
-        transport: &'a Transport,
-        patience: Option<Duration>,
-        patience_fin: Option<Duration>,
-    ) -> Self {
+    fn new(peer: Peer<'a>, patience: Option<Duration>, patience_fin: Option<Duration>) -> Self {
         Self {
-            transport,
+            peer,
             patience,
             patience_fin: patience_fin.or(patience),
             active: Cell::new(ballast_worker::turn_now()),
             finishing: Cell::new(false),
             listening: Cell::new(false),
         }
+    }
+
+    fn of_client(context: &Context<'_>, exchange: &Exchange, peer: Peer<'a>) -> Self {
+        let settings = &exchange.settings;
+        let patience = settings.tunnel_timeout.or(settings.client_timeout);
+        Self::new(peer, patience, context.frontend.model.timeouts.client_fin)
+    }
+
+    fn of_server(exchange: &Exchange, peer: Peer<'a>) -> Self {
+        let settings = &exchange.settings;
+        let patience = settings.tunnel_timeout.or(settings.server_timeout);
+        let backend = exchange.backend.as_ref();
+        let patience_fin = backend.and_then(|backend| backend.model.timeouts.server_fin);
+        Self::new(peer, patience, patience_fin)
     }
 
     fn touch(&self) {
@@ -56,8 +65,7 @@ impl<'a> Side<'a> {
     fn is_quiet(&self, deadline: &Deadline) -> bool {
         self.listening.get()
             && !self.finishing.get()
-            && !self.transport.is_readable()
-            && !self.transport.owes()
+            && self.peer.is_idle()
             && !deadline.may_have_passed()
     }
 
@@ -79,13 +87,13 @@ impl<'a> Side<'a> {
 }
 
 /// The way from one end to the other.
-pub(crate) struct Way<'a> {
+struct Way<'a> {
     /// Where bytes come from.
-    pub(crate) inbound: &'a mut Inbound,
+    source: Source<'a>,
     /// Where they go.
-    pub(crate) outbound: &'a mut Outbound,
+    sink: Sink<'a>,
     /// The timer this way waits on.
-    pub(crate) deadline: &'a Deadline,
+    deadline: &'a Deadline,
 }
 
 /// Which end of a way failed.
@@ -94,14 +102,32 @@ enum Failure {
     To(WriteError),
 }
 
-/// Carries bytes both ways until both ends have finished or one fails. `up` and `down` are told
-/// of the bytes of each piece. The result says how it ended: normally, or who was at fault.
+/// Carries bytes both ways until both ends have finished or one fails. `count_up` and `count_down`
+/// are told of the bytes of each piece. The result says how it ended: normally, or who was at fault.
 pub(crate) async fn carry(
-    (client, server): (&Side<'_>, &Side<'_>),
-    (up, down): (Way<'_>, Way<'_>),
+    context: &Context<'_>,
+    exchange: &Exchange,
+    (client, server): (&mut Duplex<'_>, &mut Duplex<'_>),
     (count_up, count_down): (impl FnMut(usize), impl FnMut(usize)),
-    (context, evicted_from): (&Context<'_>, &Server),
+    evicted_from: &Server,
 ) -> Ending {
+    client.source.pass_through();
+    server.source.pass_through();
+    let (client_end, server_end) = (
+        &Side::of_client(context, exchange, client.peer),
+        &Side::of_server(exchange, server.peer),
+    );
+    let up = Way {
+        source: client.source.by_ref(),
+        sink: server.sink.by_ref(),
+        deadline: &context.upward,
+    };
+    let down = Way {
+        source: server.source.by_ref(),
+        sink: client.sink.by_ref(),
+        deadline: &context.downward,
+    };
+    let (client, server) = (client_end, server_end);
     let mut evicted = pin!(evicted_from.state.cancelled());
     let mut cut_off = pin!(cut_off(context.running.is_cut_off));
     let (up_deadline, down_deadline) = (up.deadline, down.deadline);
@@ -120,9 +146,8 @@ pub(crate) async fn carry(
                 }
                 Err(failure) => {
                     if matches!(failure, Failure::From(ReadError::Broken(_))) {
-                        // What the server got is not whole: an orderly end would say it is. A
-                        // plain close follows where a reset cannot be arranged.
-                        let _ = server.transport.reset_on_close();
+                        // What the server got is not whole: an orderly end would say it is.
+                        server.peer.reset();
                     }
                     return Poll::Ready(blame(&failure, false));
                 }
@@ -181,39 +206,36 @@ async fn one_way(
     mut count: impl FnMut(usize),
 ) -> Result<(), Failure> {
     let Way {
-        inbound,
-        outbound,
+        mut source,
+        mut sink,
         deadline,
     } = way;
     loop {
-        let bytes = inbound.bytes().len();
+        let bytes = source.bytes().len();
         if bytes > 0 {
             count(bytes);
         }
         let wait = Wait::each(deadline, to.patience);
         if bytes > 0 {
-            let sent = outbound.raw(to.transport, &wait, inbound.bytes()).await;
-            inbound.consume(bytes);
+            let sent = sink.raw(&wait, source.bytes()).await;
+            source.consume(bytes);
             sent.map_err(Failure::To)?;
         }
-        if outbound.has_pending() {
-            outbound
-                .flush(to.transport, &wait)
-                .await
-                .map_err(Failure::To)?;
+        if sink.has_pending() {
+            sink.flush(&wait).await.map_err(Failure::To)?;
         }
         if bytes > 0 {
             to.touch();
         }
         // Between two bursts neither side of a tunnel holds a buffer.
-        inbound.rest();
-        outbound.rest();
+        source.rest();
+        sink.rest();
         from.listening.set(true);
-        let received = receive(from, inbound, deadline).await;
+        let received = receive(from, &mut source, deadline).await;
         from.listening.set(false);
         if received.map_err(Failure::From)? == 0 {
             // What the other end still has to say is waited for, but not for long.
-            let _ = to.transport.shutdown_write();
+            sink.end();
             from.finish();
             to.finish();
             return Ok(());
@@ -225,12 +247,12 @@ async fn one_way(
 /// Receives from an end whose patience also counts what was written to it meanwhile.
 async fn receive(
     from: &Side<'_>,
-    inbound: &mut Inbound,
+    source: &mut Source<'_>,
     deadline: &Deadline,
 ) -> Result<usize, ReadError> {
     loop {
         let wait = Wait::until(deadline, from.until());
-        let mut receiving = pin!(inbound.receive(from.transport, &wait));
+        let mut receiving = pin!(source.receive(&wait));
         let received = poll_fn(|cx| {
             let polled = receiving.as_mut().poll(cx);
             if polled.is_ready() || !from.finishing.get() {

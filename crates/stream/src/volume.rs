@@ -7,7 +7,6 @@
 //! numbers.
 
 use ballast_message::{BodyLength, Fields, Request, Response};
-use ballast_mux::Inbound;
 
 /// What a start line counts besides its words.
 const START_LINE_BYTES: usize = 20;
@@ -32,8 +31,8 @@ pub(crate) fn of_response(response: &Response) -> u64 {
 }
 
 /// The end of a body: chunks have one of their own, with the trailers.
-pub(crate) fn of_end(body: BodyLength, from: &Inbound) -> u64 {
-    match (body, from.trailers()) {
+pub(crate) fn of_end(body: BodyLength, trailers: Option<&Fields>) -> u64 {
+    match (body, trailers) {
         (BodyLength::Chunked, Some(trailers)) => (BODY_END_BYTES + trailers.pair_bytes()) as u64,
         (BodyLength::Chunked, None) => BODY_END_BYTES as u64,
         _ => 0,

@@ -71,14 +71,10 @@ pub async fn connect(server: &Server, key: Key) -> Result<Lease, ConnectError> {
         .map_err(ConnectError::Refused)?;
     let mut connection = ServerConnection::new(stream.into(), *limits);
     if let (Some(proxy), Some(announced)) = (&key.line.send_proxy, announced) {
-        proxy_header(proxy, announced, connection.outbound.head())?;
+        proxy_header(proxy, announced, connection.preamble())?;
     }
-    if let Some(cases) = &key.section.name_cases {
-        connection.outbound.adjust_names(cases);
-    }
-    if key.section.drop_request_trailers {
-        connection.outbound.drop_trailers();
-    }
+    let section = &key.section;
+    connection.dress(section.name_cases.as_ref(), section.drop_request_trailers);
     Ok(Lease::new(server, connection, key))
 }
 

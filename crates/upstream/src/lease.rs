@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_message::{BodyLength, Request};
-use ballast_mux::{Outbound, Responses, ServerConnection};
-use ballast_transport::Transport;
+use ballast_mux::{Duplex, ServerConnection, Traffic};
 
 use crate::key::Ends;
 use crate::{Key, Particulars};
@@ -31,6 +30,8 @@ pub struct Lease {
 struct Opened {
     connection: ServerConnection,
     key: Key,
+    /// It bears something of one client, an identity or an address, and may serve no other.
+    bears_client: bool,
 }
 
 /// How an exchange left the connection that was lent for it.
@@ -45,58 +46,34 @@ pub struct ExchangeEnd {
     pub bears_client: bool,
 }
 
-/// Bytes on a connection since it was opened.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Traffic {
-    /// To the server.
-    pub sent_bytes: u64,
-    /// From the server.
-    pub received_bytes: u64,
-}
-
 /// For the exchange that holds it.
 impl Lease {
     /// Begins an exchange: gathers the request's head, whose body follows through
-    /// [`Self::halves`].
+    /// [`Self::duplex`].
     pub fn begin(&mut self, request: &Request, body: BodyLength) {
         self.opened.connection.begin_request(request, body);
     }
 
-    /// How its bytes travel, the half that responses come from, and the half that requests go to:
-    /// they go past each other.
-    pub fn halves(&mut self) -> (&Transport, Responses<'_>, &mut Outbound) {
-        self.opened.connection.split()
-    }
-
-    /// All of the connection, for bytes both ways: it serves nothing else any more.
-    pub fn tunnel(&mut self) -> &mut ServerConnection {
-        &mut self.opened.connection
+    /// What the exchange has of the connection: where the response comes from, and where the body
+    /// of the request goes.
+    pub fn duplex(&mut self) -> Duplex<'_> {
+        self.opened.connection.duplex()
     }
 
     /// What went over it so far, former exchanges included.
     pub fn traffic(&self) -> Traffic {
-        let connection = &self.opened.connection;
-        Traffic {
-            sent_bytes: connection.outbound.total_bytes(),
-            received_bytes: connection.inbound.total_bytes(),
-        }
+        self.opened.connection.traffic()
     }
 
     /// Our end and the server's end, asked of the kernel; `None` for what is no IP address.
     pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
-        let transport = &self.opened.connection.transport;
-        let ip = |address: Result<ballast_net::Address, _>| address.ok().and_then(|it| it.ip());
-        (
-            ip(transport.local_address().map_err(drop)),
-            ip(transport.peer_address().map_err(drop)),
-        )
+        self.opened.connection.addresses()
     }
 
     /// Ends the exchange. `None` when the connection can carry no other, and is closed.
     pub fn end(mut self, end: ExchangeEnd) -> Option<Self> {
-        let connection = &mut self.opened.connection;
-        connection.private |= end.bears_client;
-        let is_clean = connection.inbound.bytes().is_empty();
+        self.opened.bears_client |= end.bears_client;
+        let is_clean = self.opened.connection.is_clean();
         (end.is_whole && end.is_persistent && is_clean).then_some(self)
     }
 
@@ -109,7 +86,7 @@ impl Lease {
 
     /// Whether the connection itself bears the client's identity ([`ExchangeEnd::bears_client`]).
     pub fn bears_client(&self) -> bool {
-        self.opened.connection.private
+        self.opened.bears_client
     }
 }
 
@@ -119,7 +96,11 @@ impl Lease {
     pub(crate) fn new(server: &Server, connection: ServerConnection, key: Key) -> Self {
         server.state.connections.enter();
         Self {
-            opened: Box::new(Opened { connection, key }),
+            opened: Box::new(Opened {
+                connection,
+                key,
+                bears_client: false,
+            }),
             state: Arc::clone(&server.state),
         }
     }
@@ -152,7 +133,7 @@ impl Lease {
 
     /// Exchanges begun on it so far.
     pub(crate) fn exchange_count(&self) -> u32 {
-        self.opened.connection.exchange_count
+        self.opened.connection.exchange_count()
     }
 
     /// Gives its buffers back: nothing is under way.
@@ -168,9 +149,8 @@ impl Drop for Lease {
         // is forgotten (TIME_WAIT). And a server that is still at work hears that nobody waits: by
         // an end alone it could take us for one who only listens. HAProxy closes servers'
         // connections so, where it does not know yet that the server closed.
-        if !self.opened.connection.inbound.peer_closed() {
-            // Where it cannot be arranged a plain close follows.
-            let _ = self.opened.connection.transport.reset_on_close();
+        if !self.opened.connection.peer_closed() {
+            self.opened.connection.reset();
         }
         self.state.connections.leave();
     }
@@ -228,11 +208,7 @@ mod tests {
                     peer.shutdown(Shutdown::Write).unwrap();
                     let deadline = Deadline::new();
                     let wait = Wait::until(&deadline, None);
-                    let connection = lease.tunnel();
-                    let received = connection
-                        .inbound
-                        .receive(&connection.transport, &wait)
-                        .await;
+                    let received = lease.duplex().source.receive(&wait).await;
                     assert_eq!(received.unwrap(), 0);
                 }
                 drop(lease);

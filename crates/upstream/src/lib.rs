@@ -22,6 +22,6 @@ mod slot;
 
 pub use connect::{ConnectError, connect};
 pub use key::{ExchangeFacts, Key, Particulars};
-pub use lease::{ExchangeEnd, Lease, Traffic};
+pub use lease::{ExchangeEnd, Lease};
 pub use path::Path;
 pub use slot::{QueueLength, Refusal, Slot, SlotRequest, call_waiting};

@@ -20,7 +20,6 @@ pub(crate) async fn cut_off(
     }
     exchange.keep_client = false;
     let exit = Exit::Cut(Cause::Killed);
-    finish(context, client, exchange, Flow::Break(exit)).await;
-    // Nothing more can be done for it when this fails.
-    let _ = client.transport.shutdown_write();
+    finish(context, &mut client.duplex(), exchange, Flow::Break(exit)).await;
+    client.end();
 }

@@ -1,7 +1,7 @@
 //! The end of an exchange: what its client gets when no server's response ended it, its counters
 //! and its log line. Everything that ends passes here, once.
 
-use ballast_mux::ClientConnection;
+use ballast_mux::Duplex;
 
 use super::{Next, answer};
 use crate::context::Context;
@@ -13,7 +13,7 @@ use crate::service;
 /// Ends an exchange that came to its response's end (`Continue`), or left the way before.
 pub(crate) async fn finish(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     flow: Flow<Next>,
 ) -> Next {
@@ -29,7 +29,7 @@ pub(crate) async fn finish(
 /// Gives the client what an exit has for it.
 async fn leave(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     exit: Exit,
 ) -> Next {

@@ -6,25 +6,25 @@
 use std::time::SystemTime;
 
 use ballast_engine::Invalid;
-use ballast_mux::{Inbound, Malformed};
+use ballast_mux::{Malformed, Offence};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
 
 /// Keeps a request that was refused.
-pub(super) fn request(context: &Context<'_>, inbound: &Inbound, rule: &Malformed) {
+pub(super) fn request(context: &Context<'_>, offence: Offence<'_>, rule: &Malformed) {
     let number = context.local.process.count_invalid_message();
     let state = &context.frontend.state;
     state
         .invalid_request
-        .keep(|| captured(context, inbound, rule, number));
+        .keep(|| captured(context, offence, rule, number));
 }
 
 /// Keeps a response that was refused.
 pub(super) fn response(
     context: &Context<'_>,
     exchange: &Exchange,
-    inbound: &Inbound,
+    offence: Offence<'_>,
     rule: &Malformed,
 ) {
     let number = context.local.process.count_invalid_message();
@@ -37,13 +37,13 @@ pub(super) fn response(
             .server
             .as_ref()
             .map(|server| (server.name().to_owned(), server.model.id)),
-        ..captured(context, inbound, rule, number)
+        ..captured(context, offence, rule, number)
     });
 }
 
-fn captured(context: &Context<'_>, inbound: &Inbound, rule: &Malformed, number: u64) -> Invalid {
+fn captured(context: &Context<'_>, offence: Offence<'_>, rule: &Malformed, number: u64) -> Invalid {
     let common = &context.frontend.model.common;
-    let bytes = inbound.bytes().to_vec();
+    let bytes = offence.bytes.to_vec();
     Invalid {
         number,
         at: SystemTime::now(),
@@ -52,7 +52,7 @@ fn captured(context: &Context<'_>, inbound: &Inbound, rule: &Malformed, number: 
         server: None,
         source: context.session.path.source,
         buffer_bytes: (context.running.tune().buffer_bytes as usize).max(bytes.len()),
-        position: inbound.fault_at().min(bytes.len()),
+        position: offence.at_byte,
         bytes,
         rule: rule.to_string(),
     }

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use ballast_engine::Backend;
-use ballast_mux::{ClientConnection, Wait};
+use ballast_mux::{Duplex, ReadError, Wait};
 
 use crate::context::Context;
 use crate::ending::Phase;
@@ -38,7 +38,7 @@ pub(crate) fn gives_up(context: &Context<'_>, backend: &Backend) -> bool {
 /// How it left.
 pub(crate) async fn unless_gone<T>(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     backend: &Backend,
     work: impl Future<Output = T>,
 ) -> Result<T, Gone> {
@@ -66,9 +66,8 @@ impl Gone {
 }
 
 /// Waits until the client has left.
-async fn gone(context: &Context<'_>, client: &mut ClientConnection, backend: &Backend) -> Gone {
-    let closed = client.transport.read_closed().await;
-    if closed.is_err() || client.transport.take_error().is_err() {
+async fn gone(context: &Context<'_>, client: &mut Duplex<'_>, backend: &Backend) -> Gone {
+    if client.peer.ended().await.is_err() {
         return Gone::Reset;
     }
     if gives_up(context, backend) || is_cut_short(context, client).await {
@@ -79,14 +78,15 @@ async fn gone(context: &Context<'_>, client: &mut ClientConnection, backend: &Ba
 
 /// Whether the request of a client that ended its side is not whole. What of it there is no room
 /// for is not known.
-async fn is_cut_short(context: &Context<'_>, client: &mut ClientConnection) -> bool {
-    let wait = Wait::until(&context.upward, None);
-    // One that is malformed is judged where it is carried.
-    while !client.inbound.check_ahead().unwrap_or(true) && !client.inbound.is_full() {
-        let received = client.inbound.receive(&client.transport, &wait).await;
-        if !received.is_ok_and(|bytes| bytes > 0) {
-            return true;
-        }
+async fn is_cut_short(context: &Context<'_>, client: &mut Duplex<'_>) -> bool {
+    if !context.frontend.is_http() && context.upgraded_for.get().is_none() {
+        // A TCP session may listen on.
+        return false;
     }
-    false
+    let wait = Wait::until(&context.upward, None);
+    match client.source.gather(&wait).await {
+        // One that is malformed is judged where it is carried.
+        Ok(()) | Err(ReadError::Malformed(_)) => false,
+        Err(_) => true,
+    }
 }

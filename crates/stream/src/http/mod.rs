@@ -17,8 +17,6 @@ mod choice;
 mod cut_off;
 mod finish;
 mod forwarded;
-pub(crate) mod framing;
-mod hop;
 mod invalid;
 pub(crate) mod leaving;
 mod monitor;
@@ -30,7 +28,7 @@ mod respond;
 pub(crate) mod route;
 pub(crate) mod rules;
 
-use ballast_mux::{ClientConnection, Wait};
+use ballast_mux::{ClientConnection, Duplex, Wait};
 use ballast_worker::{Stopping, Work, stopping, take_turns};
 
 pub(crate) use cut_off::cut_off;
@@ -67,9 +65,10 @@ pub(crate) async fn serve(
         let next = one(context, client, lent, &mut kept, &mut stopping).await;
         match next {
             Next::Keep => {
-                if !client.inbound.body_is_done()
-                    && !answer::drain(context, client, lent.get()).await
-                {
+                // What is left of a request that nobody wanted whole stands before the next one.
+                let patience = lent.get().settings.client_timeout;
+                let wait = Wait::each(&context.upward, patience);
+                if client.drain(&wait).await.is_err() {
                     return;
                 }
                 lent.rest();
@@ -77,15 +76,14 @@ pub(crate) async fn serve(
             }
             Next::Close => {
                 drop(kept);
-                answer::close(context, client, lent.get()).await;
-                return;
+                return close(context, client, lent.get()).await;
             }
             Next::Drop => return,
         }
     }
 }
 
-/// One exchange, from the wait for its request to its log line.
+/// One exchange, from the wait for its request on.
 async fn one(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
@@ -95,7 +93,7 @@ async fn one(
 ) -> Next {
     let begun = receive::first_byte(context, client, lent, stopping).await;
     if begun.is_ok() && context.catch_up() {
-        context.dress(&mut client.outbound);
+        context.dress(client);
     }
     // From here on the generation that the exchange began with is its own.
     let context: &Context<'_> = context;
@@ -110,15 +108,25 @@ async fn one(
         Err(receive::Nothing::Silent) => {
             // The last response may be on its way still; who does not take it is let go.
             let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
-            let _ = client.outbound.flush(&client.transport, &wait).await;
+            let _ = client.flush(&wait).await;
             return Next::Drop;
         }
         Err(receive::Nothing::Exit(exit)) => {
             // What is answered counts, also where it was no request.
             count_request(context, exchange);
-            return finish(context, client, exchange, Flow::Break(exit)).await;
+            return finish(context, &mut client.duplex(), exchange, Flow::Break(exit)).await;
         }
     }
+    serve_request(context, &mut client.duplex(), exchange, kept).await
+}
+
+/// One exchange, from its whole request to its log line.
+async fn serve_request(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    kept: &mut PrivateConnection,
+) -> Next {
     count_request(context, exchange);
     if let Some(status) = monitor::asked(context, exchange) {
         let exit = Exit::Monitor(status);
@@ -134,7 +142,7 @@ async fn one(
 /// From a whole request to the end of its response.
 async fn carry(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     kept: &mut PrivateConnection,
 ) -> Flow<Next> {
@@ -165,6 +173,16 @@ async fn carry(
             relay::End::Exit(exit) => return Flow::Break(exit),
         }
     }
+}
+
+/// Closes a client's connection as its frontend wants it.
+async fn close(context: &Context<'_>, client: &mut ClientConnection, exchange: &Exchange) {
+    if context.frontend.model.common.no_linger {
+        client.reset();
+        return;
+    }
+    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
+    client.close(&wait, &context.upward).await;
 }
 
 /// Counts a request in its frontend and in the process.

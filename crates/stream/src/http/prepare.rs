@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-use ballast_message::{NoRoom, Version};
+use ballast_message::NoRoom;
 use ballast_model::ForwardFor;
+use ballast_mux::{announce_request, take_connection_end};
 
-use super::{forwarded, framing, hop};
+use super::forwarded;
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
@@ -22,7 +23,7 @@ pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
 
 fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
     // A rule may have said something of the connection.
-    exchange.closes_server = hop::take(exchange.request.fields_mut())?.close;
+    exchange.closes_server = take_connection_end(exchange.request.fields_mut())?.close;
     unique_id(context, exchange)?;
     let Some(backend) = context.backend_of(exchange) else {
         return Ok(());
@@ -73,17 +74,11 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
             persistence::hide_from_server(cookie, fields, &mut memory.text)
         })?;
     }
-    exchange.request_body = framing::of_request(&mut exchange.request, exchange.request_body)?;
-    // Last, so that it stands last: what becomes of the server's connection.
     let stays = super::respond::server_stays(context, exchange);
     let closes = exchange.closes_server || !stays && !backend.model.options.pretend_keepalive;
-    // Each version has one of the two by default: only the other is said.
-    let option: &[u8] = match (exchange.request.version() < Version::Http11, closes) {
-        (false, true) => b"close",
-        (true, false) if !exchange.client_options.upgrade => b"keep-alive",
-        _ => return Ok(()),
-    };
-    exchange.request.fields_mut().add(b"connection", option)
+    let (body, upgrade) = (exchange.request_body, exchange.client_options.upgrade);
+    exchange.request_body = announce_request(&mut exchange.request, body, closes, upgrade)?;
+    Ok(())
 }
 
 fn add_address(

@@ -9,7 +9,7 @@ use ballast_engine::{Backend, Server};
 use ballast_expr::Value;
 use ballast_message::{BodyLength, Method, NoRoom, Version};
 use ballast_model::{PersistenceAction, RetryOn, TransparentSource};
-use ballast_mux::{ClientConnection, ReadError};
+use ballast_mux::{Duplex, ReadError};
 use ballast_net::ErrorClass;
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{
@@ -88,7 +88,7 @@ impl Plan {
     /// What the request asks for: a server by its cookie or by a rule, or any.
     pub(crate) fn new(
         context: &Context<'_>,
-        client: &ClientConnection,
+        client: &Duplex<'_>,
         exchange: &mut Exchange,
         kept: &PrivateConnection,
     ) -> Self {
@@ -111,7 +111,7 @@ impl Plan {
         };
         plan.tries_left = backend.model.retry_count_max;
         if backend.model.retry_on.after_send() {
-            plan.replay = client.inbound.whole_body();
+            plan.replay = client.source.whole_body();
             plan.retry_on = plan
                 .replay
                 .is_some()
@@ -140,16 +140,7 @@ impl Plan {
         }
         plan.direct = plan.wanted.is_some();
         if backend.is_keyed() {
-            // No further than this request's own body: what follows is another's.
-            let received = client.inbound.bytes();
-            let body = match exchange.request_body {
-                BodyLength::Known(length) => {
-                    let length = usize::try_from(length).unwrap_or(usize::MAX);
-                    &received[..received.len().min(length)]
-                }
-                _ => &[],
-            };
-            plan.hash = choice::key(context, backend, exchange, body);
+            plan.hash = choice::key(context, backend, exchange, client.source.bytes());
         }
         plan
     }
@@ -306,7 +297,7 @@ impl Plan {
 /// Takes a place at a server and a connection to it.
 pub(crate) async fn server(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     kept: &mut PrivateConnection,
     plan: &mut Plan,
@@ -345,7 +336,7 @@ pub(crate) async fn server(
 /// look the least loaded, and attract the traffic.
 async fn connection(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     slot: &Slot,
@@ -411,7 +402,7 @@ fn has_others(backend: &Backend) -> bool {
 /// Waits before the same server is tried again.
 async fn turn_around(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &Exchange,
     backend: &Backend,
 ) -> Flow {
@@ -438,7 +429,7 @@ fn tell_name(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
 /// Waits for a place, as long as the queue may take and the client stays.
 async fn slot(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     plan: &Plan,
@@ -580,7 +571,7 @@ struct Failure {
 
 async fn open(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &Exchange,
     slot: &Slot,
     wanted: Particulars,

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use ballast_message::{BodyLength, NoRoom, Version};
 use ballast_model::Common;
-use ballast_mux::{ClientConnection, ReadError, Wait};
+use ballast_mux::{ClientConnection, Duplex, ReadError, Wait};
 use ballast_worker::{Stopping, select, turn_now};
 
-use super::{capture, hop, invalid};
+use super::{capture, invalid};
 use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::{Exchange, Given, Lent};
-use crate::exit::{Exit, Fault, Flow};
+use crate::exit::{Exit, Flow};
 use crate::volume;
 
 /// No request came.
@@ -24,21 +24,13 @@ pub(crate) enum Nothing {
     Exit(Exit),
 }
 
-/// A request whose first byte is there.
-pub(crate) struct Begun {
-    at: Instant,
-    /// Bytes that came on the connection before it.
-    before: u64,
-}
-
-/// Waits for a request to begin.
+/// Waits for a request to begin; when its first byte was there.
 pub(crate) async fn first_byte(
     context: &Context<'_>,
     client: &mut ClientConnection,
     lent: &mut Lent,
     stopping: &mut Stopping,
-) -> Result<Begun, Nothing> {
-    let before = client.inbound.total_bytes() - client.inbound.bytes().len() as u64;
+) -> Result<Instant, Nothing> {
     let wait = Wait::until(&context.upward, first_byte_until(context, lent));
     let begun = if lent.is_first() || context.frontend.model.options.idle_close_on_response {
         client.first_byte(&wait).await
@@ -57,7 +49,7 @@ pub(crate) async fn first_byte(
     }
     let at = turn_now();
     lent.get().times.begun = Some(at);
-    Ok(Begun { at, before })
+    Ok(at)
 }
 
 /// Waits until the bind that the connection came through is gone. Who takes one away wakes the
@@ -77,15 +69,14 @@ pub(crate) async fn request(
     context: &Context<'_>,
     client: &mut ClientConnection,
     exchange: &mut Exchange,
-    Begun { at: begun, before }: Begun,
+    begun: Instant,
 ) -> Result<(), Nothing> {
-    let at_first = client.inbound.total_bytes();
     let wait = Wait::until(&context.upward, head_until(context, exchange, begun));
     let received = match client.request(&wait, &mut exchange.request).await {
         Ok(received) => received,
         Err(error) => {
             if let ReadError::Malformed(rule) = &error {
-                invalid::request(context, &client.inbound, rule);
+                invalid::request(context, client.offence(), rule);
             }
             return Err(Nothing::Exit(Exit::Request(
                 (&error).into(),
@@ -94,21 +85,9 @@ pub(crate) async fn request(
         }
     };
     // Mostly the head came whole, and the clock need not be asked again.
-    let whole = client.inbound.total_bytes() == at_first;
-    // What of the body came with the head is judged before anyone else hears of the request.
-    if let Err(ReadError::Malformed(rule)) = client.inbound.check_ahead() {
-        invalid::request(context, &client.inbound, &rule);
-        exchange.request.clear();
-        let fault = Fault::Malformed(rule.status());
-        return Err(Nothing::Exit(Exit::Request(fault, Phase::Request)));
-    }
-    exchange.times.received = Some(if whole { begun } else { turn_now() });
-    let head = client.inbound.total_bytes() - client.inbound.bytes().len() as u64 - before;
-    context.count(|counters| counters.bytes_in.add(head));
-    if hop::take(exchange.request.fields_mut()).is_err() {
-        exchange.request.clear();
-        return Err(Nothing::Exit(Exit::RequestHeadFull));
-    }
+    let is_prompt = received.is_prompt;
+    exchange.times.received = Some(if is_prompt { begun } else { turn_now() });
+    context.count(|counters| counters.bytes_in.add(received.head_bytes));
     exchange.tally.bytes_in = volume::of_request(&exchange.request);
     exchange.has_request = true;
     exchange.method = exchange.request.method();
@@ -179,7 +158,7 @@ fn note_line(context: &Context<'_>, exchange: &mut Exchange) {
 /// there.
 pub(crate) async fn buffer_body(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     common: &Common,
 ) -> Flow {
@@ -196,21 +175,13 @@ pub(crate) async fn buffer_body(
     let (request, _) = timeouts(context);
     let until = request.map(|request| ballast_worker::now() + request);
     let wait = Wait::until(&context.upward, until);
-    let whole = async {
-        while !client.inbound.check_ahead()? && !client.inbound.is_full() {
-            if client.inbound.receive(&client.transport, &wait).await? == 0 {
-                return Err(ReadError::Closed);
-            }
-        }
-        Ok(())
-    };
-    let received = whole.await;
+    let received = client.source.gather(&wait).await;
     exchange.times.received = Some(ballast_worker::now());
     let Err(error) = received else {
         return Flow::Continue(());
     };
     if let ReadError::Malformed(rule) = &error {
-        invalid::request(context, &client.inbound, rule);
+        invalid::request(context, client.source.offence(), rule);
     }
     if !matches!(error, ReadError::Closed | ReadError::Broken(_)) {
         exchange.times.received = None;
@@ -223,11 +194,7 @@ pub(crate) async fn buffer_body(
 
 /// Has a client that waits for it send its body, which is wanted before any server is. The server
 /// need not be asked again.
-async fn go_on(
-    context: &Context<'_>,
-    client: &mut ClientConnection,
-    exchange: &mut Exchange,
-) -> Flow {
+async fn go_on(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut Exchange) -> Flow {
     if !std::mem::take(&mut exchange.expects_continue) {
         return Flow::Continue(());
     }
@@ -239,10 +206,10 @@ async fn go_on(
         return Flow::Break(Exit::RequestHeadFull);
     }
     exchange.tally.bytes_out += volume::of_response(interim);
-    client.outbound.bodiless_response(interim);
+    client.sink.bodiless_response(interim);
     interim.clear();
     let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
-    match client.outbound.flush(&client.transport, &wait).await {
+    match client.sink.flush(&wait).await {
         Ok(()) => Flow::Continue(()),
         Err(error) => Flow::Break(Exit::Request((&error).into(), Phase::Request)),
     }

@@ -8,10 +8,8 @@ use std::task::Poll;
 use ballast_engine::{Eviction, Server};
 use ballast_model::OnMarkedDown;
 use ballast_mux::{
-    Afterwards, ClientConnection, Inbound, Outbound, ReadError, RelayError, ServerConnection, Wait,
-    WriteError, relay,
+    Afterwards, Duplex, Peer, ReadError, RelayError, Sink, Source, Wait, WriteError, relay,
 };
-use ballast_transport::Transport;
 use ballast_upstream::probe::{self, Observed};
 use ballast_upstream::{ExchangeEnd, Lease, Slot};
 
@@ -24,7 +22,7 @@ use crate::ending::{Cause, Phase};
 use crate::exchange::{Exchange, Given, Settings};
 use crate::exit::{Exit, Fault};
 use crate::live::Live;
-use crate::tunnel::{Side, Way, carry};
+use crate::tunnel;
 use crate::volume;
 
 /// How an exchange with a server ended.
@@ -45,14 +43,14 @@ pub(crate) enum End {
 /// Sends the request and brings the response.
 pub(crate) async fn exchange(
     context: &Context<'_>,
-    client: &mut ClientConnection,
+    client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     reached: Reached,
     slot: &Slot,
     plan: &Plan,
 ) -> End {
     let Reached { mut lease, reused } = reached;
-    let before = (client.outbound.total_bytes(), lease.traffic());
+    let before = (client.sink.sent_bytes(), lease.traffic());
     lease.begin(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
     let live = Live::of(context, exchange);
@@ -64,12 +62,12 @@ pub(crate) async fn exchange(
             answered: Cell::new(false),
             live: live.as_ref(),
         };
-        let (server_transport, responses, server_out) = lease.halves();
+        let mut server = lease.duplex();
         let upload = upload(
             context,
             settings,
-            (&mut client.inbound, &client.transport),
-            (server_out, server_transport),
+            &mut client.source,
+            &mut server.sink,
             plan.replay.as_deref(),
             (&progress, &uploaded),
         );
@@ -80,10 +78,9 @@ pub(crate) async fn exchange(
             context,
             exchange,
             respond::Down {
-                client: &client.transport,
-                out: &mut client.outbound,
-                server: server_transport,
-                responses,
+                client: client.peer,
+                sink: client.sink.by_ref(),
+                source: server.source.by_ref(),
                 upload: &progress,
             },
             respond::Chances { reused, plan },
@@ -92,17 +89,17 @@ pub(crate) async fn exchange(
         // Pinned here: handed over by value, each would lie in this future twice.
         let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
         let both = pin!(both(upload, respond, evicted, || progress.answered.get()));
-        unless_gone(&client.transport, &progress.under_way, gives_up, both).await
+        unless_gone(client.peer, &progress.under_way, gives_up, both).await
     };
-    let down = client.outbound.total_bytes() - before.0;
+    let down = client.sink.sent_bytes() - before.0;
     let traffic = lease.traffic();
     let up = traffic.sent_bytes - before.1.sent_bytes;
     let received = traffic.received_bytes - before.1.received_bytes;
     count_servers_side(context, exchange, up, received);
     let uncounted = uncounted(live.as_ref(), (down, up, uploaded.get()));
     exchange.tally.bytes_in += uploaded.get();
-    if client.inbound.body_is_done() {
-        exchange.tally.bytes_in += volume::of_end(exchange.request_body, &client.inbound);
+    if client.source.is_done() {
+        exchange.tally.bytes_in += volume::of_end(exchange.request_body, client.source.trailers());
     }
     if matches!(outcome, Both::ServerStuck) {
         exchange.observed = Some(Observed::ReadTimeout);
@@ -117,7 +114,7 @@ pub(crate) async fn exchange(
             },
             uploaded,
         ) => {
-            let whole = uploaded.is_ok() && client.inbound.body_is_done();
+            let whole = uploaded.is_ok() && client.source.is_done();
             match &uploaded {
                 Err(error) => request_failed(context, exchange, error),
                 Ok(()) if whole => {}
@@ -135,7 +132,7 @@ pub(crate) async fn exchange(
         }
         Both::Answered(Outcome::Tunnel, _) => {
             // In a box: once in a connection's life, and no other exchange need carry its size.
-            Box::pin(tunnel(context, client, lease.tunnel(), exchange, slot)).await;
+            Box::pin(tunnel(context, client, &mut lease.duplex(), exchange, slot)).await;
             End::Done {
                 next: Next::Close,
                 lease: None,
@@ -145,7 +142,7 @@ pub(crate) async fn exchange(
         Both::Answered(Outcome::Exit(exit), _) => End::Exit(exit),
         Both::Evicted(why) => End::Exit(Exit::Cut(cause_of(why))),
         Both::ClientFailed(error) => {
-            let whole = client.inbound.body_is_done();
+            let whole = client.source.is_done();
             End::Exit(client_failed(exchange, &error, whole))
         }
         Both::ServerStuck => End::Exit(Exit::UploadStuck),
@@ -345,7 +342,7 @@ async fn both(
 /// response, and a server that is slow to speak would be kept for nobody. With `gives_up` one that
 /// only ends its side wants none either (`option abortonclose`).
 async fn unless_gone(
-    client: &Transport,
+    client: Peer<'_>,
     uploading: &Cell<bool>,
     gives_up: bool,
     mut both: Pin<&mut impl Future<Output = Both>>,
@@ -356,13 +353,14 @@ async fn unless_gone(
             return Poll::Ready(both);
         }
         // While the body comes, the way up hears of it.
-        if stays || uploading.get() || client.poll_read_closed(cx).is_pending() {
+        if stays || uploading.get() {
             return Poll::Pending;
         }
-        match client.take_error() {
-            Err(error) => Poll::Ready(Both::ClientFailed(ReadError::Broken(error))),
-            Ok(()) if gives_up => Poll::Ready(Both::ClientFailed(ReadError::Closed)),
-            Ok(()) => {
+        match client.poll_ended(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Both::ClientFailed(ReadError::Broken(error))),
+            Poll::Ready(Ok(())) if gives_up => Poll::Ready(Both::ClientFailed(ReadError::Closed)),
+            Poll::Ready(Ok(())) => {
                 stays = true;
                 Poll::Pending
             }
@@ -375,8 +373,8 @@ async fn unless_gone(
 async fn upload(
     context: &Context<'_>,
     settings: Settings,
-    (from, client): (&mut Inbound, &Transport),
-    (to, server): (&mut Outbound, &Transport),
+    from: &mut Source<'_>,
+    to: &mut Sink<'_>,
     replay: Option<&[u8]>,
     (upload, sent): (&respond::Upload<'_>, &Cell<u64>),
 ) -> Result<(), RelayError> {
@@ -386,7 +384,7 @@ async fn upload(
     let result = match replay {
         Some(body) => {
             sent.set(body.len() as u64);
-            again(from, body, to, server, &server_wait).await
+            again(from, body, to, &server_wait).await
         }
         None => {
             let progress = |bytes: usize| {
@@ -397,8 +395,8 @@ async fn upload(
                 upload.moved.set(Some(ballast_worker::now()));
             };
             relay(
-                (from, client, &client_wait),
-                (to, server, &server_wait),
+                (from, &client_wait),
+                (to, &server_wait),
                 Afterwards::Listens,
                 progress,
             )
@@ -415,58 +413,26 @@ async fn upload(
 /// Sends a body that was kept, so that it can be sent again; what was received of it is done
 /// with.
 async fn again(
-    from: &mut Inbound,
+    from: &mut Source<'_>,
     body: &[u8],
-    to: &mut Outbound,
-    server: &Transport,
+    to: &mut Sink<'_>,
     wait: &Wait<'_>,
 ) -> Result<(), RelayError> {
-    while let ballast_mux::Piece::Data(_, consumed) = from.piece().map_err(RelayError::From)? {
-        from.consume(consumed);
-    }
-    to.body(server, wait, body).await.map_err(RelayError::To)?;
-    to.end_body(from.trailers());
-    to.flush(server, wait).await.map_err(RelayError::To)
+    from.skip_received().map_err(RelayError::From)?;
+    to.body(wait, body).await.map_err(RelayError::To)?;
+    let ended = to.end_body(wait, from.trailers()).await;
+    ended.map_err(RelayError::To)
 }
 
 /// Another protocol took over (101, or 2xx to CONNECT): bytes both ways from here on.
 async fn tunnel(
     context: &Context<'_>,
-    client: &mut ClientConnection,
-    server: &mut ServerConnection,
+    client: &mut Duplex<'_>,
+    server: &mut Duplex<'_>,
     exchange: &mut Exchange,
     slot: &Slot,
 ) {
-    let front = &context.frontend.model.timeouts;
-    let back = exchange
-        .backend
-        .as_ref()
-        .map(|backend| backend.model.timeouts)
-        .unwrap_or_default();
-    let client_side = Side::new(
-        &client.transport,
-        back.tunnel.or(front.client),
-        front.client_fin,
-    );
-    let server_side = Side::new(
-        &server.transport,
-        back.tunnel.or(back.server),
-        back.server_fin,
-    );
-    let worker = context.local.worker;
     let (up, down) = (Cell::new(0_u64), Cell::new(0_u64));
-    let ways = (
-        Way {
-            inbound: &mut client.inbound,
-            outbound: &mut server.outbound,
-            deadline: &context.upward,
-        },
-        Way {
-            inbound: &mut server.inbound,
-            outbound: &mut client.outbound,
-            deadline: &context.downward,
-        },
-    );
     let counts = (
         |bytes: usize| {
             up.set(up.get() + bytes as u64);
@@ -477,18 +443,12 @@ async fn tunnel(
             context.count(|counters| counters.bytes_out.add(bytes as u64));
         },
     );
-    let ending = carry(
-        (&client_side, &server_side),
-        ways,
-        counts,
-        (context, slot.server()),
-    )
-    .await;
+    let ending = tunnel::carry(context, exchange, (client, server), counts, slot.server()).await;
     exchange.ending.note(ending.cause, ending.phase);
     exchange.tally.bytes_in += up.get();
     exchange.tally.bytes_out += down.get();
     count_servers_side(context, exchange, up.get(), down.get());
-    exchange.count(worker, |counters| {
+    exchange.count(context.local.worker, |counters| {
         counters.bytes_in.add(up.get());
         counters.bytes_out.add(down.get());
     });

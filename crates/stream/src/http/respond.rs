@@ -7,15 +7,13 @@ use ballast_expr::Scope;
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version, connection_options};
 use ballast_model::ConnectionMode;
 use ballast_mux::{
-    Afterwards, Malformed, Outbound, ReadError, RelayError, ResponseFraming, Responses, Wait,
-    WriteError, relay,
+    Afterwards, Announced, Announcement, Malformed, Peer, ReadError, RelayError, ResponseHead,
+    Sink, Source, Wait, WriteError, relay, take_connection_end,
 };
-use ballast_transport::Transport;
 use ballast_upstream::probe::Observed;
 
-use super::answer::connection_field;
 use super::reach::{Again, Plan};
-use super::{cacheable, capture, framing, hop, invalid, rules};
+use super::{cacheable, capture, invalid, rules};
 use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::Exchange;
@@ -47,14 +45,12 @@ pub(crate) enum Outcome {
 
 /// The way from the server to the client.
 pub(crate) struct Down<'a> {
-    /// How bytes travel to the client.
-    pub(crate) client: &'a Transport,
+    /// The client.
+    pub(crate) client: Peer<'a>,
     /// What goes to the client.
-    pub(crate) out: &'a mut Outbound,
-    /// How bytes travel from the server.
-    pub(crate) server: &'a Transport,
+    pub(crate) sink: Sink<'a>,
     /// What comes from the server.
-    pub(crate) responses: Responses<'a>,
+    pub(crate) source: Source<'a>,
     /// How far the request is.
     pub(crate) upload: &'a Upload<'a>,
 }
@@ -94,7 +90,7 @@ pub(crate) async fn respond(
     if chances.plan.wants_again(exchange.response.status()) {
         return Outcome::Again(Again::Response);
     }
-    if let Err(NoRoom) = hop::take(exchange.response.fields_mut()) {
+    if let Err(NoRoom) = take_connection_end(exchange.response.fields_mut()) {
         return Outcome::Exit(Exit::ResponseRewrite);
     }
     note(context, exchange);
@@ -103,32 +99,26 @@ pub(crate) async fn respond(
     if let Flow::Break(exit) = rules::response(context, exchange).await {
         return Outcome::Exit(exit);
     }
-    let length = match shape(context, exchange, &answer, chances.plan) {
-        Ok(length) => length,
+    let announced = match shape(context, exchange, &answer, chances.plan, &mut down.sink) {
+        Ok(announced) => announced,
         Err(Unfit::CacheableCookie) => {
             return Outcome::Exit(journal::cacheable_cookie(context, exchange));
         }
         Err(Unfit::NoRoom) => return Outcome::Exit(Exit::ResponseRewrite),
     };
-    if length == BodyLength::Tunnel {
-        down.out.bodiless_response(&exchange.response);
-        journal::response_known(context, exchange);
-        return match down
-            .out
-            .flush(down.client, &client_wait(context, exchange))
-            .await
-        {
+    journal::response_known(context, exchange);
+    let Some(announced) = announced else {
+        let sent = down.sink.flush(&client_wait(context, exchange)).await;
+        return match sent {
             Ok(()) => Outcome::Tunnel,
             Err(error) => untaken(&error, Phase::Data),
         };
-    }
-    down.out.begin_response(&exchange.response, length);
-    journal::response_known(context, exchange);
+    };
     match body(context, exchange, &mut down, &answer).await {
         Ok(keep_server) => Outcome::Carried {
             keep_server,
             private,
-            ends_by_close: length == BodyLength::UntilClose,
+            ends_by_close: announced.body == BodyLength::UntilClose,
         },
         Err(outcome) => outcome,
     }
@@ -164,8 +154,8 @@ async fn head(
     exchange: &mut Exchange,
     down: &mut Down<'_>,
     chances: &Chances<'_>,
-) -> Result<ResponseFraming, Outcome> {
-    let received_before = down.responses.inbound.total_bytes();
+) -> Result<ResponseHead, Outcome> {
+    let received_before = down.source.received_bytes();
     let patience = exchange.settings.server_timeout;
     // A server need not answer before it has the request: its time runs from the last byte sent.
     let mut since = down.upload.moved.get();
@@ -174,49 +164,49 @@ async fn head(
         let from = since.unwrap_or_else(ballast_worker::turn_now);
         let wait = Wait::until(&context.downward, patience.map(|patience| from + patience));
         let answer = await_head(context, exchange, down, &wait).await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(gone) => {
+                // One that is broken is told from one that ended, which could still be read.
+                let phase = match gone {
+                    ClientGone::Broken => Phase::Data,
+                    ClientGone::Ended => Phase::Headers,
+                };
+                return Err(Outcome::Exit(Exit::ClientGaveUp(phase)));
+            }
+        };
         match answer {
-            Some(Ok(answer)) if answer.interim => {
+            Ok(answer) if answer.interim => {
                 if exchange.request.version() >= Version::Http11 {
                     exchange.tally.bytes_out += volume::of_response(&exchange.response);
-                    down.out.bodiless_response(&exchange.response);
-                    let sent = down
-                        .out
-                        .flush(down.client, &client_wait(context, exchange))
-                        .await;
+                    down.sink.bodiless_response(&exchange.response);
+                    let sent = down.sink.flush(&client_wait(context, exchange)).await;
                     sent.map_err(|error| untaken(&error, Phase::Headers))?;
                 }
                 since = Some(ballast_worker::now());
             }
-            Some(Ok(answer)) if is_unfit_upgrade(exchange, down, &answer) => {
+            Ok(answer) if is_unfit_upgrade(exchange, down, &answer) => {
                 let error = ReadError::Malformed(Malformed::StatusInvalid);
                 return Err(unusable(context, exchange, down, chances, &error));
             }
             // What of the body came with the head is judged before the client hears of it.
-            Some(Ok(answer)) => match down.responses.inbound.check_ahead() {
+            Ok(answer) => match down.source.check_ahead() {
                 Ok(_) => return Ok(answer),
                 Err(error) => return Err(unusable(context, exchange, down, chances, &error)),
             },
             // While the request is on its way its own clocks run.
-            Some(Err(ReadError::TimedOut)) if down.upload.under_way.get() => {
+            Err(ReadError::TimedOut) if down.upload.under_way.get() => {
                 since = Some(ballast_worker::now());
             }
-            Some(Err(ReadError::TimedOut)) if down.upload.moved.get() > since => {
+            Err(ReadError::TimedOut) if down.upload.moved.get() > since => {
                 since = down.upload.moved.get();
             }
-            Some(Err(error)) => {
-                let silent = down.responses.inbound.total_bytes() == received_before;
+            Err(error) => {
+                let silent = down.source.received_bytes() == received_before;
                 return Err(match silent {
                     true => failed(exchange, chances, &error, Came::Nothing),
                     false => unusable(context, exchange, down, chances, &error),
                 });
-            }
-            None => {
-                // A reset is told from a close, after which the response could still be read.
-                let phase = match down.client.is_reset() {
-                    true => Phase::Data,
-                    false => Phase::Headers,
-                };
-                return Err(Outcome::Exit(Exit::ClientGaveUp(phase)));
             }
         }
     }
@@ -225,7 +215,7 @@ async fn head(
 /// A 101 to a request that asked for no other protocol: were it believed, the client's next
 /// requests would pass unseen. Or one whose `Connection` does not say so (RFC 9110, section 7.8), or before
 /// the body is through: its rest would be the tunnel's.
-fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &ResponseFraming) -> bool {
+fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &ResponseHead) -> bool {
     let asked = || {
         connection_options(exchange.request.fields()).upgrade
             && exchange.request.fields().contains(b"upgrade")
@@ -235,35 +225,44 @@ fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &ResponseFrami
         && (down.upload.under_way.get() || !answer.options.upgrade || !asked())
 }
 
-/// One head from the server; `None` when the client closed meanwhile and that matters.
+/// How a client left that gives up its request with that.
+enum ClientGone {
+    /// It ended its side.
+    Ended,
+    /// The connection broke.
+    Broken,
+}
+
+/// One head from the server, or what became of the client meanwhile, where that matters.
 async fn await_head(
     context: &Context<'_>,
     exchange: &mut Exchange,
     down: &mut Down<'_>,
     wait: &Wait<'_>,
-) -> Option<Result<ResponseFraming, ReadError>> {
+) -> Result<Result<ResponseHead, ReadError>, ClientGone> {
     let gives_up = exchange
         .backend
         .as_ref()
         .is_some_and(|backend| super::leaving::gives_up(context, backend));
     // What the server was asked with: a rule may have changed the client's.
     let method = exchange.request.method();
-    let answer = down
-        .responses
-        .answer(down.server, wait, method, &mut exchange.response);
+    let answer = down.source.response(wait, method, &mut exchange.response);
     if !gives_up {
-        return Some(answer.await);
+        return Ok(answer.await);
     }
     let mut answer = std::pin::pin!(answer);
     std::future::poll_fn(|cx| {
         if let std::task::Poll::Ready(done) = answer.as_mut().poll(cx) {
-            return std::task::Poll::Ready(Some(done));
+            return std::task::Poll::Ready(Ok(done));
         }
         if down.upload.under_way.get() {
             // While the body comes the other direction notices.
             return std::task::Poll::Pending;
         }
-        down.client.poll_read_closed(cx).map(|_| None)
+        down.client.poll_ended(cx).map(|ended| match ended {
+            Ok(()) => Err(ClientGone::Ended),
+            Err(_) => Err(ClientGone::Broken),
+        })
     })
     .await
 }
@@ -288,11 +287,11 @@ fn unusable(
     error: &ReadError,
 ) -> Outcome {
     if let ReadError::Malformed(rule) = error {
-        invalid::response(context, exchange, down.responses.inbound, rule);
+        invalid::response(context, exchange, down.source.offence(), rule);
     }
-    let came = match down.responses.inbound.bytes() {
-        [] => Came::Interim,
-        _ => Came::Part,
+    let came = match down.source.is_empty() {
+        true => Came::Interim,
+        false => Came::Part,
     };
     failed(exchange, chances, error, came)
 }
@@ -360,13 +359,14 @@ impl From<NoRoom> for Unfit {
     }
 }
 
-/// Makes the response what the client shall see, and says how its body is framed.
+/// Makes the response what the client shall see, and begins it; `None` when what follows is no HTTP.
 fn shape(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    answer: &ResponseFraming,
+    answer: &ResponseHead,
     plan: &Plan,
-) -> Result<BodyLength, Unfit> {
+    sink: &mut Sink<'_>,
+) -> Result<Option<Announced>, Unfit> {
     // The server's own cookie counts, before ours is there.
     let leaks = checks_cache(exchange)
         && cacheable::leaks_cookie(exchange.request.method(), &exchange.response);
@@ -379,20 +379,22 @@ fn shape(
         exchange.response.set_status(status)?;
     }
     if answer.body == BodyLength::Tunnel {
-        return Ok(BodyLength::Tunnel);
+        sink.bodiless_response(&exchange.response);
+        return Ok(None);
     }
     rules::after_response(context, exchange);
-    let common = &context.frontend.model.common;
-    let version = exchange.request.version();
-    let (response, asked) = (&mut exchange.response, exchange.method);
-    let length = framing::of_response(response, asked, version, answer.body)?;
-    let keeps = exchange.keep_client
-        && length != BodyLength::UntilClose
-        && common.connection_mode != ConnectionMode::Close
-        && !context.local.process.stopping();
-    exchange.keep_client =
-        !connection_field(&mut exchange.response, exchange.request.version(), !keeps)?;
-    Ok(length)
+    let announcement = Announcement {
+        asked: exchange.method,
+        version: exchange.request.version(),
+        body: answer.body,
+        is_at_hand: false,
+        closes: !exchange.keep_client
+            || context.frontend.model.common.connection_mode == ConnectionMode::Close
+            || context.local.process.stopping(),
+    };
+    let announced = sink.begin_response(&mut exchange.response, announcement)?;
+    exchange.keep_client = !announced.closes;
+    Ok(Some(announced))
 }
 
 fn checks_cache(exchange: &Exchange) -> bool {
@@ -431,7 +433,7 @@ async fn body(
     context: &Context<'_>,
     exchange: &mut Exchange,
     down: &mut Down<'_>,
-    answer: &ResponseFraming,
+    answer: &ResponseHead,
 ) -> Result<bool, Outcome> {
     // The clock was read when the head was there; what passed since is microseconds.
     let from_wait = Wait::each(&context.downward, exchange.settings.server_timeout)
@@ -447,8 +449,8 @@ async fn body(
     };
     let (bytes_out, live) = (&mut exchange.tally.bytes_out, down.upload.live);
     let result = relay(
-        (down.responses.inbound, down.server, &from_wait),
-        (down.out, down.client, &to_wait),
+        (&mut down.source, &from_wait),
+        (&mut down.sink, &to_wait),
         then,
         |bytes| {
             *bytes_out += bytes as u64;
@@ -460,12 +462,12 @@ async fn body(
     .await;
     match result {
         Ok(()) => {
-            exchange.tally.bytes_out += volume::of_end(answer.body, down.responses.inbound);
+            exchange.tally.bytes_out += volume::of_end(answer.body, down.source.trailers());
             Ok(answer.persistent && !exchange.closes_server && server_stays(context, exchange))
         }
         Err(RelayError::From(error)) => Err(Outcome::Exit(Exit::ResponseCut((&error).into()))),
         Err(RelayError::To(error)) => {
-            let phase = if down.responses.inbound.body_is_done() {
+            let phase = if down.source.is_done() {
                 Phase::Last
             } else {
                 Phase::Data

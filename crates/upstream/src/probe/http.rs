@@ -3,7 +3,7 @@
 use ballast_health::{CheckStatus, Verdict};
 use ballast_message::{BodyLength, Method, NoRoom, Response};
 use ballast_model::{CheckConnect, CheckRule, HttpCheckSend};
-use ballast_mux::{Limits, Piece, ReadError, ServerConnection, Wait, WriteError};
+use ballast_mux::{Limits, ReadError, ServerConnection, Wait, WriteError};
 
 use super::expect::Expect;
 use super::facts::ProbeFacts;
@@ -122,9 +122,7 @@ impl Talk {
             ..Limits::default()
         };
         let mut connection = ServerConnection::new(transport, limits);
-        if let Some(cases) = &probe.backend.connecting.name_cases {
-            connection.outbound.adjust_names(cases);
-        }
+        connection.dress(probe.backend.connecting.name_cases.as_ref(), false);
         self.connection = Some(connection);
         Ok(())
     }
@@ -164,13 +162,12 @@ impl Talk {
             None => BodyLength::None,
         };
         connection.begin_request(&request, length);
-        let (transport, outbound) = (&connection.transport, &mut connection.outbound);
+        let mut sink = connection.duplex().sink;
         let sent = async {
             if let Some(body) = &body {
-                outbound.body(transport, &wait, body).await?;
+                sink.body(&wait, body).await?;
             }
-            outbound.end_body(None);
-            outbound.flush(transport, &wait).await
+            sink.end_body(&wait, None).await
         };
         sent.await.map_err(|error| match error {
             WriteError::TimedOut => Failure::timeout(CheckStatus::L7Timeout),
@@ -194,8 +191,9 @@ impl Talk {
         let wait = Wait::until(&probe.deadline, Some(probe.until()));
         while !self.has_response {
             self.response.clear();
-            match connection
-                .answer(&wait, self.method, &mut self.response)
+            let mut source = connection.duplex().source;
+            match source
+                .response(&wait, self.method, &mut self.response)
                 .await
             {
                 Ok(answer) => self.has_response = !answer.interim,
@@ -217,32 +215,20 @@ impl Talk {
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        loop {
-            match connection.inbound.piece() {
-                Ok(Piece::Data(range, used)) => {
-                    self.body
-                        .extend_from_slice(&connection.inbound.bytes()[range]);
-                    connection.inbound.consume(used);
-                    if self.body.len() >= bytes_max {
-                        self.body.truncate(bytes_max);
-                        self.body_ended = true;
-                    }
-                    return Ok(());
-                }
-                // What is not whole is judged as far as it came.
-                Ok(Piece::End) | Err(ReadError::Closed | ReadError::Malformed(_)) => {
+        let wait = Wait::until(&probe.deadline, Some(probe.until()));
+        match connection.duplex().source.piece(&wait).await {
+            Ok(Some(piece)) => {
+                self.body.extend_from_slice(piece);
+                if self.body.len() >= bytes_max {
+                    self.body.truncate(bytes_max);
                     self.body_ended = true;
-                    return Ok(());
                 }
-                Ok(Piece::More) => {}
-                Err(error) => return Err(read_failure(&error, expect)),
             }
-            let wait = Wait::until(&probe.deadline, Some(probe.until()));
-            let received = connection.inbound.receive(&connection.transport, &wait);
-            if let Err(error) = received.await {
-                return Err(read_failure(&error, expect));
-            }
+            // What is not whole is judged as far as it came.
+            Ok(None) | Err(ReadError::Closed | ReadError::Malformed(_)) => self.body_ended = true,
+            Err(error) => return Err(read_failure(&error, expect)),
         }
+        Ok(())
     }
 
     /// Judges the response; a verdict ends the check.

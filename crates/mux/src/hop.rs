@@ -12,7 +12,7 @@ use ballast_message::{
 ///
 /// # Errors
 /// None in practice: values only shrink. [`NoRoom`] is passed on all the same.
-pub(crate) fn take(fields: &mut Fields) -> Result<ConnectionOptions, NoRoom> {
+pub fn take(fields: &mut Fields) -> Result<ConnectionOptions, NoRoom> {
     let said = connection_options(fields);
     let hop = ConnectionOptions {
         close: true,

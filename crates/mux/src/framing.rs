@@ -7,14 +7,93 @@
 use ballast_message::{BodyLength, Fields, Method, NoRoom, Request, Response, TransferCoding};
 use ballast_message::{Version, content_length, transfer_coding};
 
+use crate::hop;
+
 const LENGTH: &[u8] = b"content-length";
 const CODING: &[u8] = b"transfer-encoding";
+
+/// What is known of a response that is about to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Announcement {
+    /// The method it was asked with.
+    pub asked: Method,
+    /// The client's version of HTTP.
+    pub version: Version,
+    /// How the body to be sent ends.
+    pub body: BodyLength,
+    /// Whether all of that body is at hand: it goes with its length, never in chunks.
+    pub is_at_hand: bool,
+    /// Whether the client's connection is to be closed after it.
+    pub closes: bool,
+}
+
+/// What a head says of what follows it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Announced {
+    /// The framing of the body.
+    pub body: BodyLength,
+    /// Whether the connection closes after it: it was to, the body can end in no other way, or a
+    /// rule or a page of the configuration says `Connection: close`.
+    pub closes: bool,
+}
+
+/// Has a response say how its body is framed, whatever rules made of it, and what becomes of the
+/// connection.
+///
+/// # Errors
+/// [`NoRoom`].
+pub(crate) fn announce_response(
+    response: &mut Response,
+    announcement: Announcement,
+) -> Result<Announced, NoRoom> {
+    let Announcement {
+        asked,
+        version,
+        body,
+        is_at_hand,
+        closes,
+    } = announcement;
+    let chunks = !is_at_hand && version >= Version::Http11;
+    let body = of_response(response, asked, chunks, body)?;
+    let said = hop::take(response.fields_mut())?.close;
+    let closes = said || closes || body == BodyLength::UntilClose;
+    if closes {
+        response.fields_mut().add(b"connection", b"close")?;
+    } else if version < Version::Http11 || response.version() < Version::Http11 {
+        response.fields_mut().add(b"connection", b"keep-alive")?;
+    }
+    Ok(Announced { body, closes })
+}
+
+/// Has a request say how its body is framed, whatever rules made of it, and what becomes of the
+/// server's connection: `closes` that it ends after the response, `upgrade` that the client asks for
+/// another protocol.
+///
+/// # Errors
+/// [`NoRoom`].
+pub fn announce_request(
+    request: &mut Request,
+    body: BodyLength,
+    closes: bool,
+    upgrade: bool,
+) -> Result<BodyLength, NoRoom> {
+    let framing = of_request(request, body)?;
+    // Last, so that it stands last. Each version has one of the two by default: only the other is
+    // said.
+    let option: &[u8] = match (request.version() < Version::Http11, closes) {
+        (false, true) => b"close",
+        (true, false) if !upgrade => b"keep-alive",
+        _ => return Ok(framing),
+    };
+    request.fields_mut().add(b"connection", option)?;
+    Ok(framing)
+}
 
 /// Has a request announce its body; the framing to send it in.
 ///
 /// # Errors
 /// [`NoRoom`].
-pub(super) fn of_request(request: &mut Request, body: BodyLength) -> Result<BodyLength, NoRoom> {
+fn of_request(request: &mut Request, body: BodyLength) -> Result<BodyLength, NoRoom> {
     let chunks = request.version() >= Version::Http11;
     let fields = request.fields_mut();
     match body {
@@ -30,19 +109,19 @@ pub(super) fn of_request(request: &mut Request, body: BodyLength) -> Result<Body
     }
 }
 
-/// Has a response announce its body to a client that asked with `asked` and speaks `version`;
-/// the framing to send it in.
+/// Has a response announce its body to a client that asked with `asked`, and knows chunks or does
+/// not; the framing to send it in.
 ///
 /// # Errors
 /// [`NoRoom`].
-pub(crate) fn of_response(
+fn of_response(
     response: &mut Response,
     asked: Method,
-    version: Version,
+    chunks: bool,
     body: BodyLength,
 ) -> Result<BodyLength, NoRoom> {
     let status = response.status();
-    let chunks = version >= Version::Http11 && response.version() >= Version::Http11;
+    let chunks = chunks && response.version() >= Version::Http11;
     let fields = response.fields_mut();
     if status < 200 || status == 204 {
         fields.remove(LENGTH);
@@ -199,7 +278,7 @@ mod tests {
         ];
         for (at, (status, fields, asked, body, framing, want)) in rows.into_iter().enumerate() {
             let mut response = response(status, fields);
-            let got = of_response(&mut response, asked, Version::Http11, body);
+            let got = of_response(&mut response, asked, true, body);
             assert_eq!(got, Ok(framing), "row {at}");
             assert_eq!(said(response.fields()), want, "row {at}");
         }
@@ -208,21 +287,11 @@ mod tests {
     #[test]
     fn an_old_client_gets_no_chunks() {
         let mut chunks = response(200, &[("transfer-encoding", "chunked")]);
-        let got = of_response(
-            &mut chunks,
-            Method::Get,
-            Version::Http10,
-            BodyLength::Chunked,
-        );
+        let got = of_response(&mut chunks, Method::Get, false, BodyLength::Chunked);
         assert_eq!(got, Ok(BodyLength::UntilClose));
         assert_eq!(said(chunks.fields()), (None, None));
         let mut robbed = response(200, &[]);
-        let got = of_response(
-            &mut robbed,
-            Method::Get,
-            Version::Http10,
-            BodyLength::Known(2),
-        );
+        let got = of_response(&mut robbed, Method::Get, false, BodyLength::Known(2));
         assert_eq!(got, Ok(BodyLength::Known(2)));
         assert_eq!(said(robbed.fields()), (Some(&b"2"[..]), None));
     }
