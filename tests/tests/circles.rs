@@ -25,7 +25,6 @@ const KNOWN: &[(&str, &[usize])] = &[
     ("net", &[4, 2]),
     ("rules", &[6]),
     ("stats", &[6, 3]),
-    ("stream", &[10, 2]),
     ("wire", &[3]),
     ("worker", &[7]),
 ];

@@ -8,7 +8,7 @@ use ballast_message::{BodyLength, ConnectionOptions, NameCases, Request, Version
 use ballast_transport::Transport;
 use ballast_worker::Deadline;
 
-use crate::duplex::Heads;
+use crate::heads::Heads;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
 use crate::{Duplex, Limits, Offence, ReadError, Wait, WriteError, hop};

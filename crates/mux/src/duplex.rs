@@ -8,16 +8,14 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
-use ballast_h1::H1Limits;
-use ballast_h1::HeadScan;
 use ballast_message::{BodyLength, Fields, Method, NoRoom, Response};
 use ballast_transport::Transport;
 use ballast_worker::{Work, take_turns};
 
 use crate::framing::{Announced, Announcement};
+use crate::heads::{Heads, ResponseHead, receive_response};
 use crate::inbound::{Inbound, Piece};
 use crate::outbound::Outbound;
-use crate::server::{ResponseHead, receive_response};
 use crate::{ReadError, Wait, WriteError, framing};
 
 /// An exchange's share of a connection, to the client or to the server.
@@ -49,22 +47,6 @@ impl<'c> Duplex<'c> {
                 outbound,
             },
             peer: Peer { transport },
-        }
-    }
-}
-
-/// What the parser of heads keeps from one read to the next.
-#[derive(Debug)]
-pub(crate) struct Heads {
-    pub(crate) limits: H1Limits,
-    pub(crate) scan: HeadScan,
-}
-
-impl Heads {
-    pub(crate) fn new(limits: H1Limits) -> Self {
-        Self {
-            limits,
-            scan: HeadScan::default(),
         }
     }
 }

@@ -3,27 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ballast_h1::{self as h1, HeadScan, Parse};
-use ballast_message::{BodyLength, ConnectionOptions, Method, NameCases, Request, Response};
+use ballast_message::{BodyLength, NameCases, Request};
 use ballast_transport::Transport;
 
-use crate::duplex::Heads;
+use crate::heads::Heads;
 use crate::inbound::Inbound;
 use crate::outbound::Outbound;
-use crate::{Duplex, Limits, ReadError, Wait};
-
-/// What a response's head says beyond the response itself.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ResponseHead {
-    /// How the end of the body is found.
-    pub body: BodyLength,
-    /// The options of `Connection`.
-    pub options: ConnectionOptions,
-    /// Whether the server takes another request on this connection.
-    pub persistent: bool,
-    /// Whether the final response is still to come.
-    pub interim: bool,
-}
+use crate::{Duplex, Limits};
 
 /// A connection that we opened to a server.
 #[derive(Debug)]
@@ -140,49 +126,5 @@ impl ServerConnection {
             &mut self.outbound,
             &mut self.heads,
         )
-    }
-}
-
-pub(crate) async fn receive_response(
-    transport: &Transport,
-    inbound: &mut Inbound,
-    heads: &mut Heads,
-    wait: &Wait<'_>,
-    method: Method,
-    response: &mut Response,
-) -> Result<ResponseHead, ReadError> {
-    let Heads { limits, scan } = heads;
-    *scan = HeadScan::default();
-    if inbound.bytes().is_empty() && inbound.receive(transport, wait).await? == 0 {
-        return Err(ReadError::Closed);
-    }
-    loop {
-        match h1::parse_response(inbound.bytes(), scan, limits, method, response) {
-            Parse::Complete(head) => {
-                inbound.consume(head.head_bytes);
-                if !head.interim {
-                    inbound.begin_body(head.body, limits, false);
-                }
-                return Ok(ResponseHead {
-                    body: head.body,
-                    options: head.options,
-                    persistent: head.persistent,
-                    interim: head.interim,
-                });
-            }
-            Parse::Incomplete => {
-                if inbound.receive_rest(transport, wait, || {}).await? == 0 {
-                    return Err(ReadError::Closed);
-                }
-            }
-            Parse::Http2Preface => {
-                inbound.note_fault(0);
-                return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
-            }
-            Parse::Error(fault) => {
-                inbound.note_fault(fault.at_byte);
-                return Err(ReadError::Malformed(fault.error));
-            }
-        }
     }
 }

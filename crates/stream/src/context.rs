@@ -58,6 +58,12 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// Begins an exchange with what its connection and its frontend say.
+    pub(crate) fn begin(&self, exchange: &mut Exchange) {
+        exchange.settings.path = self.session.path;
+        exchange.settings.client_timeout = self.frontend.model.timeouts.client;
+    }
+
     /// What runs, and the frontend in it: for the next context of the session.
     pub(crate) fn end(self) -> (Rc<Running>, Arc<Frontend>) {
         (self.running, self.frontend)

@@ -1,6 +1,8 @@
 //! How an exchange ended: the first two letters of the termination state
 //! (configuration manual, section 8.5).
 
+use ballast_engine::Eviction;
+
 /// Who or what ended the exchange first: the first letter.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Cause {
@@ -54,6 +56,15 @@ pub enum Phase {
 }
 
 impl Cause {
+    /// Whose doing an eviction was.
+    pub(crate) fn of_eviction(why: Eviction) -> Self {
+        match why {
+            Eviction::MarkedDown => Self::Down,
+            Eviction::BackupNoMore => Self::Up,
+            Eviction::ByOperator => Self::Killed,
+        }
+    }
+
     /// The letter in the log.
     pub fn letter(self) -> u8 {
         match self {

@@ -13,7 +13,6 @@ use ballast_rules::LogLevel;
 use ballast_upstream::Path;
 use ballast_upstream::probe::Observed;
 
-use crate::context::Context;
 use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
 use crate::variables::Variables;
@@ -420,12 +419,6 @@ impl Exchange {
         variables.clear();
         (*settings, *logged) = (Settings::default(), false);
         (*times, *tally) = fresh;
-    }
-
-    /// Takes over what its connection and its frontend say.
-    pub(crate) fn begin(&mut self, context: &Context<'_>) {
-        self.settings.path = context.session.path;
-        self.settings.client_timeout = context.frontend.model.timeouts.client;
     }
 
     /// Notes the backend that was chosen.

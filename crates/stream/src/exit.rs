@@ -9,7 +9,7 @@ use ballast_upstream::Refusal;
 use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
-use crate::service::Called;
+use crate::services::Called;
 
 /// What a step of an exchange comes to: the next step, or the end of the exchange.
 pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;

@@ -196,7 +196,7 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: Refusal) {
         return say(context, level, line.to_string().as_bytes());
     };
     let mut exchange = Exchange::new(context.running.head_limits);
-    exchange.begin(context);
+    context.begin(&mut exchange);
     exchange.times.ended = Some(ballast_worker::now());
     exchange.tally.status = 0;
     exchange.ending.note(Cause::Proxy, Phase::Request);

@@ -15,7 +15,7 @@ mod local;
 mod pages;
 mod persistence;
 mod rulebook;
-mod service;
+mod services;
 mod session;
 mod sessions;
 mod tcp;
@@ -42,7 +42,7 @@ use crate::sessions::{Listing, SessionRow};
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
-pub use service::{Reply, ReplyBody, ReplyPieces, ServiceKind, ServiceRequest, Services};
+pub use services::{Reply, ReplyBody, ReplyPieces, ServiceKind, ServiceRequest, Services};
 pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
 /// Carries a client's connection to its end.
@@ -79,7 +79,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     if !session_is_let_in(&context, &mut lent) {
         return;
     }
-    let listing = Listing::enter(&context).await;
+    let listing = Listing::enter(local.worker, &session, &context.frontend).await;
     let row = listing.row();
     context.row = Some(Rc::clone(row));
     let may_be = context.running.is_cut_off;
@@ -152,7 +152,7 @@ fn refuses(context: &Context<'_>, lent: &mut Lent, rules: &[Rule]) -> bool {
         return false;
     }
     let exchange = lent.get();
-    exchange.begin(context);
+    context.begin(exchange);
     let verdict = apply(context, exchange, MessagePhase::Request, rules);
     matches!(verdict, Verdict::Close | Verdict::Answer(_))
 }

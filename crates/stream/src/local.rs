@@ -15,7 +15,7 @@ use ballast_model as model;
 use ballast_mux::Limits;
 use ballast_rules::Workspace;
 
-use crate::service::Services;
+use crate::services::Services;
 
 /// A generation as a worker runs it, with the log targets of its proxies opened.
 #[derive(Debug)]

@@ -17,9 +17,9 @@ use ballast_engine::sessions::{Named, SessionInfo, SessionPage};
 use ballast_listen::{Admission, Way};
 use ballast_model::{Address, Common};
 
-use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::local::Running;
+use crate::session::Session;
 
 /// So much of what is asked for is kept.
 const URI_BYTES_MAX: usize = 128;
@@ -69,16 +69,16 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// Lists a connection, whose own task must ask for it.
-    pub(crate) async fn enter(context: &Context<'_>) -> Self {
-        poll_fn(|cx| Poll::Ready(Self::of(context, cx.waker().clone()))).await
+    pub(crate) async fn enter(worker: usize, session: &Session, frontend: &Arc<Frontend>) -> Self {
+        poll_fn(|cx| Poll::Ready(Self::of(worker, session, frontend, cx.waker().clone()))).await
     }
 
-    fn of(context: &Context<'_>, waker: Waker) -> Self {
+    fn of(worker: usize, session: &Session, frontend: &Arc<Frontend>, waker: Waker) -> Self {
         LISTED.with_borrow_mut(|listed| {
             listed.entered += 1;
             // Like an address in HAProxy's list: unique while the process lives.
-            let id = ((context.local.worker as u64 + 1) << 40) | listed.entered;
-            let row = Rc::new(SessionRow::new(context, id, waker));
+            let id = ((worker as u64 + 1) << 40) | listed.entered;
+            let row = Rc::new(SessionRow::new(session, frontend, id, waker));
             let entry = Some(Rc::clone(&row));
             let place = match listed.free.pop() {
                 Some(place) => {
@@ -113,28 +113,28 @@ impl Drop for Listing {
 }
 
 impl SessionRow {
-    fn new(context: &Context<'_>, id: u64, waker: Waker) -> Self {
-        let bind = &Admission::listening(&context.session.admission).bind;
+    fn new(session: &Session, frontend: &Arc<Frontend>, id: u64, waker: Waker) -> Self {
+        let bind = &Admission::listening(&session.admission).bind;
         Self {
             id,
-            frontend: Arc::clone(&context.frontend),
+            frontend: Arc::clone(frontend),
             listener: (bind.name.clone(), bind.id),
             protocol: match &bind.address {
                 Address::Inet(address) if address.is_ipv6() => "tcpv6",
                 Address::Inet(_) | Address::Name { .. } | Address::Fd(_) => "tcpv4",
                 _ => "unix_stream",
             },
-            source: context.session.path.source,
-            destination: context.session.path.destination,
-            accepted: context.session.accepted,
-            accepted_at: context.session.accepted_at,
+            source: session.path.source,
+            destination: session.path.destination,
+            accepted: session.accepted,
+            accepted_at: session.accepted_at,
             running: RefCell::new(None),
             begun: Cell::new(None),
             backend: Cell::new(None),
             server: Cell::new(None),
             exchange_count: Cell::new(0),
             uri: RefCell::default(),
-            way: context.session.admission.way(),
+            way: session.admission.way(),
             is_killed: Cell::new(false),
             waker: RefCell::new(Some(waker)),
         }

@@ -21,7 +21,7 @@ pub(crate) async fn serve(
     lent: &mut Lent,
 ) {
     let exchange = lent.get();
-    exchange.begin(context);
+    context.begin(exchange);
     exchange.times.received = Some(ballast_worker::now());
     exchange.tally.request_number = context.local.process.next_request_number();
     if let Some(row) = &context.row {

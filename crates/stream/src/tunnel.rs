@@ -13,7 +13,6 @@ use ballast_worker::{Deadline, cutting_off};
 use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
-use crate::http::relay::cause_of;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -173,7 +172,7 @@ pub(crate) async fn carry(
             return Poll::Ready(Ending::default());
         }
         let cut = |why| Ending {
-            cause: cause_of(why),
+            cause: Cause::of_eviction(why),
             phase: Phase::Connect,
         };
         if context.is_killed() || cut_off.as_mut().poll(cx).is_ready() {

@@ -83,11 +83,9 @@ fn record(context: &Context<'_>, exchange: &Exchange, asap: bool) -> Record {
     let count = |gauge: Option<&Gauge>| gauge.map_or(0, |gauge| u64::from(gauge.now()));
     Record {
         accepted: time_of(context.session.accepted_at),
-        requested: time_of(
-            times
-                .begun
-                .map_or(context.session.accepted_at, |begun| context.local.wall(begun)),
-        ),
+        requested: time_of(times.begun.map_or(context.session.accepted_at, |begun| {
+            context.local.wall(begun)
+        })),
         handshake_ms: milliseconds(handshake),
         // A request that never came has no times, nor has a connection of TCP mode.
         idle_ms: if exchange.has_request {
@@ -311,7 +309,13 @@ impl ExchangeFacts for View<'_> {
 
 impl ListenerFacts for View<'_> {
     fn name(&self) -> Option<&str> {
-        self.context.session.admission.listening().bind.name.as_deref()
+        self.context
+            .session
+            .admission
+            .listening()
+            .bind
+            .name
+            .as_deref()
     }
 
     fn id(&self) -> i64 {
@@ -319,7 +323,15 @@ impl ListenerFacts for View<'_> {
     }
 
     fn connections(&self) -> i64 {
-        number(self.context.session.admission.listening().state.connections.now())
+        number(
+            self.context
+                .session
+                .admission
+                .listening()
+                .state
+                .connections
+                .now(),
+        )
     }
 }
 

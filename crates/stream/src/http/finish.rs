@@ -3,12 +3,11 @@
 
 use ballast_mux::Duplex;
 
-use super::{Next, answer};
+use super::{Next, answer, service};
 use crate::context::Context;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::journal;
-use crate::service;
 
 /// Ends an exchange that came to its response's end (`Continue`), or left the way before.
 pub(crate) async fn finish(

@@ -27,6 +27,9 @@ pub(crate) mod relay;
 mod respond;
 pub(crate) mod route;
 pub(crate) mod rules;
+mod service;
+mod statistics;
+mod target;
 
 use ballast_mux::{ClientConnection, Duplex, Wait};
 use ballast_worker::{Stopping, Work, stopping, take_turns};
@@ -98,7 +101,7 @@ async fn one(
     // From here on the generation that the exchange began with is its own.
     let context: &Context<'_> = context;
     let exchange = lent.get();
-    exchange.begin(context);
+    context.begin(exchange);
     let received = match begun {
         Ok(begun) => receive::request(context, client, exchange, begun).await,
         Err(nothing) => Err(nothing),

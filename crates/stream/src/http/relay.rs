@@ -140,7 +140,7 @@ pub(crate) async fn exchange(
         }
         Both::Answered(Outcome::Again(reason), _) => End::Again(reason),
         Both::Answered(Outcome::Exit(exit), _) => End::Exit(exit),
-        Both::Evicted(why) => End::Exit(Exit::Cut(cause_of(why))),
+        Both::Evicted(why) => End::Exit(Exit::Cut(Cause::of_eviction(why))),
         Both::ClientFailed(error) => {
             let whole = client.source.is_done();
             End::Exit(client_failed(exchange, &error, whole))
@@ -208,15 +208,6 @@ async fn evicted(context: &Context<'_>, server: &Server) -> Eviction {
         false => Poll::Pending,
     })
     .await
-}
-
-/// Whose doing an eviction was.
-pub(crate) fn cause_of(why: Eviction) -> Cause {
-    match why {
-        Eviction::MarkedDown => Cause::Down,
-        Eviction::BackupNoMore => Cause::Up,
-        Eviction::ByOperator => Cause::Killed,
-    }
 }
 
 /// Counts what went to a server and came from it: once, when it is over.

@@ -3,12 +3,13 @@
 use ballast_model::Common;
 use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
 
+use super::statistics;
 use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::{Exchange, Given};
 use crate::exit::{Exit, Flow};
 use crate::rulebook::{MessagePhase, apply, apply_in_time};
-use crate::service::{self, Called};
+use crate::services::Called;
 
 /// `http-request`, who may see the statistics page, and then `redirect`, of one proxy.
 pub(crate) async fn request(
@@ -24,11 +25,11 @@ pub(crate) async fn request(
             judge(exchange, verdict, Phase::Request)?;
         }
     }
-    let statistics = service::statistics(context, exchange, common)?;
+    let statistics = statistics::statistics(context, exchange, common)?;
     let verdict = apply(context, exchange, MessagePhase::Request, &rules.redirects);
     judge(exchange, verdict, Phase::Request)?;
     match statistics {
-        Some(called) => Flow::Break(service::call(exchange, called)),
+        Some(called) => Flow::Break(statistics::call(exchange, called)),
         None => Flow::Continue(()),
     }
 }
@@ -85,7 +86,7 @@ fn given(exchange: &mut Exchange, answer: Answer, phase: Phase) -> Exit {
             exchange.given = Some(Given::Raw(bytes));
             answer.status
         }
-        Page::Service(service) => return service::call(exchange, Called::Named(service)),
+        Page::Service(service) => return statistics::call(exchange, Called::Named(service)),
     };
     match answer.cause {
         Why::Deny => Exit::Denied(Some(status), phase),

@@ -1,0 +1,82 @@
+//! Heads of responses, as they are received.
+
+use ballast_h1::{self as h1, H1Limits, HeadScan, Parse};
+use ballast_message::{BodyLength, ConnectionOptions, Method, Response};
+use ballast_transport::Transport;
+
+use crate::inbound::Inbound;
+use crate::{ReadError, Wait};
+
+/// What the parser of heads keeps from one read to the next.
+#[derive(Debug)]
+pub(crate) struct Heads {
+    pub(crate) limits: H1Limits,
+    pub(crate) scan: HeadScan,
+}
+
+impl Heads {
+    pub(crate) fn new(limits: H1Limits) -> Self {
+        Self {
+            limits,
+            scan: HeadScan::default(),
+        }
+    }
+}
+
+/// What a response's head says beyond the response itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ResponseHead {
+    /// How the end of the body is found.
+    pub body: BodyLength,
+    /// The options of `Connection`.
+    pub options: ConnectionOptions,
+    /// Whether the server takes another request on this connection.
+    pub persistent: bool,
+    /// Whether the final response is still to come.
+    pub interim: bool,
+}
+
+/// See [`Source::response`](crate::Source::response).
+pub(crate) async fn receive_response(
+    transport: &Transport,
+    inbound: &mut Inbound,
+    heads: &mut Heads,
+    wait: &Wait<'_>,
+    method: Method,
+    response: &mut Response,
+) -> Result<ResponseHead, ReadError> {
+    let Heads { limits, scan } = heads;
+    *scan = HeadScan::default();
+    if inbound.bytes().is_empty() && inbound.receive(transport, wait).await? == 0 {
+        return Err(ReadError::Closed);
+    }
+    loop {
+        match h1::parse_response(inbound.bytes(), scan, limits, method, response) {
+            Parse::Complete(head) => {
+                inbound.consume(head.head_bytes);
+                if !head.interim {
+                    inbound.begin_body(head.body, limits, false);
+                }
+                return Ok(ResponseHead {
+                    body: head.body,
+                    options: head.options,
+                    persistent: head.persistent,
+                    interim: head.interim,
+                });
+            }
+            Parse::Incomplete => {
+                if inbound.receive_rest(transport, wait, || {}).await? == 0 {
+                    return Err(ReadError::Closed);
+                }
+            }
+            Parse::Http2Preface => {
+                inbound.note_fault(0);
+                return Err(ReadError::Malformed(h1::H1Error::VersionInvalid));
+            }
+            Parse::Error(fault) => {
+                inbound.note_fault(fault.at_byte);
+                return Err(ReadError::Malformed(fault.error));
+            }
+        }
+    }
+}

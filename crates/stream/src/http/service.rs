@@ -1,0 +1,223 @@
+//! Asks a service, and sends what it answers piece by piece.
+
+use std::time::Duration;
+
+use ballast_message::{BodyLength, Method, NoRoom, Version};
+use ballast_model::ConnectionMode;
+use ballast_mux::{Announcement, Duplex, ReadError, Wait};
+use ballast_rules::Service;
+
+use super::target::origin_form;
+use super::{Next, answer, rules};
+use crate::context::Context;
+use crate::ending::{Cause, Ending, Phase};
+use crate::exchange::Exchange;
+use crate::exit::{Exit, Flow};
+use crate::pages::default_page;
+use crate::services::{Called, Reply, ReplyBody, ServiceKind, ServiceRequest};
+use crate::volume;
+
+/// A piece is sent once it has about this many bytes.
+const PIECE_BYTES: usize = 8192;
+
+/// A form is waited for this long where no timeout says otherwise.
+const FORM_WAIT: Duration = Duration::from_secs(10);
+
+/// Has the service answer, and sends what it says.
+pub(crate) async fn serve(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    called: Called,
+) -> Flow<Next> {
+    let exit = Exit::Service(called);
+    exit.count(context, exchange);
+    let form = form(context, client, exchange, called).await?;
+    let Some(reply) = ask(context, exchange, called, &form) else {
+        return Flow::Break(Exit::NoService);
+    };
+    let Ending { cause, phase } = exit.outcome().ending;
+    exchange.ending.note(cause, phase);
+    // Nobody was waited for.
+    let now = Some(ballast_worker::now());
+    let times = &mut exchange.times;
+    (times.seated, times.connected, times.answered) = (now, now, now);
+    exchange.tally.status = i32::from(reply.status);
+    let before = client.sink.sent_bytes();
+    let next = send(context, client, exchange, reply).await;
+    let bytes = client.sink.sent_bytes() - before;
+    context.count(|counters| counters.bytes_out.add(bytes));
+    if let Some(counters) = exchange.backend_counters(context.local.worker) {
+        counters.bytes_out.add(bytes);
+    }
+    Flow::Continue(next)
+}
+
+/// A form that was posted.
+#[derive(Default)]
+struct Form {
+    bytes: Vec<u8>,
+    is_whole: bool,
+}
+
+/// Receives a form, as much of it as a buffer holds.
+async fn form(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &Exchange,
+    called: Called,
+) -> Flow<Form> {
+    let mut form = Form::default();
+    if exchange.method != Method::Post || !matches!(called, Called::Statistics { .. }) {
+        return Flow::Continue(form);
+    }
+    let timeouts = &context.frontend.model.timeouts;
+    let wait = timeouts.http_request.or(timeouts.client);
+    let until = ballast_worker::now() + wait.unwrap_or(FORM_WAIT);
+    let wait = Wait::until(&context.upward, Some(until));
+    let bytes_max = context.running.tune().buffer_bytes as usize;
+    while form.bytes.len() < bytes_max {
+        match client.source.piece(&wait).await {
+            Ok(Some(piece)) => form.bytes.extend_from_slice(piece),
+            Ok(None) => {
+                form.is_whole = true;
+                return Flow::Continue(form);
+            }
+            Err(error) => return broken(&error),
+        }
+    }
+    Flow::Continue(form)
+}
+
+fn broken(error: &ReadError) -> Flow<Form> {
+    Flow::Break(Exit::Request(error.into(), Phase::Data))
+}
+
+/// Asks the service; `None` where there is none.
+fn ask(context: &Context<'_>, exchange: &Exchange, called: Called, form: &Form) -> Option<Reply> {
+    let services = context.local.services()?;
+    let of = match called {
+        Called::Named(Service::Metrics) => ServiceKind::Metrics,
+        Called::Statistics {
+            of_backend,
+            may_admin,
+        } => {
+            let common = match exchange.backend.as_ref().filter(|_| of_backend) {
+                Some(backend) => &backend.model.common,
+                None => &context.frontend.model.common,
+            };
+            ServiceKind::Statistics {
+                page: common.stats.as_deref()?,
+                proxy: &common.name,
+                may_admin,
+            }
+        }
+    };
+    Some(
+        services.answer(&ServiceRequest {
+            of,
+            method: exchange.method,
+            target: origin_form(exchange.request.target()),
+            accept: exchange
+                .request
+                .fields()
+                .first(b"accept")
+                .unwrap_or_default(),
+            body: &form.bytes,
+            body_is_whole: form.is_whole,
+        }),
+    )
+}
+
+/// Sends head and pieces, each as it is made.
+async fn send(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+    reply: Reply,
+) -> Next {
+    let mut bytes = Vec::new();
+    let mut body = reply.body;
+    let length = match &body {
+        ReplyBody::Empty => BodyLength::Known(0),
+        ReplyBody::Page => {
+            default_page(reply.status).append_body(&mut bytes);
+            BodyLength::Known(bytes.len() as u64)
+        }
+        ReplyBody::Pieces(_) => BodyLength::Chunked,
+    };
+    let composed = compose(exchange, reply.status, &reply.fields, length);
+    rules::after_response(context, exchange);
+    let announcement = Announcement {
+        asked: exchange.method,
+        version: exchange.request.version(),
+        body: length,
+        is_at_hand: false,
+        closes: !exchange.keep_client
+            || !(client.source.is_done() || answer::may_drain(exchange))
+            || context.frontend.model.common.connection_mode == ConnectionMode::Close,
+    };
+    let begun = composed.and_then(|()| {
+        let response = &mut exchange.response;
+        client.sink.begin_response(response, announcement)
+    });
+    let Ok(announced) = begun else {
+        return Next::Close;
+    };
+    exchange.tally.bytes_out += volume::of_response(&exchange.response);
+    let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
+    let sent = async {
+        let mut more = announced.body != BodyLength::None;
+        while more {
+            more = match &mut body {
+                ReplyBody::Pieces(next) => next(&mut bytes),
+                ReplyBody::Empty | ReplyBody::Page => false,
+            };
+            if bytes.len() >= PIECE_BYTES || !more {
+                exchange.tally.bytes_out += bytes.len() as u64;
+                client.sink.body(&wait, &bytes).await?;
+                bytes.clear();
+                if more {
+                    // A long page is for nobody more urgent than the others' requests.
+                    ballast_worker::yield_now().await;
+                }
+            }
+        }
+        client.sink.end_body(&wait, None).await
+    }
+    .await;
+    match sent {
+        Err(_) => {
+            exchange.ending = Ending::default();
+            exchange.ending.note(Cause::Client, Phase::Data);
+            Next::Drop
+        }
+        Ok(()) if announced.closes => Next::Close,
+        Ok(()) => Next::Keep,
+    }
+}
+
+/// Puts the head of a reply in the exchange.
+fn compose(
+    exchange: &mut Exchange,
+    status: u16,
+    fields: &[(&'static str, String)],
+    length: BodyLength,
+) -> Result<(), NoRoom> {
+    let response = &mut exchange.response;
+    response.clear();
+    response.set_version(Version::Http11);
+    response.set_status(status)?;
+    for (name, value) in fields {
+        response
+            .fields_mut()
+            .add(name.as_bytes(), value.as_bytes())?;
+    }
+    if let BodyLength::Known(bytes) = length {
+        let mut number = itoa::Buffer::new();
+        let number = number.format(bytes);
+        let fields = response.fields_mut();
+        fields.add(b"content-length", number.as_bytes())?;
+    }
+    Ok(())
+}

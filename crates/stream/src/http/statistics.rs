@@ -1,0 +1,188 @@
+//! Who may see the statistics page: `stats auth`, `stats http-request` and `stats admin`.
+
+use ballast_expr::Condition;
+use ballast_message::{Fields, Method, Version};
+use ballast_model::{Common, StatsAccess, StatsPage};
+
+use super::target::origin_form;
+use crate::context::Context;
+use crate::exchange::{Exchange, Given};
+use crate::exit::{Exit, Flow};
+use crate::pages::default_page;
+use crate::services::Called;
+use crate::view::View;
+
+/// Has a service answer the exchange, which leaves the way with that.
+pub(super) fn call(exchange: &mut Exchange, called: Called) -> Exit {
+    exchange.applet = Some(called.name());
+    Exit::Service(called)
+}
+
+/// Whether the request is for the statistics page of a proxy, and may see it.
+///
+/// # Errors
+/// A client that may not leaves with a refusal, or a question who it is.
+pub(super) fn statistics(
+    context: &Context<'_>,
+    exchange: &mut Exchange,
+    common: &Common,
+) -> Flow<Option<Called>> {
+    let Some(page) = &common.stats else {
+        return Flow::Continue(None);
+    };
+    let asks = matches!(exchange.method, Method::Get | Method::Head | Method::Post);
+    let target = origin_form(exchange.request.target());
+    if !asks || !target.starts_with(page.prefix().as_bytes()) {
+        return Flow::Continue(None);
+    }
+    let access = access(context, exchange, page);
+    match access {
+        Access::Seen => {}
+        Access::Denied => return Flow::Break(Exit::StatisticsDenied),
+        Access::Unknown(realm) => {
+            exchange.applet = Some("<STATS>");
+            challenge(exchange, &realm);
+            return Flow::Break(Exit::StatisticsChallenge);
+        }
+    }
+    let mut admin = page.admin.iter();
+    let may_admin = admin.any(|condition| holds(context, exchange, condition.as_ref()));
+    let of_backend = exchange.backend.is_some();
+    Flow::Continue(Some(Called::Statistics {
+        of_backend,
+        may_admin,
+    }))
+}
+
+enum Access {
+    Denied,
+    Seen,
+    /// Asked for a name and a password, for this realm.
+    Unknown(String),
+}
+
+fn access(context: &Context<'_>, exchange: &Exchange, page: &StatsPage) -> Access {
+    if !page.credentials.is_empty() {
+        return match is_known(exchange.request.fields(), &page.credentials) {
+            true => Access::Seen,
+            false => Access::Unknown(page.realm().to_owned()),
+        };
+    }
+    let mut rules = page.rules.iter();
+    match rules.find(|rule| holds(context, exchange, rule.condition.as_ref())) {
+        None => Access::Seen,
+        Some(rule) => match &rule.access {
+            StatsAccess::Allow => Access::Seen,
+            StatsAccess::Deny => Access::Denied,
+            StatsAccess::Auth(realm) => {
+                Access::Unknown(realm.clone().unwrap_or_else(|| page.realm().to_owned()))
+            }
+        },
+    }
+}
+
+fn holds(context: &Context<'_>, exchange: &Exchange, condition: Option<&Condition>) -> bool {
+    let Some(condition) = condition else {
+        return true;
+    };
+    let view = View::new(context, exchange);
+    context
+        .local
+        .with_memory(|memory| condition.holds(&view, &mut memory.scratch))
+}
+
+/// Whether the client's `Authorization` is one of these, `user:password` (RFC 7617). Each is
+/// compared whole, so that the time it takes tells nothing of where they differ.
+fn is_known(fields: &Fields, credentials: &[String]) -> bool {
+    let Some(line) = fields.first(b"authorization") else {
+        return false;
+    };
+    let Some(space) = line.iter().position(|byte| *byte == b' ') else {
+        return false;
+    };
+    let (scheme, token) = line.split_at(space);
+    let token = token.trim_ascii();
+    scheme.eq_ignore_ascii_case(b"basic")
+        && credentials.iter().fold(false, |known, credential| {
+            known | is_same(base64(credential.as_bytes()).as_bytes(), token)
+        })
+}
+
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one
+        .iter()
+        .zip(other)
+        .fold(0_u8, |found, (one, other)| found | (one ^ other));
+    one.len() == other.len() && differences == 0
+}
+
+/// RFC 4648, section 4.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let at = |place: usize| u32::from(three.get(place).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place)) as usize & 63];
+            text.push(if place <= three.len() {
+                char::from(letter)
+            } else {
+                '='
+            });
+        }
+    }
+    text
+}
+
+/// Puts the answer that asks for a name and a password in the exchange.
+fn challenge(exchange: &mut Exchange, realm: &str) {
+    let page = default_page(401);
+    let mut body = std::mem::take(&mut exchange.answer_body);
+    body.clear();
+    page.append_body(&mut body);
+    let response = &mut exchange.response;
+    response.clear();
+    response.set_version(Version::Http11);
+    let value = format!("Basic realm=\"{}\"", realm.replace('"', ""));
+    let length = body.len().to_string();
+    let made = response
+        .set_status_and_reason(page.status, page.reason.as_bytes())
+        .and_then(|()| {
+            let fields = response.fields_mut();
+            fields.add(b"content-length", length.as_bytes())?;
+            fields.add(b"cache-control", b"no-cache")?;
+            fields.add(b"content-type", b"text/html")?;
+            fields.add(b"www-authenticate", value.as_bytes())
+        });
+    exchange.answer_body = body;
+    // Without room for it the page goes without the field that asks: still a refusal.
+    if made.is_ok() {
+        exchange.given = Some(Given::Made);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_compared_as_base64() {
+        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v")] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+        assert_eq!(base64(b"admin:secret"), "YWRtaW46c2VjcmV0");
+        let mut fields = Fields::default();
+        let known = ["u:p".to_owned(), "admin:secret".to_owned()];
+        assert!(!is_known(&fields, &known));
+        fields
+            .add(b"authorization", b"basic  YWRtaW46c2VjcmV0")
+            .unwrap();
+        assert!(is_known(&fields, &known));
+        assert!(!is_known(&fields, &known[..1]));
+        fields
+            .set(b"authorization", b"Bearer YWRtaW46c2VjcmV0")
+            .unwrap();
+        assert!(!is_known(&fields, &known));
+    }
+}
