@@ -1,18 +1,15 @@
 //! Judging a configuration: what is said of it, and with which exit code.
 
-use std::sync::Arc;
-
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
 use ballast_edit::SectionEdit;
 use ballast_model::{Address, Config};
-use ballast_reconcile::{has_listener, read_states, unserved};
+use ballast_reconcile::{StartFiles, has_listener, read_states, unserved};
 use ballast_syntax::{Diagnostic, Severity};
 
 use crate::args::{CheckOptions, Options};
 use crate::host::{machine, state_file};
 use crate::machine::Machine;
 use crate::{read, say, tools};
-use ballast_edit::{Place, SectionMap};
 
 /// The exit code of a configuration that is right and has nothing to listen on.
 const NO_LISTENER: u8 = 2;
@@ -46,21 +43,12 @@ pub(crate) fn files(options: &CheckOptions) -> u8 {
     u8::from(loaded.has_alerts() || !loaded.unserved.is_empty())
 }
 
-/// A configuration that was read for a start.
-#[derive(Debug)]
-pub(crate) struct Read {
-    pub(crate) loaded: Loaded,
-    /// The files as they are.
-    pub(crate) texts: SectionMap,
-    /// Sections by command that were read in place of theirs.
-    pub(crate) section_edits: Vec<SectionEdit>,
-    /// What the files say without these, where there are some.
-    pub(crate) file: Option<Config>,
-}
-
-/// Reads the configuration of a start, with the sections that overrides wrote in the process before.
-/// `Err` is the exit code of a start that ends here, with everything said.
-pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result<Read, u8> {
+/// Reads the configuration of a start, with the sections that commands wrote in the former process.
+/// `Err` is the exit code of a start that ends here; all messages are printed.
+pub(crate) fn for_start(
+    options: &Options,
+    section_edits: &[SectionEdit],
+) -> Result<StartFiles, u8> {
     let fail = |text: &str| {
         say::alert(text);
         1
@@ -70,29 +58,12 @@ pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result
         return Err(fail("config : no configuration file was found"));
     }
     let machine = machine(options, &files);
-    let mut loaded = load(files.clone(), &machine);
-    let texts = SectionMap::of(Arc::new(files), std::mem::take(&mut loaded.sections));
-    let with_edits = texts.with_edits(overridden, Place::Beside);
-    for title in &with_edits.overruled {
-        say::warn(&format!(
-            "The file overrules what was set by command: {title}"
-        ));
-    }
-    let mut section_edits = with_edits.kept;
-    let mut file = None;
-    if !section_edits.is_empty() {
-        let whole = load(with_edits.files, &machine);
-        if whole.has_alerts() || !whole.unserved.is_empty() {
-            // Better without them than not at all.
-            say::warn("The files do not go with the sections that commands wrote: without them.");
-            section_edits.clear();
-        } else {
-            file = Some(std::mem::replace(&mut loaded, whole).config);
-        }
-    }
-    options.read_options().forgive_unresolved(&mut loaded);
+    let load = |files| load(files, &machine);
+    let mut read = StartFiles::read(files, section_edits, &load, &say::warn);
+    let loaded = &mut read.loaded;
+    options.read_options().forgive_unresolved(loaded);
     if options.dump_configuration {
-        dump(&loaded);
+        dump(loaded);
     }
     let wrong = read_states(&loaded.config, &state_file).1.into_iter();
     let wrong = wrong.map(|text| Diagnostic::warning("state-file", text));
@@ -102,7 +73,7 @@ pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result
     } else {
         Severity::Notice
     };
-    tell(&loaded, options.json, least);
+    tell(loaded, options.json, least);
     if loaded.has_alerts() {
         return Err(1);
     }
@@ -112,12 +83,7 @@ pub(crate) fn for_start(options: &Options, overridden: &[SectionEdit]) -> Result
             "config : Some warnings were found and 'zero-warning' is set. Aborting.",
         ));
     }
-    Ok(Read {
-        loaded,
-        texts,
-        section_edits,
-        file,
-    })
+    Ok(read)
 }
 
 /// `-c`: what is printed about a configuration without alerts, and the exit code. That it is valid

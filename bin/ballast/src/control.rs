@@ -1,11 +1,11 @@
-//! What commands do to the process.
+//! The process, as commands change it.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_cli::{ChangeRecord, Control, Failed, IdleCount, IdleCounts, Outcome, Say};
+use ballast_cli::{ChangeRecord, Control, Failed, HealthChange, IdleCount, IdleCounts, Outcome};
 use ballast_config::{Sections, State};
 use ballast_edit::Refusal;
 use ballast_engine::sessions::SessionPage;
@@ -15,7 +15,7 @@ use ballast_listen::Listeners;
 use ballast_log::Level;
 use ballast_model::{Address, PortSpec};
 use ballast_net::PassedSocket;
-use ballast_reconcile::{ChangeRequest, ConfigHistory};
+use ballast_reconcile::{ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::Surroundings;
 use ballast_stream::{end_session, sessions, wake_connections};
 use ballast_upstream::pool;
@@ -32,7 +32,7 @@ impl Control for Instance {
     fn request(&self, request: ChangeRequest) -> Outcome {
         let (sender, receiver) = oneshot::channel();
         let answer = |outcome| {
-            // Who asked may be gone; the change is made all the same.
+            // The caller may be gone; the change is made all the same.
             let _ = sender.send(outcome);
         };
         let taken = match self.controller() {
@@ -63,17 +63,17 @@ impl Control for Instance {
         }
     }
 
-    fn note_override(&self, key: &str, value: &str, command: &str) {
+    fn note_override(&self, key: OverrideKey, value: OverrideValue, command: String) {
         if let Some(controller) = self.controller() {
             controller.note_override(key, value, command);
         }
     }
 
-    fn tell(&self, backend: &str, server: &str, say: Say<'_>) -> bool {
+    fn change_health(&self, backend: &str, server: &str, change: HealthChange<'_>) -> bool {
         let Some(probes) = self.probes() else {
             return false;
         };
-        probes.tell(backend, server, say)
+        probes.tell(backend, server, change)
     }
 
     fn listening_sockets(&self) -> Vec<PassedSocket> {
@@ -87,7 +87,7 @@ impl Control for Instance {
     }
 
     fn log_change(&self, told: &ChangeRecord<'_>) {
-        self.log_told(told);
+        self.log_request(told);
     }
 
     fn limits_changed(&self) {

@@ -1,4 +1,4 @@
-//! The process, as changes are put in force in it.
+//! The process around the reconciler.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,16 +61,16 @@ impl Host for ServingProcess {
         replace_files(files).map_err(|error| error.to_string())
     }
 
-    fn tell(
+    fn change_health(
         &self,
         backend: &str,
         server: &str,
-        say: &mut dyn FnMut(&mut Health, u64) -> Vec<Effect>,
+        change: &mut dyn FnMut(&mut Health, u64) -> Vec<Effect>,
     ) -> bool {
-        self.instance.tell(backend, server, say)
+        self.instance.change_health(backend, server, change)
     }
 
-    fn moved(&self, server: &Arc<Server>) {
+    fn server_moved(&self, server: &Arc<Server>) {
         if let Some(probes) = self.instance.probes() {
             probes.moved(server);
         }
@@ -106,20 +106,20 @@ impl Host for ServingProcess {
         say::alert(text);
     }
 
-    fn was_said(&self, log: String) {
-        self.instance.was_said(log);
+    fn set_startup_log(&self, log: String) {
+        self.instance.set_startup_log(log);
     }
 }
 
 /// The machine, as a configuration in these files asks about it.
 pub(crate) fn machine(options: &Options, files: &Files) -> Machine {
     let named = files.iter().map(|(name, _)| name);
-    // What commands wrote beside them is none of the files.
+    // Text of commands has no file.
     let names: Vec<String> = named.filter(|name| *name != NO_FILE).cloned().collect();
     Machine::new(&names, options.local_peer.as_deref(), options.master_worker)
 }
 
-/// The content of a state file, or what another process saw of it for this one.
+/// The content of a state file: of the machine, or of the answers that a scout recorded.
 pub(crate) fn state_file(path: &str) -> Result<Vec<u8>, String> {
     content_by(path, || read_file(Path::new(path), STATE_FILE_BYTES_MAX))
 }

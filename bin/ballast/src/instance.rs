@@ -13,7 +13,7 @@ use ballast_health::Forced;
 use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
 use ballast_model::{Address, Bind, StatsSocket};
-use ballast_reconcile::{Applied, ChangeRequest, Controller};
+use ballast_reconcile::{ChangeReport, ChangeRequest, Controller};
 use ballast_stats::{Facts, ListenerNumbers, ServerAction, Surroundings};
 use ballast_upstream::probe::ProbeController;
 use ballast_worker::{Mailbox, Workers};
@@ -24,7 +24,7 @@ use crate::say;
 /// Between two looks at how busy the workers are.
 const LOAD_PERIOD: Duration = Duration::from_millis(500);
 
-/// What runs, and what is known of it.
+/// The process: its generation, its registry, its sockets and its threads.
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(super) generation: ArcSwap<Generation>,
@@ -76,8 +76,8 @@ impl Instance {
         }
     }
 
-    /// Files were read again, and this was said.
-    pub(crate) fn was_said(&self, log: String) {
+    /// Replaces the text of `show startup-logs`.
+    pub(crate) fn set_startup_log(&self, log: String) {
         *self
             .startup_log
             .lock()
@@ -89,42 +89,42 @@ impl Instance {
         self.has_master
     }
 
-    /// Makes the workers known, once.
-    pub(crate) fn staff(&self, workers: Workers) -> &Workers {
+    /// Sets the workers, once.
+    pub(crate) fn set_workers(&self, workers: Workers) -> &Workers {
         self.workers.get_or_init(|| workers)
     }
 
-    /// Makes the one who holds opinions of servers known, once.
-    pub(crate) fn keep(&self, probes: Arc<ProbeController>) -> &Arc<ProbeController> {
+    /// Sets the probes, once.
+    pub(crate) fn set_probes(&self, probes: Arc<ProbeController>) -> &Arc<ProbeController> {
         self.probes.get_or_init(|| probes)
     }
 
-    /// Makes the log targets of the proxies known, once.
-    pub(crate) fn log_to(&self, instance: LogTargets) {
-        // Whoever comes second changes nothing.
+    /// Sets the log targets of the proxies, once.
+    pub(crate) fn set_logs(&self, instance: LogTargets) {
+        // A second call changes nothing.
         let _ = self.logs.set(instance);
     }
 
-    /// Makes the one who carries out changes known, once.
-    pub(crate) fn changes_by(&self, controller: Arc<Controller>) {
-        // Whoever comes second changes nothing.
+    /// Sets the controller, once.
+    pub(crate) fn set_controller(&self, controller: Arc<Controller>) {
+        // A second call changes nothing.
         let _ = self.controller.set(controller);
     }
 
-    /// The one who carries out changes, once it is known.
+    /// The controller, once it is set.
     pub(crate) fn controller(&self) -> Option<&Arc<Controller>> {
         self.controller.get()
     }
 
-    /// Has a change made, and waits for what comes of it.
-    pub(crate) fn change_and_wait(&self, request: ChangeRequest) -> Result<Applied, Refusal> {
+    /// Submits a change request, and waits for the outcome.
+    pub(crate) fn change_and_wait(&self, request: ChangeRequest) -> Result<ChangeReport, Refusal> {
         match self.controller() {
             Some(controller) => controller.submit_and_wait(request),
             None => Err(Refusal("The process is not ready for changes.".into())),
         }
     }
 
-    /// The log targets, once they are known.
+    /// The log targets, once they are set.
     pub(crate) fn logs(&self) -> Option<&LogTargets> {
         self.logs.get()
     }
@@ -155,8 +155,8 @@ impl Instance {
         }
     }
 
-    /// Tells the log of a change that was asked for.
-    pub(crate) fn log_told(&self, told: &ChangeRecord<'_>) {
+    /// Logs a change that was requested.
+    pub(crate) fn log_request(&self, told: &ChangeRecord<'_>) {
         let (level, line) = line_of_change(told);
         self.log_of_process(level, &line);
     }
@@ -165,7 +165,7 @@ impl Instance {
         self.probes.get()
     }
 
-    /// The ways to the workers; none before they are there.
+    /// The mailboxes of the workers; none before the workers are set.
     pub(crate) fn mailboxes(&self) -> &[Mailbox] {
         self.workers.get().map_or(&[], Workers::mailboxes)
     }
@@ -242,8 +242,8 @@ impl Surroundings for Instance {
 
     fn listener_count(&self) -> Option<u32> {
         let listening = self.listeners().as_ref().map_or(0, Listeners::socket_count);
-        let desks = self.generation().config.global.stats_sockets.len();
-        u32::try_from(listening + desks).ok()
+        let command_sockets = self.generation().config.global.stats_sockets.len();
+        u32::try_from(listening + command_sockets).ok()
     }
 
     fn act(&self, backend: &str, server: &str, action: ServerAction) -> bool {
@@ -287,7 +287,7 @@ fn act(instance: &Instance, backend: &str, server: &str, action: ServerAction) -
         }
     };
     if applies {
-        return instance.tell(backend, server, &mut |health, now_ms| match action {
+        return instance.change_health(backend, server, &mut |health, now_ms| match action {
             ServerAction::Agent(on) => {
                 health.enable_agent(on);
                 Vec::new()
@@ -319,7 +319,7 @@ pub(crate) fn line_of_change(told: &ChangeRecord<'_>) -> (Level, String) {
     let what = in_one_line(what) + if whole { "" } else { "..." };
     let (who, took) = (told.who, told.took.as_millis());
     let change = format!("Change '{what}' by {who}");
-    let level = match (told.kind, told.refused) {
+    let level = match (told.changes, told.refused) {
         // HAProxy has these commands and no such lines: whoever reads what it tells of requests
         // and servers, at the levels it tells them, finds no others between.
         (Changes::State, _) => Level::Debug,

@@ -49,7 +49,7 @@ pub(crate) fn content_by(
     path: &str,
     read: impl FnOnce() -> std::io::Result<Vec<u8>>,
 ) -> Result<Vec<u8>, String> {
-    let answer = MachineAnswers::asked(MachineAnswers::CONTENT, path, || match read() {
+    let answer = MachineAnswers::ask(MachineAnswers::CONTENT, path, || match read() {
         Ok(content) => [&[1], &content[..]].concat(),
         Err(error) => [&[0], plain(&error).as_bytes()].concat(),
     });
@@ -62,7 +62,7 @@ pub(crate) fn content_by(
 
 /// Whether it is a directory.
 pub(crate) fn is_directory(path: &str) -> bool {
-    is_yes(&MachineAnswers::asked(b'd', path, || {
+    is_yes(&MachineAnswers::ask(b'd', path, || {
         vec![u8::from(Path::new(path).is_dir())]
     }))
 }
@@ -83,7 +83,7 @@ pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
         }
         Ok(names)
     };
-    let answer = MachineAnswers::asked(b'l', path, || match list() {
+    let answer = MachineAnswers::ask(b'l', path, || match list() {
         Ok(names) => [&[1], names.as_bytes()].concat(),
         Err(error) => [&[0], plain(&error).as_bytes()].concat(),
     });
@@ -161,13 +161,13 @@ impl Surroundings for Machine {
     }
 
     fn exists(&self, path: &str) -> bool {
-        is_yes(&MachineAnswers::asked(b'e', path, || {
+        is_yes(&MachineAnswers::ask(b'e', path, || {
             vec![u8::from(Path::new(path).exists())]
         }))
     }
 
     fn resolve(&self, host: &str) -> Result<Vec<IpAddr>, String> {
-        let answer = MachineAnswers::asked(b'n', host, || match addresses_of(host) {
+        let answer = MachineAnswers::ask(b'n', host, || match addresses_of(host) {
             Ok(addresses) => [&[1], addresses.as_bytes()].concat(),
             Err(said) => [&[0], said.as_bytes()].concat(),
         });
@@ -184,14 +184,14 @@ impl Surroundings for Machine {
     }
 
     fn user(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::asked(b'u', name, || {
+        is_yes(&MachineAnswers::ask(b'u', name, || {
             let found = ballast_net::user_by_name(name);
             vec![u8::from(matches!(found, Ok(Some(_))))]
         }))
     }
 
     fn group(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::asked(b'g', name, || {
+        is_yes(&MachineAnswers::ask(b'g', name, || {
             let found = ballast_net::group_by_name(name);
             vec![u8::from(matches!(found, Ok(Some(_))))]
         }))
@@ -199,7 +199,7 @@ impl Surroundings for Machine {
 
     fn saved_address(&self, file: &str, backend: &str, server: &str) -> Option<IpAddr> {
         let about = format!("{file}\0{backend}\0{server}");
-        let answer = MachineAnswers::asked(b's', &about, || {
+        let answer = MachineAnswers::ask(b's', &about, || {
             let mut files = self.state_files.borrow_mut();
             let known = files.entry(file.to_owned());
             // What is wrong with a file is said when the states are read.
@@ -223,7 +223,7 @@ impl Surroundings for Machine {
     }
 
     fn interface(&self, name: &str) -> bool {
-        is_yes(&MachineAnswers::asked(b'i', name, || {
+        is_yes(&MachineAnswers::ask(b'i', name, || {
             let there = Path::new("/sys/class/net").join(name).exists();
             vec![u8::from(there && !name.contains('/'))]
         }))

@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use ballast_cli::{CliBind, Limits as CliLimits};
-use ballast_handover::{Message, Outcome, Received, Sheet, pool};
+use ballast_handover::{Message, MessageWithFds, Outcome, SnapshotFile, sockets_of};
 use ballast_model::Global;
 use ballast_net::{self as net, Error, PassedSocket, Signal, steady_us};
 use ballast_worker::sync::mpsc;
@@ -209,7 +209,7 @@ enum MasterPhase {
 #[derive(Debug)]
 struct Heard {
     pid: i32,
-    received: Option<Received>,
+    received: Option<MessageWithFds>,
 }
 
 /// The master at its watch.
@@ -227,7 +227,7 @@ struct Watch<'o> {
     /// What is listened on: kept open, so that nobody is refused while there is no worker.
     sockets: Vec<PassedSocket>,
     /// What the worker said last of what it counts and believes. Never read here.
-    snapshot: Option<Sheet>,
+    snapshot: Option<SnapshotFile>,
     cli_binds: Vec<CliBind>,
     stage: MasterPhase,
     /// Who waits for the reload that is under way.
@@ -482,11 +482,11 @@ impl Watch<'_> {
                 ends,
                 records,
             } => {
-                let sockets = pool(&records, received.fds);
+                let sockets = sockets_of(&records, received.fds);
                 self.listens_on(pid, (begins, ends), sockets);
             }
             Message::Snapshot if role == Role::Current => {
-                self.snapshot = received.fds.into_iter().next().map(Sheet::from_fd);
+                self.snapshot = received.fds.into_iter().next().map(SnapshotFile::from_fd);
                 if matches!(self.stage, MasterPhase::Asking(_)) {
                     self.start_worker(Why::Reload);
                 }

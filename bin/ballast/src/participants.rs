@@ -11,7 +11,7 @@ use ballast_edit::Refusal;
 use ballast_engine::{Eviction, Server};
 use ballast_listen::{OpenError, OpenSettings, WorkerListeners};
 use ballast_model::Config;
-use ballast_reconcile::{Effects, Participant, Prepared, Severity, Transition, console_line};
+use ballast_reconcile::{Effects, Participant, PreparedChange, Severity, Transition, console_line};
 use ballast_stream::{Local, Running, end_leaving, wake_connections};
 use ballast_upstream::probe::Probes;
 use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
@@ -33,7 +33,7 @@ pub(crate) fn all(instance: &Arc<Instance>, no_reuseport: bool) -> Vec<Box<dyn P
     ]
 }
 
-type Opening = Result<Option<Box<dyn Prepared>>, Refusal>;
+type Opening = Result<Option<Box<dyn PreparedChange>>, Refusal>;
 
 /// The log targets.
 struct LogTargets(Arc<Instance>);
@@ -54,7 +54,7 @@ impl Participant for LogTargets {
 
 struct OpenLogs(Arc<Instance>, Option<logs::Opened>);
 
-impl Prepared for OpenLogs {
+impl PreparedChange for OpenLogs {
     fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {
         if let (Some(targets), Some(opened)) = (self.0.logs(), self.1.take()) {
             targets.journal.retarget(opened.backends.clone());
@@ -72,7 +72,7 @@ impl Participant for ServerProbes {
     }
 }
 
-impl Prepared for ServerProbes {
+impl PreparedChange for ServerProbes {
     fn commit(&mut self, to: &Transition<'_>, _: &mut Effects) {
         if let (Some(probes), Some(next), Some(taken)) = (self.0.probes(), to.next, to.taken) {
             probes.succeed(Arc::clone(next), taken);
@@ -118,7 +118,7 @@ struct OpenSockets {
     closing: Vec<Arc<OwnedFd>>,
 }
 
-impl Prepared for OpenSockets {
+impl PreparedChange for OpenSockets {
     fn commit(&mut self, _: &Transition<'_>, effects: &mut Effects) {
         let mut listeners = self.instance.listeners();
         let (Some(listeners), Some(opened)) = (&mut *listeners, self.opened.take()) else {
@@ -184,7 +184,7 @@ impl Participant for ServingWorkers {
     }
 }
 
-impl Prepared for ServingWorkers {
+impl PreparedChange for ServingWorkers {
     fn commit(&mut self, to: &Transition<'_>, effects: &mut Effects) {
         let (Some(next), Some(taken)) = (to.next, to.taken) else {
             return;

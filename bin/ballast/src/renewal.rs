@@ -1,6 +1,6 @@
 //! A master that becomes a new program, and stays the same process.
 //!
-//! What it holds, and whom it watches, is written on a [`Sheet`] that stays open over `exec`. The
+//! What it holds, and whom it watches, is written on a [`SnapshotFile`] that stays open over `exec`. The
 //! next program may be of another version: everything is in tables by name, and what it does not
 //! know it leaves.
 
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use ballast_cli::CliBind;
-use ballast_handover::{Channel, Sheet};
+use ballast_handover::{Channel, SnapshotFile};
 use ballast_model::{CliLevel, SeverityOutput};
 use ballast_net::{self as net, PassedSocket, inherit};
 use ballast_wire::handoff::{self, Writer};
@@ -26,7 +26,7 @@ pub(crate) struct Inheritance {
     pub(crate) members: Vec<Member>,
     pub(crate) sockets: Vec<PassedSocket>,
     pub(crate) cli_binds: Vec<CliBind>,
-    pub(crate) snapshot: Option<Sheet>,
+    pub(crate) snapshot: Option<SnapshotFile>,
     pub(crate) reloads: Reloads,
     pub(crate) started_us: u64,
     pub(crate) background: bool,
@@ -38,7 +38,7 @@ pub(crate) struct MasterState<'e> {
     pub(crate) workers: &'e WorkerList,
     pub(crate) sockets: &'e [PassedSocket],
     pub(crate) cli_binds: &'e [CliBind],
-    pub(crate) snapshot: Option<&'e Sheet>,
+    pub(crate) snapshot: Option<&'e SnapshotFile>,
     pub(crate) background: bool,
 }
 
@@ -53,7 +53,7 @@ impl MasterState<'_> {
 
     fn try_become(&self, program: &Program) -> io::Result<io::Error> {
         let mut kept = InheritedFd::default();
-        let sheet = Sheet::write(&self.written(&mut kept)?)?;
+        let sheet = SnapshotFile::write(&self.written(&mut kept)?)?;
         kept.keep(&sheet)?;
         inherit::pass_on(true)?;
         let number = sheet.as_fd().as_raw_fd();
@@ -174,7 +174,9 @@ impl Inheritance {
         }
         let sheet = inherit::take(number.parse().ok()?).ok()?;
         let mut found = Self::default();
-        let read = Sheet::from_fd(sheet).read().map_err(|e| e.to_string());
+        let read = SnapshotFile::from_fd(sheet)
+            .read()
+            .map_err(|e| e.to_string());
         let taken = read.and_then(|bytes| {
             handoff::read(&bytes, |row| found.take(row)).map_err(|e| e.to_string())
         });
@@ -199,7 +201,7 @@ impl Inheritance {
                 };
                 self.started_us = number("started_us");
                 self.background = number("background") != 0;
-                self.snapshot = owned("snapshot").map(Sheet::from_fd);
+                self.snapshot = owned("snapshot").map(SnapshotFile::from_fd);
             }
             "workers" => {
                 let (Ok(pid), Some(line)) = (i32::try_from(number("pid")), owned("line")) else {

@@ -4,18 +4,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ballast_engine::numbers;
-use ballast_handover::{Channel, Message, Sheet};
+use ballast_handover::{Channel, Message, SnapshotFile};
 use ballast_listen::{OpenError, OpenSettings, Opened};
 use ballast_model::{Config, Global};
 use ballast_net::{PassedSocket, Signal};
-use ballast_reconcile::{
-    ConfigSource, MachineAnswers, Memory, StartReader, configure_states, forget_states, go_on,
-    has_listener, read_states,
-};
+use ballast_reconcile::{MachineAnswers, OperatorChanges, StartFiles, StartHost, has_listener};
 
 use crate::args::Options;
-use crate::check::Read;
 use crate::host::{machine, state_file};
 use crate::identity::Identity;
 use crate::instance::open_cli_binds;
@@ -101,8 +96,9 @@ fn start(options: &Options) -> Result<u8, u8> {
         }
         return master::run(options, &global, notifier, daemon);
     }
-    let from = Sources::of(options);
-    let start_state = prepare(options, (read, machine_answers), Memory::default(), &from)?;
+    let from = ListenerSources::of(options);
+    let changes = OperatorChanges::default();
+    let start_state = prepare(options, (read, machine_answers), changes, &from)?;
     if let Side::Leaves(code) = leave(&mut notifier, former) {
         return Ok(code);
     }
@@ -114,14 +110,14 @@ fn start(options: &Options) -> Result<u8, u8> {
 
 /// Where listening sockets of another process are, for the first process of a start.
 #[derive(Debug, Default)]
-struct Sources {
+struct ListenerSources {
     /// `-x`: the socket of a process that gives them.
     socket: Option<String>,
     /// `-sf` and `-st`: processes that are to go.
     former: OldProcesses,
 }
 
-impl Sources {
+impl ListenerSources {
     fn of(options: &Options) -> Self {
         Self {
             socket: options.listeners_from.clone(),
@@ -176,7 +172,7 @@ fn serve_for_master(options: &Options, line: Channel) -> Result<u8, u8> {
     let master_link = MasterLink::take(line)?;
     let line = master_link.line();
     let served = prepare_for_master(options, &master_link).and_then(|start_state| {
-        let daemon = is_daemon(options, &start_state.config.global);
+        let daemon = is_daemon(options, &start_state.target.config.global);
         serve::run(
             start_state,
             ReadyNotifier::default(),
@@ -199,36 +195,37 @@ fn scout(options: &Options, line: Channel) -> Result<u8, u8> {
     let was_quiet = say::is_quiet();
     // The worker says it, to whoever asked for the reload.
     say::be_quiet(true);
-    let seen = look(options, &master_link.memory());
+    let found = look(options, &master_link.operator_changes());
     say::be_quiet(was_quiet);
-    let told = seen.and_then(|(sockets, machine_answers)| {
-        let sheet = Sheet::write(&machine_answers.write());
-        let sent = sheet.and_then(|sheet| {
+    let sent = found.and_then(|(sockets, machine_answers)| {
+        let file = SnapshotFile::write(&machine_answers.write());
+        let sent = file.and_then(|file| {
             line.send_sockets(&sockets)?;
-            line.send(&Message::Scouted, &[sheet.as_fd()])
+            line.send(&Message::Scouted, &[file.as_fd()])
         });
         sent.map_err(|error| {
             say::alert(&format!("the master cannot be told: {error}."));
             1
         })
     });
-    if told.is_err() {
+    if sent.is_err() {
         // The master may be gone too.
         let _ = line.send(&Message::Failed(say::take_startup_log()), &[]);
     }
-    told.map(|()| 0)
+    sent.map(|()| 0)
 }
 
 fn look(
     options: &Options,
-    memory: &Memory,
+    changes: &OperatorChanges,
 ) -> Result<(Vec<PassedSocket>, Arc<MachineAnswers>), u8> {
     let machine_answers = MachineAnswers::new();
     let _open = machine_answers.open();
     let mut loaded = check::for_start(options, &[])?.loaded;
-    if loaded.config.global.reload_keeps_overrides && !memory.section_edits.is_empty() {
-        // The worker reads the files with these sections, and asks what they ask.
-        loaded = check::for_start(options, &memory.section_edits)?.loaded;
+    let section_edits = &changes.config.section_edits;
+    if loaded.config.global.reload_keeps_overrides && !section_edits.is_empty() {
+        // The worker will read the files with these sections, and needs the answers to them.
+        loaded = check::for_start(options, section_edits)?.loaded;
     }
     if check::tell_unserved(&loaded) {
         return Err(1);
@@ -256,20 +253,20 @@ fn look(
 fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<StartState, u8> {
     let was_quiet = say::is_quiet();
     say::be_quiet(was_quiet || master_link.first);
-    let memory = master_link.memory();
+    let changes = master_link.operator_changes();
     let machine_answers = MachineAnswers::new();
     let read = {
         let _open = machine_answers.open();
-        check::for_start(options, &memory.section_edits)
+        check::for_start(options, &changes.config.section_edits)
     };
     say::be_quiet(was_quiet);
     // A later one is given them by its master, and who was to go is gone.
     let from = if master_link.first {
-        Sources::of(options)
+        ListenerSources::of(options)
     } else {
-        Sources::default()
+        ListenerSources::default()
     };
-    prepare(options, (read?, machine_answers), memory, &from)
+    prepare(options, (read?, machine_answers), changes, &from)
 }
 
 /// `-d` and `-db` take the master away only where the file, not the command line, asks for one.
@@ -278,77 +275,51 @@ fn foreground_only(options: &Options) -> bool {
 }
 
 /// All that must be done with full rights, before any fork: limits, sockets, names of users.
-/// `machine_answers` is what the machine answered while it was read, `memory` what operators did in
-/// the process before, `from` where listening sockets of another process are.
+/// `machine_answers` were recorded while files were `read`, `changes` are those of operators in the
+/// former process, `from` says where listening sockets of another process are.
 fn prepare(
     options: &Options,
-    (read, machine_answers): (Read, Arc<MachineAnswers>),
-    memory: Memory,
-    from: &Sources,
+    (read, machine_answers): (StartFiles, Arc<MachineAnswers>),
+    changes: OperatorChanges,
+    from: &ListenerSources,
 ) -> Result<StartState, u8> {
     if check::tell_unserved(&read.loaded) {
         return Err(1);
     }
-    let store = read.loaded.store;
-    let mut config = read.loaded.config;
-    if !has_listener(&config) {
+    if !has_listener(&read.loaded.config) {
         say::alert(
             "[haproxy.main()] No enabled listener found (check for 'bind' directives) ! Exiting.",
         );
         return Err(1);
     }
-    if config.global.quiet && !options.verbose && !options.debug {
+    if read.loaded.config.global.quiet && !options.verbose && !options.debug {
         say::be_quiet(true);
     }
-    options.read_options().apply(&mut config);
-    let file = read.file.map(|mut file| {
-        options.read_options().apply(&mut file);
-        // As if they had come while it ran.
-        numbers::keep(&mut config, &file);
-        Arc::new(file)
-    });
-    let with_edits = Arc::new(config.clone());
-    let file = file.unwrap_or_else(|| Arc::clone(&with_edits));
-    let files = Arc::clone(&read.texts.files);
-    machine_answers.forget_content(files.iter().map(|(name, _)| name.as_str()));
-    let written = ConfigSource {
-        files,
-        file,
-        section_edits: Arc::new(read.section_edits),
-        with_edits,
-    };
-    let reader = StartReader {
-        surroundings: &machine(options, &written.files),
+    let host = StartHost {
+        surroundings: &machine(options, &read.sections.files),
+        state_file: &state_file,
         warn: &say::warn,
     };
-    let overrides = go_on(&mut config, (&store, &read.texts), memory, &reader);
-    // What is wrong with the files was said when the configuration was judged.
-    let (states, _) = read_states(&config, &state_file);
-    configure_states(&mut config, &states);
-    forget_states(&machine_answers, &config);
-    let thread_count = threads(&config);
-    let limits = limits(options, &config, thread_count)?;
+    let target = read.target(&options.read_options(), changes, machine_answers, &host);
+    let config = &target.config;
+    let thread_count = threads(config);
+    let limits = limits(options, config, thread_count)?;
     from.offer()?;
     let room = (limits.connections, thread_count);
-    let opened = open_listeners(options, &config, room, &from.former)?;
+    let opened = open_listeners(options, config, room, &from.former)?;
     let cli_binds = open_cli_binds(&config.global.stats_sockets)?;
     // What the other process listened on and this configuration does not.
     let _ = ballast_net::withdraw_sockets();
     let identity = Identity::of(&config.global)?;
     Ok(StartState {
         options: options.clone(),
-        store,
-        config,
-        written,
-        read: (read.texts, machine_answers),
-        overrides,
+        target,
         thread_count,
         limits,
         opened,
         cli_binds,
         identity,
         memory_megabytes: options.memory_megabytes_max.unwrap_or(0),
-        states,
     })
 }
 

@@ -8,15 +8,10 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use ballast_cli::{CliBind, Limits as CliLimits};
 use ballast_engine::{Generation, Process, Registry};
-use ballast_expr::Store;
 use ballast_listen::{ArrivalQueue, Listeners, Opened, WorkerListeners};
 use ballast_log::Logs;
-use ballast_model::Config;
 use ballast_net::{CpuSet, Signal};
-use ballast_reconcile::{
-    ConfigHistory, ConfigSource, Controller, MachineAnswers, Override, OverrideKey, Reconciler,
-    SavedState, now_unix_s, restore_states,
-};
+use ballast_reconcile::{Controller, Reconciler, StartRecord, StartTarget, restore_states};
 use ballast_stats::{Facts, Surroundings};
 use ballast_stream::{Local, Running};
 use ballast_upstream::probe::{EventLog, ProbeController, Probes};
@@ -38,26 +33,18 @@ use crate::stop::{Ending, Ends};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
 use crate::{instance, participants, say, services};
-use ballast_edit::SectionMap;
 
 /// All that was prepared with full rights and before any thread.
 #[derive(Debug)]
 pub(crate) struct StartState {
     pub(crate) options: Options,
-    pub(crate) store: Arc<Store>,
-    pub(crate) config: Config,
-    pub(crate) written: ConfigSource,
-    /// The files, and what the machine answered while they were read.
-    pub(crate) read: (SectionMap, Arc<MachineAnswers>),
-    /// What operators set in the process before.
-    pub(crate) overrides: Vec<(OverrideKey, Override)>,
+    pub(crate) target: StartTarget,
     pub(crate) thread_count: usize,
     pub(crate) limits: Limits,
     pub(crate) opened: Opened,
     pub(crate) cli_binds: Vec<CliBind>,
     pub(crate) identity: Identity,
     pub(crate) memory_megabytes: u32,
-    pub(crate) states: Vec<SavedState>,
 }
 
 /// The signals a serving process answers to.
@@ -72,7 +59,7 @@ const SIGNALS: [Signal; 8] = [
     Signal::Usr2,
 ];
 
-/// Serves until the end; answers the exit code. `post` is the place under a master.
+/// Serves until the end; answers the exit code. `master_link` leads to the master, if there is one.
 pub(crate) fn run(
     start_state: StartState,
     mut notifier: ReadyNotifier,
@@ -84,7 +71,7 @@ pub(crate) fn run(
     let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
     let logs = Logs::start().map_err(|error| refuse(&error))?;
     // While names can be seen that a chroot hides.
-    let open_logs = logs::open(&logs, &start_state.config, background).map_err(|why| {
+    let open_logs = logs::open(&logs, &start_state.target.config, background).map_err(|why| {
         say::alert(&format!("[haproxy.main()] {why}"));
         1
     })?;
@@ -94,34 +81,27 @@ pub(crate) fn run(
     let console = !background && !say::is_quiet();
     let journal = EventLog::new(&logs, open_logs.backends.clone(), console);
     let journal = Arc::new(journal.map_err(|error| refuse(&error))?);
-    let (options, store) = (start_state.options.clone(), Arc::clone(&start_state.store));
-    let (written, overrides) = (start_state.written.clone(), start_state.overrides.clone());
-    let read = start_state.read.clone();
+    let options = start_state.options.clone();
     let snapshot = master_link
         .as_mut()
         .and_then(|master_link| master_link.snapshot.take());
-    let (instance, start) = compile(
+    let (instance, start, record) = compile(
         start_state,
         begun,
         snapshot.as_deref(),
         master_link.is_some(),
     );
     let instance = Arc::new(instance);
-    instance.log_to(LogTargets {
+    instance.set_logs(LogTargets {
         logs: logs.clone(),
         open: ArcSwap::from_pointee(open_logs),
         journal: Arc::clone(&journal),
         background,
     });
     let config = Arc::clone(&instance.generation().config);
-    let mut config_history = ConfigHistory::begin(config, written, now_unix_s());
-    for (key, entry) in &overrides {
-        config_history.note(key.clone(), entry.clone());
-    }
-    let read_options = options.read_options();
-    let (controller, requests) = Controller::begin(config_history, store, read, read_options);
+    let (controller, requests) = Controller::begin(config, record, options.read_options());
     let controller = Arc::new(controller);
-    instance.changes_by(Arc::clone(&controller));
+    instance.set_controller(Arc::clone(&controller));
     let reconciler = Arc::new(Reconciler::new(
         controller,
         Arc::new(ServingProcess {
@@ -132,8 +112,8 @@ pub(crate) fn run(
     ));
     let started = reconciler.start(requests);
     started.map_err(|error| refuse(&error))?;
-    let workers = instance.staff(start_workers(&instance, &start)?);
-    let probes = instance.keep(probes(&instance, workers, journal));
+    let workers = instance.set_workers(start_workers(&instance, &start)?);
+    let probes = instance.set_probes(probes(&instance, workers, journal));
     // First everyone can receive, then somebody accepts: they hand connections to each other.
     for mailbox in workers.mailboxes() {
         let room = WorkerSetup {
@@ -155,7 +135,7 @@ pub(crate) fn run(
             on(mailbox, move || WorkerListeners::start(own))?.map_err(|error| refuse(&error))?;
         }
     }
-    reconciler.restore(&overrides);
+    reconciler.restore_overrides();
     if let Some(null) = null
         && ballast_net::redirect_standard_to(null).is_err()
     {
@@ -172,7 +152,7 @@ pub(crate) fn run(
     };
     let ends = ending.wait(&signals);
     if let Some(reporter) = &reporter {
-        reporter.farewell();
+        reporter.report_late_counts();
     }
     Ok(match ends {
         Ends::Code(code) => code,
@@ -193,17 +173,21 @@ fn compile(
     begun: Instant,
     snapshot: Option<&[u8]>,
     has_master: bool,
-) -> (instance::Instance, Start) {
+) -> (instance::Instance, Start, StartRecord) {
     let StartState {
-        config,
+        target,
         thread_count,
         limits,
         opened,
         cli_binds,
         memory_megabytes,
-        states,
         ..
     } = start_state;
+    let StartTarget {
+        config,
+        states,
+        record,
+    } = target;
     let global = &config.global;
     let start = Start {
         cli_binds,
@@ -243,7 +227,7 @@ fn compile(
         listeners,
         has_master,
     );
-    (instance, start)
+    (instance, start, record)
 }
 
 fn start_workers(instance: &Arc<instance::Instance>, start: &Start) -> Result<Workers, u8> {
@@ -355,7 +339,9 @@ impl WorkerSetup {
         ));
         let log = self.logs.worker();
         let local = Rc::new(Local::new(self.worker, process, log, hostname(), running));
-        local.install(Rc::new(services::Desk(Arc::clone(&self.instance))));
+        local.install(Rc::new(services::ServiceResponder(Arc::clone(
+            &self.instance,
+        ))));
         set_local(Rc::clone(&local));
         arrivals(&local).install();
         // Kept for as long as the worker lives: dropped, it would end the checks.

@@ -1,4 +1,4 @@
-//! The services that answer in place of servers: the statistics page, the metrics exporter.
+//! Services answer requests in place of servers: the statistics page, the metrics exporter.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use ballast_stream::{Reply, ReplyBody, ServiceKind, ServiceRequest, Services};
 
 use crate::instance::Instance;
 
-/// What a worker asks.
+/// Answers requests of a worker to services.
 #[derive(Debug)]
-pub(crate) struct Desk(pub(crate) Arc<Instance>);
+pub(crate) struct ServiceResponder(pub(crate) Arc<Instance>);
 
-impl Services for Desk {
+impl Services for ServiceResponder {
     fn answer(&self, asked: &ServiceRequest<'_>) -> Reply {
         let surroundings: Arc<dyn Surroundings> = Arc::clone(&self.0) as _;
         let answer = match asked.of {

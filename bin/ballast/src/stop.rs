@@ -7,7 +7,7 @@ use ballast_cli::{ChangeRecord, Changes};
 use ballast_log::{Level, LogSet, Logs};
 use ballast_model::Common;
 use ballast_net::Signal;
-use ballast_reconcile::{ChangeRequest, told};
+use ballast_reconcile::{ChangeRequest, reload_message};
 use ballast_stats::Surroundings;
 use ballast_worker::{Signals, StopOrder, Workers};
 
@@ -182,10 +182,10 @@ impl Ending<'_> {
         let began = Instant::now();
         let request = ChangeRequest::Reload { keep: false };
         let outcome = self.instance.change_and_wait(request);
-        let (grade, text) = told(&outcome);
+        let (grade, text) = reload_message(&outcome);
         say::say(grade, &text);
-        self.instance.log_told(&ChangeRecord {
-            kind: Changes::Configuration,
+        self.instance.log_request(&ChangeRecord {
+            changes: Changes::Configuration,
             what: "reload",
             who: "SIGUSR2",
             took: began.elapsed(),

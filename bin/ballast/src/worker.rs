@@ -1,5 +1,5 @@
-//! A worker, as its master sees it: what it is given before it starts, and what it tells of
-//! itself while it serves.
+//! A worker and its master: what the worker is given before it starts, and what it reports while it
+//! serves.
 //!
 //! The master starts it as a program of its own, with one end of a [`Channel`]. Before the worker
 //! reads its configuration it is given the sockets that are listened on and the last snapshot; from
@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use ballast_cli::{Control, Limits as CliLimits};
 use ballast_engine::Generation;
-use ballast_handover::{self as handover, Channel, Message, Outcome, Received, Running, Sheet};
+use ballast_handover::{self as handover, Channel, Message, MessageWithFds, Outcome, SnapshotFile};
 use ballast_log::Level;
 use ballast_model::CliLevel;
 use ballast_net::{self as net, PassedSocket, Signal, SocketPool};
-use ballast_reconcile::{ChangeRequest, MachineAnswers, Memory};
+use ballast_reconcile::{ChangeRequest, MachineAnswers, OperatorChanges, ProcessState};
 use ballast_stats::Surroundings;
 use ballast_worker::{Error, Stream, spawn_service};
 
@@ -112,14 +112,16 @@ impl MasterLink {
         }
     }
 
-    /// What operators had done in the process before.
-    pub(crate) fn memory(&self) -> Memory {
-        let mut memory = Memory::default();
-        let told = self.snapshot.as_deref();
-        if let Some(Err(error)) = told.map(|bytes| handover::remember(&mut memory, bytes)) {
+    /// What operators changed in the former process.
+    pub(crate) fn operator_changes(&self) -> OperatorChanges {
+        let mut changes = OperatorChanges::default();
+        let snapshot = self.snapshot.as_deref().unwrap_or_default();
+        if !snapshot.is_empty()
+            && let Err(error) = handover::read_operator_changes(&mut changes, snapshot)
+        {
             say::warn(&format!("what operators did is known in part: {error}."));
         }
-        memory
+        changes
     }
 
     /// The line, for who says that the start failed.
@@ -175,14 +177,13 @@ fn master_is_gone() {
     let _ = net::raise(Signal::Usr1);
 }
 
-/// Has a process that does not serve yet go on from a snapshot.
+/// Restores a snapshot in a process that does not serve yet.
 pub(crate) fn restore(generation: &Generation, process: &ballast_engine::Process, bytes: &[u8]) {
-    let running = Running {
+    let state = ProcessState {
         generation,
         process,
-        memory: &Memory::default(),
     };
-    if let Err(error) = handover::restore(running, bytes) {
+    if let Err(error) = handover::restore(&state, bytes) {
         say::warn(&format!("the last snapshot is taken in part: {error}."));
     }
 }
@@ -210,7 +211,7 @@ enum Order {
     /// A snapshot for the next worker.
     Handover,
     /// The configuration is read again, with what a scout was answered.
-    Reload(Option<Sheet>),
+    Reload(Option<SnapshotFile>),
 }
 
 impl Reporter {
@@ -220,15 +221,15 @@ impl Reporter {
         self.0.send(&Message::Ready(log), None);
     }
 
-    /// Tells what was counted since the next worker took over. The last word.
-    pub(crate) fn farewell(&self) {
+    /// Reports what was counted since the next worker took over. To be called last.
+    pub(crate) fn report_late_counts(&self) {
         let base = self.0.base.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(base) = base.as_deref() else {
             return;
         };
         let since = self.0.instance.counts();
         if let Ok(late) = handover::counted_since(base, &since)
-            && let Ok(sheet) = Sheet::write(&late)
+            && let Ok(sheet) = SnapshotFile::write(&late)
         {
             self.0.send(&Message::Late, Some(&sheet));
         }
@@ -238,23 +239,23 @@ impl Reporter {
 impl Instance {
     fn counts(&self) -> Vec<u8> {
         let generation = self.generation();
-        handover::collect_counts(Running {
-            generation: &generation,
-            process: self.registry.process(),
-            memory: &Memory::default(),
-        })
+        handover::collect_counts(&self.state_of(&generation))
     }
 
     fn snapshot(&self) -> Vec<u8> {
         let generation = self.generation();
-        let memory = self
+        let changes = self
             .controller()
-            .map(|controller| controller.memory(&generation.config));
-        handover::collect(Running {
-            generation: &generation,
+            .map(|controller| controller.operator_changes(&generation.config));
+        let state = self.state_of(&generation);
+        handover::collect(&state, &changes.unwrap_or_default())
+    }
+
+    fn state_of<'p>(&'p self, generation: &'p Generation) -> ProcessState<'p> {
+        ProcessState {
+            generation,
             process: self.registry.process(),
-            memory: &memory.unwrap_or_default(),
-        })
+        }
     }
 }
 
@@ -298,7 +299,7 @@ impl Inner {
     }
 
     fn tell(&self, snapshot: &[u8]) {
-        match Sheet::write(snapshot) {
+        match SnapshotFile::write(snapshot) {
             Ok(sheet) => self.send(&Message::Snapshot, Some(&sheet)),
             Err(error) => say::warn(&format!("no snapshot can be written: {error}.")),
         }
@@ -327,7 +328,7 @@ impl Inner {
         }
     }
 
-    fn answer(self: &Arc<Self>, received: Received, limits: CliLimits) {
+    fn answer(self: &Arc<Self>, received: MessageWithFds, limits: CliLimits) {
         match received.message {
             Message::Caller => {
                 for caller in received.fds {
@@ -339,11 +340,11 @@ impl Inner {
             Message::Handover => self.order(Order::Handover),
             Message::Reload => {
                 let sheet = received.fds.into_iter().next();
-                self.order(Order::Reload(sheet.map(Sheet::from_fd)));
+                self.order(Order::Reload(sheet.map(SnapshotFile::from_fd)));
             }
             Message::Sockets { records, .. } => {
                 let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
-                for socket in handover::pool(&records, received.fds) {
+                for socket in handover::sockets_of(&records, received.fds) {
                     if let Ok(fd) = Arc::try_unwrap(socket.fd) {
                         offered.add(fd, socket.interface, socket.namespace);
                     }
@@ -370,23 +371,18 @@ impl Inner {
     /// Adds what the worker before counted late. This is the first worker thread, whose copy of
     /// the counters it goes to.
     fn add(&self, fds: Vec<OwnedFd>) {
-        let Some(sheet) = fds.into_iter().next().map(Sheet::from_fd) else {
+        let Some(sheet) = fds.into_iter().next().map(SnapshotFile::from_fd) else {
             return;
         };
         let generation = self.instance.generation();
-        let running = Running {
-            generation: &generation,
-            process: self.instance.registry.process(),
-            memory: &Memory::default(),
-        };
         if let Ok(late) = sheet.read() {
             // From one version to another some of it may be of no use.
-            let _ = handover::add_counts(running, &late);
+            let _ = handover::add_counts(&self.instance.state_of(&generation), &late);
         }
     }
 
     /// Reads the configuration again: the machine itself, or what a scout saw of it.
-    fn reload(&self, sheet: Option<&Sheet>) -> (Outcome, String) {
+    fn reload(&self, sheet: Option<&SnapshotFile>) -> (Outcome, String) {
         let global = Arc::clone(&self.instance.generation().config.global);
         let lost_rights = global.user.is_some() || global.group.is_some();
         let Some(sheet) = sheet else {
@@ -437,7 +433,7 @@ impl Inner {
         }
     }
 
-    fn send(&self, message: &Message, sheet: Option<&Sheet>) {
+    fn send(&self, message: &Message, sheet: Option<&SnapshotFile>) {
         let fds: Vec<_> = sheet.iter().map(AsFd::as_fd).collect();
         // A master that is gone is noticed where it is listened to.
         let _ = self.patiently(|| self.line.send(message, &fds));

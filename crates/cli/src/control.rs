@@ -1,7 +1,7 @@
-//! What commands may do to the process.
+//! The process, as commands change it.
 //!
-//! Reading is [`Surroundings`]; this is acting. Nothing here opens, compiles or counts: each
-//! method is one handler that the program carries out whole, or refuses whole and says why.
+//! Commands read the process by [`Surroundings`] and change it by [`Control`]. Each method is carried
+//! out whole, or refused whole with a reason.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -16,57 +16,56 @@ use ballast_expr::Store;
 use ballast_health::{Effect, Health};
 use ballast_model::{Address, PortSpec};
 use ballast_net::PassedSocket;
-use ballast_reconcile::{Applied, ChangeRequest, ConfigHistory};
+use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, OverrideKey, OverrideValue};
 use ballast_stats::Surroundings;
 
 use crate::catalogue::Changes;
 
-/// What is said to a server's health, given the time it goes by in milliseconds.
-pub type Say<'s> = &'s mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
+/// A change of a server's health, given its time in milliseconds.
+pub type HealthChange<'c> = &'c mut dyn FnMut(&mut Health, u64) -> Vec<Effect>;
 
 /// The outcome of a request, once it is known.
-pub type Outcome = Pin<Box<dyn Future<Output = Result<Applied, Refusal>>>>;
+pub type Outcome = Pin<Box<dyn Future<Output = Result<ChangeReport, Refusal>>>>;
 
 /// The process, as commands act on it. The program implements it once.
 pub trait Control: Surroundings {
-    /// Tells the health of a server something, and has all that follows done: balancing, queues,
-    /// log lines, servers that track it. False when there is no such server.
-    fn tell(&self, backend: &str, server: &str, say: Say<'_>) -> bool;
+    /// Changes the health of a server, and carries out the effects: balancing, queues, log lines,
+    /// servers that track it. False when there is no such server.
+    fn change_health(&self, backend: &str, server: &str, change: HealthChange<'_>) -> bool;
 
     /// The sockets that clients are accepted from, for a process that takes over (`_getsocks`).
     fn listening_sockets(&self) -> Vec<PassedSocket> {
         Vec::new()
     }
 
-    /// Has something else run: all of it, or nothing. The outcome comes once it is in force on
-    /// every worker.
+    /// Submits a change request. The outcome comes once the change is in force on every worker.
     fn request(&self, request: ChangeRequest) -> Outcome {
         let _ = request;
         let refused = Refusal("Changes cannot be made here.".into());
         Box::pin(std::future::ready(Err(refused)))
     }
 
-    /// The words of a server line that are carried out, in the order of the alphabet.
+    /// The words of a `server` line that are carried out, in alphabetic order.
     fn server_words(&self) -> Vec<&'static str> {
         Vec::new()
     }
 
-    /// Looks at what was put in force and by whom.
+    /// Reads the history of the configuration and the overrides.
     fn config_history(&self, look: &mut dyn FnMut(&ConfigHistory)) {
         let _ = look;
     }
 
-    /// A command was given that changes what runs, and done or refused: leaves a line in the log.
+    /// Logs a change that a command made, or that was refused.
     fn log_change(&self, change: &ChangeRecord<'_>) {
         let _ = change;
     }
 
-    /// Lets in who waits because of a limit that was raised.
+    /// Accepts clients that wait because of a limit that was raised.
     fn limits_changed(&self);
 
-    /// Notes that `command` set `key` to `value`, so that the next change of the file knows of it.
-    /// Keys are those of [`ballast_reconcile::kinds`].
-    fn note_override(&self, key: &str, value: &str, command: &str) {
+    /// Notes that `command` overrode a setting: `show overrides` lists it, and the next change of the
+    /// files goes by it.
+    fn note_override(&self, key: OverrideKey, value: OverrideValue, command: String) {
         let _ = (key, value, command);
     }
 
@@ -92,7 +91,7 @@ pub trait Control: Surroundings {
     /// Has a frontend refuse clients until it is resumed.
     ///
     /// # Errors
-    /// It cannot be done; why is in the log.
+    /// It cannot be done; the log says why.
     fn pause_frontend(&self, name: &str) -> Result<(), Failed> {
         self.move_gate(name, Opening::Paused)
     }
@@ -100,7 +99,7 @@ pub trait Control: Surroundings {
     /// Has a paused frontend listen again.
     ///
     /// # Errors
-    /// It cannot be done; why is in the log.
+    /// It cannot be done; the log says why.
     fn resume_frontend(&self, name: &str) -> Result<(), Failed> {
         self.move_gate(name, Opening::Open)
     }
@@ -152,14 +151,14 @@ pub trait Control: Surroundings {
     }
 }
 
-/// A change that somebody asked for, as the log tells it.
+/// A change that was requested, for the log.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ChangeRecord<'t> {
-    /// What it is about.
-    pub kind: Changes,
+    /// What it changes.
+    pub changes: Changes,
     /// The command, as it was given.
     pub what: &'t str,
-    /// Who gave it: a socket and a process, a signal, the master.
+    /// Who gave it: a socket and a process, a signal or the master.
     pub who: &'t str,
     /// How long it took.
     pub took: Duration,
@@ -167,7 +166,7 @@ pub struct ChangeRecord<'t> {
     pub refused: Option<&'t str>,
 }
 
-/// Something that could not be done; the log says why.
+/// It could not be done; the log says why.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Failed;
 
@@ -179,6 +178,6 @@ pub type IdleCounts = HashMap<usize, IdleCount>;
 pub struct IdleCount {
     /// How many rest.
     pub resting: u32,
-    /// How many are expected to be wanted at once.
+    /// How many are expected to be used at once.
     pub needed: u32,
 }

@@ -24,7 +24,7 @@ mod sockets;
 
 pub use answer::{Answer, Batches, Pieces, Severity};
 pub use catalogue::{Call, Changes, Command, Restriction, commands_of_master, commands_of_worker};
-pub use control::{ChangeRecord, Control, Failed, IdleCount, IdleCounts, Outcome, Say};
+pub use control::{ChangeRecord, Control, Failed, HealthChange, IdleCount, IdleCounts, Outcome};
 pub use limits::Limits;
 pub use line::{CommandLine, Given, LineReader, Next};
 pub use serve::{serve, serve_master, serve_stream};

@@ -264,7 +264,7 @@ impl Talk {
         row.and_then(|row| row.changes)
     }
 
-    fn log_change(&self, (kind, what): (Changes, &str), began: Instant, answer: &Answer) {
+    fn log_change(&self, (changes, what): (Changes, &str), began: Instant, answer: &Answer) {
         let ProcessRole::Worker(control) = &self.shared.role else {
             return;
         };
@@ -274,7 +274,7 @@ impl Talk {
             _ => None,
         };
         control.log_change(&ChangeRecord {
-            kind,
+            changes,
             what,
             who: &self.session.caller,
             took: began.elapsed(),

@@ -76,7 +76,7 @@ impl Surroundings for Fixture {
 }
 
 impl crate::Control for Fixture {
-    fn tell(&self, backend: &str, server: &str, say: crate::Say<'_>) -> bool {
+    fn change_health(&self, backend: &str, server: &str, change: crate::HealthChange<'_>) -> bool {
         let Some(place) = self.generation.backend_named(backend) else {
             return false;
         };
@@ -84,7 +84,7 @@ impl crate::Control for Fixture {
         let Some(place) = backend.server_named(server) else {
             return false;
         };
-        let _ = say(&mut backend.servers[place].state.health(), 0);
+        let _ = change(&mut backend.servers[place].state.health(), 0);
         backend.settle_health(place);
         true
     }

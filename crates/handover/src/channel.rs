@@ -1,8 +1,7 @@
-//! The line between a master and a worker: messages, with descriptors beside them.
+//! The channel between a master and a worker: messages, with descriptors beside them.
 //!
-//! A snapshot is no message but a [`Sheet`], a file in memory whose descriptor travels: the master
-//! keeps the sheet of the last second and gives it on unread, however large it is and whatever is
-//! in it.
+//! A snapshot does not travel in a message but in a [`SnapshotFile`], a file in memory whose descriptor
+//! is sent. The master keeps the file of the last second and gives it on without reading it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,27 +12,27 @@ use ballast_net::{PassedSocket, SocketPool, memory_file, receive_with_fds, send_
 use ballast_wire::getsocks::{self, Record};
 use ballast_wire::handoff::{MESSAGE_BYTES_MAX, Message};
 
-/// Sockets in one message at most: their records fit into it whatever their names.
+/// Sockets in one message at most: their records fit whatever their names.
 const SOCKETS_PER_MESSAGE_MAX: usize = 100;
 
 /// Bytes of a snapshot at most: some millions of servers.
-const SHEET_BYTES_MAX: u64 = 1 << 30;
+const SNAPSHOT_BYTES_MAX: u64 = 1 << 30;
 
-/// One end of a line. Whoever holds it may send from any thread: messages do not mix.
+/// One end of a channel. Any thread may send: messages do not mix.
 #[derive(Clone, Debug)]
 pub struct Channel(Arc<OwnedFd>);
 
-/// What came over a line.
+/// A message that came over a channel.
 #[derive(Debug)]
-pub struct Received {
+pub struct MessageWithFds {
     /// The message.
     pub message: Message,
-    /// What came beside it.
+    /// The descriptors that came beside it.
     pub fds: Vec<OwnedFd>,
 }
 
 impl Channel {
-    /// Both ends of a new line.
+    /// Both ends of a new channel.
     ///
     /// # Errors
     /// The system's refusal.
@@ -93,7 +92,7 @@ impl Channel {
     ///
     /// # Errors
     /// The system's refusal; `InvalidData` for what is no message.
-    pub fn receive(&self) -> io::Result<Option<Received>> {
+    pub fn receive(&self) -> io::Result<Option<MessageWithFds>> {
         let mut bytes = vec![0; MESSAGE_BYTES_MAX + 1];
         let (length, fds) = receive_with_fds(&*self.0, &mut bytes)?;
         if length == 0 {
@@ -101,7 +100,7 @@ impl Channel {
         }
         let message = Message::decode(&bytes[..length])
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        Ok(Some(Received { message, fds }))
+        Ok(Some(MessageWithFds { message, fds }))
     }
 }
 
@@ -112,7 +111,7 @@ impl AsFd for Channel {
 }
 
 /// The sockets of a message, by its records. Those without a record are closed.
-pub fn pool(records: &[u8], fds: Vec<OwnedFd>) -> Vec<PassedSocket> {
+pub fn sockets_of(records: &[u8], fds: Vec<OwnedFd>) -> Vec<PassedSocket> {
     let mut rest = records;
     let mut sockets = Vec::new();
     for fd in fds {
@@ -129,11 +128,11 @@ pub fn pool(records: &[u8], fds: Vec<OwnedFd>) -> Vec<PassedSocket> {
     sockets
 }
 
-/// A snapshot as it travels.
+/// A snapshot in a file in memory.
 #[derive(Debug)]
-pub struct Sheet(OwnedFd);
+pub struct SnapshotFile(OwnedFd);
 
-impl Sheet {
+impl SnapshotFile {
     /// Writes a snapshot.
     ///
     /// # Errors
@@ -144,12 +143,12 @@ impl Sheet {
         Ok(Self(file.into()))
     }
 
-    /// The sheet behind a descriptor.
+    /// The file behind a descriptor.
     pub fn from_fd(fd: OwnedFd) -> Self {
         Self(fd)
     }
 
-    /// What stands on it.
+    /// The snapshot.
     ///
     /// # Errors
     /// The system's refusal; more than 1 GB.
@@ -157,27 +156,28 @@ impl Sheet {
         let mut file = File::from(self.0.try_clone()?);
         file.seek(SeekFrom::Start(0))?;
         let mut snapshot = Vec::new();
-        file.take(SHEET_BYTES_MAX + 1).read_to_end(&mut snapshot)?;
-        if snapshot.len() as u64 > SHEET_BYTES_MAX {
+        file.take(SNAPSHOT_BYTES_MAX + 1)
+            .read_to_end(&mut snapshot)?;
+        if snapshot.len() as u64 > SNAPSHOT_BYTES_MAX {
             return Err(io::Error::other("the snapshot is too long"));
         }
         Ok(snapshot)
     }
 }
 
-impl AsFd for Sheet {
+impl AsFd for SnapshotFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
 impl Channel {
-    /// Collects what the master gives a worker before it starts: sockets, the last snapshot, and
+    /// Receives what the master gives a worker before it starts: sockets, the last snapshot, and
     /// whether this is the first worker.
     ///
     /// # Errors
-    /// The master is gone, or says what makes no sense here.
-    pub fn beginning(&self) -> io::Result<(SocketPool, Option<Sheet>, bool)> {
+    /// The master is gone, or sent a message that does not belong here.
+    pub fn beginning(&self) -> io::Result<(SocketPool, Option<SnapshotFile>, bool)> {
         let mut sockets = SocketPool::new();
         loop {
             let Some(received) = self.receive()? else {
@@ -185,15 +185,15 @@ impl Channel {
             };
             match received.message {
                 Message::Sockets { records, .. } => {
-                    for socket in pool(&records, received.fds) {
+                    for socket in sockets_of(&records, received.fds) {
                         if let Ok(fd) = Arc::try_unwrap(socket.fd) {
                             sockets.add(fd, socket.interface, socket.namespace);
                         }
                     }
                 }
                 Message::Start { first } => {
-                    let sheet = received.fds.into_iter().next().map(Sheet::from_fd);
-                    return Ok((sockets, sheet, first));
+                    let file = received.fds.into_iter().next().map(SnapshotFile::from_fd);
+                    return Ok((sockets, file, first));
                 }
                 other => return Err(io::Error::other(format!("{other:?} before a start"))),
             }
@@ -220,16 +220,16 @@ mod tests {
         let sockets: Vec<_> = (0..SOCKETS_PER_MESSAGE_MAX + 3)
             .map(|_| listener(""))
             .collect();
-        let sheet = Sheet::write(b"BLST\x01").unwrap();
+        let file = SnapshotFile::write(b"BLST\x01").unwrap();
         let start = Message::Start { first: true };
         master.send_sockets(&sockets).unwrap();
-        master.send(&start, &[sheet.as_fd()]).unwrap();
+        master.send(&start, &[file.as_fd()]).unwrap();
         let (pool, given, first) = worker.beginning().unwrap();
         assert_eq!((pool.len(), first), (sockets.len(), true));
         let given = given.unwrap();
         // It may be read again, here or there.
         assert_eq!(given.read().unwrap(), b"BLST\x01");
-        assert_eq!(sheet.read().unwrap(), b"BLST\x01");
+        assert_eq!(file.read().unwrap(), b"BLST\x01");
     }
 
     #[test]
@@ -257,10 +257,10 @@ mod tests {
         let Message::Sockets { records, .. } = received.message else {
             panic!("sockets");
         };
-        let sockets = pool(&records, received.fds);
+        let sockets = sockets_of(&records, received.fds);
         let names: Vec<_> = sockets.iter().map(|socket| &*socket.interface).collect();
         assert_eq!(names, ["lo", "eth0"]);
-        assert!(pool(b"\0", vec![sockets[0].fd.try_clone().unwrap()]).is_empty());
+        assert!(sockets_of(b"\0", vec![sockets[0].fd.try_clone().unwrap()]).is_empty());
     }
 
     #[test]

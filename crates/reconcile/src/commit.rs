@@ -1,5 +1,5 @@
-//! A target is put in force: everybody prepares, which may refuse, and then everybody commits,
-//! which cannot.
+//! A target is put in force: all participants prepare, which may fail; then all commit, which
+//! cannot.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,25 +10,27 @@ use ballast_engine::{Frontend, Generation};
 
 use crate::file_state::{reopen, reopens, shut_again};
 use crate::history::PastConfig;
-use crate::kinds::{self, BACKEND, PUBLISHED, SERVER};
+use crate::kinds::backend::{PUBLISHED, is_published, published};
+use crate::kinds::{SERVER, server};
 use crate::now_unix_s;
-use crate::object::{ObjectName, Override, OverrideKey};
-use crate::participant::{Effects, Prepared, Transition};
+use crate::object::ObjectName;
+use crate::override_value::OverrideValue;
+use crate::overrides::{Override, OverrideKey};
+use crate::participant::{Effects, PreparedChange, Transition};
 use crate::reconciler::Reconciler;
-use crate::request::Applied;
+use crate::request::ChangeReport;
 use crate::target::{Mode, Target};
 
 impl Reconciler {
-    /// Compiles, opens, commits.
+    /// Compiles the next generation, prepares and commits.
     ///
     /// # Errors
     /// Why nothing was changed.
-    pub(crate) fn put_in_force(&self, mut target: Target) -> Result<Applied, Refusal> {
+    pub(crate) fn put_in_force(&self, mut target: Target) -> Result<ChangeReport, Refusal> {
         let now = self.host.generation();
         let mut plan = self.plan(&target);
         if target.drops_overrides() {
-            // What was set while the files were read goes with the rest: it was set of what is no
-            // more.
+            // Overrides that came while the files were read are dropped too.
             target.overruled = self.droppable_overrides();
         }
         let reopens = reopens(&now, &target);
@@ -41,13 +43,13 @@ impl Reconciler {
         };
         if target.changes.is_empty() && !reopens {
             let prepared = self.prepare(&to)?;
-            self.remember(&mut target);
+            self.record_source(&mut target);
             commit(prepared, &to);
             if let Some(source) = target.source.take() {
-                self.controller.config_history().written_is(source.written);
+                self.controller.config_history().set_written(source.written);
             }
-            self.settle(&target, &now);
-            return Ok(plan.applied);
+            self.release_overrides(&target, &now);
+            return Ok(plan.report);
         }
         let config = Arc::new(std::mem::take(&mut target.config));
         let registry = self.host.registry();
@@ -55,19 +57,24 @@ impl Reconciler {
         let reopened = reopen(&generation, reopens);
         to.next = Some(&generation);
         let prepared = self.prepare(&to).inspect_err(|_| shut_again(&reopened))?;
-        if let Mode::RenameServer { backend, was, is } = &target.mode {
-            self.go_on_renamed((&now, &generation), backend, (was, is));
+        if let Mode::RenameServer {
+            backend,
+            old_name,
+            new_name,
+        } = &target.mode
+        {
+            self.carry_over_renamed((&now, &generation), backend, (old_name, new_name));
         }
         let taken = generation.take_over(Some(&now), registry);
         to.taken = Some(&taken);
         self.limit_connections(&generation);
         self.publish(&generation, &target);
-        self.remember(&mut target);
+        self.record_source(&mut target);
         let former = self.host.put_in_force(Arc::clone(&generation));
         commit(prepared, &to);
         registry.retire(former);
-        self.begin_overridden(&target);
-        self.settle(&target, &generation);
+        self.note_addition(&target);
+        self.release_overrides(&target, &generation);
         let written = target.source.map(|source| source.written);
         let mut history = self.controller.config_history();
         let written = written.unwrap_or_else(|| history.written().clone());
@@ -79,20 +86,20 @@ impl Reconciler {
             config,
             written,
         });
-        plan.applied.generation = generation.number;
-        Ok(plan.applied)
+        plan.report.generation = generation.number;
+        Ok(plan.report)
     }
 
-    /// Has everybody open what is new. What was opened is closed on a refusal.
-    fn prepare(&self, to: &Transition<'_>) -> Result<Vec<Box<dyn Prepared>>, Refusal> {
+    /// Has all participants prepare. When one refuses, what the others opened is closed.
+    fn prepare(&self, to: &Transition<'_>) -> Result<Vec<Box<dyn PreparedChange>>, Refusal> {
         let prepared = self.participants.iter().map(|one| one.prepare(to));
         let prepared: Result<Vec<_>, _> = prepared.collect();
         Ok(prepared?.into_iter().flatten().collect())
     }
 
-    /// What was read is what edits and rollbacks go by from now on.
-    fn remember(&self, target: &mut Target) {
-        let is_of_start = target.is_of_start();
+    /// Edits and rollbacks go by what was read, from now on.
+    fn record_source(&self, target: &mut Target) {
+        let is_of_disk = target.is_of_disk();
         let Some(source) = &mut target.source else {
             return;
         };
@@ -102,12 +109,13 @@ impl Reconciler {
         if let Some(sections) = source.sections.take() {
             self.controller.set_sections(sections);
         }
-        if is_of_start {
+        if is_of_disk {
             self.controller.set_disk(Arc::clone(&source.written.files));
         }
     }
 
-    /// What a file has is published, unless an override said otherwise; what a command adds is not.
+    /// Publishes the backends of files, unless an override says otherwise. A backend that a command
+    /// added is not published.
     fn publish(&self, generation: &Generation, target: &Target) {
         if let Mode::Edit {
             unpublished: Some(key),
@@ -116,13 +124,13 @@ impl Reconciler {
         {
             backend.state.publish(false);
         }
-        let Some(file) = target.file_that_was_read() else {
+        let Some(file) = target.file_config() else {
             return;
         };
         let history = self.controller.config_history();
         let overrides = history.overrides();
         let hidden: HashSet<&str> = overrides
-            .filter(|(key, entry)| key.is(&BACKEND, &PUBLISHED) && entry.value.text() == "no")
+            .filter(|(key, entry)| key.is_about(&PUBLISHED) && !is_published(&entry.value))
             .filter(|(key, _)| !target.overruled.contains(key))
             .map(|(key, _)| key.name.text())
             .collect();
@@ -134,17 +142,17 @@ impl Reconciler {
         }
     }
 
-    /// Notes what a command added, and has it begin as HAProxy's do: a server unchecked, a backend
-    /// that no rule leads to.
-    fn begin_overridden(&self, target: &Target) {
+    /// Notes the override of a server or backend that a command added. As in HAProxy, the server
+    /// begins unchecked and the backend unpublished.
+    fn note_addition(&self, target: &Target) {
         match &target.mode {
             Mode::Edit {
                 unpublished: Some(key),
-            } => self.controller.note(key.clone(), "no", &target.cause),
+            } => self.note(key, published(false), target),
             Mode::AddServer { key, words } => {
-                self.controller.note(key.clone(), words, &target.cause);
+                self.note(key, OverrideValue::of_text(words), target);
                 if let Some((backend, server)) = key.name.server() {
-                    self.host.tell(backend, server, &mut |health, _| {
+                    self.host.change_health(backend, server, &mut |health, _| {
                         health.enable_check(false);
                         health.enable_agent(false);
                         Vec::new()
@@ -155,9 +163,13 @@ impl Reconciler {
         }
     }
 
-    /// Overrides that hold no longer are released, and where files win the process is what they
-    /// say.
-    fn settle(&self, target: &Target, generation: &Generation) {
+    fn note(&self, key: &OverrideKey, value: OverrideValue, target: &Target) {
+        let entry = Override::now(value, target.cause.clone());
+        self.controller.config_history().note(key.clone(), entry);
+    }
+
+    /// Releases overrides that end with this change.
+    fn release_overrides(&self, target: &Target, generation: &Generation) {
         let scope = self.scope(generation);
         for key in &target.overruled {
             if (key.kind.in_force)(generation, &key.name) {
@@ -169,28 +181,29 @@ impl Reconciler {
         }
         {
             let mut history = self.controller.config_history();
-            // What is there no more has no overrides on it.
+            // An object that is gone has no overrides.
             history.forget_overrides(|key| {
                 target.overruled.contains(key) || !(key.kind.in_force)(generation, &key.name)
             });
         }
-        self.equal_the_files(target, generation);
+        self.reset_to_files(target, generation);
     }
 
-    /// Has a server go on under another name: what was counted and believed of it, and what
-    /// operators set of it.
-    fn go_on_renamed(
+    /// Gives a renamed server the counters, the health, the settings and the overrides that it had
+    /// under its old name.
+    fn carry_over_renamed(
         &self,
         (now, next): (&Generation, &Generation),
         backend: &str,
-        (was, is): (&str, &str),
+        (old_name, new_name): (&str, &str),
     ) {
         let at = |generation: &Generation, name: &str| {
             let backend = Arc::clone(generation.backend(backend)?);
             let place = backend.server_named(name)?;
             Some((backend, place))
         };
-        let (Some((before, old)), Some((after, new))) = (at(now, was), at(next, is)) else {
+        let (Some((before, old)), Some((after, new))) = (at(now, old_name), at(next, new_name))
+        else {
             return;
         };
         let (old, known) = (&before.servers[old], &after.servers[new]);
@@ -213,14 +226,17 @@ impl Reconciler {
         }
         let checks = old.state.check_overrides();
         known.state.change_checks(|own| *own = checks);
-        let renamed = |name: &str| ObjectName::Server(backend.to_owned(), name.to_owned());
-        let (was, is) = (renamed(was), renamed(is));
+        let old_name = ObjectName::of_server(backend, old_name);
+        let new_name = ObjectName::of_server(backend, new_name);
         let mut history = self.controller.config_history();
         let own = history
             .overrides()
-            .filter(|(key, _)| key.kind.word == SERVER.word && key.name == was);
+            .filter(|(key, _)| key.is_of(&SERVER) && key.name == old_name);
         let own: Vec<(OverrideKey, Override)> = own
-            .map(|(key, entry)| (key.of(is.clone()), entry.clone()))
+            .map(|(key, entry)| {
+                let key = OverrideKey::new(key.kind, new_name.clone(), key.setting);
+                (key, entry.clone())
+            })
             .collect();
         for (key, entry) in own {
             history.note(key, entry);
@@ -245,14 +261,14 @@ impl Reconciler {
         self.host.limits_changed();
     }
 
-    /// Servers that overrides still have a say about go on as they are: their lines said less.
-    /// Answers what was set of them.
-    pub(crate) fn keep_servers(&self, target: &mut Target) -> Vec<(OverrideKey, Override)> {
+    /// Keeps the lines of servers that still have overrides: no file says all that was set of them.
+    /// Answers these overrides.
+    pub(crate) fn keep_server_lines(&self, target: &mut Target) -> Vec<(OverrideKey, Override)> {
         let now = self.host.generation();
         let left: Vec<(OverrideKey, Override)> = {
             let history = self.controller.config_history();
             let overrides = history.overrides();
-            let overrides = overrides.filter(|(key, _)| key.kind.word == SERVER.word);
+            let overrides = overrides.filter(|(key, _)| key.is_of(&SERVER));
             overrides
                 .map(|(key, entry)| (key.clone(), entry.clone()))
                 .collect()
@@ -261,7 +277,7 @@ impl Reconciler {
             let Some((backend, server)) = key.name.server() else {
                 continue;
             };
-            let runs = kinds::line(&now.config, &key.name);
+            let runs = server::line(&now.config, &key.name);
             let mut backends = target.config.backends.iter_mut();
             let known = backends.find(|one| one.common.name == backend);
             if let (Some(runs), Some(known)) = (runs, known) {
@@ -275,9 +291,9 @@ impl Reconciler {
         left
     }
 
-    /// Says again what operators said of servers while lines of theirs were put in force; `before`
-    /// is what they had said when that began.
-    pub(crate) fn say_again(&self, before: &[(OverrideKey, Override)]) {
+    /// Applies overrides of servers again that came while the lines of servers were put in force.
+    /// `before` has the overrides of before that.
+    pub(crate) fn reapply_overrides_since(&self, before: &[(OverrideKey, Override)]) {
         let new: Vec<(OverrideKey, Override)> = {
             let history = self.controller.config_history();
             let is_known = |key: &OverrideKey, entry: &Override| {
@@ -299,8 +315,8 @@ impl Reconciler {
     }
 }
 
-/// Everybody goes over, and then ends what is no more.
-fn commit(mut prepared: Vec<Box<dyn Prepared>>, to: &Transition<'_>) {
+/// Has all participants commit, and then finish.
+fn commit(mut prepared: Vec<Box<dyn PreparedChange>>, to: &Transition<'_>) {
     let mut effects = Effects::default();
     for one in &mut prepared {
         one.commit(to, &mut effects);

@@ -1,15 +1,15 @@
-//! What is said of a change, in the form in which HAProxy says it at a start.
+//! Messages about a change, in the form of HAProxy's messages at a start.
 
 use ballast_edit::Refusal;
 
-use crate::request::Applied;
+use crate::request::ChangeReport;
 
-/// How grave a line is.
+/// The severity of a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Severity {
-    /// It ends the start, or the change.
+    /// The start or the change fails.
     Alert,
-    /// It should be looked at.
+    /// An operator should look at it.
     Warning,
     /// For information.
     Notice,
@@ -25,24 +25,24 @@ impl Severity {
     }
 }
 
-/// A line as it would be said on the console.
-pub fn console_line(grade: Severity, text: &str) -> String {
-    format!("{:<11}({}) : {text}\n", grade.word(), std::process::id())
+/// A line in the form of the console.
+pub fn console_line(severity: Severity, text: &str) -> String {
+    format!("{:<11}({}) : {text}\n", severity.word(), std::process::id())
 }
 
-/// What is said of a reload that nobody waits at a command socket for.
-pub fn told(outcome: &Result<Applied, Refusal>) -> (Severity, String) {
+/// The message about a reload that no command waits for.
+pub fn reload_message(outcome: &Result<ChangeReport, Refusal>) -> (Severity, String) {
     match outcome {
-        Ok(applied) if applied.lines.is_empty() => (
+        Ok(report) if report.lines.is_empty() => (
             Severity::Notice,
             "Configuration read again: nothing changed.".to_owned(),
         ),
-        Ok(applied) => {
-            let lines = applied.lines.join("\n  ");
-            let notes = applied.notes.trim_end();
+        Ok(report) => {
+            let lines = report.lines.join("\n  ");
+            let notes = report.notes.trim_end();
             let text = format!(
                 "Configuration applied (generation {}):\n  {lines}\n{notes}",
-                applied.generation
+                report.generation
             );
             (Severity::Notice, text.trim_end().to_owned())
         }

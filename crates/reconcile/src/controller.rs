@@ -1,7 +1,7 @@
 //! What is known of the configuration, and the queue of requests to change it.
 //!
-//! Commands look at it from any thread; one thread carries out what is asked. Reading files,
-//! compiling and waiting for workers hold up no traffic.
+//! Commands read it from any thread; one thread carries out requests. Traffic does not wait for files
+//! that are read, for the compiler or for other workers.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,29 +13,32 @@ use ballast_expr::Store;
 use ballast_model::change::diff;
 use ballast_model::{Change, Config};
 
+use crate::handover::ConfigChanges;
 use crate::history::ConfigHistory;
 use crate::machine_answers::MachineAnswers;
-use crate::memory::{ListOverrideCache, Memory};
-use crate::object::{ObjectKind, Override, OverrideKey};
+use crate::now_unix_s;
+use crate::operator_changes::{ListOverrideCache, OperatorChanges};
+use crate::override_value::OverrideValue;
+use crate::overrides::{Override, OverrideKey};
 use crate::read::ReadOptions;
-use crate::request::{Applied, ChangeRequest};
-use crate::{kinds, now_unix_s};
+use crate::request::{ChangeReport, ChangeRequest};
+use crate::start::StartRecord;
 
-/// Requests that may wait for their turn; who comes then is refused.
+/// How many requests may wait. One more is refused.
 const CHANGE_REQUEST_COUNT_MAX: usize = 1024;
 
-/// Who asked hears of the outcome. Dropped without a call when the change was given up.
-pub(crate) type Answer = Box<dyn FnOnce(Result<Applied, Refusal>) + Send>;
+/// Called with the outcome of a request; dropped without a call when the change was given up.
+pub(crate) type OutcomeCallback = Box<dyn FnOnce(Result<ChangeReport, Refusal>) + Send>;
 
-/// What the thread is asked for.
+/// A job of the thread.
 pub(crate) enum Job {
     /// A change.
-    Request(ChangeRequest, Answer),
-    /// Overrides are to be in the files (`persist on`).
-    WriteBack,
+    Request(ChangeRequest, OutcomeCallback),
+    /// Overrides are to be written to the files (`persist on`).
+    Persist,
 }
 
-/// The jobs, for the one who takes them up.
+/// The jobs, for the thread that carries them out.
 pub struct RequestQueue(pub(crate) mpsc::Receiver<Job>);
 
 impl fmt::Debug for RequestQueue {
@@ -44,7 +47,7 @@ impl fmt::Debug for RequestQueue {
     }
 }
 
-/// What is in force, what operators set, and where requests are brought.
+/// The history of the configuration, overrides, and the queue of requests.
 pub struct Controller {
     jobs: mpsc::SyncSender<Job>,
     config_history: Mutex<ConfigHistory>,
@@ -57,11 +60,9 @@ pub struct Controller {
     machine_answers: Mutex<Arc<MachineAnswers>>,
     lists: Mutex<ListOverrideCache>,
     pub(crate) options: ReadOptions,
-    /// The kinds of objects that commands override settings of.
-    pub(crate) kinds: &'static [&'static ObjectKind],
-    /// What operators change is written to the files (`persist on`).
+    /// Each override is written to the files (`persist on`).
     pub(crate) persists: AtomicBool,
-    /// A job that does so waits for its turn.
+    /// A job that does so is in the queue.
     pub(crate) persist_waits: AtomicBool,
 }
 
@@ -76,40 +77,40 @@ fn lock<T>(one: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Controller {
-    /// The controller of a process that goes by `config_history` when it starts, and the work that
-    /// comes to it.
+    /// The controller of a process that starts with `config`, and its queue.
     pub fn begin(
-        config_history: ConfigHistory,
-        patterns: Arc<Store>,
-        (sections, machine_answers): (SectionMap, Arc<MachineAnswers>),
+        config: Arc<Config>,
+        record: StartRecord,
         options: ReadOptions,
     ) -> (Self, RequestQueue) {
+        let mut config_history = ConfigHistory::begin(config, record.written, now_unix_s());
+        for (key, entry) in record.overrides {
+            config_history.note(key, entry);
+        }
         let (jobs, work) = mpsc::sync_channel(CHANGE_REQUEST_COUNT_MAX);
         let controller = Self {
             jobs,
             config_history: Mutex::new(config_history),
-            patterns: Mutex::new(patterns),
-            disk: Mutex::new(Arc::clone(&sections.files)),
-            sections: Mutex::new(sections),
-            machine_answers: Mutex::new(machine_answers),
+            patterns: Mutex::new(record.store),
+            disk: Mutex::new(Arc::clone(&record.sections.files)),
+            sections: Mutex::new(record.sections),
+            machine_answers: Mutex::new(record.machine_answers),
             lists: Mutex::default(),
             options,
-            kinds: kinds::ALL,
             persists: AtomicBool::new(false),
             persist_waits: AtomicBool::new(false),
         };
         (controller, RequestQueue(work))
     }
 
-    /// Has a request carried out; `answer` is called with the outcome, or dropped when the change
-    /// was given up.
+    /// Queues a request; `answer` is called with the outcome, or dropped when the change was given up.
     ///
     /// # Errors
     /// Too many requests wait.
     pub fn submit(
         &self,
         request: ChangeRequest,
-        answer: impl FnOnce(Result<Applied, Refusal>) + Send + 'static,
+        answer: impl FnOnce(Result<ChangeReport, Refusal>) + Send + 'static,
     ) -> Result<(), Refusal> {
         let sent = self.jobs.try_send(Job::Request(request, Box::new(answer)));
         sent.map_err(|refused| match refused {
@@ -122,10 +123,10 @@ impl Controller {
     ///
     /// # Errors
     /// Why nothing was changed.
-    pub fn submit_and_wait(&self, request: ChangeRequest) -> Result<Applied, Refusal> {
+    pub fn submit_and_wait(&self, request: ChangeRequest) -> Result<ChangeReport, Refusal> {
         let (sender, receiver) = mpsc::channel();
         let answer = Box::new(move |outcome| {
-            // Who asked may be gone; the change is made all the same.
+            // The caller may be gone; the change is made all the same.
             let _ = sender.send(outcome);
         });
         let sent = self.jobs.send(Job::Request(request, answer));
@@ -134,25 +135,24 @@ impl Controller {
         outcome.map_err(|_| Refusal("The change was given up.".into()))?
     }
 
-    /// Notes that a command set something, by its key as text. Each key that a command notes is
-    /// that of a row.
-    pub fn note_override(&self, key: &str, value: &str, command: &str) {
-        let known = OverrideKey::parse(self.kinds, key);
-        debug_assert!(known.is_some(), "no row knows the override '{key}'");
-        let Some(key) = known else {
-            return;
-        };
-        self.note(key, value, command);
+    /// Notes an override that a command sets now.
+    pub fn note_override(&self, key: OverrideKey, value: OverrideValue, command: String) {
+        debug_assert!(
+            key.setting.value.has(&value),
+            "{key} has no value '{value}'"
+        );
+        let entry = Override::now(value, command);
+        self.config_history().note(key, entry);
         self.persist_soon();
     }
 
-    /// An override changed something: has it written, where `persist` is on.
+    /// Has overrides written, where `persist` is on.
     pub(crate) fn persist_soon(&self) {
         let waits = &self.persist_waits;
         if !self.persists.load(Ordering::Relaxed) || waits.swap(true, Ordering::AcqRel) {
             return;
         }
-        if self.jobs.try_send(Job::WriteBack).is_err() {
+        if self.jobs.try_send(Job::Persist).is_err() {
             // The next override tries again.
             waits.store(false, Ordering::Release);
         }
@@ -199,18 +199,8 @@ impl Controller {
         *lock(&self.disk) = files;
     }
 
-    /// An override that a command sets now.
-    pub(crate) fn note(&self, key: OverrideKey, value: &str, command: &str) {
-        let entry = Override {
-            value: key.setting.value.read(value),
-            at_unix_s: now_unix_s(),
-            command: command.to_owned(),
-        };
-        self.config_history().note(key, entry);
-    }
-
-    /// What operators did that no file says, beside what runs `now`: for the process that follows.
-    pub fn memory(&self, now: &Config) -> Memory {
+    /// What operators changed that no file says, for the next process. `now` is in force.
+    pub fn operator_changes(&self, now: &Config) -> OperatorChanges {
         let (written, overrides) = {
             let history = self.config_history();
             let overrides = history.overrides();
@@ -223,12 +213,14 @@ impl Controller {
             _ => None,
         });
         let sections = self.last_sections();
-        Memory {
-            section_edits: written.section_edits,
+        OperatorChanges {
             overrides,
-            removed: removed.collect(),
-            marks: sections.marks_of_backends(),
-            lists: lock(&self.lists).look(&self.patterns()),
+            config: ConfigChanges {
+                section_edits: written.section_edits,
+                section_marks: sections.marks_of_backends(),
+                removed_servers: removed.collect(),
+                lists: lock(&self.lists).look(&self.patterns()),
+            },
         }
     }
 }

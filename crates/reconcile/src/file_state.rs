@@ -1,9 +1,9 @@
-//! A reload makes the process what its files say: what operators set while it ran is released, as
-//! HAProxy's new process knows nothing of it.
+//! A reload makes the process what its files say: it releases all that operators set, as HAProxy's
+//! new process knows nothing of it.
 //!
-//! What is counted and believed stays: counters, sessions, idle connections, and the health of
-//! servers, so that one that is down stays down until a check says otherwise. What a state file
-//! says (`load-server-state-from-file`) holds then as it would at a start.
+//! Counters, sessions, idle connections and the health of servers stay: a server that is down stays
+//! down until a check says otherwise. State files (`load-server-state-from-file`) are read as at a
+//! start.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,27 +12,28 @@ use ballast_engine::{Backend, CheckOverrides, Frontend, Generation, Opening, Ser
 use ballast_health::{Admin, Effect, Health, Operational};
 use ballast_model::Address;
 
-use crate::kinds::SERVER;
-use crate::object::{ObjectName, OverrideKey};
+use crate::kinds::server;
+use crate::object::{ObjectName, Setting};
+use crate::overrides::OverrideKey;
 use crate::reconciler::Reconciler;
 use crate::state_files::SavedState;
 use crate::target::{Mode, Target};
 
-/// Whether a frontend that was shut is to listen again.
+/// Whether a frontend that was shut down is to listen again.
 pub(crate) fn reopens(now: &Generation, target: &Target) -> bool {
     let is_shut = |one: &Arc<Frontend>| one.state.gate.opening() == Opening::Shut;
     target.drops_overrides() && now.frontends.iter().any(is_shut)
 }
 
-/// Opens the gates that were shut, where that is wanted, before their sockets are opened; answers
-/// which.
-pub(crate) fn reopen(generation: &Generation, target: bool) -> Vec<Arc<Frontend>> {
-    let frontends = generation.frontends.iter().filter(|_| target);
+/// Opens the gates that were shut, where `reopens`, before their sockets are opened; answers their
+/// frontends.
+pub(crate) fn reopen(generation: &Generation, reopens: bool) -> Vec<Arc<Frontend>> {
+    let frontends = generation.frontends.iter().filter(|_| reopens);
     let reopened = frontends.filter(|frontend| frontend.state.gate.reopen());
     reopened.cloned().collect()
 }
 
-/// Takes [`reopen`] back: the change was refused.
+/// Shuts the gates again: the change was refused.
 pub(crate) fn shut_again(reopened: &[Arc<Frontend>]) {
     for frontend in reopened {
         frontend.state.gate.set(Opening::Shut);
@@ -40,24 +41,25 @@ pub(crate) fn shut_again(reopened: &[Arc<Frontend>]) {
 }
 
 impl Reconciler {
-    /// Lets go of what operators set, where that is wanted, and takes over what state files say.
-    pub(crate) fn equal_the_files(&self, target: &Target, generation: &Generation) {
-        let Mode::Drop { states, .. } = &target.mode else {
+    /// Where overrides are dropped: makes the state of all objects what the files say, and restores
+    /// what state files say.
+    pub(crate) fn reset_to_files(&self, target: &Target, generation: &Generation) {
+        let Mode::Drop(_, states) = &target.mode else {
             return;
         };
-        self.equal_the_process(generation);
-        let told: HashSet<(usize, usize)> = states.iter().map(|one| one.place()).collect();
+        self.reset_limits(generation);
+        let saved: HashSet<(usize, usize)> = states.iter().map(|one| one.place()).collect();
         for (at, backend) in generation.backends.iter().enumerate() {
             for (place, server) in backend.servers.iter().enumerate() {
-                let is_told = told.contains(&(at, place));
-                self.equal_its_line(generation, (backend, server), &target.overruled, is_told);
+                let is_saved = saved.contains(&(at, place));
+                self.reset_server(generation, (backend, server), &target.overruled, is_saved);
             }
         }
-        self.take_over_states(states, generation);
+        self.restore_saved_states(states, generation);
     }
 
-    /// The limits of the process and its frontends.
-    fn equal_the_process(&self, generation: &Generation) {
+    /// Resets the limits of the process and of its frontends.
+    fn reset_limits(&self, generation: &Generation) {
         let process = self.host.registry().process();
         process.override_connection_limit(None);
         let rates = &process.rates;
@@ -71,71 +73,65 @@ impl Reconciler {
         for frontend in &generation.frontends {
             frontend.state.override_connection_limit(None);
             if frontend.state.gate.opening() == Opening::Paused {
-                // Why one cannot be resumed was logged.
+                // The log says why a frontend could not be resumed.
                 let _ = self.host.resume_frontend(frontend.name());
             }
         }
         self.host.limits_changed();
     }
 
-    /// A server. What its agent said of it stays, as long as no operator said otherwise; what a
-    /// state file says of it comes after.
-    fn equal_its_line(
+    /// Resets a server to its line. What its agent set stays, unless an operator overrode it. A state
+    /// file (`is_saved`) is read later.
+    fn reset_server(
         &self,
         generation: &Generation,
-        (backend, server): (&Arc<Backend>, &Arc<Server>),
+        (backend, known): (&Arc<Backend>, &Arc<Server>),
         overridden: &[OverrideKey],
-        is_told: bool,
+        is_saved: bool,
     ) {
-        let (model, state) = (&server.model, &server.state);
-        let at = (backend.name(), server.name());
-        let differs = Differences::of(server);
+        let (model, state) = (&known.model, &known.state);
+        let at = (backend.name(), known.name());
+        let differs = Differences::of(known);
         if !differs.any() {
             return;
         }
         let scope = self.scope(generation);
-        let name = ObjectName::Server(at.0.to_owned(), at.1.to_owned());
-        let setting = |word: &str| SERVER.settings.iter().find(|one| one.word == word);
-        let is_override = |word: &str| {
-            let is_it = |key: &OverrideKey| {
-                key.kind.word == SERVER.word && key.setting.word == word && key.name == name
-            };
+        let name = ObjectName::of_server(at.0, at.1);
+        let is_overridden = |setting: &'static Setting| {
+            let is_it = |key: &OverrideKey| key.is_about(setting) && key.name == name;
             !differs.has_agent || overridden.iter().any(is_it)
         };
-        let give_back = |word: &str| {
-            if let Some(setting) = setting(word) {
-                (setting.release)(&scope, &name);
-            }
-        };
-        if differs.weight && !is_told && is_override("weight") {
-            give_back("weight");
+        let release = |setting: &'static Setting| (setting.release)(&scope, &name);
+        if differs.weight && !is_saved && is_overridden(&server::WEIGHT) {
+            release(&server::WEIGHT);
         }
-        if differs.limit && is_override("maxconn") {
-            give_back("maxconn");
+        if differs.limit && is_overridden(&server::MAXCONN) {
+            release(&server::MAXCONN);
         }
         if differs.address {
-            give_back("addr");
+            release(&server::ADDRESS);
         }
         if differs.checks {
             state.change_checks(|checks| *checks = CheckOverrides::default());
         }
         if differs.check_off {
-            give_back("health");
+            release(&server::HEALTH);
         }
         if differs.agent_off {
-            give_back("agent");
+            release(&server::AGENT);
         }
-        if differs.admin && !is_told && is_override("state") {
-            self.host.tell(at.0, at.1, &mut |health, now_ms| {
+        if differs.admin && !is_saved && is_overridden(&server::STATE) {
+            self.host.change_health(at.0, at.1, &mut |health, now_ms| {
                 health.set_configured_maint(now_ms, model.disabled)
             });
         }
-        if differs.forced_health && !is_told {
-            self.host.tell(at.0, at.1, &mut Health::forget_forced);
+        if differs.forced_health && !is_saved {
+            self.host
+                .change_health(at.0, at.1, &mut Health::forget_forced);
         }
     }
 
-    fn take_over_states(&self, states: &[SavedState], generation: &Generation) {
+    fn restore_saved_states(&self, states: &[SavedState], generation: &Generation) {
         if states.is_empty() {
             return;
         }
@@ -145,7 +141,7 @@ impl Reconciler {
             let server = &backend.servers[server];
             let was_usable = server.state.is_usable();
             self.host
-                .tell(backend.name(), server.name(), &mut |health, now_ms| {
+                .change_health(backend.name(), server.name(), &mut |health, now_ms| {
                     let standing = |health: &Health| (health.operational(), health.balance());
                     let before = standing(health);
                     state.restore(health, now_ms);
@@ -155,7 +151,7 @@ impl Reconciler {
                     vec![Effect::Balance(health.balance())]
                 });
             if server.state.is_usable() != was_usable {
-                state.tell(generation, was_usable, &|text| self.host.warn(text));
+                state.warn(generation, was_usable, &|text| self.host.warn(text));
             }
         }
         self.host.settle_tracking();

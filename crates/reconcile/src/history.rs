@@ -1,4 +1,4 @@
-//! What was put in force, by whom, and what operators set beside it.
+//! The configurations that were in force, and the overrides.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -8,39 +8,39 @@ use ballast_model::Config;
 use ballast_model::change::diff;
 use ballast_model::plan::{self, PlanLine};
 
-use crate::merge::Basis;
-use crate::object::{Override, OverrideKey};
+use crate::merge::MergeBase;
+use crate::overrides::{Override, OverrideKey};
 
-/// How many former configurations are kept for `rollback`.
+/// How many former configurations `rollback` finds at most.
 pub(crate) const HISTORY_COUNT_MAX: usize = 64;
 
-/// As many are kept whatever their size.
+/// How many are kept whatever their size.
 pub(crate) const HISTORY_COUNT_MIN: usize = 4;
 
-/// So many servers may stand in all that is kept: a kilobyte each, where no two share them.
+/// How many servers all of them may have together: a kilobyte each, where no two share them.
 pub(crate) const HISTORY_SERVER_COUNT_MAX: usize = 100_000;
 
-/// How many settings by command are remembered one by one; the oldest go first.
+/// How many overrides are kept; the oldest go first.
 pub(crate) const OVERRIDE_COUNT_MAX: usize = 10_000;
 
-/// Bytes of text in all that is kept at most; what is the same is kept once.
+/// Bytes of text in all of them at most; equal texts are kept once.
 pub(crate) const HISTORY_TEXT_BYTES_MAX: usize = 64 << 20;
 
-/// What is written of a configuration: files, and what commands made of their sections.
+/// The text of a configuration: files, and sections by command.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSource {
     /// The files by name, as they were read.
     pub files: Arc<Vec<(String, Vec<u8>)>>,
-    /// What the files say.
+    /// The configuration of the files.
     pub file: Arc<Config>,
     /// Sections by command, in the order they came.
     pub section_edits: Arc<Vec<SectionEdit>>,
-    /// What the files say with these sections.
+    /// The configuration of the files with these sections.
     pub with_edits: Arc<Config>,
 }
 
 impl ConfigSource {
-    /// Files, and what they say.
+    /// Files and their configuration, without sections by command.
     pub fn of_files(files: Vec<(String, Vec<u8>)>, file: Arc<Config>) -> Self {
         Self {
             files: Arc::new(files),
@@ -73,15 +73,15 @@ pub struct PastConfig {
     pub at_unix_s: u64,
     /// Why: `start`, `reload`, the command.
     pub cause: String,
-    /// What it changed.
+    /// The lines of its plan.
     pub lines: Vec<PlanLine>,
-    /// All of it.
+    /// The configuration.
     pub config: Arc<Config>,
-    /// What was written at that time.
+    /// Its text.
     pub written: ConfigSource,
 }
 
-/// The configuration of a process over time.
+/// The configurations of a process over time, and its overrides.
 #[derive(Debug)]
 pub struct ConfigHistory {
     written: ConfigSource,
@@ -90,8 +90,7 @@ pub struct ConfigHistory {
 }
 
 impl ConfigHistory {
-    /// The history of a process that starts with `config`, which is what is written, and what
-    /// operators did in the process before.
+    /// The history of a process that starts with `config`, whose text is `written`.
     pub fn begin(config: Arc<Config>, written: ConfigSource, at_unix_s: u64) -> Self {
         let first = PastConfig {
             number: 1,
@@ -108,32 +107,31 @@ impl ConfigHistory {
         }
     }
 
-    /// What is written of what is in force.
+    /// The text of the configuration in force.
     pub fn written(&self) -> &ConfigSource {
         &self.written
     }
 
-    /// Notes what is written and changes nothing.
-    pub fn written_is(&mut self, written: ConfigSource) {
+    /// Replaces the text, where the configuration is the same.
+    pub fn set_written(&mut self, written: ConfigSource) {
         self.written = written;
     }
 
-    /// What a merge goes by, as it is now: comparing whole configurations takes its time, and
-    /// overrides are noted meanwhile.
-    pub fn basis(&self) -> Basis {
-        Basis {
+    /// A copy of what a merge starts from: overrides are noted while configurations are compared.
+    pub fn merge_base(&self) -> MergeBase {
+        MergeBase {
             file: Arc::clone(&self.written.with_edits),
             overrides: self.overrides.keys().cloned().collect(),
         }
     }
 
-    /// How what runs `now` differs from the file by what operators added and took away.
+    /// The lines of a plan from the files to the configuration in force `now`.
     pub fn overridden(&self, now: &Config) -> Vec<PlanLine> {
         let file = &self.written.file;
         plan::lines(file, &diff(file, now))
     }
 
-    /// Notes what was put in force.
+    /// Adds a configuration that was put in force.
     pub fn put_in_force(&mut self, past: PastConfig) {
         self.written = past.written.clone();
         let servers = past
@@ -154,7 +152,7 @@ impl ConfigHistory {
         }
     }
 
-    /// Bytes of the texts that are kept, each once.
+    /// Bytes of all texts, each counted once.
     fn text_byte_count(&self) -> usize {
         let mut bytes = 0;
         let mut before: Option<&ConfigSource> = None;
@@ -171,13 +169,12 @@ impl ConfigHistory {
         bytes
     }
 
-    /// What was put in force, oldest first.
+    /// The configurations that were in force, oldest first.
     pub fn history(&self) -> impl DoubleEndedIterator<Item = &PastConfig> {
         self.history.iter()
     }
 
-    /// Notes that `key` was set by command. The words of servers that were added stay until these
-    /// go.
+    /// Adds an override. The overrides that say that a server was added stay as long as the server.
     pub fn note(&mut self, key: OverrideKey, entry: Override) {
         if self.overrides.len() >= OVERRIDE_COUNT_MAX
             && let Some(oldest) = self
@@ -192,13 +189,13 @@ impl ConfigHistory {
         self.overrides.insert(key, entry);
     }
 
-    /// Forgets the overrides on what a file changed, or is no more.
-    pub fn forget_overrides(&mut self, is_overruled: impl Fn(&OverrideKey) -> bool) {
-        self.overrides.retain(|key, _| !is_overruled(key));
+    /// Drops overrides.
+    pub fn forget_overrides(&mut self, is_dropped: impl Fn(&OverrideKey) -> bool) {
+        self.overrides.retain(|key, _| !is_dropped(key));
     }
 
-    /// Forgets overrides that are as they were when they were looked at: what was set since stays.
-    pub fn forget_as_seen(&mut self, seen: &[(OverrideKey, Override)]) {
+    /// Drops overrides that are as in `seen`. Those that were set again since stay.
+    pub fn forget_equal(&mut self, seen: &[(OverrideKey, Override)]) {
         for (key, then) in seen {
             if self.overrides.get(key) == Some(then) {
                 self.overrides.remove(key);
@@ -206,7 +203,7 @@ impl ConfigHistory {
         }
     }
 
-    /// What was set by command, by key.
+    /// The overrides, in the order of their keys.
     pub fn overrides(&self) -> impl Iterator<Item = (&OverrideKey, &Override)> {
         self.overrides.iter()
     }

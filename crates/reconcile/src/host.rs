@@ -1,4 +1,4 @@
-//! The process that a configuration is put in force in.
+//! The process around the reconciler.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use crate::request::Source;
 /// What the reconciler asks of the process around it: files and the machine, the servers that are
 /// probed, the frontends that listen, and a console.
 pub trait Host: Send + Sync {
-    /// What is in force.
+    /// The generation in force.
     fn generation(&self) -> Arc<Generation>;
 
-    /// Has `next` be what is in force; answers what was. Workers go over to it as participants
+    /// Puts `next` in force; answers the generation that was. Workers change to it as participants
     /// commit.
     fn put_in_force(&self, next: Arc<Generation>) -> Arc<Generation>;
 
-    /// What outlives generations.
+    /// The registry.
     fn registry(&self) -> &Registry;
 
-    /// Connections that the descriptors of the start allow.
+    /// How many connections the descriptors of the start allow.
     fn connection_count_hard_max(&self) -> u32;
 
-    /// The files of the start, or what is read in their place.
+    /// The files of the start, or a source in their place.
     ///
     /// # Errors
-    /// What cannot be read, as HAProxy says it.
+    /// The file that cannot be read, as HAProxy says it.
     fn files(&self, source: Option<Source>) -> Result<Files, String>;
 
     /// The machine, as a configuration in these files asks about it.
@@ -37,49 +37,58 @@ pub trait Host: Send + Sync {
     /// The content of a state file.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system.
     fn state_file(&self, path: &str) -> Result<Vec<u8>, String>;
 
     /// Replaces files, each in one step.
     ///
     /// # Errors
-    /// What the system said. Some of the files may have been replaced.
+    /// The error of the system. Some of the files may have been replaced.
     fn write_files(&self, files: &Files) -> Result<(), String>;
 
-    /// Tells the health of a server something, and has all that follows done. False when there is
-    /// no such server, or nobody probes yet.
-    fn tell(
+    /// Changes the health of a server, and carries out the effects. False when there is no such
+    /// server, or probes have not begun.
+    fn change_health(
         &self,
         backend: &str,
         server: &str,
-        say: &mut dyn FnMut(&mut Health, u64) -> Vec<Effect>,
+        change: &mut dyn FnMut(&mut Health, u64) -> Vec<Effect>,
     ) -> bool;
 
-    /// A server has another address: it is probed there.
-    fn moved(&self, server: &Arc<Server>);
+    /// A server has another address: probes use it.
+    fn server_moved(&self, server: &Arc<Server>);
 
-    /// Has servers that track others follow what these were told.
+    /// Updates the servers that track others.
     fn settle_tracking(&self);
 
-    /// Has a frontend refuse clients until it is resumed. False when that cannot be done; why is
-    /// in the log.
+    /// Has a frontend refuse clients until it is resumed. False when it cannot; the log says why.
     fn pause_frontend(&self, name: &str) -> bool;
 
-    /// Has a paused frontend listen again. False when that cannot be done; why is in the log.
+    /// Has a paused frontend listen again. False when it cannot; the log says why.
     fn resume_frontend(&self, name: &str) -> bool;
 
     /// Closes the sockets of a frontend.
     fn shut_frontend(&self, name: &str);
 
-    /// Lets in who waits because of a limit that was raised.
+    /// Accepts clients that wait because of a limit that was raised.
     fn limits_changed(&self);
 
-    /// Says a warning on the console.
+    /// Prints a warning on the console.
     fn warn(&self, text: &str);
 
-    /// Says an alert on the console.
+    /// Prints an alert on the console.
     fn alert(&self, text: &str);
 
-    /// Files were read again, and this was said: `show startup-logs`.
-    fn was_said(&self, log: String);
+    /// Replaces the text of `show startup-logs`: files were read again.
+    fn set_startup_log(&self, log: String);
+}
+
+/// The machine and the console of a start.
+pub struct StartHost<'h> {
+    /// The machine.
+    pub surroundings: &'h dyn Surroundings,
+    /// Reads a state file.
+    pub state_file: &'h dyn Fn(&str) -> Result<Vec<u8>, String>,
+    /// Prints a warning on the console.
+    pub warn: &'h dyn Fn(&str),
 }

@@ -1,66 +1,69 @@
-//! What runs is reconciled with what is wanted: what files say, and what operators set beside it.
+//! The reconciler: it makes what runs agree with what files say and operators set.
 //!
 //! ```text
 //!   request ─► target ─► compile ─► prepare ─► commit ─► finish
-//!     └──────────┴──────────┴──────────┘  any of these may refuse, and nothing is changed
+//!     └──────────┴──────────┴──────────┘  each of these may refuse, and nothing is changed
 //! ```
 //!
-//! - A [`ChangeRequest`] asks for something else to run. The [`Controller`] queues requests, and
-//!   one thread, the [`Reconciler`]'s, carries them out one after the other.
-//! - `target` makes of a request the configuration that is to be in force.
-//! - An [`ObjectKind`] is a row of the table [`kinds::ALL`]: how an object is called, whether it
-//!   is there, and its settings that commands override. A [`Setting`] is a row too: how a value
-//!   is applied, taken back, and written to a file.
-//! - A [`Participant`] holds what a configuration names (sockets, log targets, lists, probes).
-//!   All of them prepare what is new, which may refuse; then all of them commit, which cannot.
-//! - A [`Host`] is the process: this crate opens no file and no socket, and says nothing itself.
+//! - A [`ChangeRequest`] asks for a change. The [`Controller`] queues requests; one thread, the
+//!   [`Reconciler`]'s, carries them out one after the other.
+//! - `target` turns a request into the configuration that is to be in force.
+//! - An [`ObjectKind`] is a row of the table [`kinds::ALL`]: the names of its objects, whether a
+//!   configuration has one, its settings that commands override, and its tables of a handover. A
+//!   [`Setting`] is a row too: how a value is applied, released, and written to a file.
+//! - An override is an [`OverrideKey`] (kind, object, setting) and an [`OverrideValue`].
+//! - A [`Participant`] holds things that a configuration names (sockets, log targets, lists, probes).
+//!   All participants prepare a change, which may fail; then all commit it, which cannot.
+//! - A [`Host`] is the process: this crate opens no file and no socket, and prints nothing.
 //!
 //! To add a kind that changes at run time is to add a row and a participant.
 
 mod commit;
 mod console;
 mod controller;
+mod file_editor;
 mod file_state;
+mod handover;
 mod history;
 mod host;
 pub mod kinds;
 mod lists;
 mod machine_answers;
-mod memory;
 mod merge;
 mod object;
+mod operator_changes;
+mod override_value;
+mod overrides;
 mod participant;
-mod pen;
 mod plan;
 mod read;
 mod reading;
 mod reconciler;
 mod request;
 mod section_change;
+mod start;
 mod state_files;
 mod target;
 mod work;
 mod write_back;
 
-pub use console::{Severity, console_line, told};
+pub use console::{Severity, console_line, reload_message};
 pub use controller::{Controller, RequestQueue};
+pub use file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};
+pub use handover::{ConfigChanges, HandoverRows, HandoverTable, ListOverrides, ProcessState};
 pub use history::{ConfigHistory, ConfigSource, PastConfig};
-pub use host::Host;
+pub use host::{Host, StartHost};
 pub use machine_answers::{MachineAnswers, OpenAnswers};
-pub use memory::{ListOverrides, Memory, StartReader, go_on};
-pub use object::{
-    NameOf, ObjectKind, ObjectName, Override, OverrideKey, OverrideValue, Scope, Setting, ValueOf,
-    WriteBack,
-};
-pub use participant::{Effects, Participant, Prepared, Transition};
-pub use pen::{InFile, Pen, ServerWords, Written};
+pub use object::{NameForm, ObjectKind, ObjectName, Scope, Setting, WriteBack};
+pub use operator_changes::OperatorChanges;
+pub use override_value::{OverrideValue, ValueType};
+pub use overrides::{Override, OverrideKey};
+pub use participant::{Effects, Participant, PreparedChange, Transition};
 pub use read::{ReadOptions, has_listener, unserved};
 pub use reconciler::Reconciler;
-pub use request::{Applied, ChangeRequest, Persist, Source};
-pub use state_files::{
-    STATE_FILE_BYTES_MAX, SavedState, StateFile, configure_states, forget_states, read_states,
-    restore_states,
-};
+pub use request::{ChangeReport, ChangeRequest, Persist, Source};
+pub use start::{StartFiles, StartRecord, StartTarget};
+pub use state_files::{STATE_FILE_BYTES_MAX, SavedState, StateFile, read_states, restore_states};
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! Lists and maps: what was read with a configuration holds once it is committed.
+//! Lists and maps: the entries that were read with a configuration are in force once it is committed.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use ballast_edit::Refusal;
 use ballast_expr::{ListChange, Store};
 
 use crate::controller::Controller;
-use crate::participant::{Effects, Participant, Prepared, Transition};
+use crate::participant::{Effects, Participant, PreparedChange, Transition};
 
-/// Who holds the lists and maps in force.
+/// The participant that holds the lists and maps in force.
 pub(crate) struct Lists(pub(crate) Arc<Controller>);
 
 impl Participant for Lists {
-    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn Prepared>>, Refusal> {
+    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn PreparedChange>>, Refusal> {
         let store = to.patterns.cloned();
-        Ok(store.map(|store| Box::new(Read(Arc::clone(&self.0), store)) as _))
+        Ok(store.map(|store| Box::new(PreparedLists(Arc::clone(&self.0), store)) as _))
     }
 
     fn plan(&self, to: &Transition<'_>) -> Vec<String> {
@@ -23,9 +23,9 @@ impl Participant for Lists {
     }
 }
 
-struct Read(Arc<Controller>, Arc<Store>);
+struct PreparedLists(Arc<Controller>, Arc<Store>);
 
-impl Prepared for Read {
+impl PreparedChange for PreparedLists {
     fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {
         let _ = self.1.commit();
         self.0.set_patterns(&self.1);

@@ -1,22 +1,22 @@
-//! What a machine answered while a configuration was read.
+//! Answers of the machine (names, files, users) while a configuration was read.
 //!
-//! A worker that gave its rights up, or sees another root, cannot ask. Then a scout, which has
-//! both, reads the configuration once and writes down what the machine answered it; the worker
-//! reads the same configuration and finds the same answers there.
+//! A worker without rights, or in a chroot, cannot ask the machine. Then a scout process, which can,
+//! reads the configuration once and records the answers; the worker reads the same configuration with
+//! the recorded answers.
 //!
-//! What was answered when files were read is kept for the edits that commands make until they are
-//! read again: a name is not looked up anew, nor a list or page read, because somebody added a rule.
+//! The answers are also kept for edits by command until the files are read again: an added rule
+//! causes no lookup of names and reads no list or page again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ballast_wire::handoff::{Malformed, read_pairs, write_pairs};
 
-/// What a machine was asked, and answered.
+/// Questions to the machine and their answers.
 #[derive(Debug)]
 pub struct MachineAnswers {
     answers: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
-    /// Nothing is asked of the machine: what is not here is not there.
+    /// The machine is not asked: a question without an answer has an empty one.
     is_closed: bool,
 }
 
@@ -26,7 +26,7 @@ impl MachineAnswers {
     /// The question for the content of a file.
     pub const CONTENT: u8 = b'r';
 
-    /// An empty one, to be written in.
+    /// No answers yet; they are recorded.
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             answers: Mutex::default(),
@@ -34,10 +34,10 @@ impl MachineAnswers {
         })
     }
 
-    /// One that was written by another process.
+    /// The answers that another process recorded.
     ///
     /// # Errors
-    /// It was not.
+    /// The bytes are malformed.
     pub fn read(bytes: &[u8]) -> Result<Arc<Self>, Malformed> {
         let mut answers = HashMap::new();
         read_pairs(bytes, |question, answer| {
@@ -49,20 +49,20 @@ impl MachineAnswers {
         }))
     }
 
-    /// All of it.
+    /// The answers as bytes.
     pub fn write(&self) -> Vec<u8> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let pairs = answers.iter();
         write_pairs(pairs.map(|(question, answer)| (&question[..], &answer[..])))
     }
 
-    /// Has every machine of this process use it, until what comes back is dropped.
+    /// Makes them the answers of this process, until the guard is dropped.
     pub fn open(self: &Arc<Self>) -> OpenAnswers {
         let before = use_for_all(Some(Arc::clone(self)));
         OpenAnswers { before }
     }
 
-    /// The one that every machine uses, if there is one.
+    /// The answers in use, if any.
     pub fn in_use() -> Option<Arc<Self>> {
         ANSWERS
             .lock()
@@ -70,9 +70,9 @@ impl MachineAnswers {
             .clone()
     }
 
-    /// Asks the machine, or the answers in use in its place, which say nothing of what was not
-    /// asked. `kind` tells questions about one thing apart.
-    pub fn asked(kind: u8, about: &str, ask: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
+    /// The answer to a question: of the answers in use, or of the machine. `kind` tells questions
+    /// about one subject apart.
+    pub fn ask(kind: u8, about: &str, ask: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
         let Some(machine_answers) = Self::in_use() else {
             return ask();
         };
@@ -92,7 +92,7 @@ impl MachineAnswers {
         }
     }
 
-    /// Forgets the content of files, which somebody else keeps.
+    /// Drops the content of files.
     pub fn forget_content<'n>(&self, names: impl Iterator<Item = &'n str>) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         for name in names {
@@ -101,7 +101,7 @@ impl MachineAnswers {
     }
 }
 
-/// Has answers be in use for as long as this lives.
+/// Keeps answers in use while it lives.
 #[derive(Debug)]
 pub struct OpenAnswers {
     before: Option<Arc<MachineAnswers>>,

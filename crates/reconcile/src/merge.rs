@@ -1,8 +1,8 @@
-//! Who wins when a file is read again.
+//! Which of files and overrides wins when files are read again.
 //!
-//! A reload makes the process what the file says. Where overrides are to be kept, three have a
-//! say: the file as it was, the file as it is, and the commands of operators in between. Where the
-//! file changed, the file wins; where it did not, an override stays.
+//! A reload makes the process what the files say. Where overrides are kept, three configurations are
+//! compared: the file as it was, the file as it is, and what commands made of it in between. Where
+//! the file changed, the file wins; where it did not, an override stays.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,74 +10,80 @@ use std::sync::Arc;
 use ballast_model::change::{apply, diff};
 use ballast_model::{Change, Config};
 
-use crate::object::OverrideKey;
+use crate::kinds;
+use crate::object::ObjectName;
+use crate::overrides::OverrideKey;
 
-/// What was written, and the keys of what operators set.
+/// What a merge starts from: the configuration of the files as they were, with sections by command,
+/// and the keys of overrides.
 #[derive(Clone, Debug)]
-pub struct Basis {
+pub struct MergeBase {
     pub(crate) file: Arc<Config>,
     pub(crate) overrides: Vec<OverrideKey>,
 }
 
-/// A file that was read again, and what operators did meanwhile, in one.
+/// Files that were read again, merged with overrides.
 #[derive(Debug)]
-pub struct Merged {
+pub struct MergeOutcome {
     /// The configuration to put in force.
     pub config: Config,
+    /// The changes to it from the configuration in force.
+    pub changes: Vec<Change>,
     /// Changes by command that stay.
     pub kept: Vec<Change>,
     /// Changes by command that the file overrules.
     pub dropped: Vec<Change>,
-    /// Overrides that the file overrules: it has another word there now.
+    /// Overrides that the file overrules: it says something else of their settings now.
     pub overruled: Vec<OverrideKey>,
 }
 
-impl Basis {
-    /// What a file that was read again amounts to, beside what operators did to what runs `now`.
-    pub fn merge(&self, now: &Config, read: &Config) -> Merged {
-        let overridden: Vec<Change> = diff(&self.file, now)
-            .into_iter()
-            .filter(|change| !is_order(change))
-            .collect();
-        let by_file: HashSet<String> = diff(&self.file, read).iter().filter_map(subject).collect();
-        // What is equal to what runs is what runs.
-        let shared = apply(now, &diff(now, read)).unwrap_or_else(|_| read.clone());
-        let mut merged = Merged {
-            config: shared,
-            kept: Vec::new(),
-            dropped: Vec::new(),
-            overruled: Vec::new(),
-        };
-        let is_dropped =
-            |change: &Change| subject(change).is_some_and(|subject| by_file.contains(&subject));
-        (merged.dropped, merged.kept) = overridden.into_iter().partition(is_dropped);
-        match apply(&merged.config, &merged.kept) {
-            Ok(config) => merged.config = config,
-            // What some of them were about is gone: one by one.
-            Err(_) => merged.keep_what_fits(),
+/// The kind and name of an object.
+type ObjectId = (&'static str, ObjectName);
+
+impl MergeBase {
+    /// Merges the configuration `read` from files with what commands made of the former files in the
+    /// configuration in force `now`.
+    pub fn merge(&self, now: &Config, read: &Config) -> MergeOutcome {
+        let by_file: HashSet<ObjectId> = diff(&self.file, read).iter().filter_map(object).collect();
+        let mut by_command = diff(&self.file, now);
+        by_command.retain(|change| !is_order(change));
+        let is_dropped = |change: &Change| object(change).is_some_and(|id| by_file.contains(&id));
+        let (mut dropped, mut kept): (Vec<_>, Vec<_>) =
+            by_command.into_iter().partition(is_dropped);
+        let config = apply(read, &kept).unwrap_or_else(|_| {
+            // The object of some change is gone.
+            apply_one_by_one(read, &mut kept, &mut dropped)
+        });
+        let changes = diff(now, &config);
+        MergeOutcome {
+            // Objects that are equal to those in force are the same objects.
+            config: apply(now, &changes).unwrap_or(config),
+            changes,
+            kept,
+            dropped,
+            overruled: self
+                .overrides
+                .iter()
+                .filter(|key| key.is_overruled(&self.file, read))
+                .cloned()
+                .collect(),
         }
-        merged.overruled = self
-            .overrides
-            .iter()
-            .filter(|key| key.is_overruled(&self.file, read))
-            .cloned()
-            .collect();
-        merged
     }
 }
 
-impl Merged {
-    fn keep_what_fits(&mut self) {
-        for change in std::mem::take(&mut self.kept) {
-            match apply(&self.config, std::slice::from_ref(&change)) {
-                Ok(config) => {
-                    self.config = config;
-                    self.kept.push(change);
-                }
-                Err(_) => self.dropped.push(change),
+/// Applies the changes that fit; moves the others from `kept` to `dropped`.
+fn apply_one_by_one(config: &Config, kept: &mut Vec<Change>, dropped: &mut Vec<Change>) -> Config {
+    let mut config = config.clone();
+    for change in std::mem::take(kept) {
+        match apply(&config, std::slice::from_ref(&change)) {
+            Ok(next) => {
+                config = next;
+                kept.push(change);
             }
+            Err(_) => dropped.push(change),
         }
     }
+    config
 }
 
 fn is_order(change: &Change) -> bool {
@@ -87,23 +93,8 @@ fn is_order(change: &Change) -> bool {
     )
 }
 
-/// What a change is about, such that two changes of one thing have the same.
-fn subject(change: &Change) -> Option<String> {
-    Some(match change {
-        Change::SetGlobal(_) => "global".into(),
-        Change::SetUserlists(_) => "userlists".into(),
-        Change::AddFrontend(one) | Change::SetFrontend(one) => {
-            format!("frontend {}", one.common.name)
-        }
-        Change::RemoveFrontend(name) => format!("frontend {name}"),
-        Change::AddBackend(one) | Change::SetBackend(one) => format!("backend {}", one.common.name),
-        Change::RemoveBackend(name) => format!("backend {name}"),
-        Change::AddServer(backend, one) | Change::SetServer(backend, one) => {
-            format!("server {backend}/{}", one.name)
-        }
-        Change::RemoveServer(backend, name) => format!("server {backend}/{name}"),
-        Change::OrderFrontends(_) | Change::OrderBackends(_) | Change::OrderServers(..) => {
-            return None;
-        }
-    })
+/// The object that a change is about: two changes of one object have the same.
+fn object(change: &Change) -> Option<ObjectId> {
+    let (kind, name) = kinds::object_of(change)?;
+    Some((kind.word, name))
 }

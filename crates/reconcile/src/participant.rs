@@ -1,4 +1,5 @@
-//! Who holds what a configuration names: listening sockets, log targets, lists, probes, workers.
+//! Participants hold the things that a configuration names: listening sockets, log targets, lists,
+//! probes, workers.
 
 use std::sync::Arc;
 
@@ -9,45 +10,45 @@ use ballast_expr::Store;
 /// A change from one generation to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Transition<'t> {
-    /// What is in force.
+    /// The generation in force.
     pub now: &'t Generation,
-    /// What is to be in force; `None` where the configuration says nothing else, but lists or
-    /// files that it names may hold something else.
+    /// The generation to be put in force; `None` where the configuration is the same. The lists and
+    /// files that it names may be others all the same.
     pub next: Option<&'t Arc<Generation>>,
-    /// The lists and maps that were read with it, where text was read.
+    /// The lists and maps that were read with it, where files were read.
     pub patterns: Option<&'t Arc<Store>>,
-    /// What `next` took over from `now`: known when it is committed.
+    /// What `next` took over from `now`; `None` until the commit.
     pub taken: Option<&'t TakenOver>,
 }
 
-/// What a commit leaves for those who commit after it.
+/// Effects of a commit on the participants that commit later.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Effects {
-    /// Somebody listens no more at a `bind` line: connections that idle there are let go.
+    /// A `bind` line is gone: idle connections of its clients are closed.
     pub listeners_ended: bool,
 }
 
-/// One who holds something open. All participants of a process prepare before the first commits.
+/// A holder of open things. All participants of a process prepare before the first commits.
 pub trait Participant: Send + Sync {
-    /// Opens what is new. Nothing is in force yet; what comes back is dropped when somebody
-    /// refuses, and that closes what was opened. `None` when there is nothing to do.
+    /// Opens what is new. Nothing is in force yet. When another participant refuses, the answer is
+    /// dropped, and that closes what was opened. `None` when there is nothing to do.
     ///
     /// # Errors
     /// Why the change cannot be made: nothing is changed then.
-    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn Prepared>>, Refusal>;
+    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn PreparedChange>>, Refusal>;
 
-    /// The lines of a plan for what changes beside the configuration.
+    /// The lines of a plan for changes that the configuration does not show.
     fn plan(&self, to: &Transition<'_>) -> Vec<String> {
         let _ = to;
         Vec::new()
     }
 }
 
-/// What was opened.
-pub trait Prepared {
-    /// Goes over to it. Cannot fail.
+/// Things that a participant opened for a change.
+pub trait PreparedChange {
+    /// Puts them in use. Cannot fail.
     fn commit(&mut self, to: &Transition<'_>, effects: &mut Effects);
 
-    /// Ends what is no more, once everybody has gone over.
+    /// Closes what is no longer in use, once all participants have committed.
     fn finish(self: Box<Self>) {}
 }

@@ -1,27 +1,29 @@
-//! What a target would change, in the operator's words.
+//! The plan of a target: what it would change, in the operator's words.
 
-use ballast_model::plan::{PlanAction, PlanLine};
+use ballast_model::Change;
+use ballast_model::plan::PlanLine;
 
-use crate::object::OverrideKey;
+use crate::kinds;
+use crate::overrides::OverrideKey;
 use crate::participant::Transition;
 use crate::reconciler::Reconciler;
-use crate::request::Applied;
+use crate::request::ChangeReport;
 use crate::target::Target;
 
-/// A plan, as who asked reads it, and as the history keeps it.
+/// A plan, for the operator and for the history.
 pub(crate) struct Plan {
-    pub(crate) applied: Applied,
+    pub(crate) report: ChangeReport,
     pub(crate) lines: Vec<PlanLine>,
 }
 
 impl Reconciler {
-    /// What would be changed, and what that would drain.
+    /// The plan of a target.
     pub(crate) fn plan(&self, target: &Target) -> Plan {
         let now = self.host.generation();
         let changed = ballast_model::plan::lines(&now.config, &target.changes);
         let mut drains = false;
-        let with_connections = |line: &PlanLine| {
-            let left = self.left_by(line);
+        let with_connections = |(line, change): (&PlanLine, &Change)| {
+            let left = self.connections_of_removed(change);
             if left == 0 {
                 return line.to_string();
             }
@@ -34,8 +36,12 @@ impl Reconciler {
                 None => format!("{line} ({left} connections may finish)"),
             }
         };
-        let mut lines: Vec<String> = changed.iter().map(with_connections).collect();
-        lines.extend(self.dropped(target));
+        let mut lines: Vec<String> = changed
+            .iter()
+            .zip(&target.changes)
+            .map(with_connections)
+            .collect();
+        lines.extend(self.dropped_overrides(target));
         let to = Transition {
             now: &now,
             next: None,
@@ -43,7 +49,7 @@ impl Reconciler {
             taken: None,
         };
         lines.extend(self.participants.iter().flat_map(|one| one.plan(&to)));
-        let applied = Applied {
+        let report = ChangeReport {
             generation: now.number,
             lines,
             notes: target.notes.clone(),
@@ -51,26 +57,26 @@ impl Reconciler {
             drains,
         };
         Plan {
-            applied,
+            report,
             lines: changed,
         }
     }
 
-    /// How many connections what is removed still has.
-    fn left_by(&self, line: &PlanLine) -> u32 {
-        if line.action != PlanAction::Remove {
-            return 0;
-        }
-        let Some((word, name)) = line.what.split_once(' ') else {
-            return 0;
-        };
-        let kind = self.controller.kinds.iter().find(|kind| kind.word == word);
-        kind.map_or(0, |kind| (kind.connections)(&self.host.generation(), name))
+    /// How many connections an object has that a change removes; 0 for other changes.
+    fn connections_of_removed(&self, change: &Change) -> u32 {
+        let removes = matches!(
+            change,
+            Change::RemoveFrontend(_) | Change::RemoveBackend(_) | Change::RemoveServer(..)
+        );
+        let object = kinds::object_of(change).filter(|_| removes);
+        object.map_or(0, |(kind, name)| {
+            (kind.connections)(&self.host.generation(), &name)
+        })
     }
 
-    /// The lines for the overrides that are dropped. Servers and sections that go, or come back,
-    /// have lines of their own.
-    fn dropped(&self, target: &Target) -> Vec<String> {
+    /// The lines of overrides that are dropped. The lines of servers and sections that go or come back
+    /// are not repeated.
+    fn dropped_overrides(&self, target: &Target) -> Vec<String> {
         if !target.drops_overrides() {
             return Vec::new();
         }

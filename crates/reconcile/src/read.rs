@@ -1,4 +1,4 @@
-//! Files are read as a configuration that is to follow the one in force.
+//! Files are read as the configuration that follows the one in force.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use ballast_syntax::{Diagnostic, Severity as Grade};
 
 use crate::console::{Severity, console_line};
 
-/// What the command line says of every configuration that is read.
+/// Options of the command line that hold for every configuration.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// `-dW`: warnings refuse the configuration.
@@ -27,7 +27,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Puts it into a configuration.
+    /// Applies them to a configuration.
     pub fn apply(&self, config: &mut Config) {
         if let Some(count) = self.proxy_connection_count_max {
             for frontend in &mut config.frontends {
@@ -43,7 +43,7 @@ impl ReadOptions {
         }
     }
 
-    /// Makes of names that do not resolve what the options say.
+    /// Makes warnings of names that do not resolve, where the options say so.
     pub fn forgive_unresolved(&self, loaded: &mut Loaded) {
         if !self.ignore_resolution_failures {
             return;
@@ -59,17 +59,17 @@ impl ReadOptions {
     }
 }
 
-/// What warnings are wanted of a configuration that is read.
+/// Which warnings of a configuration are told.
 #[derive(Clone, Debug)]
-pub(crate) enum About {
+pub(crate) enum WarningScope {
     /// All of it.
     All,
-    /// These bytes of the file at that place: the rest was warned of when it was read.
+    /// Those in these bytes of the file at that place. The others were told before.
     Part(Option<(usize, Range<usize>)>),
 }
 
-impl About {
-    fn wants(&self, found: &Diagnostic) -> bool {
+impl WarningScope {
+    fn has(&self, found: &Diagnostic) -> bool {
         match (self, found.span) {
             (Self::All, _) => true,
             (Self::Part(Some((file, part))), Some(span)) => {
@@ -80,21 +80,20 @@ impl About {
     }
 }
 
-/// Reads a configuration that is to follow the one in force; what there is to say of it is
-/// answered, not said.
-fn again(
+/// Reads a configuration; answers it and the messages about it.
+fn load(
     options: &ReadOptions,
     (patterns, machine): (&Arc<Store>, &dyn Surroundings),
     files: Files,
-    about: &About,
+    warnings: &WarningScope,
 ) -> (Loaded, String) {
     let mut loaded =
         ballast_config::load_after(patterns, files, machine, ballast_config::Options::default());
     options.forgive_unresolved(&mut loaded);
-    let target = |found: &Diagnostic| found.severity == Grade::Alert || about.wants(found);
-    loaded.diagnostics.retain(target);
+    let is_told = |found: &Diagnostic| found.severity == Grade::Alert || warnings.has(found);
+    loaded.diagnostics.retain(is_told);
     let pid = std::process::id();
-    let mut said = ballast_config::text(
+    let mut messages = ballast_config::text(
         &loaded,
         TextOptions {
             pid,
@@ -103,15 +102,15 @@ fn again(
         },
     );
     if loaded.has_alerts() {
-        said.push_str(&ballast_config::closing_lines(&loaded, pid));
+        messages.push_str(&ballast_config::closing_lines(&loaded, pid));
     }
     for text in unserved(&loaded) {
-        said.push_str(&console_line(Severity::Alert, &text));
+        messages.push_str(&console_line(Severity::Alert, &text));
     }
-    (loaded, said)
+    (loaded, messages)
 }
 
-/// Whether anything that may be reached is configured; a command socket is enough.
+/// Whether a configuration listens anywhere. A command socket is enough.
 pub fn has_listener(config: &Config) -> bool {
     if !config.global.stats_sockets.is_empty() {
         return true;
@@ -123,7 +122,7 @@ pub fn has_listener(config: &Config) -> bool {
     enabled.any(|frontend| !frontend.binds.is_empty())
 }
 
-/// The words that are checked and not carried out yet, a line each.
+/// A message for each word that is checked and not carried out yet.
 pub fn unserved(loaded: &Loaded) -> impl Iterator<Item = String> {
     loaded.unserved.iter().map(|word| {
         let place = word.span.map_or_else(String::new, |span| {
@@ -138,26 +137,26 @@ pub fn unserved(loaded: &Loaded) -> impl Iterator<Item = String> {
     })
 }
 
-/// Understands files that are to follow what is in force.
+/// Reads files, and refuses them as a start would; answers the configuration and the warnings.
 pub(crate) fn read(
     options: &ReadOptions,
     reader: (&Arc<Store>, &dyn Surroundings),
     files: Files,
-    about: &About,
+    warnings: &WarningScope,
 ) -> Result<(Loaded, String), Refusal> {
-    let (loaded, said) = again(options, reader, files, about);
+    let (loaded, messages) = load(options, reader, files, warnings);
     if loaded.has_alerts() || !loaded.unserved.is_empty() {
-        return Err(Refusal(said));
+        return Err(Refusal(messages));
     }
     let zero_warning = options.zero_warning || loaded.config.global.zero_warning;
     if zero_warning && loaded.has_warnings() {
         let text = "Some warnings were found and 'zero-warning' is set. Aborting.";
-        return Err(Refusal(said + &console_line(Severity::Alert, text)));
+        return Err(Refusal(messages + &console_line(Severity::Alert, text)));
     }
-    // Of an edit only a part may be read.
-    if matches!(about, About::All) && !has_listener(&loaded.config) {
+    // An edit may read a part without listeners.
+    if matches!(warnings, WarningScope::All) && !has_listener(&loaded.config) {
         let text = "No enabled listener found (check for 'bind' directives) ! Exiting.";
         return Err(Refusal(console_line(Severity::Alert, text)));
     }
-    Ok((loaded, said))
+    Ok((loaded, messages))
 }

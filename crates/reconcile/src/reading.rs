@@ -1,7 +1,7 @@
-//! From a request to the configuration that is to be in force.
+//! From a request to its target: the configuration that is to be in force.
 //!
-//! Files are read, sections by command are put into them, and what operators did to servers is put
-//! together with what they say. Nothing is changed here.
+//! Files are read, sections by command are put into them, and overrides are merged with what the
+//! files say. Nothing is changed here.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ use ballast_syntax::SectionPlace;
 
 use crate::console::{Severity, console_line};
 use crate::history::ConfigSource;
-use crate::kinds;
+use crate::kinds::server;
 use crate::machine_answers::MachineAnswers;
-use crate::merge::Merged;
-use crate::object::OverrideKey;
-use crate::read::{About, read};
+use crate::merge::MergeOutcome;
+use crate::overrides::OverrideKey;
+use crate::read::{WarningScope, read};
 use crate::reconciler::Reconciler;
 use crate::request::Source;
-use crate::state_files::{configure_states, forget_states, read_states};
-use crate::target::{Mode, NewSource, Target};
+use crate::state_files::{configure_states, forget_state_files, read_states};
+use crate::target::{FileOrigin, Mode, NewSource, Target};
 
-/// What files say.
+/// A configuration as files say it.
 pub(crate) struct FileConfig {
     pub(crate) config: Config,
     pub(crate) store: Arc<Store>,
@@ -33,26 +33,28 @@ pub(crate) struct FileConfig {
     pub(crate) notes: String,
 }
 
-/// Which files are read, and what for.
-pub(crate) struct Reading {
-    pub(crate) files: Files,
-    /// They are those of the start.
-    pub(crate) is_of_start: bool,
-    /// What operators set stays where the files did not change.
-    pub(crate) keeps_overrides: bool,
-    /// The command, for the history.
-    pub(crate) cause: String,
+/// Whether a reload keeps overrides.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Overriding {
+    /// Overrides stay where the files did not change.
+    Keep,
+    /// Overrides are dropped, unless the files ask to keep them.
+    Drop,
 }
 
 impl Reconciler {
-    /// What files say: read, and what the command line says of it put in.
-    pub(crate) fn understand(&self, files: Files, about: &About) -> Result<FileConfig, Refusal> {
+    /// Reads files, and applies the options of the command line.
+    pub(crate) fn read_config(
+        &self,
+        files: Files,
+        warnings: &WarningScope,
+    ) -> Result<FileConfig, Refusal> {
         let surroundings = self.host.surroundings(&files);
         let (loaded, notes) = read(
             &self.controller.options,
             (&self.controller.patterns(), &*surroundings),
             files,
-            about,
+            warnings,
         )?;
         let Loaded {
             mut config,
@@ -70,15 +72,19 @@ impl Reconciler {
         })
     }
 
-    /// Changes by command that need no text.
-    pub(crate) fn changed(&self, changes: &[Change], command: String) -> Result<Target, Refusal> {
+    /// The target of changes by command that need no text.
+    pub(crate) fn change_target(
+        &self,
+        changes: &[Change],
+        command: String,
+    ) -> Result<Target, Refusal> {
         let now = self.host.generation();
-        let config = changed(&now.config, changes)?;
-        Ok(Target::new(&now.config, config, command, Mode::Change))
+        let config = apply_changes(&now.config, changes)?;
+        Ok(Target::from(&now.config, config, command, Mode::Change))
     }
 
-    /// `add server`: the files are not read for it.
-    pub(crate) fn with_server(
+    /// The target of `add server`. No file is read for it.
+    pub(crate) fn add_server_target(
         &self,
         backend: &str,
         server: &str,
@@ -88,19 +94,19 @@ impl Reconciler {
         let surroundings = self.host.surroundings(&Files::new());
         let machine = (&*surroundings, std::process::id());
         let (line, notes) = server_line::server(&now.config, backend, server, words, machine)?;
-        let key = kinds::server_added(backend, server);
+        let key = server::key(backend, server, &server::ADDED);
         let words = server_line::numbered(words, line.id);
         let changes = [Change::AddServer(backend.to_owned(), Arc::new(line))];
         let cause = format!("add server {backend}/{server}");
-        let config = changed(&now.config, &changes)?;
+        let config = apply_changes(&now.config, &changes)?;
         let mode = Mode::AddServer { key, words };
-        let target = Target::new(&now.config, config, cause, mode);
+        let target = Target::from(&now.config, config, cause, mode);
         Ok(Target { notes, ..target })
     }
 
-    /// What was in force before. Its text is read again: lists and maps are no part of what is
-    /// kept, and hold what somebody else wrote by now.
-    pub(crate) fn back_to(&self, number: u64) -> Result<Target, Refusal> {
+    /// The target of `rollback`. The text of that time is read again: the history does not keep lists
+    /// and maps, and other lines may have been written to their files since.
+    pub(crate) fn rollback_target(&self, number: u64) -> Result<Target, Refusal> {
         let past = {
             let history = self.controller.config_history();
             let past = history.history().find(|past| past.number == number);
@@ -113,16 +119,16 @@ impl Reconciler {
         let surroundings = self.host.surroundings(&written.files);
         let sections = SectionMap::read(Arc::clone(&written.files), &*surroundings);
         let with_edits = sections.with_edits(&written.section_edits, Place::Beside);
-        let said = self.understand(with_edits.files, &About::All)?;
-        // What operators had done beside it at that time.
-        let overridden = diff(&written.with_edits, &past.config);
-        let config = changed(&shared(&now.config, said.config), &overridden)?;
+        let read = self.read_config(with_edits.files, &WarningScope::All)?;
+        // The servers that operators had added and removed at that time.
+        let by_command = diff(&written.with_edits, &past.config);
+        let config = apply_changes(&share_equal(&now.config, read.config), &by_command)?;
         let cause = format!("rollback {number}");
-        let target = Target::new(&now.config, config, cause, Mode::Rollback);
+        let target = Target::from(&now.config, config, cause, Mode::Rollback);
         Ok(Target {
             source: Some(NewSource {
                 written,
-                patterns: said.store,
+                patterns: read.store,
                 sections: Some(sections),
                 machine_answers: None,
             }),
@@ -130,45 +136,47 @@ impl Reconciler {
         })
     }
 
-    /// Reads the files of the start, or a source in their place.
-    pub(crate) fn read_again(
+    /// The target of a reload: reads the files of the command line, or a source in their place.
+    pub(crate) fn reload_target(
         &self,
         source: Option<Source>,
-        keeps_overrides: bool,
+        overriding: Overriding,
         cause: &str,
     ) -> Result<Target, Refusal> {
-        let is_of_start = source.is_none();
-        self.understood(Reading {
-            files: self.files_of(source)?,
-            is_of_start,
-            keeps_overrides,
-            cause: cause.to_owned(),
-        })
+        let origin = match source {
+            None => FileOrigin::Disk,
+            Some(_) => FileOrigin::Given,
+        };
+        self.files_target(self.files_of(source)?, origin, overriding, cause)
     }
 
-    /// Puts together what files say with what operators did, or leaves out what these did: the
-    /// request says which, unless the files ask for it to be kept.
-    pub(crate) fn understood(&self, reading: Reading) -> Result<Target, Refusal> {
-        // What a scout was answered, or what the machine answers now.
+    /// The target of files.
+    pub(crate) fn files_target(
+        &self,
+        files: Files,
+        origin: FileOrigin,
+        overriding: Overriding,
+        cause: &str,
+    ) -> Result<Target, Refusal> {
+        // The answers of a scout, or new ones of the machine.
         let machine_answers = MachineAnswers::in_use().unwrap_or_else(MachineAnswers::new);
         let _open = machine_answers.open();
         let before = self.controller.config_history().written().clone();
-        let file = self.understand(reading.files.clone(), &About::All)?;
-        let files = if *before.files == reading.files {
+        let file = self.read_config(files.clone(), &WarningScope::All)?;
+        let files = if *before.files == files {
             Arc::clone(&before.files)
         } else {
-            Arc::new(reading.files)
+            Arc::new(files)
         };
         let sections = SectionMap::of(files, file.sections.clone());
-        let keeps = reading.keeps_overrides || file.config.global.reload_keeps_overrides;
-        let is_of_start = reading.is_of_start;
+        let keeps = overriding == Overriding::Keep || file.config.global.reload_keeps_overrides;
         let mut target = if keeps {
-            self.keeping_overrides(&before, file, &sections, is_of_start)?
+            self.target_with_overrides(&before, file, &sections, origin)?
         } else {
-            self.dropping_overrides(file, &sections, is_of_start)
+            self.target_without_overrides(file, &sections, origin)
         };
-        target.cause = reading.cause;
-        forget_states(&machine_answers, &target.config);
+        cause.clone_into(&mut target.cause);
+        forget_state_files(&machine_answers, &target.config);
         if let Some(source) = &mut target.source {
             source.sections = Some(sections);
             source.machine_answers = Some(machine_answers);
@@ -177,87 +185,78 @@ impl Reconciler {
     }
 
     /// The process becomes what the files say.
-    fn dropping_overrides(
+    fn target_without_overrides(
         &self,
         file: FileConfig,
         sections: &SectionMap,
-        is_of_start: bool,
+        origin: FileOrigin,
     ) -> Target {
         let now = self.host.generation();
         let mut notes = file.notes;
-        let changes = diff(&now.config, &file.config);
-        // What is equal to what runs is what runs.
-        let config = apply(&now.config, &changes).unwrap_or(file.config);
-        let said = Arc::new(config.clone());
+        let mut changes = diff(&now.config, &file.config);
+        // Objects that are equal to those in force are the same objects.
+        let mut config = apply(&now.config, &changes).unwrap_or(file.config);
+        let file_config = Arc::new(config.clone());
         self.note_handover(&now.config, &config, &mut notes);
         file.store.set_runtime_entries(RuntimeEntries::Drop);
-        let (states, troubles) = read_states(&config, &|path| self.host.state_file(path));
-        for trouble in troubles {
-            notes.push_str(&console_line(Severity::Warning, &trouble));
+        let (states, errors) = read_states(&config, &|path| self.host.state_file(path));
+        for error in errors {
+            notes.push_str(&console_line(Severity::Warning, &error));
         }
-        let (mut config, mut changes) = (config, changes);
         if !states.is_empty() {
             configure_states(&mut config, &states);
             changes = diff(&now.config, &config);
         }
+        let target = Target::new(config, changes, String::new(), Mode::Drop(origin, states));
         Target {
-            config,
-            changes,
-            cause: String::new(),
             notes,
             overruled: self.droppable_overrides(),
             source: Some(NewSource {
                 written: ConfigSource {
                     files: Arc::clone(&sections.files),
-                    file: Arc::clone(&said),
+                    file: Arc::clone(&file_config),
                     section_edits: Arc::default(),
-                    with_edits: said,
+                    with_edits: file_config,
                 },
                 patterns: file.store,
                 sections: None,
                 machine_answers: None,
             }),
-            mode: Mode::Drop {
-                is_of_start,
-                states,
-            },
+            ..target
         }
     }
 
-    /// What was set stays where the files did not change, sections by command too.
-    fn keeping_overrides(
+    /// Overrides stay where the files did not change, and so do sections by command.
+    fn target_with_overrides(
         &self,
         before: &ConfigSource,
         file: FileConfig,
         sections: &SectionMap,
-        is_of_start: bool,
+        origin: FileOrigin,
     ) -> Result<Target, Refusal> {
-        // What files say as before is kept once, however often they are read.
-        let file_config = Arc::new(shared(&before.file, file.config));
+        // Objects of the files that did not change are kept once, however often files are read.
+        let file_config = Arc::new(share_equal(&before.file, file.config));
         let with_edits = sections.with_edits(&before.section_edits, Place::Beside);
         let (config, patterns, mut notes) = if with_edits.kept.is_empty() {
             (Arc::clone(&file_config), file.store, file.notes)
         } else {
-            let said = self.understand(with_edits.files, &About::All);
-            let said = said.map_err(|Refusal(why)| {
+            let read = self.read_config(with_edits.files, &WarningScope::All);
+            let read = read.map_err(|Refusal(why)| {
                 Refusal(format!(
                     "{why}The files are right by themselves, not with the sections that commands \
                      wrote: 'reload' without 'keep' drops these.\n"
                 ))
             })?;
-            let config = shared(&before.with_edits, said.config);
-            (Arc::new(config), said.store, said.notes)
+            let config = share_equal(&before.with_edits, read.config);
+            (Arc::new(config), read.store, read.notes)
         };
         for title in with_edits.overruled {
             notes.push_str(&overruled_line(&title));
         }
-        let now = self.host.generation();
-        let merged = self.merged(&config, &mut notes);
-        let mode = Mode::Keep { is_of_start };
-        let target = Target::new(&now.config, merged.config, String::new(), mode);
+        let merged = self.merge(&config, &mut notes);
+        let target = Target::of_merge(merged, String::new(), Mode::Keep(origin));
         Ok(Target {
             notes,
-            overruled: merged.overruled,
             source: Some(NewSource {
                 written: ConfigSource {
                     files: Arc::clone(&sections.files),
@@ -282,12 +281,12 @@ impl Reconciler {
             .collect()
     }
 
-    /// What is written, and what operators did beside it.
-    pub(crate) fn merged(&self, config: &Config, notes: &mut String) -> Merged {
+    /// Merges a configuration that was read with overrides.
+    pub(crate) fn merge(&self, config: &Config, notes: &mut String) -> MergeOutcome {
         let now = self.host.generation();
-        // Workers note overrides meanwhile: nobody waits for the comparing.
-        let basis = self.controller.config_history().basis();
-        let merged = basis.merge(&now.config, config);
+        // A copy: workers note overrides while configurations are compared.
+        let base = self.controller.config_history().merge_base();
+        let merged = base.merge(&now.config, config);
         let dropped = ballast_model::plan::lines(&now.config, &merged.dropped);
         let dropped = dropped.iter().map(ToString::to_string);
         for what in dropped.chain(merged.overruled.iter().map(ToString::to_string)) {
@@ -310,11 +309,12 @@ fn overruled_line(what: &str) -> String {
     format!("The file overrules what was set by command: {what}\n")
 }
 
-/// A configuration that shares with another what is equal in both.
-pub(crate) fn shared(before: &Config, config: Config) -> Config {
+/// A configuration that has the objects of `before` where they are equal.
+pub(crate) fn share_equal(before: &Config, config: Config) -> Config {
     apply(before, &diff(before, &config)).unwrap_or(config)
 }
 
-pub(crate) fn changed(now: &Config, changes: &[Change]) -> Result<Config, Refusal> {
+/// A configuration with changes by command.
+pub(crate) fn apply_changes(now: &Config, changes: &[Change]) -> Result<Config, Refusal> {
     apply(now, changes).map_err(|error| Refusal(format!("{error}.")))
 }

@@ -1,4 +1,4 @@
-//! Who carries out changes, with all that takes part in them.
+//! The reconciler carries out changes with its participants.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::controller::Controller;
 use crate::history::ConfigSource;
 use crate::host::Host;
 use crate::lists::Lists;
-use crate::object::{Override, OverrideKey, Scope};
+use crate::object::Scope;
+use crate::overrides::{Override, OverrideKey};
 use crate::participant::Participant;
 use crate::request::Source;
 
@@ -19,7 +20,7 @@ use crate::request::Source;
 pub struct Reconciler {
     pub(crate) controller: Arc<Controller>,
     pub(crate) host: Arc<dyn Host>,
-    /// In the order in which they go over.
+    /// In the order in which they commit.
     pub(crate) participants: Vec<Box<dyn Participant>>,
 }
 
@@ -30,8 +31,8 @@ impl std::fmt::Debug for Reconciler {
 }
 
 impl Reconciler {
-    /// For a process whose sockets, log targets and so on are held by `participants`, who go over
-    /// in this order; lists and maps go first.
+    /// The reconciler of a process. `participants` hold its sockets, log targets and so on; they
+    /// commit in this order, after lists and maps.
     pub fn new(
         controller: Arc<Controller>,
         host: Arc<dyn Host>,
@@ -45,12 +46,18 @@ impl Reconciler {
         }
     }
 
-    /// Takes up what operators set in the process before. What is in the states of servers is told
-    /// with their health.
-    pub fn restore(&self, overrides: &[(OverrideKey, Override)]) {
+    /// Applies the overrides of the former process. Those of servers were restored with their state.
+    pub fn restore_overrides(&self) {
+        let overrides: Vec<(OverrideKey, Override)> = {
+            let history = self.controller.config_history();
+            let overrides = history.overrides();
+            overrides
+                .map(|(key, entry)| (key.clone(), entry.clone()))
+                .collect()
+        };
         let generation = self.host.generation();
         let scope = self.scope(&generation);
-        for (key, entry) in overrides {
+        for (key, entry) in &overrides {
             let apply = key.setting.apply.filter(|_| !key.setting.is_in_state);
             if let Some(apply) = apply {
                 apply(&scope, &key.name, &entry.value);
@@ -70,13 +77,13 @@ impl Reconciler {
         }
     }
 
-    /// The files of the start, or what stands for them.
+    /// The files of the start, or a source in their place.
     pub(crate) fn files_of(&self, source: Option<Source>) -> Result<Files, Refusal> {
         let files = self.host.files(source);
         files.map_err(|error| Refusal(console_line(Severity::Alert, &error)))
     }
 
-    /// Where the sections of what is written stand.
+    /// The places of the sections in a text.
     pub(crate) fn sections(&self, written: &ConfigSource) -> SectionMap {
         let known = self.controller.last_sections();
         if Arc::ptr_eq(&known.files, &written.files) {
@@ -88,11 +95,11 @@ impl Reconciler {
         read
     }
 
-    /// The few words that a living process cannot change.
+    /// The words that differ and that only a new process can change.
     pub(crate) fn needs_handover(&self, now: &Config, next: &Config) -> Vec<&'static str> {
         let mut words = now.global.fixed_words_changed(&next.global);
         let (was, is) = (&now.global, &next.global);
-        // The descriptors of the start allow no more.
+        // The descriptors of the start limit it.
         if is.connection_count_max > was.connection_count_max
             && is.connection_count_max > Some(self.host.connection_count_hard_max())
         {

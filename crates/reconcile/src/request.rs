@@ -1,12 +1,12 @@
-//! What is asked of the reconciler, and what comes of it.
+//! Change requests, and the report of a change.
 
 use ballast_edit::{Edit, SectionAt};
 use ballast_model::Change;
 
-/// Something else is to run.
+/// A request to change what runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChangeRequest {
-    /// A server line for a backend, as an operator writes it: name, address, words.
+    /// `add server`.
     AddServer {
         /// The backend.
         backend: String,
@@ -15,13 +15,13 @@ pub enum ChangeRequest {
         /// Address and words.
         words: Vec<String>,
     },
-    /// A server that nothing leads to gets another name, and stays what it was.
+    /// `set server name`: the server keeps its counters, health and settings.
     RenameServer {
         /// The backend.
         backend: String,
         /// The server's name.
         server: String,
-        /// Its name from now on.
+        /// Its new name.
         name: String,
     },
     /// Changes by command that need no text.
@@ -31,33 +31,33 @@ pub enum ChangeRequest {
         /// The command, for the history.
         command: String,
     },
-    /// A section is written, or another line of it, as if somebody had edited the file.
+    /// A section, or a line of it, is edited as in a file.
     Edit {
-        /// Which.
+        /// The section.
         section: SectionAt,
-        /// What becomes of it.
+        /// The edit.
         edit: Edit,
         /// The command, for the history.
         command: String,
     },
-    /// The lines of a section that are in force, numbered: what edits of it go by.
+    /// Tells the lines of a section that are in force. Edits name lines by their numbers.
     Section(SectionAt),
-    /// The files of the start, read again: the process becomes what they say.
+    /// The files of the start are read again; the process becomes what they say.
     Reload {
-        /// What operators set stays where the files did not change.
+        /// Overrides stay where the files did not change.
         keep: bool,
     },
-    /// A whole configuration, in place of the files.
+    /// A whole configuration replaces the files.
     Apply(Source),
-    /// What operators changed is written back to the files.
+    /// Overrides are written to the files.
     Persist(Persist),
-    /// A configuration that was in force before, by its generation.
+    /// A former configuration is put in force again, by its generation.
     Rollback(u64),
-    /// Only what [`ChangeRequest::Apply`] or a reload would do.
+    /// Tells what [`ChangeRequest::Apply`] or a reload would do.
     Plan(Option<Source>),
 }
 
-/// When what operators change is written to the files.
+/// When overrides are written to the files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Persist {
     /// Once, at once.
@@ -77,17 +77,17 @@ pub enum Source {
     File(String),
 }
 
-/// A request that was met.
+/// The report of a request that was carried out.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Applied {
+pub struct ChangeReport {
     /// The generation in force.
     pub generation: u64,
-    /// What was changed, a line each, as a plan shows it.
+    /// The changes, a line each, as in a plan.
     pub lines: Vec<String>,
-    /// Warnings and what else is to be known, in lines.
+    /// Warnings and notes, in lines.
     pub notes: String,
-    /// Whether some of it takes effect in a new process alone.
+    /// Whether some of it takes effect only in a new process.
     pub needs_process: bool,
-    /// Whether something of what is removed still has connections, which may finish.
+    /// Whether an object that is removed still has connections, which may finish.
     pub drains: bool,
 }

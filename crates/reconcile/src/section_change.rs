@@ -1,4 +1,5 @@
-//! Commands that edit a section: its text is edited, and all that can be another is read again.
+//! Commands that edit a section: its text is edited, and the parts of the configuration that can
+//! differ are read again.
 
 use std::sync::Arc;
 
@@ -10,11 +11,12 @@ use ballast_engine::numbers;
 use ballast_model::{Change, Server};
 
 use crate::history::ConfigSource;
-use crate::read::{About, has_listener};
-use crate::reading::{FileConfig, changed, shared};
+use crate::kinds::backend;
+use crate::now_unix_s;
+use crate::read::{WarningScope, has_listener};
+use crate::reading::{FileConfig, apply_changes, share_equal};
 use crate::reconciler::Reconciler;
 use crate::target::{Mode, NewSource, Target};
-use crate::{kinds, now_unix_s};
 
 impl Reconciler {
     /// The lines of a section that are in force.
@@ -25,8 +27,8 @@ impl Reconciler {
         sections.lines(&written.section_edits, at, &*surroundings)
     }
 
-    /// Edits a section of what is written.
-    pub(crate) fn edit(
+    /// The target of an edited section.
+    pub(crate) fn edit_target(
         &self,
         section: &SectionAt,
         edit: Edit,
@@ -34,7 +36,7 @@ impl Reconciler {
     ) -> Result<Target, Refusal> {
         let _open = self.controller.machine_answers().open();
         let before = self.controller.config_history().written().clone();
-        // Whoever removes something knows that what was set of it goes along.
+        // A command that removes a section drops its overrides without a note.
         let removes = matches!(edit, Edit::Remove);
         let comes_or_goes = removes || matches!(edit, Edit::Add(..));
         let adds = section.kind == SectionOf::Backend && matches!(edit, Edit::Add(..));
@@ -55,16 +57,16 @@ impl Reconciler {
                     .into(),
             ));
         }
-        let said = self.edited(&before, &section_edits, &title, comes_or_goes);
-        let said = said.map_err(|Refusal(why)| {
+        let read = self.read_edited(&before, &section_edits, &title, comes_or_goes);
+        let read = read.map_err(|Refusal(why)| {
             Refusal(format!(
                 "{why}Nothing was changed; lines are counted as if the command had been carried \
                  out.\n"
             ))
         })?;
-        let (config, mut notes) = (Arc::new(said.config), said.notes);
+        let (config, mut notes) = (Arc::new(read.config), read.notes);
         let mut overruled = String::new();
-        let merged = self.merged(&config, &mut overruled);
+        let merged = self.merge(&config, &mut overruled);
         if !has_listener(&merged.config) {
             return Err(Refusal("Nothing would be listened on.".into()));
         }
@@ -72,20 +74,18 @@ impl Reconciler {
             notes.push_str(&overruled);
         }
         let mode = Mode::Edit {
-            unpublished: adds.then(|| kinds::backend_published(&section.name)),
+            unpublished: adds.then(|| backend::key(&section.name, &backend::PUBLISHED)),
         };
-        let now = self.host.generation();
-        let target = Target::new(&now.config, merged.config, command, mode);
+        let target = Target::of_merge(merged, command, mode);
         Ok(Target {
             notes,
-            overruled: merged.overruled,
             source: Some(NewSource {
                 written: ConfigSource {
                     section_edits: Arc::new(section_edits),
                     with_edits: config,
                     ..before
                 },
-                patterns: said.store,
+                patterns: read.store,
                 sections: None,
                 machine_answers: None,
             }),
@@ -93,9 +93,9 @@ impl Reconciler {
         })
     }
 
-    /// What is written says once a section was edited: read whole, or only what can be another,
-    /// where the section `comes_or_goes`.
-    fn edited(
+    /// Reads the configuration after a section was edited: all of it, or only what can differ, where
+    /// the section was added or removed (`comes_or_goes`).
+    fn read_edited(
         &self,
         before: &ConfigSource,
         section_edits: &[SectionEdit],
@@ -113,62 +113,67 @@ impl Reconciler {
                 notes: String::new(),
             });
         }
-        // What is wrong in a part is judged by the whole.
+        // Where the part is wrong, the whole is read, for its messages.
         if comes_or_goes
             && is_there
             && !sections.has(title)
             && let Some(part) = excerpt::around(&sections, section_edits, title, &before.with_edits)
             && let own = part.len() - 1
-            && let about = About::Part(Some((own, 0..part[own].1.len())))
-            && let Ok(said) = self.understand(part, &about)
+            && let warnings = WarningScope::Part(Some((own, 0..part[own].1.len())))
+            && let Ok(read) = self.read_config(part, &warnings)
         {
-            said.store.keep_others();
-            let mut config = excerpt::with(&before.with_edits, &said.config, title);
+            read.store.keep_others();
+            let mut config = excerpt::with(&before.with_edits, &read.config, title);
             numbers::keep(&mut config, &self.host.generation().config);
-            return Ok(FileConfig { config, ..said });
+            return Ok(FileConfig { config, ..read });
         }
         let with_edits = sections.with_edits(section_edits, Place::Beside);
-        let about = About::Part(with_edits.place(title));
-        let said = self.understand(with_edits.files, &about)?;
+        let warnings = WarningScope::Part(with_edits.place(title));
+        let read = self.read_config(with_edits.files, &warnings)?;
         Ok(FileConfig {
-            config: shared(&before.with_edits, said.config),
-            ..said
+            config: share_equal(&before.with_edits, read.config),
+            ..read
         })
     }
 
-    /// Gives a server another name: where its line is in a file, there; else to what a command
-    /// added.
-    pub(crate) fn rename(
+    /// The target of `set server name`. The line of a server of a file is edited; a server that a
+    /// command added is removed and added again.
+    pub(crate) fn rename_target(
         &self,
         backend: String,
-        was: String,
-        is: String,
+        old_name: String,
+        new_name: String,
     ) -> Result<Target, Refusal> {
-        let command = format!("set server {backend}/{was} name {is}");
+        let command = format!("set server {backend}/{old_name} name {new_name}");
         let now = self.host.generation();
         let known = now.config.backend(&backend).and_then(|known| {
             let mut servers = known.servers.iter();
-            servers.find(|one| one.name == was)
+            servers.find(|one| one.name == old_name)
         });
         let known = known.ok_or_else(|| Refusal("No such server.".into()))?;
         let target = if known.origin.file.is_empty() {
             let mut other = Server::clone(known);
-            other.name.clone_from(&is);
+            other.name.clone_from(&new_name);
             let changes = [
-                Change::RemoveServer(backend.clone(), was.clone()),
+                Change::RemoveServer(backend.clone(), old_name.clone()),
                 Change::AddServer(backend.clone(), Arc::new(other)),
             ];
-            let config = changed(&now.config, &changes)?;
-            Target::new(&now.config, config, command, Mode::Change)
+            let config = apply_changes(&now.config, &changes)?;
+            Target::from(&now.config, config, command, Mode::Change)
         } else {
             let at = SectionAt {
                 kind: SectionOf::Backend,
                 name: backend.clone(),
             };
-            self.edit(&at, Edit::RenameServer(was.clone(), is.clone()), command)?
+            let edit = Edit::RenameServer(old_name.clone(), new_name.clone());
+            self.edit_target(&at, edit, command)?
         };
         Ok(Target {
-            mode: Mode::RenameServer { backend, was, is },
+            mode: Mode::RenameServer {
+                backend,
+                old_name,
+                new_name,
+            },
             ..target
         })
     }

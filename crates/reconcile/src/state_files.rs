@@ -1,11 +1,11 @@
-//! `load-server-state-from-file`: what another process believed of the servers is taken over.
+//! `load-server-state-from-file`: the state of servers as another process saved it.
 //!
-//! A state comes in two parts. Ports and addresses go into the configuration before anything is
-//! made of it; what was decided and believed goes to the servers' health before anything is
-//! balanced. Addresses of servers with a name are found while the configuration is read
-//! (`init-addr last`); those that are written as addresses stay as they are written.
+//! A state has two parts. Ports and addresses go into the configuration before it is compiled;
+//! administrative states and results of checks go to the health of servers before they are balanced.
+//! The addresses of servers with a name are read with the configuration (`init-addr last`);
+//! addresses in the configuration stay.
 //!
-//! A file that cannot be read, and a row that cannot be believed, are warned of and left out.
+//! A file that cannot be read and a row with an impossible value are warned of and left out.
 //!
 //! Source: HAProxy configuration manual, "load-server-state-from-file"; the words, and what is
 //! taken over, as seen of HAProxy 3.2.
@@ -24,10 +24,10 @@ use crate::machine_answers::MachineAnswers;
 /// The longest state file that is read, in bytes: some 400,000 servers.
 pub const STATE_FILE_BYTES_MAX: usize = 64 << 20;
 
-/// The content of a file by its path, or what the system said.
-type Content<'c> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'c;
+/// Reads a file by its path, or answers the error of the system.
+type ReadContent<'c> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'c;
 
-/// What a state file says of servers, by backend and name; the first row of a name holds.
+/// The rows of a state file, by backend and server. Of two rows of one server the first counts.
 #[derive(Debug, Default)]
 pub struct StateFile {
     rows: HashMap<(String, String), Result<Saved, String>>,
@@ -35,8 +35,8 @@ pub struct StateFile {
 
 /// Why a state file is left out.
 #[derive(Debug, Eq, PartialEq)]
-pub enum Trouble {
-    /// It cannot be read; what the system said.
+pub enum StateFileError {
+    /// It cannot be read: the error of the system.
     Open(String),
     /// Its version is not known.
     Version,
@@ -46,22 +46,22 @@ pub enum Trouble {
 
 impl StateFile {
     /// Reads the file of this path by `content`.
-    fn open(path: &str, content: &Content<'_>) -> Result<Self, Trouble> {
-        Self::read(&content(path).map_err(Trouble::Open)?)
+    fn open(path: &str, content: &ReadContent<'_>) -> Result<Self, StateFileError> {
+        Self::read(&content(path).map_err(StateFileError::Open)?)
     }
 
     /// Reads what a file holds.
     ///
     /// # Errors
     /// It is no state file, or a row of it is none.
-    pub fn read(bytes: &[u8]) -> Result<Self, Trouble> {
-        let trouble = |unreadable| match unreadable {
-            Unreadable::Version => Trouble::Version,
-            Unreadable::Row { line } => Trouble::Row(line),
+    pub fn read(bytes: &[u8]) -> Result<Self, StateFileError> {
+        let error_of = |unreadable| match unreadable {
+            Unreadable::Version => StateFileError::Version,
+            Unreadable::Row { line } => StateFileError::Row(line),
         };
         let mut file = Self::default();
-        for row in rows(bytes).map_err(trouble)? {
-            let row = row.map_err(trouble)?;
+        for row in rows(bytes).map_err(error_of)? {
+            let row = row.map_err(error_of)?;
             let values = row.values().map_err(|invalid| invalid.to_string());
             let values = values.and_then(|saved| {
                 let known = CheckStatus::from_number(saved.check_status).is_some();
@@ -85,7 +85,7 @@ impl StateFile {
     }
 }
 
-/// What was saved of one server, by its places.
+/// The saved state of a server, by the places of its backend and itself.
 #[derive(Clone, Copy, Debug)]
 pub struct SavedState {
     backend: usize,
@@ -93,13 +93,13 @@ pub struct SavedState {
     saved: Saved,
 }
 
-/// The states of the servers that have some, and what is wrong with the files.
-pub fn read_states(config: &Config, content: &Content<'_>) -> (Vec<SavedState>, Vec<String>) {
+/// The saved states of servers, and warnings about the files.
+pub fn read_states(config: &Config, content: &ReadContent<'_>) -> (Vec<SavedState>, Vec<String>) {
     let (mut states, mut warnings) = (Vec::new(), Vec::new());
     let global = config.global.server_state_file.as_ref().and_then(|path| {
         let opened = StateFile::open(path, content);
         opened
-            .map_err(|trouble| warnings.push(trouble_of_process(path, &trouble)))
+            .map_err(|error| warnings.push(error_of_process(path, &error)))
             .ok()
     });
     for (place, backend) in config.backends.iter().enumerate() {
@@ -114,7 +114,7 @@ pub fn read_states(config: &Config, content: &Content<'_>) -> (Vec<SavedState>, 
             Some(ServerStates::Local(path)) => {
                 let opened = StateFile::open(path, content);
                 own = opened
-                    .map_err(|trouble| warnings.push(trouble_of_backend(name, path, &trouble)))
+                    .map_err(|error| warnings.push(error_of_backend(name, path, &error)))
                     .ok();
                 (own.as_ref(), true)
             }
@@ -151,31 +151,33 @@ pub fn read_states(config: &Config, content: &Content<'_>) -> (Vec<SavedState>, 
     (states, warnings)
 }
 
-fn trouble_of_process(path: &str, trouble: &Trouble) -> String {
-    match trouble {
-        Trouble::Open(error) => {
+fn error_of_process(path: &str, error: &StateFileError) -> String {
+    match error {
+        StateFileError::Open(error) => {
             format!("config: Can't open global server state file '{path}': {error}")
         }
-        Trouble::Version => {
+        StateFileError::Version => {
             format!("config: Can't get version of the global server state file '{path}'.")
         }
-        Trouble::Row(line) => {
+        StateFileError::Row(line) => {
             format!("config: corrupted global server state file '{path}' at line {line}.")
         }
     }
 }
 
-fn trouble_of_backend(backend: &str, path: &str, trouble: &Trouble) -> String {
-    let what = match trouble {
-        Trouble::Open(error) => format!("Can't open server state file '{path}': {error}."),
-        Trouble::Version => format!("Can't get version of the server state file '{path}'."),
-        Trouble::Row(line) => format!("corrupted server state file '{path}' at line {line}."),
+fn error_of_backend(backend: &str, path: &str, error: &StateFileError) -> String {
+    let what = match error {
+        StateFileError::Open(error) => format!("Can't open server state file '{path}': {error}."),
+        StateFileError::Version => format!("Can't get version of the server state file '{path}'."),
+        StateFileError::Row(line) => {
+            format!("corrupted server state file '{path}' at line {line}.")
+        }
     };
     format!("Proxy '{backend}': {what}")
 }
 
 /// Puts ports and addresses into the configuration.
-pub fn configure_states(config: &mut Config, states: &[SavedState]) {
+pub(crate) fn configure_states(config: &mut Config, states: &[SavedState]) {
     for state in states {
         let backend = Arc::make_mut(&mut config.backends[state.backend]);
         let server = Arc::make_mut(&mut backend.servers[state.server]);
@@ -190,7 +192,7 @@ fn configure_server(server: &mut Server, saved: &Saved) {
     let checks = &mut server.checks;
     checks.port = saved.check_port.or(checks.port);
     checks.agent_port = saved.agent_port.or(checks.agent_port);
-    // The port that goes with the address is looked up where the check is made.
+    // The check finds the port that goes with the address.
     let address = |ip: IpAddr| Address::Inet(SocketAddr::new(ip, 0));
     if let Some(ip) = saved.check_address {
         checks.address = Some(address(ip));
@@ -200,8 +202,8 @@ fn configure_server(server: &mut Server, saved: &Saved) {
     }
 }
 
-/// Forgets what state files hold: they are read anew whenever that is asked for.
-pub fn forget_states(machine_answers: &MachineAnswers, config: &Config) {
+/// Drops the content of state files: they are read anew each time.
+pub(crate) fn forget_state_files(machine_answers: &MachineAnswers, config: &Config) {
     let global = config.global.server_state_file.iter();
     let own = config.backends.iter().filter_map(|backend| {
         let Some(ServerStates::Local(path)) = &backend.server_states else {
@@ -212,8 +214,8 @@ pub fn forget_states(machine_answers: &MachineAnswers, config: &Config) {
     machine_answers.forget_content(global.chain(own).map(String::as_str));
 }
 
-/// Has the servers of a new generation believe what was believed, and says which of them are
-/// not in use for it.
+/// Restores the saved states in a new generation, and warns of servers that are not in use because
+/// of them.
 pub fn restore_states(
     generation: &Generation,
     states: &[SavedState],
@@ -226,24 +228,24 @@ pub fn restore_states(
         let was_usable = server.state.is_usable();
         state.restore(&mut server.state.health(), now_ms);
         backend.settle_health(state.server);
-        state.tell(generation, was_usable, warn);
+        state.warn(generation, was_usable, warn);
     }
 }
 
 impl SavedState {
-    /// Backend and server in the generation it was read for.
+    /// The places of backend and server in the generation it was read for.
     pub(crate) fn place(&self) -> (usize, usize) {
         (self.backend, self.server)
     }
 
-    /// Has a server believe what was believed.
+    /// Restores the health of a server.
     pub(crate) fn restore(&self, health: &mut Health, now_ms: u64) {
         let snapshot = snapshot(&self.saved, health.settings().weight);
         health.restore(&snapshot, now_ms);
     }
 
-    /// Says what it made of a server that took it over.
-    pub(crate) fn tell(&self, generation: &Generation, was_usable: bool, warn: &dyn Fn(&str)) {
+    /// Warns of a server that is not in use because of its saved state.
+    pub(crate) fn warn(&self, generation: &Generation, was_usable: bool, warn: &dyn Fn(&str)) {
         let backend = &generation.backends[self.backend];
         let server = &backend.servers[self.server];
         let (operational, admin) = {
@@ -272,8 +274,8 @@ impl SavedState {
     }
 }
 
-/// The part of a row that is about health. A weight that the configuration has changed since
-/// is the configuration's.
+/// The part of a row that is about health. Where the configuration has another weight by now, its
+/// weight wins.
 fn snapshot(saved: &Saved, weight: u32) -> Snapshot {
     let weight_user = if u32::from(saved.weight_initial) == weight {
         u32::from(saved.weight_user)
@@ -302,7 +304,7 @@ mod tests {
 
     const HEAD: &str = "1\n# be_id be_name\n";
 
-    fn file(rows: &str) -> Result<StateFile, Trouble> {
+    fn file(rows: &str) -> Result<StateFile, StateFileError> {
         StateFile::read(format!("{HEAD}{rows}").as_bytes())
     }
 
@@ -314,7 +316,7 @@ mod tests {
         assert_eq!(found.address("b", "s"), Some(IpAddr::from([127, 0, 0, 8])));
         assert_eq!(found.address("b", "t"), None);
         let broken = file(&format!("{one}1 b 2 t\n")).unwrap_err();
-        assert_eq!(broken, Trouble::Row(3));
+        assert_eq!(broken, StateFileError::Row(3));
         let odd = file(&one.replace(" 5 1 0 1 ", " 5 99 0 1 ")).unwrap();
         let said = odd.row("b", "s").unwrap().as_ref().unwrap_err();
         assert_eq!(said, "invalid srv_check_status value '99'");

@@ -1,4 +1,4 @@
-//! What a request amounts to: the configuration that is to be in force, and how it gets there.
+//! The target of a request: the configuration that is to be in force, and what else the change does.
 
 use std::sync::Arc;
 
@@ -9,21 +9,22 @@ use ballast_model::{Change, Config};
 
 use crate::history::ConfigSource;
 use crate::machine_answers::MachineAnswers;
-use crate::object::OverrideKey;
+use crate::merge::MergeOutcome;
+use crate::overrides::OverrideKey;
 use crate::state_files::SavedState;
 
-/// A configuration on its way.
+/// A configuration that is to be put in force.
 pub(crate) struct Target {
     pub(crate) config: Config,
-    /// The way to it from what is in force.
+    /// The changes from the configuration in force to this one.
     pub(crate) changes: Vec<Change>,
     /// The command, for the history.
     pub(crate) cause: String,
-    /// What the operator is to know, in lines.
+    /// Warnings and notes for the operator, in lines.
     pub(crate) notes: String,
-    /// Overrides that hold no longer.
+    /// Overrides that end with this change.
     pub(crate) overruled: Vec<OverrideKey>,
-    /// What is written then, where that is another.
+    /// The text of the configuration, where it is another.
     pub(crate) source: Option<NewSource>,
     pub(crate) mode: Mode,
 }
@@ -33,55 +34,58 @@ pub(crate) struct NewSource {
     pub(crate) written: ConfigSource,
     /// The lists and maps that were read with it.
     pub(crate) patterns: Arc<Store>,
-    /// Where the sections of the files stand, where other files were read.
+    /// The places of the sections, where other files were read.
     pub(crate) sections: Option<SectionMap>,
-    /// What the machine answered, where it was asked anew.
+    /// The answers of the machine, where it was asked again.
     pub(crate) machine_answers: Option<Arc<MachineAnswers>>,
 }
 
-/// What is particular to a way of changing.
+/// A way of changing, with all that is particular to it. (A start is none: nothing is in force that
+/// could be changed. See [`crate::start`].)
 pub(crate) enum Mode {
     /// A command changed objects, and no text.
     Change,
-    /// `add server`: begins in maintenance and unchecked. Its words as a file would have them.
+    /// `add server`: the server begins in maintenance and unchecked.
     AddServer {
-        /// The override that says that it was added.
+        /// The override that says that the server was added.
         key: OverrideKey,
+        /// The words of its line.
         words: String,
     },
-    /// A server goes on under another name.
+    /// `set server name`: the server keeps its counters, its health and its overrides.
     RenameServer {
         backend: String,
-        was: String,
-        is: String,
+        old_name: String,
+        new_name: String,
     },
     /// A command edited a section.
     Edit {
-        /// A backend that came: no rule leads there before it is published.
+        /// The backend that the command added: rules lead to it once it is published.
         unpublished: Option<OverrideKey>,
     },
-    /// What was in force before.
+    /// `rollback`: a configuration that was in force before.
     Rollback,
-    /// Files were read. Overrides stay where the file did not change.
-    Keep {
-        /// They are those of the start.
-        is_of_start: bool,
-    },
-    /// Files were read, and the process is to be what they say.
-    Drop {
-        /// They are those of the start.
-        is_of_start: bool,
-        /// What state files say of the servers then.
-        states: Vec<SavedState>,
-    },
+    /// Files were read, and overrides stay where the files did not change.
+    Keep(FileOrigin),
+    /// Files were read, and the process becomes what they say.
+    Drop(FileOrigin, Vec<SavedState>),
+}
+
+/// Where files come from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum FileOrigin {
+    /// They are the files of the command line, as they are on the disk.
+    Disk,
+    /// A command or `persist` gave their text.
+    Given,
 }
 
 impl Target {
-    /// What runs `now` is to become `config`.
-    pub(crate) fn new(now: &Config, config: Config, cause: String, mode: Mode) -> Self {
+    /// A target with these changes.
+    pub(crate) fn new(config: Config, changes: Vec<Change>, cause: String, mode: Mode) -> Self {
         Self {
-            changes: diff(now, &config),
             config,
+            changes,
             cause,
             notes: String::new(),
             overruled: Vec::new(),
@@ -90,26 +94,41 @@ impl Target {
         }
     }
 
-    /// Whether the process is to be what the files say, whatever operators set.
-    pub(crate) fn drops_overrides(&self) -> bool {
-        matches!(self.mode, Mode::Drop { .. })
+    /// A target whose changes are those from `now` to `config`.
+    pub(crate) fn from(now: &Config, config: Config, cause: String, mode: Mode) -> Self {
+        let changes = diff(now, &config);
+        Self::new(config, changes, cause, mode)
     }
 
-    /// What the files say, where files were read: their backends are published.
-    pub(crate) fn file_that_was_read(&self) -> Option<&Config> {
+    /// The target of files that were merged with overrides.
+    pub(crate) fn of_merge(merged: MergeOutcome, cause: String, mode: Mode) -> Self {
+        let target = Self::new(merged.config, merged.changes, cause, mode);
+        Self {
+            overruled: merged.overruled,
+            ..target
+        }
+    }
+
+    /// Whether overrides are dropped.
+    pub(crate) fn drops_overrides(&self) -> bool {
+        matches!(self.mode, Mode::Drop(..))
+    }
+
+    /// The configuration of the files, where files were read: their backends are published.
+    pub(crate) fn file_config(&self) -> Option<&Config> {
         match self.mode {
-            Mode::Rollback | Mode::Keep { .. } | Mode::Drop { .. } => {
+            Mode::Rollback | Mode::Keep(_) | Mode::Drop(..) => {
                 Some(&self.source.as_ref()?.written.file)
             }
             _ => None,
         }
     }
 
-    /// Whether the files of the start were read.
-    pub(crate) fn is_of_start(&self) -> bool {
-        match self.mode {
-            Mode::Keep { is_of_start } | Mode::Drop { is_of_start, .. } => is_of_start,
-            _ => false,
-        }
+    /// Whether the files were read from the disk.
+    pub(crate) fn is_of_disk(&self) -> bool {
+        matches!(
+            self.mode,
+            Mode::Keep(FileOrigin::Disk) | Mode::Drop(FileOrigin::Disk, _)
+        )
     }
 }

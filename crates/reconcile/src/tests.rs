@@ -1,5 +1,5 @@
-//! The whole path of a change, without a process: a host of plain memory, participants that tell
-//! what they were asked, and a kind of object that no room has yet.
+//! The whole path of a change, without a process: a host in memory, participants that record their
+//! calls, and a kind of object that no other crate has yet.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,11 +9,11 @@ use ballast_edit::{Files, Refusal, SectionMap};
 use ballast_engine::{Generation, Process, Registry, Server};
 use ballast_health::{Effect, Health};
 
-use crate::object::NameOf;
+use crate::kinds::{frontend, server};
 use crate::{
-    Applied, ChangeRequest, ConfigHistory, ConfigSource, Controller, Effects, Host, MachineAnswers,
-    ObjectKind, Participant, Persist, Prepared, ReadOptions, Reconciler, Setting, Source,
-    Transition, kinds,
+    ChangeReport, ChangeRequest, ConfigSource, Controller, Effects, Host, MachineAnswers,
+    ObjectKind, ObjectName, OverrideKey, OverrideValue, Participant, Persist, PreparedChange,
+    ReadOptions, Reconciler, Setting, Source, StartRecord, Transition,
 };
 
 mod merge;
@@ -28,19 +28,19 @@ backend be # why
   server s 127.0.0.1:2 weight 3
 ";
 
-/// What happened, in order.
-type Told = Arc<Mutex<Vec<String>>>;
+/// The calls, in order.
+type Calls = Arc<Mutex<Vec<String>>>;
 
-fn tell(told: &Told, what: &str) {
-    told.lock().unwrap().push(what.to_owned());
+fn record(calls: &Calls, what: &str) {
+    calls.lock().unwrap().push(what.to_owned());
 }
 
-/// A process of plain memory.
+/// A process in memory.
 struct ToyHost {
     generation: Mutex<Arc<Generation>>,
     registry: Registry,
     files: Mutex<Files>,
-    told: Told,
+    calls: Calls,
 }
 
 impl Host for ToyHost {
@@ -49,7 +49,7 @@ impl Host for ToyHost {
     }
 
     fn put_in_force(&self, next: Arc<Generation>) -> Arc<Generation> {
-        tell(&self.told, "in force");
+        record(&self.calls, "in force");
         std::mem::replace(&mut *self.generation.lock().unwrap(), next)
     }
 
@@ -85,11 +85,11 @@ impl Host for ToyHost {
         Ok(())
     }
 
-    fn tell(
+    fn change_health(
         &self,
         backend: &str,
         server: &str,
-        say: &mut dyn FnMut(&mut Health, u64) -> Vec<Effect>,
+        change: &mut dyn FnMut(&mut Health, u64) -> Vec<Effect>,
     ) -> bool {
         let generation = self.generation();
         let Some(backend) = generation.backend(backend) else {
@@ -98,11 +98,11 @@ impl Host for ToyHost {
         let Some(place) = backend.server_named(server) else {
             return false;
         };
-        let _ = say(&mut backend.servers[place].state.health(), 0);
+        let _ = change(&mut backend.servers[place].state.health(), 0);
         true
     }
 
-    fn moved(&self, _: &Arc<Server>) {}
+    fn server_moved(&self, _: &Arc<Server>) {}
 
     fn settle_tracking(&self) {}
 
@@ -119,56 +119,47 @@ impl Host for ToyHost {
     fn limits_changed(&self) {}
 
     fn warn(&self, text: &str) {
-        tell(&self.told, text);
+        record(&self.calls, text);
     }
 
     fn alert(&self, text: &str) {
-        tell(&self.told, text);
+        record(&self.calls, text);
     }
 
-    fn was_said(&self, _: String) {}
+    fn set_startup_log(&self, _: String) {}
 }
 
-/// A kind that no room has yet, as a certificate will be: one row.
+/// A kind that no other crate has yet, as certificates will be: one row.
 static CERTIFICATE: ObjectKind = ObjectKind {
     word: "certificate",
-    name: NameOf::Rest,
-    in_config: |_, _| true,
-    in_force: |_, _| true,
-    connections: |_, _| 0,
-    settings: &[Setting {
-        apply: Some(|scope, name, value| {
-            scope.host.warn(&format!("{} is {value}", name.text()));
-        }),
-        release: |scope, name| scope.host.warn(&format!("{} is the file's", name.text())),
-        ..Setting::UNKNOWN
-    }],
+    settings: &[&CONTENT],
+    ..ObjectKind::BASE
 };
 
-static KINDS: &[&ObjectKind] = &[
-    &kinds::BACKEND,
-    &kinds::FRONTEND,
-    &kinds::PROCESS,
-    &kinds::SERVER,
-    &CERTIFICATE,
-];
+static CONTENT: Setting = Setting {
+    apply: Some(|scope, name, value| {
+        scope.host.warn(&format!("{} is {value}", name.text()));
+    }),
+    release: |scope, name| scope.host.warn(&format!("{} is the file's", name.text())),
+    ..Setting::BASE
+};
 
-/// Who holds objects of that kind: one participant.
+/// The participant that holds objects of that kind.
 struct Certificates {
     name: &'static str,
     refuses: Arc<AtomicBool>,
-    told: Told,
+    calls: Calls,
 }
 
 impl Participant for Certificates {
-    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn Prepared>>, Refusal> {
+    fn prepare(&self, to: &Transition<'_>) -> Result<Option<Box<dyn PreparedChange>>, Refusal> {
         if self.refuses.load(Ordering::Relaxed) {
             return Err(Refusal(format!("{} cannot be read", self.name)));
         }
-        tell(&self.told, &format!("{} prepares", self.name));
+        record(&self.calls, &format!("{} prepares", self.name));
         assert!(to.taken.is_none(), "nothing is in force yet");
-        let (name, told) = (self.name, Arc::clone(&self.told));
-        Ok(Some(Box::new(Loaded { name, told })))
+        let (name, calls) = (self.name, Arc::clone(&self.calls));
+        Ok(Some(Box::new(OpenCertificates { name, calls })))
     }
 
     fn plan(&self, _: &Transition<'_>) -> Vec<String> {
@@ -176,25 +167,25 @@ impl Participant for Certificates {
     }
 }
 
-struct Loaded {
+struct OpenCertificates {
     name: &'static str,
-    told: Told,
+    calls: Calls,
 }
 
-impl Prepared for Loaded {
+impl PreparedChange for OpenCertificates {
     fn commit(&mut self, _: &Transition<'_>, effects: &mut Effects) {
         effects.listeners_ended = true;
-        tell(&self.told, &format!("{} commits", self.name));
+        record(&self.calls, &format!("{} commits", self.name));
     }
 
     fn finish(self: Box<Self>) {
-        tell(&self.told, &format!("{} finishes", self.name));
+        record(&self.calls, &format!("{} finishes", self.name));
     }
 }
 
-impl Drop for Loaded {
+impl Drop for OpenCertificates {
     fn drop(&mut self) {
-        tell(&self.told, &format!("{} closes", self.name));
+        record(&self.calls, &format!("{} closes", self.name));
     }
 }
 
@@ -203,12 +194,12 @@ struct Toy {
     reconciler: Reconciler,
     host: Arc<ToyHost>,
     second_refuses: Arc<AtomicBool>,
-    told: Told,
+    calls: Calls,
 }
 
 impl Toy {
     fn begin() -> Self {
-        let told = Told::default();
+        let calls = Calls::default();
         let files = vec![("f.cfg".to_owned(), FILE.as_bytes().to_vec())];
         let options = ballast_config::Options::default();
         let loaded = ballast_config::load(files.clone(), &Nothing, options);
@@ -218,23 +209,26 @@ impl Toy {
         let generation = Generation::compile(1, Arc::clone(&config), &registry);
         let written = ConfigSource::of_files(files.clone(), Arc::clone(&config));
         let sections = SectionMap::of(Arc::clone(&written.files), loaded.sections);
-        let history = ConfigHistory::begin(config, written, 0);
-        let read = (sections, MachineAnswers::new());
-        let options = ReadOptions::default();
-        let (mut controller, _) = Controller::begin(history, loaded.store, read, options);
-        controller.kinds = KINDS;
+        let record = StartRecord {
+            written,
+            store: loaded.store,
+            sections,
+            machine_answers: MachineAnswers::new(),
+            overrides: Vec::new(),
+        };
+        let (controller, _) = Controller::begin(config, record, ReadOptions::default());
         let host = Arc::new(ToyHost {
             generation: Mutex::new(Arc::new(generation)),
             registry,
             files: Mutex::new(files),
-            told: Arc::clone(&told),
+            calls: Arc::clone(&calls),
         });
         let second_refuses = Arc::new(AtomicBool::new(false));
         let participant = |name, refuses: &Arc<AtomicBool>| -> Box<dyn Participant> {
             Box::new(Certificates {
                 name,
                 refuses: Arc::clone(refuses),
-                told: Arc::clone(&told),
+                calls: Arc::clone(&calls),
             })
         };
         let participants = vec![
@@ -246,7 +240,7 @@ impl Toy {
             reconciler,
             host,
             second_refuses,
-            told,
+            calls,
         }
     }
 
@@ -258,17 +252,19 @@ impl Toy {
             .collect()
     }
 
-    fn told(&self) -> Vec<String> {
-        std::mem::take(&mut *self.told.lock().unwrap())
+    fn calls(&self) -> Vec<String> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
     }
 
-    fn meet(&self, request: ChangeRequest) -> Result<Applied, Refusal> {
-        self.reconciler.meet(request)
+    fn carry_out(&self, request: ChangeRequest) -> Result<ChangeReport, Refusal> {
+        self.reconciler.carry_out(request)
     }
 
     fn override_certificate(&self) {
         let controller = &self.reconciler.controller;
-        controller.note_override("certificate a.pem", "new", "set ssl cert a.pem");
+        let key = OverrideKey::new(&CERTIFICATE, ObjectName::named("a.pem"), &CONTENT);
+        let value = OverrideValue::of_text("new");
+        controller.note_override(key, value, "set ssl cert a.pem".to_owned());
     }
 }
 
@@ -282,34 +278,35 @@ fn a_new_kind_is_a_row_and_a_participant() {
     toy.override_certificate();
     assert_eq!(toy.overrides(), ["certificate a.pem = new"]);
     // A plan tells of it and changes nothing.
-    let plan = toy.meet(ChangeRequest::Plan(None)).unwrap();
+    let plan = toy.carry_out(ChangeRequest::Plan(None)).unwrap();
     let lines = ["- override certificate a.pem new", "~ first", "~ second"];
     assert_eq!(plan.lines, lines);
-    assert_eq!(toy.told(), [""; 0]);
+    assert_eq!(toy.calls(), [""; 0]);
     // It goes to the next process, which applies it.
     let now = toy.host.generation();
-    let memory = toy.reconciler.controller.memory(&now.config);
-    assert_eq!(memory.overrides.len(), 1);
-    toy.reconciler.restore(&memory.overrides);
-    assert_eq!(toy.told(), ["a.pem is new"]);
+    let changes = toy.reconciler.controller.operator_changes(&now.config);
+    assert_eq!(changes.overrides.len(), 1);
+    toy.reconciler.restore_overrides();
+    assert_eq!(toy.calls(), ["a.pem is new"]);
     // No file says it.
-    let kept = toy.meet(ChangeRequest::Persist(Persist::Now)).unwrap();
-    let note = "Not written: certificate a.pem: it stays with this process\n";
-    assert_eq!(kept.notes, note);
+    let kept = toy.carry_out(ChangeRequest::Persist(Persist::Now)).unwrap();
+    let not_written = "Not written: certificate a.pem: it stays with this process\n";
+    assert_eq!(kept.notes, not_written);
     // A reload that keeps overrides keeps it, one that does not drops it.
-    toy.meet(ChangeRequest::Reload { keep: true }).unwrap();
+    toy.carry_out(ChangeRequest::Reload { keep: true }).unwrap();
     assert_eq!(toy.overrides().len(), 1);
-    let _ = toy.told();
-    toy.meet(ChangeRequest::Reload { keep: false }).unwrap();
+    let _ = toy.calls();
+    toy.carry_out(ChangeRequest::Reload { keep: false })
+        .unwrap();
     assert_eq!(toy.overrides(), [""; 0]);
-    assert!(toy.told().contains(&"a.pem is the file's".to_owned()));
+    assert!(toy.calls().contains(&"a.pem is the file's".to_owned()));
 }
 
 #[test]
 fn all_prepare_before_the_first_commits() {
     let toy = Toy::begin();
     let next = FILE.replace("weight 3", "weight 4");
-    let applied = toy.meet(apply(&next)).unwrap();
+    let applied = toy.carry_out(apply(&next)).unwrap();
     assert_eq!(applied.generation, 2);
     assert_eq!(applied.lines[0], "~ server be/s: weight 3 -> 4");
     let order = [
@@ -323,36 +320,43 @@ fn all_prepare_before_the_first_commits() {
         "second finishes",
         "second closes",
     ];
-    assert_eq!(toy.told(), order);
+    assert_eq!(toy.calls(), order);
     // What one opened is closed when another refuses, and nothing has changed.
     toy.second_refuses.store(true, Ordering::Relaxed);
-    let refused = toy.meet(apply(FILE)).unwrap_err();
+    let refused = toy.carry_out(apply(FILE)).unwrap_err();
     assert_eq!(refused.0, "second cannot be read");
-    assert_eq!(toy.told(), ["first prepares", "first closes"]);
+    assert_eq!(toy.calls(), ["first prepares", "first closes"]);
     assert_eq!(toy.host.generation().number, 2);
     // Files that the configuration names may hold something else, though it says the same.
     toy.second_refuses.store(false, Ordering::Relaxed);
-    assert_eq!(toy.meet(apply(&next)).unwrap().generation, 2);
-    assert!(toy.told().contains(&"second commits".to_owned()));
+    assert_eq!(toy.carry_out(apply(&next)).unwrap().generation, 2);
+    assert!(toy.calls().contains(&"second commits".to_owned()));
 }
 
 #[test]
 fn what_is_written_back_is_overridden_no_more() {
     let toy = Toy::begin();
     let controller = &toy.reconciler.controller;
-    controller.note_override("server be/s weight", "7", "set server be/s weight 7");
-    controller.note_override("server be/s state", "drain", "set server be/s state drain");
-    controller.note_override("frontend fe maxconn", "9", "set maxconn frontend fe 9");
+    let note = |key, value| controller.note_override(key, value, "a command".to_owned());
+    note(
+        server::key("be", "s", &server::WEIGHT),
+        OverrideValue::Number(7),
+    );
+    note(server::key("be", "s", &server::STATE), server::DRAIN);
+    note(
+        frontend::key("fe", &frontend::MAXCONN),
+        OverrideValue::Number(9),
+    );
     let words = ["127.0.0.1:3".to_owned()];
     let add = ChangeRequest::AddServer {
         backend: "be".into(),
         server: "t".into(),
         words: words.to_vec(),
     };
-    toy.meet(add).unwrap();
-    let kept = toy.meet(ChangeRequest::Persist(Persist::Now)).unwrap();
-    let note = "Not written: server be/s state: no word of a file says it\n";
-    assert_eq!(kept.notes, note);
+    toy.carry_out(add).unwrap();
+    let kept = toy.carry_out(ChangeRequest::Persist(Persist::Now)).unwrap();
+    let not_written = "Not written: server be/s state: no word of a file says it\n";
+    assert_eq!(kept.notes, not_written);
     let files = toy.host.files.lock().unwrap().clone();
     let text = String::from_utf8(files[0].1.clone()).unwrap();
     let expected = FILE.replace("fe\n", "fe\n    maxconn 9\n").replace(

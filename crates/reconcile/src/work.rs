@@ -1,4 +1,4 @@
-//! Requests are carried out, one after the other, on a thread of their own.
+//! Change requests are carried out one after the other, on a thread of their own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -6,17 +6,18 @@ use std::sync::atomic::Ordering;
 
 use ballast_edit::Refusal;
 
-use crate::console::{console_line, told};
+use crate::console::{console_line, reload_message};
 use crate::controller::{Job, RequestQueue};
-use crate::kinds::{self, PERSIST};
-use crate::object::OverrideKey;
-use crate::reading::Reading;
+use crate::kinds::process;
+use crate::override_value::OverrideValue;
+use crate::overrides::{Override, OverrideKey};
+use crate::reading::Overriding;
 use crate::reconciler::Reconciler;
-use crate::request::{Applied, ChangeRequest, Persist, Source};
-use crate::target::Target;
+use crate::request::{ChangeReport, ChangeRequest, Persist, Source};
+use crate::target::{FileOrigin, Target};
 
 impl Reconciler {
-    /// Has a thread of its own take up requests, for as long as the process lives.
+    /// Starts the thread that carries out requests. It lives as long as the process.
     ///
     /// # Errors
     /// The system's refusal of a thread.
@@ -24,9 +25,9 @@ impl Reconciler {
         let reconciler = Arc::clone(self);
         let work = move || {
             for job in queue.0 {
-                // A fault of ours in one request must not end all that come after it. Who brought
-                // it hears that it was given up.
-                let done = catch_unwind(AssertUnwindSafe(|| reconciler.carry_out(job)));
+                // A panic in one request must not end those that come after it. Its callback is
+                // dropped, which tells the caller.
+                let done = catch_unwind(AssertUnwindSafe(|| reconciler.run_job(job)));
                 if done.is_err() {
                     let process = reconciler.host.registry().process();
                     process.counters.of(0).panics.increment();
@@ -39,10 +40,10 @@ impl Reconciler {
         thread.spawn(work).map(drop)
     }
 
-    fn carry_out(&self, job: Job) {
+    fn run_job(&self, job: Job) {
         match job {
-            Job::Request(request, answer) => answer(self.meet(request)),
-            Job::WriteBack => {
+            Job::Request(request, answer) => answer(self.carry_out(request)),
+            Job::Persist => {
                 let waits = &self.controller.persist_waits;
                 waits.store(false, Ordering::Release);
                 if !self.controller.persists.load(Ordering::Relaxed) {
@@ -59,112 +60,117 @@ impl Reconciler {
     ///
     /// # Errors
     /// Why nothing was changed.
-    pub(crate) fn meet(&self, request: ChangeRequest) -> Result<Applied, Refusal> {
+    pub(crate) fn carry_out(&self, request: ChangeRequest) -> Result<ChangeReport, Refusal> {
         match request {
-            ChangeRequest::Persist(how) => self.persist_as(how),
-            ChangeRequest::Section(at) => Ok(Applied {
+            ChangeRequest::Persist(how) => self.persist(how),
+            ChangeRequest::Section(at) => Ok(ChangeReport {
                 generation: self.host.generation().number,
                 lines: self.lines_of(&at)?,
-                ..Applied::default()
+                ..ChangeReport::default()
             }),
             ChangeRequest::Plan(source) => {
-                let target = self.read_again(source, false, "plan")?;
-                Ok(self.plan(&target).applied)
+                let target = self.reload_target(source, Overriding::Drop, "plan")?;
+                Ok(self.plan(&target).report)
             }
-            ChangeRequest::Reload { keep } => self.read(None, keep, "reload"),
+            ChangeRequest::Reload { keep: true } => self.reload(None, Overriding::Keep, "reload"),
+            ChangeRequest::Reload { keep: false } => self.reload(None, Overriding::Drop, "reload"),
             ChangeRequest::Apply(source) => {
                 let cause = match &source {
                     Source::File(name) => format!("apply {name}"),
                     Source::Text(_) => "apply".to_owned(),
                 };
-                self.read(Some(source), false, &cause)
+                self.reload(Some(source), Overriding::Drop, &cause)
             }
-            ChangeRequest::Rollback(number) => self.override_by(self.back_to(number)?),
+            ChangeRequest::Rollback(number) => {
+                self.put_command_in_force(self.rollback_target(number)?)
+            }
             ChangeRequest::Change { changes, command } => {
-                self.override_by(self.changed(&changes, command)?)
+                self.put_command_in_force(self.change_target(&changes, command)?)
             }
             ChangeRequest::AddServer {
                 backend,
                 server,
                 words,
-            } => self.override_by(self.with_server(&backend, &server, &words)?),
+            } => self.put_command_in_force(self.add_server_target(&backend, &server, &words)?),
             ChangeRequest::Edit {
                 section,
                 edit,
                 command,
-            } => self.override_by(self.edit(&section, edit, command)?),
+            } => self.put_command_in_force(self.edit_target(&section, edit, command)?),
             ChangeRequest::RenameServer {
                 backend,
                 server,
                 name,
-            } => self.override_by(self.rename(backend, server, name)?),
+            } => self.put_command_in_force(self.rename_target(backend, server, name)?),
         }
     }
 
-    /// Puts in force what files say, and has `show startup-logs` tell what came of it.
-    fn read(&self, source: Option<Source>, keep: bool, cause: &str) -> Result<Applied, Refusal> {
-        let target = self.read_again(source, keep, cause);
-        let applied = target.and_then(|target| self.put_in_force(target));
-        let (grade, text) = told(&applied);
-        self.host.was_said(console_line(grade, &text));
-        applied
+    /// Puts in force what files say. `show startup-logs` has the outcome.
+    fn reload(
+        &self,
+        source: Option<Source>,
+        overriding: Overriding,
+        cause: &str,
+    ) -> Result<ChangeReport, Refusal> {
+        let target = self.reload_target(source, overriding, cause);
+        let outcome = target.and_then(|target| self.put_in_force(target));
+        let (severity, text) = reload_message(&outcome);
+        self.host.set_startup_log(console_line(severity, &text));
+        outcome
     }
 
-    /// Puts in force what a command wants: it overrides the files.
-    fn override_by(&self, target: Target) -> Result<Applied, Refusal> {
-        let applied = self.put_in_force(target)?;
+    /// Puts the target of a command in force. It differs from the files: `persist` writes it.
+    fn put_command_in_force(&self, target: Target) -> Result<ChangeReport, Refusal> {
+        let report = self.put_in_force(target)?;
         self.controller.persist_soon();
-        Ok(applied)
+        Ok(report)
     }
 
-    fn persist_as(&self, how: Persist) -> Result<Applied, Refusal> {
-        let key = kinds::persist();
+    fn persist(&self, how: Persist) -> Result<ChangeReport, Refusal> {
         match how {
             Persist::Now => return self.write_back(),
             Persist::On => {
                 let was_on = self.controller.persists.swap(true, Ordering::Relaxed);
-                // The process that follows goes on with it.
-                self.controller.note(key, "on", "persist on");
+                // An override, so that the next process persists too.
+                let entry = Override::now(OverrideValue::of_text("on"), "persist on".to_owned());
+                let key = process::key(&process::PERSIST);
+                self.controller.config_history().note(key, entry);
                 return self.write_back().map_err(|Refusal(why)| {
                     if was_on {
                         return Refusal(why);
                     }
-                    // What was refused has changed nothing.
                     self.persist_off();
                     Refusal(format!("'persist' stays off: {why}"))
                 });
             }
             Persist::Off => self.persist_off(),
         }
-        Ok(Applied::default())
+        Ok(ChangeReport::default())
     }
 
-    /// Forgets that what operators change was to be written.
     fn persist_off(&self) {
-        let is_it = |key: &OverrideKey| key.is(&kinds::PROCESS, &PERSIST);
-        self.controller.config_history().forget_overrides(is_it);
+        let is_persist = |key: &OverrideKey| key.is_about(&process::PERSIST);
+        self.controller
+            .config_history()
+            .forget_overrides(is_persist);
         self.controller.persists.store(false, Ordering::Relaxed);
     }
 
-    /// Writes what operators did to the files, and goes on with what the files say then. That is no
-    /// news to anybody: what operators did meanwhile, and what no file can say, stays as it is.
-    fn write_back(&self) -> Result<Applied, Refusal> {
-        let (written, files) = self.persist()?;
+    /// Writes overrides to the files, and takes the files up as what is written. Overrides that came
+    /// meanwhile stay, and so do those that no file can have.
+    fn write_back(&self) -> Result<ChangeReport, Refusal> {
+        let (written, files) = self.write_files_back()?;
         if !written.lines.is_empty() {
-            // What was written, not what the files say by now: somebody may have changed them.
+            // The text that was written, not that of the disk: somebody may have edited the files.
             self.controller.set_disk(Arc::new(files.clone()));
-            let mut target = self.understood(Reading {
-                files,
-                is_of_start: false,
-                keeps_overrides: true,
-                cause: "persist".to_owned(),
-            })?;
+            let overriding = Overriding::Keep;
+            let mut target = self.files_target(files, FileOrigin::Given, overriding, "persist")?;
             target.overruled.clear();
-            let left = self.keep_servers(&mut target);
+            let left = self.keep_server_lines(&mut target);
             self.put_in_force(target)?;
-            self.say_again(&left);
+            self.reapply_overrides_since(&left);
         }
-        Ok(Applied {
+        Ok(ChangeReport {
             generation: self.host.generation().number,
             ..written
         })

@@ -1,9 +1,8 @@
-//! What operators changed is written back to the files (`persist`).
+//! `persist`: overrides are written to the files.
 //!
-//! Words are changed where they stand, so that comments and layout stay. Nothing is written that
-//! was not read again first: the new text must say what was meant, and nothing else, or it is
-//! given up. Each file is replaced whole, in one step, so that a process that is killed at any
-//! time leaves the old file or the new one.
+//! Words are changed where they stand, so that comments and layout stay. The new text is read before
+//! it is written: unless it says exactly what it should say, nothing is written. Each file is
+//! replaced in one step, so that a process that is killed leaves the old file or the new one.
 
 use std::sync::Arc;
 
@@ -11,26 +10,29 @@ use ballast_edit::{Files, Place, Refusal, SectionMap, quoted_line, words_of};
 use ballast_model::change::diff;
 use ballast_model::{Config, Server};
 
-use crate::kinds::{self, ADDED, SERVER};
-use crate::object::{ObjectName, Override, OverrideKey, WriteBack};
-use crate::pen::{InFile, Pen, Written};
-use crate::read::{About, read};
+use crate::file_editor::{FileEditor, ServerWords, WriteEffect, WriteResult};
+use crate::kinds::process::STAYS;
+use crate::kinds::server::{self, ADDED};
+use crate::kinds::{ACL, MAP, SERVER};
+use crate::object::{ObjectName, WriteBack};
+use crate::overrides::{Override, OverrideKey};
+use crate::read::{WarningScope, read};
 use crate::reconciler::Reconciler;
-use crate::request::Applied;
+use crate::request::ChangeReport;
 
 type Entry = (OverrideKey, Override);
 
-/// What is to be written, as it is put together.
-struct Report {
-    pen: Pen,
+/// The files as they are to be written.
+struct WriteBackPlan {
+    editor: FileEditor,
     /// Overrides that the files have then.
     written: Vec<OverrideKey>,
-    /// Overrides on servers that come into the files: they are settled with these.
-    settled: Vec<OverrideKey>,
+    /// Overrides of servers that are added to the files: written with their lines, or noted.
+    of_new_servers: Vec<OverrideKey>,
     notes: String,
 }
 
-impl Report {
+impl WriteBackPlan {
     fn note(&mut self, what: &dyn std::fmt::Display, why: &str) {
         self.notes
             .push_str(&format!("Not written: {what}: {why}\n"));
@@ -39,45 +41,45 @@ impl Report {
     /// Writes one override, as its row says.
     fn write(&mut self, key: &OverrideKey, entry: &Override) {
         let written = match &key.setting.write_back {
-            WriteBack::Never => Err(kinds::STAYS),
-            WriteBack::Section(write) => write(&mut self.pen, &key.name, &entry.value),
+            WriteBack::Never => Err(STAYS),
+            WriteBack::Section(write) => write(&mut self.editor, &key.name, &entry.value),
             WriteBack::ServerLine(_) => self.write_server(key, entry),
         };
         match written {
-            Ok(InFile::Yes) => self.written.push(key.clone()),
-            Ok(InFile::NothingToSay) => {}
+            Ok(WriteEffect::InFile) => self.written.push(key.clone()),
+            Ok(WriteEffect::NotNeeded) => {}
             Err(why) => self.note(key, why),
         }
     }
 
-    /// A setting of a server that has a line of its own.
-    fn write_server(&mut self, key: &OverrideKey, entry: &Override) -> Written {
+    /// Writes a setting of a server that has a line of its own.
+    fn write_server(&mut self, key: &OverrideKey, entry: &Override) -> WriteResult {
         let WriteBack::ServerLine(write) = &key.setting.write_back else {
-            return Ok(InFile::NothingToSay);
+            return Ok(WriteEffect::NotNeeded);
         };
         let Some((backend, name)) = key.name.server() else {
-            return Ok(InFile::NothingToSay);
+            return Ok(WriteEffect::NotNeeded);
         };
-        let Some(known) = kinds::line(&self.pen.target, &key.name).cloned() else {
-            return Ok(InFile::NothingToSay);
+        let Some(known) = server::line(&self.editor.target, &key.name).cloned() else {
+            return Ok(WriteEffect::NotNeeded);
         };
         let mut server = Server::clone(&known);
-        let mut words = self.pen.server_line(&known)?;
+        let mut words = self.editor.server_line(&known)?;
         let done = write(&mut words, &mut server, &entry.value)?;
-        let servers = self.pen.servers(backend).into_iter().flatten();
+        let servers = self.editor.servers(backend).into_iter().flatten();
         for own in servers.filter(|own| own.name == name) {
             *own = Arc::new(server.clone());
         }
         Ok(done)
     }
 
-    /// Servers that a command added to, or took from, a backend of the files.
-    fn members(&mut self, running: &Config, overrides: &[Entry]) {
-        let backends = self.pen.target.backends.iter();
+    /// Writes the servers that commands added to, or removed from, the backends of the files.
+    fn write_members(&mut self, running: &Config, overrides: &[Entry]) {
+        let backends = self.editor.target.backends.iter();
         let names: Vec<String> = backends.map(|one| one.common.name.clone()).collect();
         for name in names {
             let (Some(known), Some(runs)) = (
-                self.pen.target.backend(&name).cloned(),
+                self.editor.target.backend(&name).cloned(),
                 running.backend(&name).cloned(),
             ) else {
                 continue;
@@ -85,20 +87,20 @@ impl Report {
             let has = |list: &[Arc<Server>], name: &str| list.iter().any(|one| one.name == name);
             for server in &known.servers {
                 if !has(&runs.servers, &server.name) {
-                    self.take_away(&name, server);
+                    self.remove_line(&name, server);
                 }
             }
             for server in &runs.servers {
                 if !has(&known.servers, &server.name) {
-                    self.add(&name, server, overrides);
+                    self.add_line(&name, server, overrides);
                 }
             }
         }
     }
 
-    fn take_away(&mut self, backend: &str, server: &Server) {
+    fn remove_line(&mut self, backend: &str, server: &Server) {
         let number = server.origin.line;
-        let own = self.pen.text(&server.origin).and_then(|text| {
+        let own = self.editor.text(&server.origin).and_then(|text| {
             let line = text.line(number)?;
             (line.text(0) == "server").then_some(())?;
             text.remove(number).then_some(())
@@ -107,23 +109,23 @@ impl Report {
             let what = format!("server {backend}/{}", server.name);
             return self.note(&what, "it shares its line with others");
         }
-        if let Some(servers) = self.pen.servers(backend) {
+        if let Some(servers) = self.editor.servers(backend) {
             servers.retain(|one| one.name != server.name);
         }
     }
 
-    fn add(&mut self, backend: &str, server: &Arc<Server>, overrides: &[Entry]) {
-        let name = ObjectName::Server(backend.to_owned(), server.name.clone());
+    fn add_line(&mut self, backend: &str, server: &Arc<Server>, overrides: &[Entry]) {
+        let name = ObjectName::of_server(backend, &server.name);
         let own = overrides
             .iter()
-            .filter(|(key, _)| key.kind.word == SERVER.word && key.name == name);
+            .filter(|(key, _)| key.is_of(&SERVER) && key.name == name);
         let own: Vec<&Entry> = own.collect();
-        let added = own.iter().find(|(key, _)| key.is(&SERVER, &ADDED));
+        let added = own.iter().find(|(key, _)| key.is_about(&ADDED));
         let Some((added, line)) = added else {
             let what = format!("server {backend}/{} added", server.name);
             return self.note(&what, "its words are not known");
         };
-        let Some(known) = self.pen.target.backend(backend).cloned() else {
+        let Some(known) = self.editor.target.backend(backend).cloned() else {
             return;
         };
         let last = known.servers.iter().rev().map(|one| &one.origin);
@@ -136,11 +138,11 @@ impl Report {
         let mut words = words_of(line.value.text());
         let mut model = Server::clone(server);
         for (key, entry) in &own {
-            self.settled.push(key.clone());
+            self.of_new_servers.push(key.clone());
             let WriteBack::ServerLine(write) = &key.setting.write_back else {
                 continue;
             };
-            let mut new = crate::pen::ServerWords::New(&mut words);
+            let mut new = ServerWords::New(&mut words);
             match write(&mut new, &mut model, &entry.value) {
                 Ok(_) => self.written.push(key.clone()),
                 Err(why) => self.note(key, why),
@@ -153,23 +155,23 @@ impl Report {
         }
         let name = quoted_line(std::slice::from_ref(&server.name));
         let line = format!("server {name} {}", quoted_line(&words));
-        let text = self.pen.text(origin);
+        let text = self.editor.text(origin);
         if !text.is_some_and(|text| text.add_after(origin.line, &line)) {
             return self.note(added, "its backend was not found");
         }
-        if let Some(servers) = self.pen.servers(backend) {
+        if let Some(servers) = self.editor.servers(backend) {
             servers.push(Arc::new(model));
         }
     }
 }
 
 impl Reconciler {
-    /// Writes what operators changed to the files of the start, and to those of lists and maps;
-    /// answers which were written, and what the files of the start hold now.
+    /// Writes overrides to the files of the start, and to those of lists and maps; answers the files
+    /// that were written, and the text of the files of the start.
     ///
     /// # Errors
     /// The files have changed, or cannot say it, or cannot be written.
-    pub(crate) fn persist(&self) -> Result<(Applied, Files), Refusal> {
+    pub(crate) fn write_files_back(&self) -> Result<(ChangeReport, Files), Refusal> {
         let files = self.files_of(None)?;
         let (before, overrides) = {
             let history = self.controller.config_history();
@@ -180,7 +182,7 @@ impl Reconciler {
             (history.written().clone(), overrides)
         };
         let disk = self.controller.disk();
-        if *disk != files && !self.says(&files, &disk)? {
+        if *disk != files && !self.says_the_same(&files, &disk)? {
             return Err(Refusal(
                 "The files have changed since they were read: reload first.".into(),
             ));
@@ -196,7 +198,7 @@ impl Reconciler {
                     .into(),
             ));
         }
-        // Somebody may have written comments; after a rollback they say something else.
+        // The files of the disk may have other comments. After a rollback they say something else.
         let text = if *before.files == *disk {
             files.clone()
         } else {
@@ -206,62 +208,62 @@ impl Reconciler {
         let surroundings = self.host.surroundings(&files);
         let texts = SectionMap::read(Arc::new(text), &*surroundings);
         let with_edits = texts.with_edits(&before.section_edits, Place::Last).files;
-        let config = self.understood_again(with_edits.clone())?;
-        let mut report = Report {
-            pen: Pen::new(&with_edits, config),
+        let config = self.config_of(with_edits.clone())?;
+        let mut plan = WriteBackPlan {
+            editor: FileEditor::new(&with_edits, config),
             written: Vec::new(),
-            settled: Vec::new(),
+            of_new_servers: Vec::new(),
             notes: String::new(),
         };
         let now = self.host.generation();
-        report.members(&now.config, &overrides);
+        plan.write_members(&now.config, &overrides);
         for (key, entry) in &overrides {
-            if !report.written.contains(key) && !report.settled.contains(key) {
-                report.write(key, entry);
+            if !plan.written.contains(key) && !plan.of_new_servers.contains(key) {
+                plan.write(key, entry);
             }
         }
-        self.write(report, &with_edits, (&files, &overrides))
+        self.write_files(plan, &with_edits, (&files, &overrides))
     }
 
-    /// What files say.
-    fn understood_again(&self, files: Files) -> Result<Config, Refusal> {
+    /// The configuration of files.
+    fn config_of(&self, files: Files) -> Result<Config, Refusal> {
         let surroundings = self.host.surroundings(&files);
         let (loaded, _) = read(
             &self.controller.options,
             (&self.controller.patterns(), &*surroundings),
             files,
-            &About::All,
+            &WarningScope::All,
         )?;
         let mut config = loaded.config;
         self.controller.options.apply(&mut config);
         Ok(config)
     }
 
-    /// Whether files say what they said before: comments may be others.
-    fn says(&self, files: &Files, before: &Files) -> Result<bool, Refusal> {
-        let was = self.understood_again(before.clone())?;
-        let is = self.understood_again(files.clone())?;
+    /// Whether files say the same as before. Their comments may differ.
+    fn says_the_same(&self, files: &Files, before: &Files) -> Result<bool, Refusal> {
+        let was = self.config_of(before.clone())?;
+        let is = self.config_of(files.clone())?;
         Ok(diff(&was, &is).is_empty())
     }
 
-    /// Reads again what is to be written, writes it, and forgets the overrides that it holds.
-    fn write(
+    /// Reads the new text, writes it, and drops the overrides that it has.
+    fn write_files(
         &self,
-        mut report: Report,
+        mut plan: WriteBackPlan,
         with_edits: &Files,
         (files, overrides): (&Files, &[Entry]),
-    ) -> Result<(Applied, Files), Refusal> {
-        let mut applied = Applied {
+    ) -> Result<(ChangeReport, Files), Refusal> {
+        let mut report = ChangeReport {
             generation: self.host.generation().number,
-            notes: std::mem::take(&mut report.notes),
-            ..Applied::default()
+            notes: std::mem::take(&mut plan.notes),
+            ..ChangeReport::default()
         };
-        // Servers that follow one that went would be counted anew: they keep their numbers.
-        let counted = self.understood_again(report.pen.edited(with_edits))?;
-        report.pen.keep_numbers(&counted);
-        let edited = report.pen.edited(with_edits);
-        let config = self.understood_again(edited.clone())?;
-        let target = &report.pen.target;
+        // Servers after one that was removed would get other numbers: their lines say them.
+        let counted = self.config_of(plan.editor.edited(with_edits))?;
+        plan.editor.keep_numbers(&counted);
+        let edited = plan.editor.edited(with_edits);
+        let config = self.config_of(edited.clone())?;
+        let target = &plan.editor.target;
         let other = diff(target, &config);
         if let Some(line) = ballast_model::plan::lines(target, &other).first() {
             return Err(Refusal(format!(
@@ -277,7 +279,7 @@ impl Reconciler {
             };
             let text = listed.list.to_text();
             for key in &text.left_out {
-                applied.notes.push_str(&format!(
+                report.notes.push_str(&format!(
                     "Not written: '{key}' of {path}: no line can hold it\n"
                 ));
             }
@@ -289,16 +291,16 @@ impl Reconciler {
         for (list, text) in &lists {
             list.was_written(text);
         }
-        applied.lines = files.into_iter().map(|(name, _)| name).collect();
+        report.lines = files.into_iter().map(|(name, _)| name).collect();
         let is_written = |key: &OverrideKey| {
-            let is_list = [kinds::MAP.word, kinds::ACL.word].contains(&key.kind.word);
+            let is_list = key.is_of(&MAP) || key.is_of(&ACL);
             let mut lists = lists.iter();
-            report.written.contains(key)
+            plan.written.contains(key)
                 || is_list && lists.any(|(list, _)| list.name() == key.name.text())
         };
         let seen = overrides.iter().filter(|(key, _)| is_written(key));
         let seen: Vec<Entry> = seen.cloned().collect();
-        self.controller.config_history().forget_as_seen(&seen);
-        Ok((applied, edited))
+        self.controller.config_history().forget_equal(&seen);
+        Ok((report, edited))
     }
 }

@@ -152,7 +152,7 @@ impl Watch<'_> {
             "the master's socket"
         };
         let (_, text) = line_of_change(&ChangeRecord {
-            kind: Changes::Configuration,
+            changes: Changes::Configuration,
             what: "reload",
             who,
             took: self.reload_began.elapsed(),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ballast_edit::Refusal;
 use ballast_engine::{Backend, Server};
 use ballast_model::{Change, CliLevel, UseServerTarget};
-use ballast_reconcile::{Applied, ChangeRequest, ConfigHistory, Persist, Source};
+use ballast_reconcile::{ChangeReport, ChangeRequest, ConfigHistory, Persist, Source};
 use ballast_worker::sleep;
 
 use super::target::{ServerAt, answer, control};
@@ -98,16 +98,16 @@ pub(super) const fn admin(
     Command::new(words, usage, help, handler).for_level(CliLevel::Admin)
 }
 
-/// Waits for the outcome, and says what `done` makes of it.
-pub(super) fn demanded(
+/// Submits a change request, and answers what `done` makes of its report.
+pub(super) fn submit(
     control: &Arc<dyn Control>,
     request: ChangeRequest,
-    done: impl FnOnce(Applied) -> Answer + 'static,
+    done: impl FnOnce(ChangeReport) -> Answer + 'static,
 ) -> Answer {
     let outcome = control.request(request);
     Answer::later(async move {
         match outcome.await {
-            Ok(applied) => done(applied),
+            Ok(report) => done(report),
             Err(Refusal(why)) => Answer::error(why.trim_end().to_owned()),
         }
     })
@@ -117,15 +117,15 @@ pub(super) fn info(text: &str) -> Answer {
     Answer::info(text.to_owned())
 }
 
-/// What was changed, a line each, and what else is to be known.
-fn report(applied: &Applied) -> Answer {
-    let mut text = applied.notes.clone();
-    if applied.lines.is_empty() {
+/// The answer of a change: its lines, warnings and notes.
+fn answer_of(report: &ChangeReport) -> Answer {
+    let mut text = report.notes.clone();
+    if report.lines.is_empty() {
         text.push_str("Nothing to change.\n");
     } else {
-        let _ = writeln!(text, "Generation {} is in force.", applied.generation);
+        let _ = writeln!(text, "Generation {} is in force.", report.generation);
     }
-    for line in &applied.lines {
+    for line in &report.lines {
         let _ = writeln!(text, "{line}");
     }
     Answer::Report(text)
@@ -149,7 +149,7 @@ fn add_server(call: &mut Call<'_>) -> Answer {
             server: server.to_owned(),
             words,
         };
-        Ok(demanded(&control, request, |_| {
+        Ok(submit(&control, request, |_| {
             info("New server registered.")
         }))
     })())
@@ -210,7 +210,7 @@ fn del_server(call: &mut Call<'_>) -> Result<Answer, Answer> {
         command: format!("del server {backend}/{server}"),
         changes: vec![Change::RemoveServer(backend, server)],
     };
-    Ok(demanded(&at.control, request, |_| {
+    Ok(submit(&at.control, request, |_| {
         Answer::Message(Severity::Info, "Server deleted.".into())
     }))
 }
@@ -234,11 +234,9 @@ fn apply(call: &mut Call<'_>) -> Result<Answer, Answer> {
             "Require 'file <name>', or a payload ('<<' and lines up to an empty one).",
         ));
     };
-    Ok(demanded(
-        &control,
-        ChangeRequest::Apply(source),
-        |applied| report(&applied),
-    ))
+    Ok(submit(&control, ChangeRequest::Apply(source), |report| {
+        answer_of(&report)
+    }))
 }
 
 fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
@@ -252,7 +250,7 @@ fn reload(call: &mut Call<'_>) -> Result<Answer, Answer> {
     Ok(Answer::later(async move {
         // As the master's `reload` answers, so that tools need one pattern only.
         let (success, text) = match outcome.await {
-            Ok(applied) => match report(&applied) {
+            Ok(report) => match answer_of(&report) {
                 Answer::Report(text) => (1, text),
                 _ => (1, String::new()),
             },
@@ -270,17 +268,17 @@ fn persist(call: &Call<'_>) -> Result<Answer, Answer> {
         "now" => Persist::Now,
         _ => return Err(Answer::error("Require 'on', 'off' or 'now'.")),
     };
-    Ok(demanded(
+    Ok(submit(
         &control,
         ChangeRequest::Persist(how),
-        move |applied| {
-            let mut text = applied.notes.clone();
-            for file in &applied.lines {
+        move |report| {
+            let mut text = report.notes.clone();
+            for file in &report.lines {
                 let _ = writeln!(text, "Written: {file}");
             }
             match how {
                 Persist::Off => text.push_str("Nothing is written any more.\n"),
-                _ if applied.lines.is_empty() => text.push_str("Nothing to write.\n"),
+                _ if report.lines.is_empty() => text.push_str("Nothing to write.\n"),
                 _ => {}
             }
             Answer::Report(text)
@@ -292,22 +290,22 @@ fn rollback(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     let number = call.arg(0).parse();
     let number = number.map_err(|_| Answer::error("Require the number of a generation."))?;
-    Ok(demanded(
+    Ok(submit(
         &control,
         ChangeRequest::Rollback(number),
-        |applied| report(&applied),
+        |report| answer_of(&report),
     ))
 }
 
 fn plan(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     let source = source(call)?;
-    Ok(demanded(&control, ChangeRequest::Plan(source), |applied| {
-        let mut text = applied.notes.clone();
-        for line in &applied.lines {
+    Ok(submit(&control, ChangeRequest::Plan(source), |report| {
+        let mut text = report.notes.clone();
+        for line in &report.lines {
             let _ = writeln!(text, "{line}");
         }
-        let last = match (applied.lines.is_empty(), applied.drains) {
+        let last = match (report.lines.is_empty(), report.drains) {
             (true, _) => "Plan: nothing",
             (false, false) => "Plan: changes",
             (false, true) => "Plan: changes with drains",

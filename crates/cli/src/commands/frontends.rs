@@ -4,6 +4,8 @@
 
 use ballast_engine::{Frontend, Opening};
 use ballast_model::CliLevel;
+use ballast_reconcile::OverrideValue;
+use ballast_reconcile::kinds::{frontend as frontend_kind, process};
 
 use super::target::{answer, control, frontend, given, leading_number};
 use crate::answer::{Answer, Severity};
@@ -87,11 +89,8 @@ fn disable(call: &Call<'_>) -> Result<Answer, Answer> {
         .pause_frontend(frontend.name())
         .map_err(|_| Answer::error("Failed to pause frontend, check logs for precise cause."))?;
     let command = given("disable frontend", call);
-    control.note_override(
-        &format!("frontend {} state", frontend.name()),
-        "disabled",
-        &command,
-    );
+    let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
+    control.note_override(key, frontend_kind::DISABLED, command);
     Ok(Answer::Done)
 }
 
@@ -111,11 +110,8 @@ fn enable(call: &Call<'_>) -> Result<Answer, Answer> {
         Answer::error("Failed to resume frontend, check logs for precise cause (port conflict?).")
     })?;
     let command = given("enable frontend", call);
-    control.note_override(
-        &format!("frontend {} state", frontend.name()),
-        "enabled",
-        &command,
-    );
+    let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
+    control.note_override(key, frontend_kind::ENABLED, command);
     Ok(Answer::Done)
 }
 
@@ -127,11 +123,8 @@ fn shutdown(call: &Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     control.shut_frontend(frontend.name());
     let command = given("shutdown frontend", call);
-    control.note_override(
-        &format!("frontend {} state", frontend.name()),
-        "shut down",
-        &command,
-    );
+    let key = frontend_kind::key(frontend.name(), &frontend_kind::STATE);
+    control.note_override(key, frontend_kind::SHUT_DOWN, command);
     Ok(Answer::Done)
 }
 
@@ -150,9 +143,9 @@ fn maxconn(call: &Call<'_>) -> Result<Answer, Answer> {
     frontend.state.override_connection_limit(Some(count_max));
     let control = control(call)?;
     control.limits_changed();
-    let key = format!("frontend {} maxconn", frontend.name());
+    let key = frontend_kind::key(frontend.name(), &frontend_kind::MAXCONN);
     let command = given("set maxconn frontend", call);
-    control.note_override(&key, &count_max.to_string(), &command);
+    control.note_override(key, OverrideValue::Number(count_max), command);
     Ok(Answer::Done)
 }
 
@@ -177,7 +170,8 @@ fn maxconn_global(call: &Call<'_>) -> Result<Answer, Answer> {
         .override_connection_limit(Some(count_max));
     control.limits_changed();
     let command = given("set maxconn global", call);
-    control.note_override("global maxconn", &count_max.to_string(), &command);
+    let key = process::key(&process::MAXCONN);
+    control.note_override(key, OverrideValue::Number(count_max), command);
     Ok(Answer::Done)
 }
 
@@ -190,11 +184,13 @@ const RATE_USAGE: &str = "'set rate-limit' only supports :\n   \
 fn rate_limit(call: &Call<'_>) -> Result<Answer, Answer> {
     let control = control(call)?;
     let rates = &control.registry().process().rates;
-    let (limit, unit) = match (call.arg(0), call.arg(1)) {
-        ("connections", "global") => (&rates.connections, 1),
-        ("sessions", "global") => (&rates.sessions, 1),
-        ("ssl-sessions", "global") => (&rates.ssl_sessions, 1),
-        ("http-compression", "global") => (&rates.compression_bytes, 1024),
+    let (limit, unit, setting) = match (call.arg(0), call.arg(1)) {
+        ("connections", "global") => (&rates.connections, 1, &process::RATE_CONNECTIONS),
+        ("sessions", "global") => (&rates.sessions, 1, &process::RATE_SESSIONS),
+        ("ssl-sessions", "global") => (&rates.ssl_sessions, 1, &process::RATE_SSL_SESSIONS),
+        ("http-compression", "global") => {
+            (&rates.compression_bytes, 1024, &process::RATE_COMPRESSION)
+        }
         _ => return Err(Answer::error(RATE_USAGE)),
     };
     if call.arg(2).is_empty() {
@@ -206,8 +202,7 @@ fn rate_limit(call: &Call<'_>) -> Result<Answer, Answer> {
         .ok_or_else(|| Answer::error("Value out of range."))?;
     limit.set(Some(value));
     control.limits_changed();
-    let key = format!("global rate-limit {}", call.arg(0));
     let command = given("set rate-limit", call);
-    control.note_override(&key, &value.to_string(), &command);
+    control.note_override(process::key(setting), OverrideValue::Number(value), command);
     Ok(Answer::Done)
 }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use ballast_expr::{
     Discarded, Listed, PatternError, PatternRef, Probe, Store, Which, parse_payload,
 };
+use ballast_reconcile::kinds::{self, list::ENTRIES};
+use ballast_reconcile::{ObjectKind, ObjectName, OverrideKey, OverrideValue};
 use ballast_worker::{run_blocking, yield_now};
 
 use crate::answer::Answer;
@@ -73,22 +75,22 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
 ];
 
-/// A kind of list, and how it is spoken of.
+/// A kind of list, and its name in messages.
 #[derive(Clone, Copy)]
 pub(super) struct ListKind {
-    word: &'static str,
+    object: &'static ObjectKind,
     name: &'static str,
     shows: fn(&Listed) -> bool,
 }
 
 pub(super) const MAP: ListKind = ListKind {
-    word: "map",
+    object: &kinds::MAP,
     name: "map",
     shows: |listed| listed.is_map,
 };
 
 pub(super) const ACL: ListKind = ListKind {
-    word: "acl",
+    object: &kinds::ACL,
     name: "ACL",
     shows: |listed| listed.is_acl,
 };
@@ -104,7 +106,7 @@ impl ListKind {
         ))
     }
 
-    /// What the caller is told of a refusal.
+    /// The message of a refusal.
     fn refused(self, error: PatternError) -> Answer {
         Answer::error(match error {
             PatternError::Invalid(why) => format!("{why}."),
@@ -112,7 +114,7 @@ impl ListKind {
             PatternError::Full => "The list is full.".into(),
             PatternError::Future => format!(
                 "Version number in the future, please use 'prepare {}' before.",
-                self.word
+                self.object.word
             ),
             PatternError::Version => "Version number out of range.".into(),
         })
@@ -157,15 +159,16 @@ fn which(word: &str) -> Which<'_> {
     }
 }
 
-/// Lets the process know that a command changed a list.
+/// Notes that a command changed a list.
 fn note(call: &Call<'_>, kind: ListKind, listed: &Listed, command: &str) {
     if let Some(control) = control(call) {
-        let reference = match listed.list.name() {
-            "" => format!("#{}", listed.id),
-            name => name.to_owned(),
+        let name = match listed.list.name() {
+            "" => ObjectName::Named(format!("#{}", listed.id)),
+            name => ObjectName::named(name),
         };
-        let key = format!("{} {reference}", kind.word);
-        control.note_override(&key, "", &format!("{command} {key}"));
+        let key = OverrideKey::new(kind.object, name, &ENTRIES);
+        let command = format!("{command} {key}");
+        control.note_override(key, OverrideValue::of_text(""), command);
     }
 }
 
@@ -252,7 +255,7 @@ fn probe_line(probe: &Probe, kind: ListKind, into: &mut String) {
     } else {
         "sensitive"
     };
-    let is_map = kind.word == "map";
+    let is_map = kind.object.word == "map";
     let found = if is_map { "found" } else { "match" };
     let _ = write!(into, "type={}, case={case}, {found}=", probe.method.text());
     let Some(hit) = &probe.hit else {

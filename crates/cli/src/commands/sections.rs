@@ -8,9 +8,10 @@ use std::fmt::Write;
 
 use ballast_edit::{Edit, SectionAt, SectionOf};
 use ballast_engine::{Generation, RouteTarget};
-use ballast_reconcile::{Applied, ChangeRequest};
+use ballast_reconcile::kinds::backend as backend_kind;
+use ballast_reconcile::{ChangeReport, ChangeRequest};
 
-use super::changes::{admin, demanded, info};
+use super::changes::{admin, info, submit};
 use super::target::{answer, backend, control};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Changes, Command};
@@ -143,30 +144,30 @@ pub(crate) static COMMANDS: &[Command] = &[
     ),
 ];
 
-/// Brings an edit, and answers `said` with what else is to be known of it.
-fn edited(
+/// Submits an edit, and answers `done` with the notes about it.
+fn submit_edit(
     call: &Call<'_>,
     section: SectionAt,
     edit: Edit,
     command: String,
-    said: &'static str,
+    done: &'static str,
 ) -> Result<Answer, Answer> {
     let request = ChangeRequest::Edit {
         section,
         edit,
         command,
     };
-    Ok(demanded(&control(call)?, request, move |applied| {
-        told(said, &applied)
+    Ok(submit(&control(call)?, request, move |report| {
+        answer_of(done, &report)
     }))
 }
 
 /// HAProxy answers a change by a word that it was made; warnings come before it.
-fn told(said: &str, applied: &Applied) -> Answer {
-    if applied.notes.is_empty() {
-        return info(said);
+fn answer_of(done: &str, report: &ChangeReport) -> Answer {
+    if report.notes.is_empty() {
+        return info(done);
     }
-    info(&format!("{}{said}", applied.notes))
+    info(&format!("{}{done}", report.notes))
 }
 
 /// A section that is there.
@@ -226,14 +227,14 @@ fn add_section(call: &mut Call<'_>, kind: SectionOf) -> Result<Answer, Answer> {
         }
     }
     lines.push_str(&text(call)?);
-    let said = match kind {
+    let done = match kind {
         SectionOf::Backend => "New backend registered.",
         SectionOf::Frontend => "New frontend registered.",
         SectionOf::Listen => "New listen section registered.",
     };
     let command = format!("add {word} {name}");
     let section = SectionAt { kind, name };
-    edited(call, section, Edit::Add(head, lines), command, said)
+    submit_edit(call, section, Edit::Add(head, lines), command, done)
 }
 
 fn set_section(call: &mut Call<'_>, kind: SectionOf) -> Result<Answer, Answer> {
@@ -253,20 +254,16 @@ fn set_section(call: &mut Call<'_>, kind: SectionOf) -> Result<Answer, Answer> {
             ));
         }
     };
-    edited(call, section, edit, command, "Section changed.")
+    submit_edit(call, section, edit, command, "Section changed.")
 }
 
 fn publish(call: &Call<'_>, published: bool) -> Result<Answer, Answer> {
     let backend = backend(call)?;
     backend.state.publish(published);
-    let (verb, value) = if published {
-        ("publish", "yes")
-    } else {
-        ("unpublish", "no")
-    };
-    let key = format!("backend {} published", backend.name());
+    let verb = if published { "publish" } else { "unpublish" };
+    let key = backend_kind::key(backend.name(), &backend_kind::PUBLISHED);
     let command = format!("{verb} backend {}", backend.name());
-    control(call)?.note_override(&key, value, &command);
+    control(call)?.note_override(key, backend_kind::published(published), command);
     Ok(info(if published {
         "Backend published."
     } else {
@@ -286,20 +283,20 @@ fn del_backend(call: &mut Call<'_>) -> Result<Answer, Answer> {
         ));
     }
     let command = format!("del backend {}", section.name);
-    edited(call, section, Edit::Remove, command, "Backend deleted.")
+    submit_edit(call, section, Edit::Remove, command, "Backend deleted.")
 }
 
 fn del_frontend(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let section = own(call, SectionOf::Frontend)?;
     let command = format!("del frontend {}", section.name);
-    edited(call, section, Edit::Remove, command, "Frontend deleted.")
+    submit_edit(call, section, Edit::Remove, command, "Frontend deleted.")
 }
 
 fn del_listen(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let section = known(call, SectionOf::Listen, call.arg(0))?;
     refuse_led_to(&control(call)?.generation(), &section.name)?;
     let command = format!("del listen {}", section.name);
-    edited(
+    submit_edit(
         call,
         section,
         Edit::Remove,
@@ -349,7 +346,7 @@ fn add_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
         return Err(Answer::error("Require an address to listen on."));
     }
     let command = format!("add bind {}", call.args.join(" "));
-    edited(call, section, Edit::AddBind(words), command, "Bind added.")
+    submit_edit(call, section, Edit::AddBind(words), command, "Bind added.")
 }
 
 /// The frontend and bind that a command names.
@@ -373,14 +370,14 @@ fn set_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
     }
     let command = format!("set bind {}", call.args.join(" "));
     let edit = Edit::SetBind(which, words);
-    edited(call, section, edit, command, "Bind changed.")
+    submit_edit(call, section, edit, command, "Bind changed.")
 }
 
 fn del_bind(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let (section, which) = bind_at(call)?;
     let command = format!("del bind {}", call.arg(0));
     let edit = Edit::RemoveBind(which);
-    edited(call, section, edit, command, "Bind deleted.")
+    submit_edit(call, section, edit, command, "Bind deleted.")
 }
 
 /// The section that the first two words name.
@@ -416,7 +413,7 @@ fn add_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let words = rule(words.unwrap_or_default())?;
     let command = format!("add rule {}", call.args.join(" "));
     let edit = Edit::AddRule(before, words);
-    edited(call, section, edit, command, "Rule added.")
+    submit_edit(call, section, edit, command, "Rule added.")
 }
 
 fn set_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
@@ -424,7 +421,7 @@ fn set_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let at = number(call.arg(2))?;
     let words = rule(call.args.get(3..).unwrap_or_default())?;
     let command = format!("set rule {}", call.args.join(" "));
-    edited(
+    submit_edit(
         call,
         section,
         Edit::SetRule(at, words),
@@ -437,7 +434,7 @@ fn del_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let section = section_at(call)?;
     let at = number(call.arg(2))?;
     let command = format!("del rule {}", call.args.join(" "));
-    edited(
+    submit_edit(
         call,
         section,
         Edit::RemoveRule(at),
@@ -449,9 +446,9 @@ fn del_rule(call: &mut Call<'_>) -> Result<Answer, Answer> {
 fn show_section(call: &mut Call<'_>) -> Result<Answer, Answer> {
     let section = section_at(call)?;
     let request = ChangeRequest::Section(section);
-    Ok(demanded(&control(call)?, request, |applied| {
+    Ok(submit(&control(call)?, request, |report| {
         let mut text = String::new();
-        for (number, line) in applied.lines.iter().enumerate() {
+        for (number, line) in report.lines.iter().enumerate() {
             match number {
                 0 => drop(writeln!(text, "     {line}")),
                 _ => drop(writeln!(text, "{number:4} {line}")),

@@ -7,9 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 use ballast_engine::CheckOverrides;
 use ballast_health::Forced;
 use ballast_model::{Address, Balance, CliLevel, PortSpec};
-use ballast_reconcile::ChangeRequest;
+use ballast_reconcile::kinds::server;
+use ballast_reconcile::{ChangeRequest, OverrideValue};
 
-use super::changes::{demanded, unremovable};
+use super::changes::{submit, unremovable};
 use super::target::{ServerAt, answer, given, leading_number};
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Changes, Command};
@@ -59,7 +60,11 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
             at.server.state.change_checks(|checks| {
                 *port_of(checks, what) = Some(port);
             });
-            Ok(at.note(what, call.arg(2), command))
+            let setting = match what {
+                "agent-port" => &server::AGENT_PORT,
+                _ => &server::CHECK_PORT,
+            };
+            Ok(at.note_override(setting, OverrideValue::of_text(call.arg(2)), command))
         }
         "agent-send" => {
             if !has_agent(at) {
@@ -71,7 +76,8 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
             at.server
                 .state
                 .change_checks(|checks| checks.agent_send = Some(text));
-            Ok(at.note(what, call.arg(2), command))
+            let value = OverrideValue::of_text(call.arg(2));
+            Ok(at.note_override(&server::AGENT_SEND, value, command))
         }
         "name" => rename(at, call.arg(2)),
         "fqdn" if call.arg(2).is_empty() => {
@@ -88,8 +94,8 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
     }
 }
 
-/// As a server that is deleted, it must be at rest; what names it in the configuration would not
-/// find it any more.
+/// A server is renamed under the conditions under which it is deleted: it is at rest, and nothing in
+/// the configuration names it.
 fn rename(at: &ServerAt, name: &str) -> Result<Answer, Answer> {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_fit) {
@@ -114,7 +120,7 @@ fn rename(at: &ServerAt, name: &str) -> Result<Answer, Answer> {
         server: at.server.name().to_owned(),
         name: name.to_owned(),
     };
-    Ok(demanded(&at.control, request, |_| Answer::Done))
+    Ok(submit(&at.control, request, |_| Answer::Done))
 }
 
 /// The largest weight.
@@ -149,8 +155,8 @@ fn weigh(at: &ServerAt, text: &str, command: String) -> Result<Answer, Answer> {
         ));
     }
     let weight = u32::try_from(weight).unwrap_or(0);
-    at.tell(|health, now_ms| health.set_weight(now_ms, weight));
-    Ok(at.note("weight", &weight.to_string(), command))
+    at.change_health(|health, now_ms| health.set_weight(now_ms, weight));
+    Ok(at.note_override(&server::WEIGHT, OverrideValue::Number(weight), command))
 }
 
 /// Whether the backend's algorithm deals a map once and knows servers in or out of it.
@@ -161,20 +167,29 @@ fn is_static(at: &ServerAt) -> bool {
 }
 
 fn state(at: &ServerAt, word: &str, command: String) -> Result<Answer, Answer> {
-    match word {
-        "ready" => at.tell(|health, now_ms| health.set_ready(now_ms)),
-        "drain" => at.tell(|health, now_ms| health.set_drain(now_ms)),
-        "maint" => at.tell(|health, now_ms| health.set_maint(now_ms)),
+    let value = match word {
+        "ready" => {
+            at.change_health(|health, now_ms| health.set_ready(now_ms));
+            server::READY
+        }
+        "drain" => {
+            at.change_health(|health, now_ms| health.set_drain(now_ms));
+            server::DRAIN
+        }
+        "maint" => {
+            at.change_health(|health, now_ms| health.set_maint(now_ms));
+            server::MAINT
+        }
         _ => {
             return Err(Answer::error(
                 "'set server <srv> state' expects 'ready', 'drain' and 'maint'.",
             ));
         }
-    }
-    Ok(at.note("state", word, command))
+    };
+    Ok(at.note_override(&server::STATE, value, command))
 }
 
-/// Not noted as set by command: the next check may say otherwise.
+/// No override is noted: the next check may change the health again.
 fn health(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
     if at.server.model.track.is_some() {
         return Err(Answer::error("cannot change health on a tracking server."));
@@ -189,7 +204,7 @@ fn health(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
             ));
         }
     };
-    at.tell(|health, now_ms| health.force_health(now_ms, forced));
+    at.change_health(|health, now_ms| health.force_health(now_ms, forced));
     Ok(Answer::Done)
 }
 
@@ -200,7 +215,9 @@ fn agent(at: &ServerAt, word: &str) -> Result<Answer, Answer> {
         ));
     }
     match word {
-        "up" | "down" => at.tell(|health, now_ms| health.force_agent(now_ms, word == "up")),
+        "up" | "down" => {
+            at.change_health(|health, now_ms| health.force_agent(now_ms, word == "up"))
+        }
         _ => {
             return Err(Answer::error(
                 "'set server <srv> agent' expects 'up' or 'down'.",
@@ -224,7 +241,7 @@ fn warning(text: impl Into<String>) -> Answer {
     Answer::Message(Severity::Warning, text.into())
 }
 
-/// Refuses what would set whom a probe asks that the server does not have.
+/// Refuses to set the address or port of a probe that the server does not have.
 fn is_probed(at: &ServerAt, what: &str) -> Result<(), Answer> {
     let (probed, kind) = if what.starts_with("agent") {
         (has_agent(at), "agent")
@@ -281,7 +298,13 @@ fn probe_address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answ
             checks.check_address = Some(address);
         }
     });
-    Ok(at.note(what, &call.args[2..].join(" "), command))
+    let setting = if what.starts_with("agent") {
+        &server::AGENT_ADDRESS
+    } else {
+        &server::CHECK_ADDRESS
+    };
+    let value = OverrideValue::Text(call.args[2..].join(" "));
+    Ok(at.note_override(setting, value, command))
 }
 
 /// Where a server's port comes from, as `set server addr` says it.
@@ -352,23 +375,23 @@ fn address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, An
         })?,
         _ => own,
     };
-    let mut said = Vec::new();
+    let mut changed = Vec::new();
     if ip != now.ip() {
-        said.push(format!("IP changed from '{}' to '{ip}'", now.ip()));
+        changed.push(format!("IP changed from '{}' to '{ip}'", now.ip()));
     }
     let is_checked = at.server.state.health().settings().check.is_some();
     if port.is_mapped() && port != own && is_checked && at.server.checks().port.is_none() {
         port = own;
-        said.push(
+        changed.push(
             "can't change <port> to port map because it is incompatible with current health check \
              port configuration (use 'port' statement from the 'server' directive)."
                 .to_owned(),
         );
     } else if port != own {
         let (from, to) = (own.text(), port.text());
-        said.push(format!("port changed from '{from}' to '{to}'"));
+        changed.push(format!("port changed from '{from}' to '{to}'"));
     }
-    if said.is_empty() {
+    if changed.is_empty() {
         return Ok(warning("nothing changed"));
     }
     if ip != now.ip() || port != own {
@@ -376,10 +399,10 @@ fn address(at: &ServerAt, call: &Call<'_>, command: String) -> Result<Answer, An
         at.control
             .move_server(&at.backend, at.place, (to, Some(port.spec)));
         let value = format!("{ip}:{}", port.text());
-        at.note("addr", &value, command);
+        at.note_override(&server::ADDRESS, OverrideValue::Text(value), command);
     }
     Ok(warning(format!(
         "{} by 'stats socket command'",
-        said.join(", ")
+        changed.join(", ")
     )))
 }

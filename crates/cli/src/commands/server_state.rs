@@ -4,6 +4,8 @@
 
 use ballast_health::Effect;
 use ballast_model::CliLevel;
+use ballast_reconcile::OverrideValue;
+use ballast_reconcile::kinds::{backend as backend_kind, server};
 
 use super::target::{ServerAt, answer, backend, control, given, leading_number};
 use crate::answer::Answer;
@@ -113,11 +115,12 @@ fn switch_server(call: &mut Call<'_>, on: bool) -> Answer {
     let command = given(&format!("{} server", verb(on)), call);
     answer(ServerAt::of(call).map(|at| {
         if on {
-            at.tell(|health, now_ms| health.set_ready(now_ms));
+            at.change_health(|health, now_ms| health.set_ready(now_ms));
         } else {
-            at.tell(|health, now_ms| health.set_maint(now_ms));
+            at.change_health(|health, now_ms| health.set_maint(now_ms));
         }
-        at.note("state", if on { "ready" } else { "maint" }, command)
+        let value = if on { server::READY } else { server::MAINT };
+        at.note_override(&server::STATE, value, command)
     }))
 }
 
@@ -129,11 +132,11 @@ fn switch_check(call: &mut Call<'_>, on: bool) -> Answer {
                 "Health check was not configured on this server, cannot enable.",
             ));
         }
-        at.tell(|health, _| {
+        at.change_health(|health, _| {
             health.enable_check(on);
             Vec::new()
         });
-        Ok(at.note("health", verb(on), command))
+        Ok(at.note_override(&server::HEALTH, OverrideValue::switch(on), command))
     }))
 }
 
@@ -145,11 +148,11 @@ fn switch_agent(call: &mut Call<'_>, on: bool) -> Answer {
                 "Agent was not configured on this server, cannot enable.",
             ));
         }
-        at.tell(|health, _| {
+        at.change_health(|health, _| {
             health.enable_agent(on);
             Vec::new()
         });
-        Ok(at.note("agent", verb(on), command))
+        Ok(at.note_override(&server::AGENT, OverrideValue::switch(on), command))
     }))
 }
 
@@ -157,8 +160,8 @@ fn switch_cookies(call: &mut Call<'_>, on: bool) -> Answer {
     let command = given(&format!("{} dynamic-cookie backend", verb(on)), call);
     answer(backend(call).and_then(|backend| {
         backend.change_dynamic_cookies(|cookies| cookies.on = Some(on));
-        let key = format!("backend {} dynamic-cookie", backend.name());
-        control(call)?.note_override(&key, verb(on), &command);
+        let key = backend_kind::key(backend.name(), &backend_kind::DYNAMIC_COOKIE);
+        control(call)?.note_override(key, OverrideValue::switch(on), command);
         Ok(Answer::Done)
     }))
 }
@@ -171,8 +174,9 @@ fn cookie_key(call: &Call<'_>) -> Result<Answer, Answer> {
     }
     backend.change_dynamic_cookies(|cookies| cookies.key = Some(key.to_owned()));
     let command = given("set dynamic-cookie-key backend", call);
-    let name = format!("backend {} dynamic-cookie-key", backend.name());
-    control(call)?.note_override(&name, key, &command);
+    let value = OverrideValue::of_text(key);
+    let key = backend_kind::key(backend.name(), &backend_kind::DYNAMIC_COOKIE_KEY);
+    control(call)?.note_override(key, value, command);
     Ok(Answer::Done)
 }
 
@@ -190,7 +194,8 @@ fn maxconn(call: &Call<'_>) -> Result<Answer, Answer> {
         Some((count, "")) => u32::try_from(count.max(0)).unwrap_or(u32::MAX - 1),
         Some(_) => return Err(Answer::error("Trailing garbage in maxconn string")),
     };
-    at.tell(|_, _| vec![Effect::Maxconn(count_max)]);
+    at.change_health(|_, _| vec![Effect::Maxconn(count_max)]);
     let command = given("set maxconn server", call);
-    Ok(at.note("maxconn", &count_max.to_string(), command))
+    let value = OverrideValue::Number(count_max);
+    Ok(at.note_override(&server::MAXCONN, value, command))
 }

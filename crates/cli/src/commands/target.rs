@@ -1,15 +1,17 @@
-//! What a command acts on: a server, a backend, a frontend, named by its words.
+//! The server, backend or frontend that the words of a command name.
 
 use std::sync::Arc;
 
 use ballast_engine::{Backend, Frontend, Generation, Server};
+use ballast_reconcile::kinds::server;
+use ballast_reconcile::{OverrideValue, Setting};
 
 use crate::answer::Answer;
 use crate::catalogue::Call;
 use crate::control::Control;
 use crate::shared::ProcessRole;
 
-/// The process that serves; these commands are not known to the master.
+/// The process that serves. The master does not have these commands.
 pub(crate) fn control(call: &Call<'_>) -> Result<Arc<dyn Control>, Answer> {
     match &call.shared.role {
         ProcessRole::Worker(control) => Ok(Arc::clone(control)),
@@ -61,23 +63,24 @@ impl ServerAt {
         })
     }
 
-    /// Tells its health something.
-    pub(crate) fn tell(
+    /// Changes its health.
+    pub(crate) fn change_health(
         &self,
-        mut say: impl FnMut(&mut ballast_health::Health, u64) -> Vec<ballast_health::Effect>,
+        mut change: impl FnMut(&mut ballast_health::Health, u64) -> Vec<ballast_health::Effect>,
     ) {
         self.control
-            .tell(self.backend.name(), self.server.name(), &mut say);
+            .change_health(self.backend.name(), self.server.name(), &mut change);
     }
 
-    /// Notes what was set of it, and that it is done.
-    pub(crate) fn note(&self, what: &str, value: &str, command: String) -> Answer {
-        let key = format!(
-            "server {}/{} {what}",
-            self.backend.name(),
-            self.server.name()
-        );
-        self.control.note_override(&key, value, &command);
+    /// Notes an override of one of its settings; answers that the command is done.
+    pub(crate) fn note_override(
+        &self,
+        setting: &'static Setting,
+        value: OverrideValue,
+        command: String,
+    ) -> Answer {
+        let key = server::key(self.backend.name(), self.server.name(), setting);
+        self.control.note_override(key, value, command);
         Answer::Done
     }
 }

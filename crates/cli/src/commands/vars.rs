@@ -7,6 +7,8 @@ use std::fmt::Write as _;
 use ballast_engine::NotSet;
 use ballast_expr::{Expr, LogFormat, Phase, Reference, Scope, Usage, Value, VarName};
 use ballast_model::{CliLevel, VariableSource};
+use ballast_reconcile::kinds::variable::{VALUE, VARIABLE};
+use ballast_reconcile::{ObjectName, OverrideKey, OverrideValue};
 
 use super::target::{answer, control, given};
 use crate::answer::Answer;
@@ -117,8 +119,9 @@ fn set(call: &Call<'_>) -> Result<Answer, Answer> {
             ));
         }
     }
-    let value = call.args[1..].join(" ");
-    control.note_override(&format!("variable {name}"), &value, &given("set var", call));
+    let value = OverrideValue::Text(call.args[1..].join(" "));
+    let key = OverrideKey::new(&VARIABLE, ObjectName::Named(name.to_string()), &VALUE);
+    control.note_override(key, value, given("set var", call));
     Ok(Answer::Done)
 }
 

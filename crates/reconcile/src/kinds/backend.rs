@@ -1,26 +1,55 @@
 //! `backend`: whether rules lead to it, and its dynamic cookies.
 
-use crate::object::{NameOf, ObjectKind, Setting, ValueOf, WriteBack};
-use crate::pen::InFile;
+use ballast_engine::counters::BackendSums;
+
+use crate::file_editor::WriteEffect;
+use crate::handover::{HandoverRows, HandoverTable, add_counts};
+use crate::object::{NameForm, ObjectKind, ObjectName, Setting, WriteBack};
+use crate::override_value::{OverrideValue, ValueType};
+use crate::overrides::OverrideKey;
 
 /// `backend NAME SETTING`.
 pub static BACKEND: ObjectKind = ObjectKind {
     word: "backend",
-    name: NameOf::Word,
+    name_form: NameForm::Word,
     in_config: |config, name| config.backend(name.text()).is_some(),
     in_force: |generation, name| generation.backend(name.text()).is_some(),
     connections: |generation, name| {
-        let known = generation.backend(name);
+        let known = generation.backend(name.text());
         known.map_or(0, |one| one.state.sessions.now())
     },
-    settings: &[DYNAMIC_COOKIE, DYNAMIC_COOKIE_KEY, PUBLISHED],
+    settings: &[&DYNAMIC_COOKIE, &DYNAMIC_COOKIE_KEY, &PUBLISHED],
+    handover: &[HandoverTable {
+        name: "backends",
+        key_count: 1,
+        columns: BackendSums::NAMES,
+        is_count: true,
+        rows: HandoverRows::State {
+            write: |process, writer| {
+                for backend in &process.generation.backends {
+                    let sums = backend.state.counters.sums();
+                    writer.row(&[backend.name()], &sums.values());
+                }
+            },
+            read: |process, row| {
+                if let Some(backend) = process.generation.backend(row.key(0)) {
+                    let counters = backend.state.counters.of(0);
+                    add_counts(row, |name| counters.named(name));
+                }
+            },
+        },
+    }],
 };
 
-const SWITCH: ValueOf = ValueOf::Word(&["enable", "disable"]);
+/// The setting of a backend.
+pub fn key(backend: &str, setting: &'static Setting) -> OverrideKey {
+    OverrideKey::new(&BACKEND, ObjectName::named(backend), setting)
+}
 
-const DYNAMIC_COOKIE: Setting = Setting {
+/// Whether dynamic cookies are computed.
+pub static DYNAMIC_COOKIE: Setting = Setting {
     word: "dynamic-cookie",
-    value: SWITCH,
+    value: ValueType::SWITCH,
     differs: |was, is, name| {
         let of = |config: &ballast_model::Config| {
             config.backend(name.text()).map(|one| one.cookie.clone())
@@ -29,7 +58,7 @@ const DYNAMIC_COOKIE: Setting = Setting {
     },
     apply: Some(|scope, name, value| {
         if let Some(backend) = scope.generation.backend(name.text()) {
-            backend.change_dynamic_cookies(|cookies| cookies.on = Some(value.text() == "enable"));
+            backend.change_dynamic_cookies(|cookies| cookies.on = Some(value.is_on()));
         }
     }),
     release: |scope, name| {
@@ -37,10 +66,11 @@ const DYNAMIC_COOKIE: Setting = Setting {
             backend.change_dynamic_cookies(|cookies| cookies.on = None);
         }
     },
-    ..Setting::UNKNOWN
+    ..Setting::BASE
 };
 
-const DYNAMIC_COOKIE_KEY: Setting = Setting {
+/// The key that dynamic cookies are computed of.
+pub static DYNAMIC_COOKIE_KEY: Setting = Setting {
     word: "dynamic-cookie-key",
     differs: |was, is, name| {
         let of = |config: &ballast_model::Config| {
@@ -60,17 +90,17 @@ const DYNAMIC_COOKIE_KEY: Setting = Setting {
             backend.change_dynamic_cookies(|cookies| cookies.key = None);
         }
     },
-    ..Setting::UNKNOWN
+    ..Setting::BASE
 };
 
-/// `publish backend`: a backend that a command added is published by one. A reload publishes what
-/// the file has.
-pub const PUBLISHED: Setting = Setting {
+/// Whether rules lead to the backend. A command that adds a backend leaves it unpublished; a reload
+/// publishes the backends of the file.
+pub static PUBLISHED: Setting = Setting {
     word: "published",
-    value: ValueOf::Word(&["yes", "no"]),
+    value: ValueType::Word(&["yes", "no"]),
     apply: Some(|scope, name, value| {
         if let Some(backend) = scope.generation.backend(name.text()) {
-            backend.state.publish(value.text() != "no");
+            backend.state.publish(is_published(value));
         }
     }),
     release: |scope, name| {
@@ -78,9 +108,22 @@ pub const PUBLISHED: Setting = Setting {
             backend.state.publish(true);
         }
     },
-    write_back: WriteBack::Section(|_, _, value| match value.text() {
-        "no" => Err(super::process::STAYS),
-        _ => Ok(InFile::NothingToSay),
+    write_back: WriteBack::Section(|_, _, value| {
+        if is_published(value) {
+            Ok(WriteEffect::NotNeeded)
+        } else {
+            Err(super::process::STAYS)
+        }
     }),
-    ..Setting::UNKNOWN
+    ..Setting::BASE
 };
+
+/// The value of [`PUBLISHED`].
+pub fn published(is_published: bool) -> OverrideValue {
+    OverrideValue::Word(if is_published { "yes" } else { "no" })
+}
+
+/// Whether a value of [`PUBLISHED`] publishes the backend.
+pub(crate) fn is_published(value: &OverrideValue) -> bool {
+    value.text() != "no"
+}

@@ -1,59 +1,60 @@
 //! The kinds of objects that change at run time, a file each.
 //!
-//! To add one is to add its file and its name in [`ALL`]; what it holds open is a
-//! [`crate::Participant`].
+//! To add a kind is to add its file and its row to [`ALL`]. A [`crate::Participant`] holds what the
+//! objects have open.
 
-mod backend;
-mod frontend;
-mod list;
-mod process;
-mod server;
-mod variable;
+pub mod backend;
+pub mod frontend;
+pub mod list;
+pub mod process;
+pub mod server;
+mod server_handover;
+mod userlists;
+pub mod variable;
 
-pub use backend::{BACKEND, PUBLISHED};
+use ballast_model::Change;
+
+use crate::object::{ObjectKind, ObjectName};
+use crate::overrides::OverrideKey;
+
+pub use backend::BACKEND;
 pub use frontend::FRONTEND;
 pub use list::{ACL, MAP};
-pub(crate) use process::STAYS;
-pub use process::{PERSIST, PROCESS};
-pub(crate) use server::line;
-pub use server::{ADDED, SERVER};
+pub use process::PROCESS;
+pub use server::SERVER;
+pub use userlists::USERLISTS;
 pub use variable::VARIABLE;
 
-use crate::object::{ObjectKind, ObjectName, OverrideKey};
-
-/// All of them.
+/// All kinds.
 pub static ALL: &[&ObjectKind] = &[
-    &ACL, &BACKEND, &FRONTEND, &PROCESS, &MAP, &SERVER, &VARIABLE,
+    &ACL, &BACKEND, &FRONTEND, &MAP, &PROCESS, &SERVER, &USERLISTS, &VARIABLE,
 ];
 
-/// The key of an override as commands and former processes write it.
+/// Reads the key of an override, as a former process wrote it; `None` when no row knows it.
 pub fn key(text: &str) -> Option<OverrideKey> {
     OverrideKey::parse(ALL, text)
 }
 
-/// `server BACKEND/NAME added`.
-pub(crate) fn server_added(backend: &str, server: &str) -> OverrideKey {
-    OverrideKey {
-        kind: &SERVER,
-        name: ObjectName::Server(backend.to_owned(), server.to_owned()),
-        setting: &ADDED,
-    }
-}
-
-/// `backend NAME published`.
-pub(crate) fn backend_published(name: &str) -> OverrideKey {
-    OverrideKey {
-        kind: &BACKEND,
-        name: ObjectName::Named(name.to_owned()),
-        setting: &PUBLISHED,
-    }
-}
-
-/// `global persist`.
-pub(crate) fn persist() -> OverrideKey {
-    OverrideKey {
-        kind: &PROCESS,
-        name: ObjectName::One,
-        setting: &PERSIST,
-    }
+/// The object that a change of the configuration is about; `None` when it is about the order of
+/// objects.
+pub(crate) fn object_of(change: &Change) -> Option<(&'static ObjectKind, ObjectName)> {
+    Some(match change {
+        Change::SetGlobal(_) => (&PROCESS, ObjectName::None),
+        Change::SetUserlists(_) => (&USERLISTS, ObjectName::None),
+        Change::AddFrontend(one) | Change::SetFrontend(one) => {
+            (&FRONTEND, ObjectName::named(&one.common.name))
+        }
+        Change::RemoveFrontend(name) => (&FRONTEND, ObjectName::named(name)),
+        Change::AddBackend(one) | Change::SetBackend(one) => {
+            (&BACKEND, ObjectName::named(&one.common.name))
+        }
+        Change::RemoveBackend(name) => (&BACKEND, ObjectName::named(name)),
+        Change::AddServer(backend, one) | Change::SetServer(backend, one) => {
+            (&SERVER, ObjectName::of_server(backend, &one.name))
+        }
+        Change::RemoveServer(backend, name) => (&SERVER, ObjectName::of_server(backend, name)),
+        Change::OrderFrontends(_) | Change::OrderBackends(_) | Change::OrderServers(..) => {
+            return None;
+        }
+    })
 }

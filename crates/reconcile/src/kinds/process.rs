@@ -3,62 +3,97 @@
 use std::sync::atomic::Ordering;
 
 use ballast_engine::RateLimits;
+use ballast_engine::counters::ProcessSums;
 
-use crate::object::{NameOf, ObjectKind, Scope, Setting, ValueOf, WriteBack};
-use crate::pen::InFile;
+use crate::file_editor::WriteEffect;
+use crate::handover::{HandoverRows, HandoverTable, add_counts};
+use crate::object::{NameForm, ObjectKind, ObjectName, Scope, Setting, WriteBack};
+use crate::override_value::ValueType;
+use crate::overrides::OverrideKey;
 
-/// Why what was set is in no file.
+/// Why `persist` does not write an override that no file can have.
 pub(crate) const STAYS: &str = "it stays with this process";
 
 /// `global SETTING`.
 pub static PROCESS: ObjectKind = ObjectKind {
     word: "global",
-    name: NameOf::One,
-    in_config: |_, _| true,
-    in_force: |_, _| true,
-    connections: |_, _| 0,
+    name_form: NameForm::None,
     settings: &[
-        MAXCONN,
-        PERSIST,
-        Setting {
-            word: "rate-limit connections",
-            apply: Some(|scope, _, value| rates(scope).connections.set(value.number())),
-            release: |scope, _| rates(scope).connections.set(None),
-            ..RATE
-        },
-        Setting {
-            word: "rate-limit http-compression",
-            apply: Some(|scope, _, value| rates(scope).compression_bytes.set(value.number())),
-            release: |scope, _| rates(scope).compression_bytes.set(None),
-            ..RATE
-        },
-        Setting {
-            word: "rate-limit sessions",
-            apply: Some(|scope, _, value| rates(scope).sessions.set(value.number())),
-            release: |scope, _| rates(scope).sessions.set(None),
-            ..RATE
-        },
-        Setting {
-            word: "rate-limit ssl-sessions",
-            apply: Some(|scope, _, value| rates(scope).ssl_sessions.set(value.number())),
-            release: |scope, _| rates(scope).ssl_sessions.set(None),
-            ..RATE
-        },
+        &MAXCONN,
+        &PERSIST,
+        &RATE_CONNECTIONS,
+        &RATE_COMPRESSION,
+        &RATE_SESSIONS,
+        &RATE_SSL_SESSIONS,
     ],
+    handover: &[HandoverTable {
+        name: "process",
+        key_count: 0,
+        columns: ProcessSums::NAMES,
+        is_count: true,
+        rows: HandoverRows::State {
+            write: |process, writer| {
+                writer.row(&[], &process.process.counters.sums().values());
+            },
+            read: |process, row| {
+                let counters = process.process.counters.of(0);
+                add_counts(row, |name| counters.named(name));
+            },
+        },
+    }],
+    ..ObjectKind::BASE
+};
+
+/// A setting of the process.
+pub fn key(setting: &'static Setting) -> OverrideKey {
+    OverrideKey::new(&PROCESS, ObjectName::None, setting)
+}
+
+/// Connections per second.
+pub static RATE_CONNECTIONS: Setting = Setting {
+    word: "rate-limit connections",
+    apply: Some(|scope, _, value| rates(scope).connections.set(value.number())),
+    release: |scope, _| rates(scope).connections.set(None),
+    ..RATE
+};
+
+/// Bytes per second that are compressed.
+pub static RATE_COMPRESSION: Setting = Setting {
+    word: "rate-limit http-compression",
+    apply: Some(|scope, _, value| rates(scope).compression_bytes.set(value.number())),
+    release: |scope, _| rates(scope).compression_bytes.set(None),
+    ..RATE
+};
+
+/// Sessions per second.
+pub static RATE_SESSIONS: Setting = Setting {
+    word: "rate-limit sessions",
+    apply: Some(|scope, _, value| rates(scope).sessions.set(value.number())),
+    release: |scope, _| rates(scope).sessions.set(None),
+    ..RATE
+};
+
+/// TLS sessions per second.
+pub static RATE_SSL_SESSIONS: Setting = Setting {
+    word: "rate-limit ssl-sessions",
+    apply: Some(|scope, _, value| rates(scope).ssl_sessions.set(value.number())),
+    release: |scope, _| rates(scope).ssl_sessions.set(None),
+    ..RATE
 };
 
 const RATE: Setting = Setting {
-    value: ValueOf::Number,
-    ..Setting::UNKNOWN
+    value: ValueType::Number,
+    ..Setting::BASE
 };
 
 fn rates<'s>(scope: &Scope<'s>) -> &'s RateLimits {
     &scope.host.registry().process().rates
 }
 
-const MAXCONN: Setting = Setting {
+/// How many connections the process accepts.
+pub static MAXCONN: Setting = Setting {
     word: "maxconn",
-    value: ValueOf::Number,
+    value: ValueType::Number,
     differs: |was, is, _| was.global.connection_count_max != is.global.connection_count_max,
     apply: Some(|scope, _, value| {
         let process = scope.host.registry().process();
@@ -71,16 +106,16 @@ const MAXCONN: Setting = Setting {
             .process()
             .override_connection_limit(None)
     },
-    ..Setting::UNKNOWN
+    ..Setting::BASE
 };
 
-/// `persist on`: the process that follows goes on with it, and a reload leaves it.
-pub const PERSIST: Setting = Setting {
+/// `persist on`: overrides are written to the files as they come. It holds in the next process and
+/// after a reload.
+pub static PERSIST: Setting = Setting {
     word: "persist",
     outlives_reload: true,
     apply: Some(|scope, _, _| scope.persists.store(true, Ordering::Relaxed)),
     release: |scope, _| scope.persists.store(false, Ordering::Relaxed),
-    // That it is done.
-    write_back: WriteBack::Section(|_, _, _| Ok(InFile::NothingToSay)),
-    ..Setting::UNKNOWN
+    write_back: WriteBack::Section(|_, _, _| Ok(WriteEffect::NotNeeded)),
+    ..Setting::BASE
 };

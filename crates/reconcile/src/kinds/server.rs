@@ -1,6 +1,6 @@
 //! `server`: its line, its limits, its state and how it is checked.
 //!
-//! What is set of a server lives in its state and goes to the next process with its health.
+//! The settings of a server live in its state and go to the next process with its health.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,64 +9,70 @@ use ballast_engine::{CheckOverrides, Generation};
 use ballast_health::{Effect, Health};
 use ballast_model::{Address, Config, Server};
 
-use crate::object::{NameOf, ObjectKind, ObjectName, Scope, Setting, ValueOf, WriteBack};
-use crate::pen::{InFile, NO_WORD};
+use super::server_handover;
+use crate::file_editor::{NO_WORD, ServerWords, WriteEffect};
+use crate::object::{NameForm, ObjectKind, ObjectName, Scope, Setting, WriteBack};
+use crate::override_value::{OverrideValue, ValueType};
+use crate::overrides::OverrideKey;
 
 /// `server BACKEND/NAME SETTING`.
 pub static SERVER: ObjectKind = ObjectKind {
     word: "server",
-    name: NameOf::Server,
+    name_form: NameForm::Server,
     in_config: |config, name| line(config, name).is_some(),
     in_force: |generation, name| place(generation, name).is_some(),
     connections: |generation, name| {
-        let at = name.split_once('/').and_then(|(backend, server)| {
-            let backend = generation.backend(backend)?;
-            let place = backend.server_named(server)?;
-            Some(backend.servers[place].state.sessions.now())
-        });
-        at.unwrap_or(0)
+        let found = place(generation, name);
+        found.map_or(0, |(backend, place)| {
+            backend.servers[place].state.sessions.now()
+        })
     },
     settings: &[
-        ADDED,
-        ADDRESS,
-        AGENT,
-        AGENT_ADDRESS,
-        AGENT_PORT,
-        AGENT_SEND,
-        CHECK_ADDRESS,
-        CHECK_PORT,
-        HEALTH,
-        MAXCONN,
-        STATE,
-        WEIGHT,
+        &ADDED,
+        &ADDRESS,
+        &AGENT,
+        &AGENT_ADDRESS,
+        &AGENT_PORT,
+        &AGENT_SEND,
+        &CHECK_ADDRESS,
+        &CHECK_PORT,
+        &HEALTH,
+        &MAXCONN,
+        &STATE,
+        &WEIGHT,
     ],
+    handover: server_handover::TABLES,
 };
 
-/// What no word of a line says; the file wins where it has other checks.
+/// The setting of a server.
+pub fn key(backend: &str, server: &str, setting: &'static Setting) -> OverrideKey {
+    OverrideKey::new(&SERVER, ObjectName::of_server(backend, server), setting)
+}
+
+/// Settings that no word of a `server` line has. The file wins where the line has other checks.
 const OF_SERVER: Setting = Setting {
     differs: |was, is, name| {
         line(was, name).map(|one| &one.checks) != line(is, name).map(|one| &one.checks)
     },
     is_in_state: true,
     write_back: WriteBack::ServerLine(|_, _, _| Err(NO_WORD)),
-    ..Setting::UNKNOWN
+    ..Setting::BASE
 };
 
-const SWITCH: ValueOf = ValueOf::Word(&["enable", "disable"]);
-
 /// `add server`: the words of its line.
-pub const ADDED: Setting = Setting {
+pub static ADDED: Setting = Setting {
     word: "added",
     is_object: true,
     has_plan_line: false,
     write_back: WriteBack::ServerLine(|words, _, _| match words {
-        crate::pen::ServerWords::New(_) => Ok(InFile::Yes),
-        crate::pen::ServerWords::Line(..) => Err(NO_WORD),
+        ServerWords::New(_) => Ok(WriteEffect::InFile),
+        ServerWords::Line(..) => Err(NO_WORD),
     }),
     ..OF_SERVER
 };
 
-const ADDRESS: Setting = Setting {
+/// Its address and port.
+pub static ADDRESS: Setting = Setting {
     word: "addr",
     differs: |was, is, name| {
         let of = |config| line(config, name).map(|one| (&one.address, &one.port));
@@ -77,13 +83,13 @@ const ADDRESS: Setting = Setting {
             return;
         };
         let known = &backend.servers[place];
-        // A name is looked up by whoever watches it.
+        // The address of a name comes from a lookup, not from the file.
         if !matches!(known.model.address, Address::Name { .. }) {
             known
                 .state
                 .set_reach(Some(known.model.address.clone()), None);
             backend.address_changed(place);
-            scope.host.moved(known);
+            scope.host.server_moved(known);
         }
     },
     write_back: WriteBack::ServerLine(|words, server, value| {
@@ -96,45 +102,48 @@ const ADDRESS: Setting = Setting {
     ..OF_SERVER
 };
 
-const AGENT: Setting = Setting {
+/// Whether its agent is asked.
+pub static AGENT: Setting = Setting {
     word: "agent",
-    value: SWITCH,
+    value: ValueType::SWITCH,
     release: |scope, name| {
-        tell(scope, name, |health, _| {
+        change_health(scope, name, |health, _| {
             health.enable_agent(true);
             Vec::new()
         });
     },
     write_back: WriteBack::ServerLine(|words, _, value| {
-        // It begins so in a file.
-        if value.text() == "enable" && words.is_new_with("agent-check") {
-            return Ok(InFile::Yes);
+        // A server of a file begins like this.
+        if value.is_on() && words.is_new_with("agent-check") {
+            return Ok(WriteEffect::InFile);
         }
         Err(NO_WORD)
     }),
     ..OF_SERVER
 };
 
-const HEALTH: Setting = Setting {
+/// Whether it is checked.
+pub static HEALTH: Setting = Setting {
     word: "health",
-    value: SWITCH,
+    value: ValueType::SWITCH,
     release: |scope, name| {
-        tell(scope, name, |health, _| {
+        change_health(scope, name, |health, _| {
             health.enable_check(true);
             Vec::new()
         });
     },
     write_back: WriteBack::ServerLine(|words, _, value| {
-        // It begins so in a file.
-        if value.text() == "enable" && words.is_new_with("check") {
-            return Ok(InFile::Yes);
+        // A server of a file begins like this.
+        if value.is_on() && words.is_new_with("check") {
+            return Ok(WriteEffect::InFile);
         }
         Err(NO_WORD)
     }),
     ..OF_SERVER
 };
 
-const AGENT_ADDRESS: Setting = Setting {
+/// Where its agent is asked.
+pub static AGENT_ADDRESS: Setting = Setting {
     word: "agent-addr",
     release: |scope, name| {
         change_checks(scope, name, |checks| {
@@ -144,19 +153,22 @@ const AGENT_ADDRESS: Setting = Setting {
     ..OF_SERVER
 };
 
-const AGENT_PORT: Setting = Setting {
+/// The port on which its agent is asked.
+pub static AGENT_PORT: Setting = Setting {
     word: "agent-port",
     release: |scope, name| change_checks(scope, name, |checks| checks.agent_port = None),
     ..OF_SERVER
 };
 
-const AGENT_SEND: Setting = Setting {
+/// The text that its agent is sent.
+pub static AGENT_SEND: Setting = Setting {
     word: "agent-send",
     release: |scope, name| change_checks(scope, name, |checks| checks.agent_send = None),
     ..OF_SERVER
 };
 
-const CHECK_ADDRESS: Setting = Setting {
+/// Where it is checked.
+pub static CHECK_ADDRESS: Setting = Setting {
     word: "check-addr",
     release: |scope, name| {
         change_checks(scope, name, |checks| {
@@ -166,15 +178,17 @@ const CHECK_ADDRESS: Setting = Setting {
     ..OF_SERVER
 };
 
-const CHECK_PORT: Setting = Setting {
+/// The port on which it is checked.
+pub static CHECK_PORT: Setting = Setting {
     word: "check-port",
     release: |scope, name| change_checks(scope, name, |checks| checks.check_port = None),
     ..OF_SERVER
 };
 
-const MAXCONN: Setting = Setting {
+/// How many exchanges it may carry.
+pub static MAXCONN: Setting = Setting {
     word: "maxconn",
-    value: ValueOf::Number,
+    value: ValueType::Number,
     differs: |was, is, name| {
         let of = |config| line(config, name).map(|one| one.connection_count_max);
         of(was) != of(is)
@@ -192,15 +206,25 @@ const MAXCONN: Setting = Setting {
     ..OF_SERVER
 };
 
-const STATE: Setting = Setting {
+/// It is in use.
+pub const READY: OverrideValue = OverrideValue::Word("ready");
+
+/// It is in maintenance.
+pub const MAINT: OverrideValue = OverrideValue::Word("maint");
+
+/// It gets no new clients.
+pub const DRAIN: OverrideValue = OverrideValue::Word("drain");
+
+/// Its administrative state: [`READY`], [`MAINT`] or [`DRAIN`].
+pub static STATE: Setting = Setting {
     word: "state",
-    value: ValueOf::Word(&["ready", "maint", "drain"]),
+    value: ValueType::Word(&["ready", "maint", "drain"]),
     differs: |was, is, name| {
         let of = |config| line(config, name).map(|one| one.disabled);
         of(was) != of(is)
     },
     apply: Some(|scope, name, value| {
-        tell(scope, name, |health, now_ms| match value.text() {
+        change_health(scope, name, |health, now_ms| match value.text() {
             "ready" => health.set_ready(now_ms),
             "maint" => health.set_maint(now_ms),
             "drain" => health.set_drain(now_ms),
@@ -212,7 +236,7 @@ const STATE: Setting = Setting {
             return;
         };
         let disabled = backend.servers[place].model.disabled;
-        tell(scope, name, |health, now_ms| {
+        change_health(scope, name, |health, now_ms| {
             if disabled {
                 health.set_maint(now_ms)
             } else {
@@ -221,10 +245,10 @@ const STATE: Setting = Setting {
         });
     },
     write_back: WriteBack::ServerLine(|words, server, value| {
-        if value.text() == "drain" {
+        if *value == DRAIN {
             return Err(NO_WORD);
         }
-        let disabled = value.text() == "maint";
+        let disabled = *value == MAINT;
         let done = words.switch("disabled", disabled)?;
         server.disabled = disabled;
         Ok(done)
@@ -232,16 +256,17 @@ const STATE: Setting = Setting {
     ..OF_SERVER
 };
 
-const WEIGHT: Setting = Setting {
+/// Its weight.
+pub static WEIGHT: Setting = Setting {
     word: "weight",
-    value: ValueOf::Number,
+    value: ValueType::Number,
     differs: |was, is, name| {
         let of = |config| line(config, name).map(|one| one.weight);
         of(was) != of(is)
     },
     apply: Some(|scope, name, value| {
         if let Some(weight) = value.number() {
-            tell(scope, name, |health, now_ms| {
+            change_health(scope, name, |health, now_ms| {
                 health.set_weight(now_ms, weight)
             });
         }
@@ -251,7 +276,7 @@ const WEIGHT: Setting = Setting {
             return;
         };
         let weight = backend.servers[place].model.weight.into();
-        tell(scope, name, |health, now_ms| {
+        change_health(scope, name, |health, now_ms| {
             health.set_weight(now_ms, weight)
         });
     },
@@ -281,13 +306,13 @@ fn place<'g>(
     Some((backend, backend.server_named(server)?))
 }
 
-fn tell(
+fn change_health(
     scope: &Scope<'_>,
     name: &ObjectName,
-    mut say: impl FnMut(&mut Health, u64) -> Vec<Effect>,
+    mut change: impl FnMut(&mut Health, u64) -> Vec<Effect>,
 ) {
     if let Some((backend, server)) = name.server() {
-        scope.host.tell(backend, server, &mut say);
+        scope.host.change_health(backend, server, &mut change);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is merged, remembered and named.
+//! Merges, the history, and the keys of overrides.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ fn an_override_stays_where_the_file_did_not_change() {
     // By command: c came, b went.
     let now = config(&[("a", 1), ("c", 3)]);
     let read = config(&[("a", 9), ("b", 1), ("d", 1)]);
-    let merged = config_history.basis().merge(&now, &read);
+    let merged = config_history.merge_base().merge(&now, &read);
     assert_eq!(names(&merged.config), ["a=9", "d=1", "c=3"]);
     assert_eq!((merged.kept.len(), merged.dropped.len()), (2, 0));
 }
@@ -59,7 +59,7 @@ fn the_file_wins_where_it_changed() {
     let now = config(&[("a", 1), ("c", 3)]);
     // The file has its own c now, and changed b.
     let read = config(&[("a", 1), ("b", 5), ("c", 4)]);
-    let merged = config_history.basis().merge(&now, &read);
+    let merged = config_history.merge_base().merge(&now, &read);
     assert_eq!(names(&merged.config), ["a=1", "b=5", "c=4"]);
     assert_eq!((merged.kept.len(), merged.dropped.len()), (0, 2));
 }
@@ -84,7 +84,7 @@ fn an_override_of_a_word_goes_when_the_file_has_another_there() {
     }
     let now = config(&[("a", 1), ("b", 1), ("mine", 1)]);
     let overruled = |read: &Config| {
-        let keys = config_history.basis().merge(&now, read).overruled;
+        let keys = config_history.merge_base().merge(&now, read).overruled;
         keys.iter().map(OverrideKey::to_string).collect::<Vec<_>>()
     };
     assert_eq!(overruled(&config(&[("a", 1), ("b", 1)])), [""; 0]);

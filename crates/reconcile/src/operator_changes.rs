@@ -1,49 +1,33 @@
-//! What operators did, for the process that follows, and how that one goes on from it.
+//! What operators changed by command: it goes to the next process, which applies it to the
+//! configuration that it reads.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use ballast_config::Surroundings;
-use ballast_edit::{SectionEdit, SectionMap, server_line, words_of};
-use ballast_expr::{Pair, PatternRef, Store};
+use ballast_edit::{SectionMap, server_line, words_of};
+use ballast_expr::{PatternRef, Store};
 use ballast_model::Config;
 
-use crate::kinds::{self, ADDED, SERVER};
-use crate::object::{Override, OverrideKey};
+use crate::handover::{ConfigChanges, ListOverrides};
+use crate::host::StartHost;
+use crate::kinds::server::{self, ADDED};
+use crate::overrides::{Override, OverrideKey};
 
-/// What operators did that no file says.
+/// What operators changed that no file says.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
-    /// Sections that commands wrote or took away.
-    pub section_edits: Arc<Vec<SectionEdit>>,
-    /// Settings and servers that commands brought.
+pub struct OperatorChanges {
+    /// Overrides, in the order of their keys.
     pub overrides: Vec<(OverrideKey, Override)>,
-    /// Servers of the files that commands took away: backend and name.
-    pub removed: Vec<(String, String)>,
-    /// Marks of the backends' sections in the files that all this was done beside, by title: where
-    /// the files have another text by now, they win.
-    pub marks: Vec<(String, u64)>,
-    /// Lists and maps that are not what their files say.
-    pub lists: Vec<Arc<ListOverrides>>,
+    /// What commands changed of the configuration beside settings.
+    pub config: ConfigChanges,
 }
 
-/// What operators made of a list.
-#[derive(Clone, Debug, Default)]
-pub struct ListOverrides {
-    /// Its name.
-    pub name: String,
-    /// The entries of the keys that were changed, as they were.
-    pub was: Vec<Pair>,
-    /// The same, as they are.
-    pub is: Vec<Pair>,
-}
-
-/// What operators made of lists when that was last looked at, by name: comparing a large one with its
-/// file takes its time, and most lists stay as they are.
+/// What commands had changed in lists when that was last asked, by name. To compare a large list
+/// with its file takes long, and most lists do not change.
 #[derive(Debug, Default)]
 pub(crate) struct ListOverrideCache(HashMap<String, ListSnapshot>);
 
-/// A list as it was when it was last looked at.
+/// A list as it was when that was last asked.
 #[derive(Debug)]
 struct ListSnapshot {
     list: Weak<PatternRef>,
@@ -51,37 +35,33 @@ struct ListSnapshot {
     overridden: Option<Arc<ListOverrides>>,
 }
 
-/// What a process that starts reads servers with, and whom it warns.
-pub struct StartReader<'r> {
-    /// The machine.
-    pub surroundings: &'r dyn Surroundings,
-    /// Says a warning on the console.
-    pub warn: &'r dyn Fn(&str),
-}
-
-/// Goes on from what operators did in the process before: servers they added are in the
-/// configuration, those they took away are not, and lists hold what they put there. Where the
-/// files have another text of a backend by now, they win over what was done beside it. Answers
-/// what operators set, as far as it still stands.
-pub fn go_on(
+/// Applies what operators changed in the former process to the configuration of this one: servers
+/// that were added and removed, and entries of lists. Where the text of a backend in the files is
+/// another by now, the files win over all that was changed in that backend. Answers the overrides
+/// that still hold.
+pub(crate) fn apply_operator_changes(
     config: &mut Config,
     (store, texts): (&Store, &SectionMap),
-    memory: Memory,
-    reader: &StartReader<'_>,
+    changes: OperatorChanges,
+    host: &StartHost<'_>,
 ) -> Vec<(OverrideKey, Override)> {
-    let marks: HashMap<String, u64> = memory.marks.into_iter().collect();
+    let OperatorChanges {
+        mut overrides,
+        config: changes,
+    } = changes;
+    let marks: HashMap<String, u64> = changes.section_marks.into_iter().collect();
     let changed = |backend: &str| {
         let titles = ["backend", "listen"].map(|word| format!("{word} {backend}"));
         let mut titles = titles.iter();
-        // A program that tells none is an older one, and its word is taken.
+        // An older program hands over no marks: then its changes are applied.
         !marks.is_empty() && titles.any(|title| marks.get(title).copied() != texts.mark(title))
     };
     let overruled = |what: &str| {
-        (reader.warn)(&format!(
+        (host.warn)(&format!(
             "The file overrules what was set by command: {what}"
         ));
     };
-    for (backend, server) in &memory.removed {
+    for (backend, server) in &changes.removed_servers {
         if changed(backend) {
             overruled(&format!("server {backend}/{server} removed"));
             continue;
@@ -94,14 +74,13 @@ pub fn go_on(
             servers.retain(|one| one.name != *server);
         }
     }
-    let mut overrides = memory.overrides;
     overrides.retain(|(key, entry)| match key.name.server() {
-        Some(at) if key.is(&SERVER, &ADDED) => add_again(config, at, entry.value.text(), reader),
+        Some(at) if key.is_about(&ADDED) => add_again(config, at, entry.value.text(), host),
         _ => true,
     });
-    // The backend of a server that the files have. One that a command added has no other line.
+    // The backend of a server of the files. A server that a command added has no line there.
     let of_file = |key: &OverrideKey| {
-        let server = kinds::line(config, &key.name)?;
+        let server = server::line(config, &key.name)?;
         let (backend, _) = key.name.server()?;
         (!server.origin.file.is_empty()).then(|| backend.to_owned())
     };
@@ -112,10 +91,10 @@ pub fn go_on(
         }
         !is_overruled
     });
-    for list in &memory.lists {
+    for list in &changes.lists {
         let known = store.by_name(&list.name);
         if known.is_some_and(|known| !known.take_overrides(&list.was, &list.is)) {
-            (reader.warn)(&format!(
+            (host.warn)(&format!(
                 "what operators made of '{}' does not go with the configuration: it holds what its \
                  file says.",
                 list.name
@@ -125,12 +104,12 @@ pub fn go_on(
     overrides
 }
 
-/// Adds a server again; false where that is for the file to do by now.
+/// Adds a server again; false where the files have it, or have no such backend.
 fn add_again(
     config: &mut Config,
     (backend, server): (&str, &str),
     words: &str,
-    reader: &StartReader<'_>,
+    host: &StartHost<'_>,
 ) -> bool {
     let known = config.backend(backend);
     let is_there = known.is_some_and(|known| known.servers.iter().any(|one| one.name == *server));
@@ -142,10 +121,10 @@ fn add_again(
         && let Some(id) = words.get(at + 1).and_then(|id| id.parse::<u32>().ok())
         && known.is_some_and(|known| known.servers.iter().any(|one| one.id == id))
     {
-        // Somebody of the file has its number by now.
+        // A server of the files has its number by now.
         words.drain(at..at + 2);
     }
-    let machine = (reader.surroundings, std::process::id());
+    let machine = (host.surroundings, std::process::id());
     match server_line::server(config, backend, server, &words, machine) {
         Ok((server, _)) => {
             let mut backends = config.backends.iter_mut();
@@ -155,7 +134,7 @@ fn add_again(
             true
         }
         Err(refused) => {
-            (reader.warn)(&format!(
+            (host.warn)(&format!(
                 "server {backend}/{server}, which a command added, is left out: {}",
                 refused.0.trim_end()
             ));
@@ -165,7 +144,7 @@ fn add_again(
 }
 
 impl ListOverrideCache {
-    /// What operators made of the lists of `store`.
+    /// What commands changed in the lists of `store`.
     pub(crate) fn look(&mut self, store: &Store) -> Vec<Arc<ListOverrides>> {
         let mut next = HashMap::new();
         for listed in store.all() {

@@ -1,4 +1,4 @@
-//! What files are to say, and their text as it is changed to say so.
+//! Files that `persist` edits: their text, and the configuration that the text is to say.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,31 +6,31 @@ use std::sync::Arc;
 use ballast_edit::{FileText, Files};
 use ballast_model::{Config, Origin, Server};
 
-/// What came of writing an override to a file: whether the file says it now, or why it does not.
-pub type Written = Result<InFile, &'static str>;
+/// The outcome of writing an override to a file, or why no file can have it.
+pub type WriteResult = Result<WriteEffect, &'static str>;
 
-/// Whether a file says something now.
+/// What writing an override did.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum InFile {
-    /// It does: nobody overrides it any more.
-    Yes,
-    /// There is nothing to say.
-    NothingToSay,
+pub enum WriteEffect {
+    /// The file has the value: the override ends.
+    InFile,
+    /// The file need not have it: the override stays.
+    NotNeeded,
 }
 
-/// Why a file does not say what was set.
+/// Why no file can have a value.
 pub(crate) const NO_WORD: &str = "no word of a file says it";
 
-/// Files being changed, and what they say then.
+/// Files that are edited.
 #[derive(Debug)]
-pub struct Pen {
+pub struct FileEditor {
     texts: BTreeMap<String, FileText>,
-    /// What the files are to say.
+    /// The configuration that the files are to say.
     pub target: Config,
 }
 
-impl Pen {
-    /// For these files, which say `target`.
+impl FileEditor {
+    /// Begins with files that say `target`.
     pub(crate) fn new(files: &Files, target: Config) -> Self {
         let texts = files
             .iter()
@@ -53,12 +53,12 @@ impl Pen {
         edited.collect()
     }
 
-    /// The file in which something stands.
+    /// The file that an object stands in.
     pub fn text(&mut self, origin: &Origin) -> Option<&mut FileText> {
         self.texts.get_mut(&origin.file)
     }
 
-    /// Has servers that would be counted otherwise say their number.
+    /// Writes the numbers of servers that would get other numbers in `counted`.
     pub(crate) fn keep_numbers(&mut self, counted: &Config) {
         let mut wrong = Vec::new();
         for backend in &self.target.backends {
@@ -77,7 +77,7 @@ impl Pen {
         }
     }
 
-    /// The line of a server that has one of its own.
+    /// The line of a server, if it shares the line with no other.
     pub(crate) fn server_line(&mut self, server: &Server) -> Result<ServerWords<'_>, &'static str> {
         let number = server.origin.line;
         let text = self.text(&server.origin);
@@ -103,15 +103,15 @@ const SERVER_WORDS: usize = 3;
 /// The words of a `server` line.
 #[derive(Debug)]
 pub enum ServerWords<'w> {
-    /// Of one that stands in a file, by its number.
+    /// Of a line in a file, by its number.
     Line(&'w mut FileText, u32),
-    /// Of one that is to be written: address, then words.
+    /// Of a new line: address, then words.
     New(&'w mut Vec<String>),
 }
 
 impl ServerWords<'_> {
-    /// Gives a word a value.
-    pub fn set(&mut self, word: &str, value: &str) -> Written {
+    /// Sets the value of a word.
+    pub fn set(&mut self, word: &str, value: &str) -> WriteResult {
         match self {
             Self::Line(text, number) => found(text.set(*number, SERVER_WORDS, word, value)),
             Self::New(words) => {
@@ -119,22 +119,22 @@ impl ServerWords<'_> {
                     Some(at) if at + 2 < words.len() => value.clone_into(&mut words[at + 2]),
                     _ => words.extend([word.to_owned(), value.to_owned()]),
                 }
-                Ok(InFile::Yes)
+                Ok(WriteEffect::InFile)
             }
         }
     }
 
-    /// Gives the line a word without a value, or takes it away. A new line is given `disabled`
-    /// when all is known.
-    pub fn switch(&mut self, word: &str, on: bool) -> Written {
+    /// Adds a word without a value, or removes it. The word `disabled` of a new line is written last,
+    /// by the caller.
+    pub fn switch(&mut self, word: &str, on: bool) -> WriteResult {
         match self {
             Self::Line(text, number) => found(text.switch(*number, SERVER_WORDS, word, on)),
-            Self::New(_) => Ok(InFile::Yes),
+            Self::New(_) => Ok(WriteEffect::InFile),
         }
     }
 
-    /// Gives the server another address.
-    pub fn set_address(&mut self, address: &str) -> Written {
+    /// Sets the address.
+    pub fn set_address(&mut self, address: &str) -> WriteResult {
         match self {
             Self::Line(text, number) => {
                 found(text.replace_word(*number, SERVER_WORDS - 1, address))
@@ -142,12 +142,12 @@ impl ServerWords<'_> {
             Self::New(words) => {
                 let first = words.first_mut().ok_or(NO_WORD)?;
                 address.clone_into(first);
-                Ok(InFile::Yes)
+                Ok(WriteEffect::InFile)
             }
         }
     }
 
-    /// Whether the line is to be written, and has a word.
+    /// Whether the line is new and has a word.
     pub fn is_new_with(&self, word: &str) -> bool {
         match self {
             Self::Line(..) => false,
@@ -156,9 +156,9 @@ impl ServerWords<'_> {
     }
 }
 
-fn found(is_there: bool) -> Written {
+fn found(is_there: bool) -> WriteResult {
     if is_there {
-        Ok(InFile::Yes)
+        Ok(WriteEffect::InFile)
     } else {
         Err("its line was not found")
     }
