@@ -34,16 +34,17 @@ pub struct Backend {
     /// One of the servers takes its state from another (`track`).
     pub tracks: bool,
     pub(crate) balancer: RwLock<Balancer>,
-    /// Which server stands where in the balancer, and what there is of a former generation.
+    /// Which slot of the balancer each server has, and what was taken over from the previous
+    /// generation.
     pub(crate) slots: Slots,
-    /// Set once another generation balances in this one's place.
+    /// Set once a later generation balances in place of this one.
     pub(crate) superseded: AtomicBool,
     pub(crate) by_name: HashMap<String, usize>,
     pub(crate) by_cookie: ArcSwap<HashMap<Vec<u8>, usize>>,
     pub(crate) sharing: Sharing,
 }
 
-/// Sizes asked of the kernel, in bytes; `None` leaves its own.
+/// Buffer sizes asked of the kernel, in bytes; `None` leaves the kernel's own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct SocketBuffers {
     /// `tune.rcvbuf.server`.
@@ -52,15 +53,15 @@ pub struct SocketBuffers {
     pub send: Option<u32>,
 }
 
-/// What a pick needs of the balancer.
+/// What access to the balancer a pick needs.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sharing {
-    /// Nothing is changed by a pick that has a key: workers may pick side by side.
+    /// A pick that has a key changes nothing: workers may pick at the same time.
     Shared,
-    /// A pick moves something.
+    /// Every pick changes the balancer.
     Exclusive,
-    /// As [`Sharing::Exclusive`], and the balancer wants to be told of each exchange's begin
-    /// and end (`leastconn`).
+    /// As [`Sharing::Exclusive`], and the balancer must be told when each exchange begins and ends
+    /// (`leastconn`).
     Told,
 }
 
@@ -98,8 +99,8 @@ impl Backend {
         self.by_name.get(name).copied()
     }
 
-    /// Whether another generation has this backend's place. [`BackendState::current`] is it, unless
-    /// it went.
+    /// Whether a later generation has replaced this backend. [`BackendState::current`] is the
+    /// replacement, unless the backend was removed.
     pub fn is_superseded(&self) -> bool {
         self.superseded.load(Ordering::Acquire)
     }
@@ -112,7 +113,8 @@ impl Backend {
         if self.sharing == Sharing::Shared {
             let balancer = self.balancer.read().unwrap_or_else(PoisonError::into_inner);
             match balancer.pick_shared(&ask, self) {
-                // Without a key, or with a map to deal: the way that may change it decides.
+                // Without a key, or with a map that is out of date: the call below, which may
+                // change the balancer, decides.
                 Choice::AllFull => {}
                 choice => return self.slots.choice(choice),
             }
@@ -139,7 +141,7 @@ impl Backend {
         )
     }
 
-    /// Tells the balancer that an exchange took a place, or a place in the queue, at a server.
+    /// Tells the balancer that an exchange took a slot at a server, or joined its queue.
     pub fn took(&self, server: usize) {
         if self.sharing == Sharing::Told {
             self.tell(server, Balancer::took);
@@ -153,8 +155,8 @@ impl Backend {
         }
     }
 
-    /// Notes what is believed of a server and tells the balancer; true when the server went up
-    /// or down by this.
+    /// Records whether a server may be used and tells the balancer; true when the server went up or
+    /// down by this.
     pub fn settle_server(&self, server: usize, usable: bool, draining: bool) -> bool {
         let Some(known) = self.servers.get(server) else {
             return false;
@@ -166,7 +168,7 @@ impl Backend {
         changed
     }
 
-    /// Notes a server's weight and slow start and tells the balancer.
+    /// Records a server's weight and slow-start step and tells the balancer.
     pub fn weigh_server(&self, server: usize, weight: u32, throttle_percent: u32) {
         let Some(known) = self.servers.get(server) else {
             return;
@@ -178,8 +180,8 @@ impl Backend {
         });
     }
 
-    /// Takes over what a server's health says now ([`ServerState::health`][health]): its use, its
-    /// weight, its slow start. True when it went up or down by this.
+    /// Applies what a server's health says now ([`ServerState::health`][health]): whether it is
+    /// used, its weight, its slow start. True when it went up or down by this.
     ///
     /// [health]: crate::ServerState::health
     pub fn settle_health(&self, server: usize) -> bool {
@@ -207,8 +209,8 @@ impl Backend {
         (usable(false), usable(true))
     }
 
-    /// Whether a server serves those who wait for any: it is one that the balancing could
-    /// choose now.
+    /// Whether a server serves the exchanges that wait for any server: the balancing could choose
+    /// it now.
     pub fn serves_any(&self, server: usize) -> bool {
         let Some(known) = self
             .servers
@@ -241,8 +243,8 @@ impl Backend {
         )
     }
 
-    /// Tells the balancer that is in force: an exchange may end long after the generation that
-    /// it began under.
+    /// Tells the balancer that is in force: an exchange may end long after the generation it began
+    /// under was replaced.
     pub(crate) fn tell(&self, server: usize, what: impl FnOnce(&mut Balancer, u32)) {
         let mut balancer = self
             .balancer
@@ -298,22 +300,22 @@ impl Load for Backend {
     }
 }
 
-/// What a backend keeps over every change of the configuration.
+/// The part of a backend that survives changes of the configuration.
 #[derive(Debug)]
 pub struct BackendState {
     /// Counted by the workers.
     pub counters: PerWorker<BackendCounters>,
-    /// How long the last exchanges took (`qtime` and its siblings).
+    /// Mean and longest times of the last exchanges (`qtime` and its siblings).
     pub timings: PerWorker<Timings>,
-    /// How many exchanges took how long.
+    /// Histogram of the durations of exchanges.
     pub durations: PerWorker<Histogram>,
     /// Exchanges in the backend now, waiting or served (`scur`, `smax`).
     pub sessions: Gauge,
-    /// Exchanges that hold a place at a server.
+    /// Exchanges that hold a slot at a server.
     pub served: Gauge,
-    /// Exchanges that wait for a place at any server (`qcur`, `qmax`).
+    /// Exchanges that wait for a slot at any server (`qcur`, `qmax`).
     pub queue: Gauge,
-    /// Everyone in [`Self::waiting`], so that a free place looks there only when it must.
+    /// How many exchanges are in [`Self::waiting`]: a free slot locks it only when there are any.
     pub waiters: Gauge,
     /// Sessions per second (`rate`).
     pub session_rate: Rate,
@@ -321,7 +323,7 @@ pub struct BackendState {
     pub last_session_ms: AtomicU64,
     /// How often it lost its last server (`chkdown` of the BACKEND row).
     pub times_down: AtomicU32,
-    /// Who waits, in the order they came.
+    /// The exchanges that wait, in the order they came.
     pub waiting: Mutex<Waiting>,
     /// The last response that was not valid.
     pub invalid_response: LastInvalid,
@@ -344,7 +346,7 @@ pub struct Standing {
 }
 
 impl BackendState {
-    /// The state of a backend that never was.
+    /// The state of a backend that did not exist before.
     pub fn new(worker_count: usize) -> Self {
         Self {
             counters: PerWorker::new(worker_count),
@@ -378,13 +380,13 @@ impl BackendState {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(backend);
     }
 
-    /// Whether rules may lead to it: a backend that a command added is passed over until it is
+    /// Whether rules may route to it. A backend that was added by command is skipped until it is
     /// published (management manual of HAProxy 3.4, `publish backend`).
     pub fn is_published(&self) -> bool {
         !self.unpublished.load(Ordering::Relaxed)
     }
 
-    /// Lets rules lead to it, or has them pass it over. Exchanges that are there stay.
+    /// Allows rules to route to it, or has them skip it. Exchanges that are already there stay.
     pub fn publish(&self, published: bool) {
         self.unpublished.store(!published, Ordering::Relaxed);
     }
@@ -394,8 +396,8 @@ impl BackendState {
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes, before anything was served, that there is no server to choose. Not counted: none
-    /// was lost.
+    /// Records at the start that there is no server to choose. This is not counted: no server was
+    /// lost.
     pub fn start_down(&self, now_ms: u64) {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         if !standing.is_down {
@@ -403,8 +405,8 @@ impl BackendState {
         }
     }
 
-    /// Notes whether any server may be chosen; true when the last one was lost by this, which
-    /// is counted.
+    /// Records whether any server may be chosen; true when this lost the last one, which is
+    /// counted.
     pub fn stand(&self, has_server: bool, now_ms: u64) -> bool {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
         if standing.is_down != has_server {
@@ -421,7 +423,7 @@ impl BackendState {
         standing.is_down
     }
 
-    /// Notes that the last server was lost.
+    /// Records that the last server was lost.
     pub fn count_down(&self) {
         self.times_down.fetch_add(1, Ordering::Relaxed);
     }

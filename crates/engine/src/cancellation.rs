@@ -1,8 +1,8 @@
-//! Ending the exchanges of a server from outside.
+//! Ending all exchanges of a server at once, from any thread.
 //!
-//! `on-marked-down shutdown-sessions` and its like end exchanges that live on other threads. A
-//! server's [`Cancellation`] is a number that grows and a list of who is to be woken then: an exchange
-//! waits for the number to change, beside whatever else it waits for.
+//! `on-marked-down shutdown-sessions` and the like end exchanges that run on other threads. A
+//! server's [`Cancellation`] is a counter and a list of wakers. Each exchange waits for the counter
+//! to change, beside whatever else it waits for.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ pub enum Eviction {
     MarkedDown,
 }
 
-/// The exchanges of a server that want to hear of their end.
+/// The exchanges of a server that listen for their cancellation.
 #[derive(Debug, Default)]
 pub(crate) struct Cancellation {
     count: AtomicU64,
@@ -61,18 +61,18 @@ impl Cancellation {
     }
 }
 
-/// Ready when the exchanges of a server are to end. See
+/// A future that is ready when the exchanges of a server are to end. See
 /// [`ServerState::cancelled`](crate::ServerState::cancelled).
 #[derive(Debug)]
 pub struct Cancelled<'a> {
     cancellation: &'a Cancellation,
     seen: u64,
-    /// The place among those to wake, and whom it wakes.
+    /// Its key in the list of wakers, and the waker that was registered.
     place: Option<(usize, Waker)>,
 }
 
 impl Cancelled<'_> {
-    /// Whether it is ready: a load, for who has nothing to wait for just now.
+    /// Whether it is ready. One atomic load, for callers that do not poll the future.
     pub fn is_ready(&self) -> bool {
         self.cancellation.count.load(Ordering::Acquire) != self.seen
     }
@@ -92,7 +92,8 @@ impl Future for Cancelled<'_> {
             return Poll::Pending;
         }
         let mut listeners = this.cancellation.listeners();
-        // The count changes under this lock only: whoever is listed now is woken.
+        // The counter changes under this lock only: every waker that is in the list now will be
+        // woken.
         if this.is_ready() {
             return Poll::Ready(listeners.why);
         }
@@ -115,7 +116,7 @@ impl Drop for Cancelled<'_> {
             return;
         };
         let mut listeners = self.cancellation.listeners();
-        // After a cancellation the list was emptied, and the key may be another's.
+        // A cancellation empties the list: the key may belong to another exchange by now.
         if self.cancellation.count.load(Ordering::Acquire) == self.seen {
             listeners.wakers.try_remove(key);
         }

@@ -1,27 +1,27 @@
-//! Whom checks and agents ask, as operators set it over the `server` line.
+//! Addresses and ports of checks and agents, as commands override the `server` line.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
 use ballast_model::{Address, ServerChecks};
 
-/// What `set server` changed of a server's checks; `None` is as written.
+/// What `set server` changed of a server's checks; `None` means as written.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CheckOverrides {
     /// `check-addr`.
     pub check_address: Option<IpAddr>,
-    /// `check-port`; 0 is the server's own.
+    /// `check-port`; 0 means the server's own port.
     pub check_port: Option<u16>,
     /// `agent-addr`.
     pub agent_address: Option<IpAddr>,
-    /// `agent-port`; 0 is the server's own.
+    /// `agent-port`; 0 means the server's own port.
     pub agent_port: Option<u16>,
     /// `agent-send`; nothing is sent when it is empty.
     pub agent_send: Option<String>,
 }
 
 impl CheckOverrides {
-    /// The checks of a server's line with this over them.
+    /// The checks of a server's line with these overrides applied.
     pub(crate) fn over<'c>(&self, written: &'c ServerChecks) -> Cow<'c, ServerChecks> {
         if *self == Self::default() {
             return Cow::Borrowed(written);

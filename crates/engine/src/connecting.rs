@@ -1,4 +1,4 @@
-//! What a section says of the connections to its servers.
+//! The options of a section for connections to its servers.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use ballast_model as model;
 
 use crate::SocketBuffers;
 
-/// What of a backend goes into each connection to its servers, beside what their lines say. Two
-/// connections that were opened under unequal ones are not alike.
+/// The options of a backend that apply to every connection to its servers, beside those of the
+/// `server` line. Connections that were opened with different options are not interchangeable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Connecting {
     /// TCP keep-alive.
@@ -26,15 +26,15 @@ pub struct Connecting {
 }
 
 impl Connecting {
-    /// What `backend` says. Every field of the model is named, so that none comes without a word
-    /// on whether it goes into a connection.
+    /// The options of `backend`. Every field of the model is named, so that nobody adds one without
+    /// saying whether it affects connections.
     pub(crate) fn of(
         backend: &model::Backend,
         name_cases: Option<&Arc<NameCases>>,
         socket_buffers: SocketBuffers,
     ) -> Self {
         let model::Backend {
-            // What of it bounds the messages is in the limits that a connection is opened with.
+            // What bounds the messages is part of the limits that a connection is opened with.
             common: _,
             keepalive,
             source,
@@ -62,7 +62,7 @@ impl Connecting {
         let model::BackendOptions {
             smart_connect,
             drop_request_trailers,
-            // Told by `name_cases`.
+            // Covered by `name_cases`.
             case_adjust: _,
             all_backups: _,
             persist: _,

@@ -1,5 +1,5 @@
-//! Which cookie value stands for which server: as written, or computed of a key and the
-//! server's address (`cookie ... dynamic`). Both may change while the backend runs.
+//! Which cookie value belongs to which server: as written, or computed from a key and the server's
+//! address (`cookie ... dynamic`). Commands may change both.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use ballast_model as model;
 
 use crate::{Backend, Server};
 
-/// What operators made of a backend's dynamic cookies; `None` is as written.
+/// What commands changed of a backend's dynamic cookies; `None` means as written.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct DynamicCookies {
     /// `enable|disable dynamic-cookie backend`.
@@ -25,7 +25,7 @@ impl Backend {
         self.by_cookie.load().get(value).copied()
     }
 
-    /// Sets what operators made of dynamic cookies, and has it hold from now on.
+    /// Sets the overrides of dynamic cookies and applies them at once.
     pub fn change_dynamic_cookies(&self, change: impl FnOnce(&mut DynamicCookies)) {
         change(
             &mut self
@@ -37,7 +37,7 @@ impl Backend {
         self.renew_cookies();
     }
 
-    /// A server has another address: what is computed of it changes, too.
+    /// Recomputes the cookies after a server's address changed.
     pub fn address_changed(&self, server: usize) {
         let Some(known) = self.servers.get(server) else {
             return;
@@ -47,7 +47,7 @@ impl Backend {
         self.renew_cookies();
     }
 
-    /// Computes the cookies anew.
+    /// Recomputes all cookies.
     pub(crate) fn renew_cookies(&self) {
         let entry = self
             .state
@@ -81,7 +81,7 @@ impl Backend {
     }
 }
 
-/// What a server's points on a ring come of.
+/// What a server's points on the hash ring are computed from.
 pub(crate) fn hash_key(server: &Server) -> HashKey {
     let address = server.state.reach().address.as_ref().and_then(inet);
     match (server.model.hash_key, address) {

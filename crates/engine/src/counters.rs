@@ -1,8 +1,8 @@
-//! What is counted, per worker, and how it is added up.
+//! Counters: one copy per worker, added up when they are read.
 //!
-//! A worker only ever writes its own copy, with a load and a store: no locked instruction and
-//! no shared cache line on the way of a request. Whoever reads adds the copies up. Counters
-//! belong to the Registry, so they outlive every generation and never decrease.
+//! A worker writes only its own copy, with a load and a store: a request costs no locked
+//! instruction and touches no shared cache line. Readers add the copies up. Counters belong to the
+//! Registry: they outlive every generation and never decrease.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,7 +26,7 @@ impl<T: Default> PerWorker<T> {
 }
 
 impl<T> PerWorker<T> {
-    /// The copy of one worker. A worker that is not known writes into the last copy.
+    /// The copy of one worker. An unknown worker number gives the last copy.
     pub fn of(&self, worker: usize) -> &T {
         &self.0[worker.min(self.0.len() - 1)].0
     }
@@ -104,7 +104,7 @@ macro_rules! counters {
         }
 
         impl $sums {
-            /// The names of the counters, for who hands them over.
+            /// The names of the counters, for a handover.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field),)*];
 
             /// The counters in the order of their names.
@@ -243,14 +243,14 @@ counters! {
         connections,
         /// Requests received (`CumReq`).
         requests,
-        /// Bytes sent by frontends that are gone (of `TotalBytesOut`).
+        /// Bytes sent by frontends that were removed (part of `TotalBytesOut`).
         bytes_out,
         /// Tasks that ended in a panic of our own.
         panics,
         /// Log lines lost: a target was too slow, full or gone (`DroppedLogs`).
         dropped_logs,
-        /// Times accepting had to stop: the last connection that the process may have was let in, or
-        /// there was no descriptor or memory for another (`MaxconnReached`).
+        /// How often accepting had to stop: the process reached its connection limit, or the system
+        /// had no descriptor or memory for another connection (`MaxconnReached`).
         accept_pauses,
     }
 }

@@ -57,7 +57,7 @@ pub enum RouteTarget {
     Dynamic(LogFormat),
 }
 
-/// What a frontend keeps over every change of the configuration.
+/// The part of a frontend that survives changes of the configuration.
 #[derive(Debug)]
 pub struct FrontendState {
     /// Counted by the workers.
@@ -70,7 +70,7 @@ pub struct FrontendState {
     pub connection_rate: Rate,
     /// HTTP requests per second (`req_rate`).
     pub request_rate: Rate,
-    /// Whether it lets anybody in.
+    /// Whether it accepts clients.
     pub gate: Gate,
     /// The last request that was not valid.
     pub invalid_request: LastInvalid,
@@ -80,7 +80,7 @@ pub struct FrontendState {
 }
 
 impl FrontendState {
-    /// The state of a frontend that never was: nothing counted, no limit.
+    /// The state of a frontend that did not exist before: nothing counted, no limit.
     pub fn new(worker_count: usize) -> Self {
         Self {
             counters: PerWorker::new(worker_count),
@@ -119,7 +119,7 @@ impl FrontendState {
     }
 }
 
-/// What a bind keeps over every change that keeps the bind.
+/// The part of a bind that survives changes of the configuration, as long as the bind is kept.
 #[derive(Debug, Default)]
 pub struct ListenerState {
     /// Connections open that came through it (`scur`, `smax`).
@@ -128,18 +128,18 @@ pub struct ListenerState {
 }
 
 impl ListenerState {
-    /// Has it be counted from now on what comes through it (`option socket-stats`).
+    /// Turns on counting of the traffic of this bind (`option socket-stats`).
     pub fn begin_counting(&self, worker_count: usize) {
         self.counters.get_or_init(|| PerWorker::new(worker_count));
     }
 
-    /// What its workers count, if they do.
+    /// The counters, when they are turned on.
     #[inline]
     pub fn counters(&self) -> Option<&PerWorker<FrontendCounters>> {
         self.counters.get()
     }
 
-    /// What was counted; zeros when nothing is.
+    /// The sums of the counters; zeros when they are off.
     pub fn sums(&self) -> FrontendSums {
         self.counters()
             .map(PerWorker::<FrontendCounters>::sums)

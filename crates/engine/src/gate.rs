@@ -1,21 +1,20 @@
-//! Whether a frontend lets anybody in.
+//! Whether a frontend accepts clients.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What operators made of a frontend.
+/// Whether a frontend listens, as commands set it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Opening {
     /// It listens.
     #[default]
     Open,
-    /// It refuses clients until it is resumed (`disable frontend`).
+    /// It refuses clients until it is enabled again (`disable frontend`).
     Paused,
-    /// It listens no more (`shutdown frontend`), until a reload drops what operators set.
+    /// It does not listen any more (`shutdown frontend`), until a reload drops the overrides.
     Shut,
 }
 
-/// The opening of a frontend, and a number that grows with each change of it. It outlives every
-/// generation.
+/// The opening of a frontend, and a number that changes with it. It outlives every generation.
 #[derive(Debug, Default)]
 pub struct Gate(AtomicU32);
 
@@ -23,17 +22,17 @@ pub struct Gate(AtomicU32);
 const OPENING_BITS: u32 = 2;
 
 impl Gate {
-    /// What it is now.
+    /// The current opening.
     pub fn opening(&self) -> Opening {
         opening(self.0.load(Ordering::Acquire))
     }
 
-    /// A number that is another after each change.
+    /// A number that is different after each change.
     pub fn epoch(&self) -> u32 {
         self.0.load(Ordering::Acquire) >> OPENING_BITS
     }
 
-    /// Opens one that was shut: a reload has it listen as its configuration says. False when it
+    /// Opens a frontend that was shut: a reload makes it listen again as configured. False when it
     /// was not shut.
     pub fn reopen(&self) -> bool {
         self.0
@@ -45,7 +44,7 @@ impl Gate {
             .is_ok()
     }
 
-    /// Changes it; false when it was so, or is shut.
+    /// Changes the opening; false when it had that value already, or is shut.
     pub fn set(&self, to: Opening) -> bool {
         self.0
             .try_update(Ordering::AcqRel, Ordering::Acquire, |word| {

@@ -1,4 +1,4 @@
-//! How many there are now, and the most there ever were.
+//! A current number and its maximum.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,8 +1,8 @@
-//! A configuration compiled into what runs, never changed again.
+//! A configuration compiled into what runs. It is never changed afterwards.
 //!
-//! Names have become places in tables, so that a request finds its backend and its servers
-//! without looking anything up. What is counted and believed is not here but in the states
-//! that the [`Registry`] hands out, so a new generation goes on where the last one was.
+//! Names have become indexes, so that a request finds its backend and its servers without looking
+//! anything up. Counters and health are not here but in the states that the [`Registry`] hands out:
+//! a new generation continues with them.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
@@ -45,8 +45,8 @@ impl Generation {
         first
     }
 
-    /// Compiles a configuration that is to follow `previous`. What is equal in both is shared;
-    /// nothing is in force before [`Self::take_over`], so it may still be given up.
+    /// Compiles a configuration that is to follow `previous`. What is equal in both is shared.
+    /// Nothing takes effect before [`Self::take_over`]: until then it may be dropped.
     pub fn succeed(config: Arc<model::Config>, registry: &Registry, previous: &Self) -> Self {
         Self::build(previous.number + 1, config, registry, Some(previous))
     }
@@ -140,13 +140,13 @@ impl Generation {
     }
 }
 
-/// Where each backend stands.
+/// The index of each backend by name.
 fn places(config: &model::Config) -> HashMap<String, usize> {
     let names = config.backends.iter().map(|one| one.common.name.clone());
     names.zip(0..).collect()
 }
 
-/// Whether each backend stands where it stood.
+/// Whether each backend has the index it had before.
 fn same_places(was: &model::Config, is: &model::Config) -> bool {
     was.backends.len() == is.backends.len()
         && was
@@ -156,12 +156,12 @@ fn same_places(was: &model::Config, is: &model::Config) -> bool {
             .all(|(was, is)| Arc::ptr_eq(was, is) || was.common.name == is.common.name)
 }
 
-/// What proxies are compiled with of the global section.
+/// The settings of the global section that proxies are compiled with.
 #[derive(Clone, Debug)]
 struct FromGlobal {
     written: Arc<model::Global>,
     socket_buffers: SocketBuffers,
-    /// `h1-case-adjust`, when there is any: one table for all who ask for it.
+    /// `h1-case-adjust`, when there is any: one table shared by all proxies that use it.
     cases: Option<Arc<NameCases>>,
 }
 
@@ -180,7 +180,7 @@ impl FromGlobal {
         }
     }
 
-    /// Whether another global section says the same to proxies.
+    /// Whether proxies compiled with another global section would be the same.
     fn is_of(&self, global: &Arc<model::Global>) -> bool {
         let tune = &global.tune;
         Arc::ptr_eq(&self.written, global)
@@ -285,7 +285,7 @@ fn compile_backend(
             _ => Arc::new(connecting),
         },
         slots: Slots::of(backend, former),
-        // Founded when it comes into force, on what is counted then.
+        // Built when the generation takes effect, from the loads counted then.
         balancer: RwLock::new(Balancer::new(setup, &[])),
         tracks: servers.iter().any(|server| server.model.track.is_some()),
         superseded: AtomicBool::new(false),

@@ -1,23 +1,25 @@
-//! From a `server` line to the machine that judges it, and from the machine to the balancing.
+//! Converts a `server` line to the settings of its health machine, and the machine's state to what
+//! the balancer uses.
 
 use ballast_health::{CheckSettings, Health, InitState, Observe, OnError, Operational, Settings};
 use ballast_model as model;
 
-/// What the balancing and the queues go by.
+/// What the balancer and the queues use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Belief {
     /// It takes exchanges: up, and not in maintenance.
     pub usable: bool,
-    /// Of these only such as belong to it: it drains, or asked for no new ones.
+    /// It takes only exchanges that belong to it by persistence: it drains, or asked for no new
+    /// ones.
     pub draining: bool,
     /// The user weight.
     pub weight: u32,
-    /// What slow start leaves of weight and limit, in percent.
+    /// The share of weight and limit that slow start allows, in percent.
     pub throttle_percent: u32,
 }
 
 impl Belief {
-    /// What a machine's state amounts to.
+    /// What the balancer should use, given a machine's state.
     pub fn of(health: &Health) -> Self {
         let operational = health.operational();
         Self {
@@ -29,7 +31,7 @@ impl Belief {
     }
 }
 
-/// What a `server` line says to the machine.
+/// The settings that a `server` line gives the machine.
 pub fn health_settings(server: &model::Server) -> Settings {
     let checks = &server.checks;
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

@@ -7,38 +7,38 @@ use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::SystemTime;
 
-/// A message that was refused, as far as it had come.
+/// A message that was refused, as far as it was received.
 #[derive(Clone, Debug)]
 pub struct Invalid {
     /// How many were refused before it, in the whole process.
     pub number: u64,
-    /// When, on the wall.
+    /// When, on the wall clock.
     pub at: SystemTime,
     /// The frontend and its id.
     pub frontend: (String, u32),
-    /// The backend and its id, once there is one.
+    /// The backend and its id, once one was chosen.
     pub backend: Option<(String, u32)>,
-    /// The server and its id, once there is one.
+    /// The server and its id, once one was chosen.
     pub server: Option<(String, u32)>,
     /// The client.
     pub source: Option<SocketAddr>,
     /// The size of a buffer, in bytes.
     pub buffer_bytes: usize,
-    /// What had come of the message, at most [`Self::buffer_bytes`].
+    /// The bytes received of the message, at most [`Self::buffer_bytes`].
     pub bytes: Vec<u8>,
-    /// Where in [`Self::bytes`] it is wrong.
+    /// Offset in [`Self::bytes`] of the first byte that is wrong.
     pub position: usize,
     /// What is wrong with it.
     pub rule: String,
 }
 
-/// The place where the last one is kept.
+/// Storage for the last invalid message.
 #[derive(Debug, Default)]
 pub struct LastInvalid(Mutex<Option<Box<Invalid>>>);
 
 impl LastInvalid {
-    /// Keeps a message in the place of the one before. While another worker keeps one, or an
-    /// operator reads, nothing is: who sends many of them holds nobody up.
+    /// Replaces the stored message. While another worker writes one, or a command reads it, the
+    /// message is skipped: a client that sends many of them must not block a worker.
     pub fn keep(&self, make: impl FnOnce() -> Invalid) {
         let mut last = match self.0.try_lock() {
             Ok(last) => last,

@@ -1,8 +1,8 @@
 //! Generation and Registry: what runs, and what outlives it.
 //!
-//! A [`Generation`] is a configuration compiled, and is never changed. What is counted,
-//! believed and waited for lives in states that the [`Registry`] keeps by name, so that the
-//! next generation goes on where this one is. A change leaves untouched what it does not name.
+//! A [`Generation`] is a compiled configuration that never changes. Counters, health and queues are
+//! in states that the [`Registry`] keeps by name, so that the next generation continues with them.
+//! A change leaves untouched what it does not name.
 
 pub mod counters;
 

@@ -1,19 +1,19 @@
-//! Numbers that follow from other numbers of the configuration.
+//! Limits that are computed from other numbers of the configuration.
 
 use std::collections::{HashMap, HashSet};
 
 use ballast_model::{Backend, Config, RouteTarget, Server};
 
-/// What each backend may be asked to carry: the `maxconn` of the frontends that can reach it.
+/// The sum of `maxconn` of all frontends that can route to each backend.
 #[derive(Debug, Default)]
 pub struct Fullness<'c> {
     named: HashMap<&'c str, u64>,
-    /// Of frontends with a computed name, which may be any backend's.
+    /// Of frontends whose rules compute the backend's name: they may route to any backend.
     any: u64,
 }
 
 impl<'c> Fullness<'c> {
-    /// Looks at all frontends once.
+    /// Reads all frontends once.
     pub fn of(config: &'c Config, process_max: u32) -> Self {
         let mut fullness = Self::default();
         let open = config.frontends.iter();

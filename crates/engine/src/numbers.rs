@@ -1,15 +1,16 @@
-//! Numbers of proxies over changes.
+//! Ids of proxies that stay the same over changes.
 //!
-//! A file counts its sections, so that taking one out gives all that follow other numbers. While
-//! a process lives what keeps its name keeps its number: statistics that are read by number go on,
-//! and a change names what it is about alone. Numbers that `id` gives are the file's.
+//! Sections without an `id` are numbered by their order, so removing one would renumber all that
+//! follow. While the process lives, a proxy that keeps its name keeps its number: statistics that
+//! are read by number stay comparable, and a plan names only what really changed. Numbers that `id`
+//! gives are always the file's.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ballast_model::{Common, Config};
 
-/// What has a number of its own: the two halves of a `listen` have one.
+/// A proxy with a number of its own; the two halves of a `listen` share one.
 #[derive(Eq, Hash, PartialEq)]
 enum Whose {
     Frontend(String),
@@ -33,8 +34,8 @@ fn proxies(config: &Config) -> impl Iterator<Item = (Whose, &Common)> {
     fronts.chain(backs.map(|common| (whose(common, Whose::Backend), common)))
 }
 
-/// Gives the proxies of `next` the numbers that those of the same name have `now`, and others the
-/// smallest that nobody has.
+/// Gives the proxies of `next` the numbers that those of the same name have in `now`, and the
+/// others the smallest free numbers.
 pub fn keep(next: &mut Config, now: &Config) {
     let known: HashMap<Whose, u32> = proxies(now).map(|(who, one)| (who, one.id)).collect();
     let first = proxies(next).map(|(_, one)| one.id).min().unwrap_or(1);
@@ -84,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Frontends as a file would count them; one with a number of its own as `name=number`.
+    /// Frontends numbered by their order; `name=number` gives one a number of its own.
     fn config(names: &[&str]) -> Config {
         let mut config = Config::default();
         for (place, name) in names.iter().enumerate() {
@@ -117,7 +118,7 @@ mod tests {
     #[test]
     fn what_the_file_gives_is_the_file_s() {
         assert_eq!(kept(&["b=7"], &["a", "b"]), [7]);
-        // Somebody else has it now.
+        // The number belongs to another proxy now.
         assert_eq!(kept(&["a", "b=2"], &["a", "b"]), [3, 2]);
     }
 

@@ -1,12 +1,13 @@
-//! Numbers that an operator may set over those of the configuration.
+//! Numbers that a command may set in place of the configuration's.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number set by command, or none: then the configuration's holds. It outlives every generation.
+/// A number set by command, or none: then the configuration's is used. It outlives every
+/// generation.
 #[derive(Debug)]
 pub struct OverrideCell(AtomicU64);
 
-/// Beyond every number that can be set.
+/// Larger than every number that can be set.
 const NOBODY: u64 = u64::MAX;
 
 impl Default for OverrideCell {
@@ -21,12 +22,12 @@ impl OverrideCell {
         u32::try_from(self.0.load(Ordering::Relaxed)).ok()
     }
 
-    /// What was set, else `written`.
+    /// The number that was set, else `written`.
     pub fn or(&self, written: u32) -> u32 {
         self.value().unwrap_or(written)
     }
 
-    /// Sets it; `None` gives the configuration its say again.
+    /// Sets it; `None` returns to the configuration's number.
     pub fn set(&self, value: Option<u32>) {
         let value = value.map_or(NOBODY, u64::from);
         self.0.store(value, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What belongs to the process and to no proxy.
+//! What belongs to the process and not to a proxy.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime};
 use crate::counters::{PerWorker, ProcessCounters};
 use crate::{Gauge, OverrideCell, ProcessVariables, Rate, RateLimits};
 
-/// The process: its limits, its counters, and whether it is on its way out.
+/// The process: its limits, its counters, and whether it is stopping.
 #[derive(Debug)]
 pub struct Process {
     /// Client connections open now.
@@ -18,11 +18,11 @@ pub struct Process {
     pub session_rate: Rate,
     /// Counted by the workers.
     pub counters: PerWorker<ProcessCounters>,
-    /// When the process began, on the steady clock.
+    /// When the process began, on the monotonic clock.
     pub started: Instant,
-    /// When the process began, on the wall.
+    /// When the process began, on the wall clock.
     pub started_at: SystemTime,
-    /// Limits per second, where operators set them.
+    /// Limits per second, where commands set them.
     pub rates: RateLimits,
     /// Variables of the scope `proc`.
     pub variables: ProcessVariables,
@@ -34,7 +34,7 @@ pub struct Process {
     sent: Mutex<Sent>,
 }
 
-/// What was sent when that was last looked at.
+/// Bytes sent, at the last measurement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     at_ms: u64,
@@ -70,8 +70,8 @@ impl Process {
             .or(self.connection_count_written())
     }
 
-    /// The limit that the configuration says, or that follows from it: what other limits are
-    /// computed of.
+    /// The limit that the configuration says, or that is derived from it; other limits are computed
+    /// from it.
     pub fn connection_count_written(&self) -> u32 {
         self.connection_count_written.load(Ordering::Relaxed)
     }
@@ -82,7 +82,7 @@ impl Process {
             .store(count_max, Ordering::Relaxed);
     }
 
-    /// Sets another limit (`set maxconn global`); `None` is what the configuration says.
+    /// Overrides the limit (`set maxconn global`); `None` returns to the configuration's.
     pub fn override_connection_limit(&self, count_max: Option<u32>) {
         self.connection_limit_override.set(count_max);
     }
@@ -101,7 +101,7 @@ impl Process {
         }
     }
 
-    /// As [`Self::now_ms`], of a moment that is at hand; now when it is `None`.
+    /// As [`Self::now_ms`], for a given moment; now when it is `None`.
     pub fn ms_at(&self, moment: Option<Instant>) -> u32 {
         let Some(moment) = moment else {
             return self.now_ms();
@@ -112,7 +112,7 @@ impl Process {
         }
     }
 
-    /// The next value of `%rt`: a number each request gets once, wrapping.
+    /// The next value of `%rt`: a number that is unique to each request, wrapping.
     pub fn next_request_number(&self) -> u32 {
         self.next_unique.fetch_add(1, Ordering::Relaxed)
     }
@@ -122,13 +122,13 @@ impl Process {
         self.invalid_messages.load(Ordering::Relaxed)
     }
 
-    /// Counts a message that was refused; how many there were before.
+    /// Counts a refused message; returns how many there were before.
     pub fn count_invalid_message(&self) -> u64 {
         self.invalid_messages.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Bytes sent per second, given how many were sent in all: since it was asked last, a second
-    /// ago or longer.
+    /// Bytes sent per second since the last call that was at least a second ago, given the total
+    /// sent.
     pub fn bytes_out_per_second(&self, bytes: u64) -> u64 {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let now_ms = self.age_ms();
@@ -144,12 +144,12 @@ impl Process {
         sent.per_second
     }
 
-    /// Whether the process accepts nothing more and ends with its last session.
+    /// Whether the process accepts no more connections and ends with its last session.
     pub fn stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// Begins the soft stop; true for the first caller alone.
+    /// Begins the soft stop; true for the first caller only.
     pub fn begin_stopping(&self) -> bool {
         !self.stopping.swap(true, Ordering::AcqRel)
     }
@@ -167,7 +167,7 @@ mod tests {
         let long_ago = Sent::default();
         *process.sent.lock().unwrap() = long_ago;
         assert_eq!(process.bytes_out_per_second(500), 500);
-        // Counters that were cleared are no traffic.
+        // A total that went down was cleared: that is no traffic.
         *process.sent.lock().unwrap() = Sent {
             bytes: 900,
             ..long_ago

@@ -26,7 +26,7 @@ impl Rate {
         self.rotate(now_ms);
         self.current.fetch_add(u64::from(amount), Ordering::Relaxed);
         let rate = self.per_second(now_ms);
-        // A look first: to raise it takes a locked instruction, and is rarely needed.
+        // A plain load first: raising the maximum takes a locked instruction and is rarely needed.
         if rate > self.highest.load(Ordering::Relaxed) {
             self.highest.fetch_max(rate, Ordering::Relaxed);
         }
@@ -74,7 +74,8 @@ impl Rate {
         let seen = self.current.load(Ordering::Relaxed);
         let (start, count) = split(seen);
         let age = now_ms.wrapping_sub(start);
-        // More than half the clock's range is a look at a past moment, not a long silence.
+        // A difference of more than half the clock's range is a moment in the past, not a long
+        // pause.
         if !(PERIOD_MS..=u32::MAX / 2).contains(&age) {
             return;
         }

@@ -1,8 +1,8 @@
-//! What outlives a generation, found again by identity.
+//! The state that outlives a generation, found by name.
 //!
-//! A frontend, a backend and a server keep their counters, sessions, queues and health under
-//! their names. A new generation asks for the state of each name it holds and is handed the
-//! state that is there; what no generation asks for any more goes with its last user.
+//! A frontend, a backend and a server keep their counters, sessions, queues and health under their
+//! names. A new generation asks for the state of each name it holds and gets the existing one; a
+//! state that no generation holds any more is freed with its last user.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::{BackendState, FrontendState, Generation, Process, ServerState};
 
-/// The states of everything that is configured, by name.
+/// The states of all configured proxies and servers, by name.
 #[derive(Debug)]
 pub struct Registry {
     worker_count: usize,
@@ -19,7 +19,7 @@ pub struct Registry {
     frontends: Mutex<HashMap<String, Weak<FrontendState>>>,
     backends: Mutex<HashMap<String, Weak<BackendState>>>,
     servers: Mutex<HashMap<(String, String), Weak<ServerState>>>,
-    /// Generations that are not in force any more and may still have exchanges.
+    /// Generations that were replaced and may still have exchanges.
     retired: Mutex<Vec<Arc<Generation>>>,
 }
 
@@ -36,7 +36,7 @@ impl Registry {
         }
     }
 
-    /// How many workers count.
+    /// The number of workers that count.
     pub fn worker_count(&self) -> usize {
         self.worker_count
     }
@@ -46,10 +46,9 @@ impl Registry {
         &self.process
     }
 
-    /// Keeps a generation that is in force no more, and lets go of those that nobody needs any
-    /// longer. To be called by who makes changes, once every worker has gone over: to free a
-    /// hundred thousand servers takes a while, which the worker whose exchange was the last must
-    /// not spend.
+    /// Keeps a generation that was replaced, and frees those that nobody uses any more. Called by
+    /// the controller after every worker has switched: freeing a hundred thousand servers takes
+    /// time, which the worker whose exchange was the last must not spend.
     pub fn retire(&self, generation: Arc<Generation>) {
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         retired.push(generation);
@@ -60,31 +59,31 @@ impl Registry {
         drop(over);
     }
 
-    /// The state of a frontend, new when nobody holds one of that name.
+    /// The state of a frontend; a new one when there is none of that name.
     pub fn frontend(&self, name: &str) -> Arc<FrontendState> {
         find(&self.frontends, name.to_owned(), || {
             FrontendState::new(self.worker_count)
         })
     }
 
-    /// The state of a backend, new when nobody holds one of that name.
+    /// The state of a backend; a new one when there is none of that name.
     pub fn backend(&self, name: &str) -> Arc<BackendState> {
         find(&self.backends, name.to_owned(), || {
             BackendState::new(self.worker_count)
         })
     }
 
-    /// Lets go of a frontend: one that comes later under this name begins anew.
+    /// Forgets a frontend: one that is added later under this name starts with new state.
     pub(crate) fn forget_frontend(&self, name: &str) {
         forget(&self.frontends, name);
     }
 
-    /// Lets go of a backend, as [`Self::forget_frontend`]; its servers are apart.
+    /// Forgets a backend, as [`Self::forget_frontend`]; its servers are forgotten separately.
     pub(crate) fn forget_backend(&self, name: &str) {
         forget(&self.backends, name);
     }
 
-    /// Lets go of a server, as [`Self::forget_frontend`].
+    /// Forgets a server, as [`Self::forget_frontend`].
     pub(crate) fn forget_server(&self, backend: &str, name: &str) {
         forget(&self.servers, &(backend.to_owned(), name.to_owned()));
     }
@@ -121,7 +120,8 @@ fn find<K: Eq + Hash, S>(
         return state;
     }
     if table.len() == table.capacity() {
-        // Only when it would grow: looking at all for each that is new would take the square.
+        // Only when the map would have to grow: cleaning for each new name would take quadratic
+        // time.
         table.retain(|_, state| state.strong_count() > 0);
     }
     let state = Arc::new(create());

@@ -36,13 +36,13 @@ impl Server {
         self.cookie.load()
     }
 
-    /// Whom its checks and its agent ask, as written or as set since.
+    /// The addresses of its checks and its agent, as written or overridden.
     pub fn checks(&self) -> Cow<'_, model::ServerChecks> {
         let entry = self.state.check_overrides();
         entry.over(&self.model.checks)
     }
 
-    /// How its port follows from the client's, as written or as set since.
+    /// How its port is derived from the client's, as written or overridden.
     pub fn port(&self) -> model::PortSpec {
         self.state.reach().port.unwrap_or(self.model.port)
     }
@@ -53,22 +53,22 @@ impl Server {
     }
 }
 
-/// What a server keeps over every change of the configuration.
+/// The part of a server that survives changes of the configuration.
 #[derive(Debug)]
 pub struct ServerState {
     /// Counted by the workers.
     pub counters: PerWorker<BackendCounters>,
-    /// How long the last exchanges took (`qtime` and its siblings).
+    /// Mean and longest times of the last exchanges (`qtime` and its siblings).
     pub timings: PerWorker<Timings>,
-    /// Exchanges that hold a place at the server (`scur`, `smax`).
+    /// Exchanges that hold a slot at the server (`scur`, `smax`).
     pub sessions: Gauge,
-    /// Exchanges that wait for a place at this server (`qcur`, `qmax`).
+    /// Exchanges that wait for a slot at this server (`qcur`, `qmax`).
     pub queue: Gauge,
     /// Sessions per second (`rate`).
     pub session_rate: Rate,
-    /// Connections to the server open now, in use or idle.
+    /// Open connections to the server, in use or idle.
     pub connections: Gauge,
-    /// Connections open and idle now.
+    /// Open idle connections.
     pub idle: Gauge,
     /// Milliseconds since the process began of the last session; 0 before the first.
     pub last_session_ms: AtomicU64,
@@ -82,24 +82,24 @@ pub struct ServerState {
     changed: Mutex<Instant>,
     health: Mutex<Health>,
     cancellation: Cancellation,
-    /// [`AS_WRITTEN`] where nobody set another.
+    /// [`AS_WRITTEN`] when no other was set.
     connection_count_max: AtomicU32,
 }
 
-/// No other limit than the configuration's was set.
+/// Value of the limit when none was set by command.
 const AS_WRITTEN: u32 = u32::MAX;
 
-/// Where a server is reached now.
+/// The server's address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reach {
     /// The address, names resolved; `None` while it has none (`init-addr none`).
     pub address: Option<model::Address>,
-    /// How the port follows from the client's, where it was set by command (`set server addr`).
+    /// How the port is derived from the client's, when a command set it (`set server addr`).
     pub port: Option<model::PortSpec>,
 }
 
 impl ServerState {
-    /// The state of a server that never was.
+    /// The state of a server that did not exist before.
     pub fn new(worker_count: usize) -> Self {
         Self {
             counters: PerWorker::new(worker_count),
@@ -124,20 +124,20 @@ impl ServerState {
         }
     }
 
-    /// Where it is reached now.
+    /// The current address.
     pub fn reach(&self) -> Guard<Arc<Reach>> {
         self.address.load()
     }
 
-    /// Sets where it is reached.
+    /// Sets the address.
     pub fn set_address(&self, address: Option<model::Address>) {
         let port = self.reach().port;
         self.set_reach(address, port);
     }
 
-    /// Sets where it is reached, and how its port follows from the client's; `None` is as
-    /// written. Whoever does it while the server is in use has its backend hear of it
-    /// ([`crate::Backend::address_changed`]) and its idle connections closed.
+    /// Sets the address, and how the port is derived from the client's; `None` is as written. When
+    /// the server is in use, the caller must also tell its backend
+    /// ([`crate::Backend::address_changed`]) and close its idle connections.
     pub fn set_reach(&self, address: Option<model::Address>, port: Option<model::PortSpec>) {
         let before = self.address.swap(Arc::new(Reach { address, port }));
         if before.address.is_some() {
@@ -145,18 +145,18 @@ impl ServerState {
         }
     }
 
-    /// A number that is another after each change of the address: connections opened under
-    /// another one may lead elsewhere. To be read before [`Self::reach`].
+    /// A number that is different after each change of the address: connections opened under
+    /// another number may lead elsewhere. Read it before [`Self::reach`].
     pub fn address_epoch(&self) -> u32 {
         self.address_epoch.load(Ordering::Acquire)
     }
 
-    /// Whom checks and agents ask, where that was set by command.
+    /// The addresses of checks and agents, when they were set by command.
     pub fn check_overrides(&self) -> CheckOverrides {
         self.lock_checks().clone()
     }
 
-    /// Changes whom checks and agents ask. The next round does so.
+    /// Changes the addresses of checks and agents, from the next round on.
     pub fn change_checks(&self, change: impl FnOnce(&mut CheckOverrides)) {
         change(&mut self.lock_checks());
     }
@@ -170,7 +170,7 @@ impl ServerState {
         self.usable.load(Ordering::Acquire)
     }
 
-    /// Whether only exchanges that belong to it by a cookie or a rule are sent to it.
+    /// Whether it takes only exchanges that belong to it by a cookie or a rule.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
@@ -180,7 +180,7 @@ impl ServerState {
         self.weight.load(Ordering::Relaxed)
     }
 
-    /// How much of its weight and limit slow start leaves it, in percent.
+    /// The share of its weight and limit that slow start allows, in percent.
     pub fn throttle_percent(&self) -> u32 {
         self.throttle_percent.load(Ordering::Relaxed)
     }
@@ -190,9 +190,9 @@ impl ServerState {
         *self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what is believed of it; true when it went up or down by this. The balancer of
-    /// every backend that holds it is to be told by the caller
-    /// ([`crate::Backend::settle_server`] does both).
+    /// Records whether the server may be used; true when it went up or down by this. The caller
+    /// must tell the balancer of every backend that holds it ([`crate::Backend::settle_server`]
+    /// does both).
     pub fn believe(&self, usable: bool, draining: bool) -> bool {
         self.draining.store(draining, Ordering::Release);
         let changed = self.usable.swap(usable, Ordering::AcqRel) != usable;
@@ -202,22 +202,22 @@ impl ServerState {
         changed
     }
 
-    /// Notes weight and slow start.
+    /// Records weight and slow start.
     pub fn weigh(&self, weight: u32, throttle_percent: u32) {
         self.weight.store(weight, Ordering::Relaxed);
         self.throttle_percent
             .store(throttle_percent.clamp(1, 100), Ordering::Relaxed);
     }
 
-    /// What is believed of it, in full. Whoever changes it has the effects carried out
-    /// (`ballast_upstream::probe::ProbeController::tell` does both) and holds this for no longer than
-    /// that takes: it is locked for each traffic failure that is observed.
+    /// Its health machine. A caller that changes it must have the effects carried out
+    /// (`ballast_upstream::probe::ProbeController::tell` does both), and must hold the lock no
+    /// longer than that takes: every observed traffic failure locks it.
     pub fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many exchanges it may carry, as the configuration says or as was set since (`set
-    /// maxconn server`, agents); 0 is no limit.
+    /// How many exchanges it may carry, as configured or as set since (`set maxconn server`,
+    /// agents); 0 means no limit.
     pub fn connection_count_max(&self, model: &model::Server) -> u32 {
         match self.connection_count_max.load(Ordering::Relaxed) {
             AS_WRITTEN => model.connection_count_max,
@@ -225,20 +225,21 @@ impl ServerState {
         }
     }
 
-    /// Sets how many exchanges it may carry; 0 is no limit, `None` what the configuration says.
+    /// Overrides how many exchanges it may carry; 0 means no limit, `None` returns to the
+    /// configuration's.
     pub fn limit_connections(&self, count_max: Option<u32>) {
         let value = count_max.map_or(AS_WRITTEN, |count| count.min(AS_WRITTEN - 1));
         self.connection_count_max.store(value, Ordering::Relaxed);
     }
 
-    /// Ends the exchanges that are with it now: each one's [`Self::cancelled`] is ready.
+    /// Ends the exchanges that the server has now: each one's [`Self::cancelled`] becomes ready.
     pub fn shutdown_sessions(&self, why: Eviction) {
         self.cancellation.cancel(why);
     }
 
-    /// Waits until the exchanges that are with the server now are to end. To be asked for when
-    /// an exchange takes its place and polled beside whatever it waits for; costs a lock when it
-    /// is first polled and a load each time after.
+    /// Waits until the exchanges that the server has now are to end. Created when an exchange takes
+    /// its slot, and polled beside whatever it waits for. Costs a lock at the first poll and a load
+    /// at each later one.
     pub fn cancelled(&self) -> Cancelled<'_> {
         self.cancellation.cancelled()
     }

@@ -1,9 +1,9 @@
-//! From one generation to the next, without a step between.
+//! Replacing one generation by the next in one step.
 //!
-//! Balancing goes on where it was: servers that stay keep their slots in the balancer, whatever
-//! comes before or goes after them in the file, and their turns, loads and points on the ring
-//! with it. What an exchange of the former generation takes or gives back after that is told to
-//! the balancer in force.
+//! Balancing continues where it was: servers that stay keep their slots in the balancer, and with
+//! them their turns, loads and points on the ring, whatever comes before or after them in the file.
+//! When an exchange of the previous generation takes or releases a server later, the balancer in
+//! force is told.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -18,23 +18,23 @@ use crate::{Backend, Generation, Registry, Server};
 /// How many servers a pick can be asked to avoid.
 pub(crate) const AVOIDED_COUNT_MAX: usize = 4;
 
-/// No server stands in that slot.
+/// An empty slot.
 const FREE: u32 = u32::MAX;
 
-/// Where the servers of a backend stand in its balancer.
+/// The slot of each server of a backend in its balancer.
 #[derive(Debug)]
 pub(crate) struct Slots {
     of_place: Vec<u32>,
     places: Vec<u32>,
-    /// The balancer of the former generation is gone on with, server by server.
+    /// The balancer of the previous generation is continued, server by server.
     continues: bool,
-    /// Every slot is its server's place.
+    /// The slot of every server is its index.
     plain: bool,
 }
 
 impl Slots {
-    /// Servers that were in `former` stay where they are, unless the order of the file, which
-    /// some algorithms go by, or the algorithm itself changed.
+    /// Servers that were in `former` keep their slots, unless the algorithm changed, or the order
+    /// of the file, which some algorithms depend on.
     pub(crate) fn of(backend: &model::Backend, former: Option<&Arc<Backend>>) -> Self {
         let count = u32::try_from(backend.servers.len()).unwrap_or(FREE);
         match former.filter(|former| goes_on(backend, former)) {
@@ -67,7 +67,7 @@ impl Slots {
         (place != FREE).then_some(place as usize)
     }
 
-    /// The slots of places, in the memory that is lent; the first few of them.
+    /// The slots of these servers, written to `memory`, which limits their number.
     pub(crate) fn of_places<'m>(
         &self,
         places: &'m [u32],
@@ -88,7 +88,7 @@ impl Slots {
         &memory[..count]
     }
 
-    /// A choice of a slot as the choice of a place.
+    /// Converts a choice of a slot to the choice of a server's index.
     pub(crate) fn choice(&self, choice: Choice) -> Choice {
         match choice {
             Choice::Server(slot) if !self.plain => self
@@ -100,12 +100,12 @@ impl Slots {
     }
 }
 
-/// Whether the balancer of `former` can be gone on with.
+/// Whether the balancer of `former` can be continued.
 fn goes_on(backend: &model::Backend, former: &Backend) -> bool {
     if setup(backend) != setup(&former.model) {
         return false;
     }
-    // Those that stay must come first and in the order they had.
+    // The servers that stay must come first and in the same order.
     let mut was = 0;
     let mut came = false;
     backend
@@ -124,7 +124,7 @@ fn goes_on(backend: &model::Backend, former: &Backend) -> bool {
         })
 }
 
-/// The slots of those that stay, and free ones for those that come.
+/// The slots of the servers that stay, and free ones for new servers.
 fn stay(backend: &model::Backend, former: &Backend) -> Vec<u32> {
     let kept = |server: &Arc<model::Server>| {
         let place = former.server_named(&server.name)?;
@@ -139,34 +139,34 @@ fn stay(backend: &model::Backend, former: &Backend) -> Vec<u32> {
         .collect()
 }
 
-/// What was put in force, and what was let go.
+/// What changed between two generations.
 #[derive(Debug, Default)]
 pub struct TakenOver {
-    /// Servers that are new or whose lines are others, with what there was before.
+    /// Servers that are new or whose lines changed, with the previous server.
     pub servers: Vec<ServerTaken>,
-    /// Backends whose settings or servers are others, as they are now.
+    /// Backends whose settings or servers changed, as they are now.
     pub backends: Vec<Arc<Backend>>,
-    /// Servers that are there no more.
+    /// Servers that were removed.
     pub removed: Vec<Arc<Server>>,
-    /// The names of backends that came, went, or are others.
+    /// The names of backends that were added, removed or changed.
     pub names: Vec<String>,
 }
 
-/// A server of a new generation whose line is another.
+/// A server whose line is new or changed.
 #[derive(Debug)]
 pub struct ServerTaken {
     /// The backend.
     pub backend: Arc<Backend>,
     /// The server.
     pub server: Arc<Server>,
-    /// What it was; `None` when it is new.
+    /// The previous server; `None` when it is new.
     pub former: Option<Arc<Server>>,
 }
 
 impl Generation {
-    /// Puts this generation in force in the place of `previous`: limits that its lines set anew,
-    /// and balancers that go on where the former ones are now. Cannot fail. The caller sees to it
-    /// that no two threads do this at a time, and publishes the generation.
+    /// Replaces `previous` by this generation: limits that its lines change are set, and balancers
+    /// continue from the previous ones. Cannot fail. The caller makes sure that only one thread
+    /// does this at a time, and publishes the generation.
     pub fn take_over(&self, previous: Option<&Self>, registry: &Registry) -> TakenOver {
         let mut taken = TakenOver::default();
         let process_max = registry.process().connection_count_written();
@@ -187,7 +187,7 @@ impl Generation {
                     .state
                     .limit_connections(wanted.unwrap_or(process_max));
                 if former.is_some() {
-                    // The file's new word wins over what a command set before.
+                    // A value that changed in the file wins over what a command set before.
                     frontend.state.override_connection_limit(None);
                 }
             }
@@ -221,7 +221,8 @@ impl Generation {
         taken
     }
 
-    /// Forgets what is configured no more, so that who comes later under its name begins anew.
+    /// Forgets what is not configured any more, so that a later section or server of the same name
+    /// starts with new state.
     fn let_go(&self, previous: &Self, registry: &Registry, taken: &mut TakenOver) {
         let names: HashSet<&str> = self.frontends.iter().map(|one| one.name()).collect();
         for frontend in &previous.frontends {
@@ -241,7 +242,7 @@ impl Generation {
                 }
             }
         }
-        // The queue and the servers of a backend that went serve on until who is in it is done.
+        // A removed backend keeps its queue and servers until its last exchange has ended.
         for (backend, server) in self.servers_gone(previous) {
             registry.forget_server(backend.name(), server.name());
             server.state.believe(false, true);
@@ -249,7 +250,7 @@ impl Generation {
         }
     }
 
-    /// Servers that backends of both have no more.
+    /// The servers that were removed from backends that both generations have.
     fn servers_gone(&self, previous: &Self) -> Vec<(Arc<Backend>, Arc<Server>)> {
         let mut gone = Vec::new();
         for former in &previous.backends {
@@ -286,7 +287,7 @@ fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut TakenOver)
         if let Some(known) = known
             && known.model.connection_count_max != server.model.connection_count_max
         {
-            // The file's new word wins over what a command set before.
+            // A value that changed in the file wins over what a command set before.
             server.state.limit_connections(None);
         }
         taken.servers.push(ServerTaken {
@@ -298,7 +299,7 @@ fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut TakenOver)
 }
 
 impl Backend {
-    /// Begins to balance.
+    /// Begins to balance with a new balancer.
     fn found(self: &Arc<Self>) {
         let mut balancer = Balancer::new(setup(&self.model), &self.candidates());
         balancer.settle();
@@ -310,7 +311,7 @@ impl Backend {
         self.state.set_current(self);
     }
 
-    /// Goes on with the balancing of `former`, which is told nothing any more.
+    /// Continues the balancer of `former`, which is told nothing any more.
     fn succeed(self: &Arc<Self>, former: &Self) {
         let old = former
             .balancer

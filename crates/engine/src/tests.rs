@@ -1,4 +1,4 @@
-//! Traffic, opinions and changes, interleaved by a seed: what is counted and believed goes on.
+//! Random interleavings of traffic, health and changes: counts and health must continue.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ enum Step {
     End(usize),
     /// Another configuration: which servers, each with a weight.
     Change(Vec<(u8, u8)>),
-    /// A server is found up or down.
+    /// A server goes up or down.
     Believe(usize, bool),
 }
 
@@ -56,7 +56,7 @@ fn config(balance: &Balance, servers: &[(u8, u8)]) -> Arc<model::Config> {
     })
 }
 
-/// As the change path does it: what is equal is shared.
+/// As the controller does it: what is equal is shared.
 fn follow(now: &Generation, wanted: &model::Config) -> Arc<model::Config> {
     let changes = model::change::diff(&now.config, wanted);
     Arc::new(model::change::apply(&now.config, &changes).unwrap())
@@ -119,7 +119,8 @@ fn run(balance: &Balance, steps: &[Step]) {
     check(&now);
 }
 
-/// The balancer knows of each server what its state says, whatever came between.
+/// For every server the load that the balancer knows is the one its state counts, after any
+/// history.
 fn check(now: &Generation) {
     let backend = &now.backends[0];
     let balancer = backend.balancer.read().unwrap();
@@ -162,7 +163,7 @@ proptest! {
         let wanted = config(&Balance::Source, &after);
         let next = Generation::succeed(follow(&was, &wanted), &registry, &was);
         next.take_over(Some(&was), &registry);
-        // The weights of servers that stay are told by their probe controller.
+        // The weights of servers that stay are set by the probe controller.
         for (place, server) in next.backends[0].servers.iter().enumerate() {
             next.backends[0].weigh_server(place, u32::from(server.model.weight), 100);
         }

@@ -1,8 +1,8 @@
 //! How long exchanges took: means over the last of them, the longest ever, and a histogram.
 //!
-//! Each worker keeps its own copy and writes it without locks or atomic arithmetic, as the
-//! counters; whoever reads puts the copies together. What an exchange costs here: four means of
-//! an addition and a shift, four comparisons, and a search among a hundred bounds for the histogram.
+//! Each worker writes its own copy without locks or atomic arithmetic, as with the counters;
+//! readers merge the copies. The cost per exchange: four means of an addition and a shift each,
+//! four comparisons, and a search among a hundred bounds for the histogram.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ pub const SAMPLE_COUNT_MAX: u64 = 1024;
 /// root of two, in seconds, which is schema 2 of Prometheus' native histograms.
 const BUCKETS_PER_DOUBLING: usize = 4;
 
-/// Up to 2^-14 s (61 us) all durations are alike; beyond 2^12 s (68 minutes) too.
+/// Durations up to 2^-14 s (61 us) share one bucket; so do those beyond 2^12 s (68 minutes).
 const FIRST_POWER: i32 = -14;
 const LAST_POWER: i32 = 12;
 const BOUND_COUNT: usize = (LAST_POWER - FIRST_POWER) as usize * BUCKETS_PER_DOUBLING + 1;
 
-/// The last bound that is told as one of a classic histogram: 2^6 s.
+/// The last bound that is exported as a classic histogram: 2^6 s.
 const LAST_POWER_TOLD: i32 = 6;
 
 /// The bounds, in nanoseconds.
@@ -48,7 +48,7 @@ const fn bounds_ns() -> [u64; BOUND_COUNT] {
 /// The times of one exchange that a server answered.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Took {
-    /// Waiting for a place.
+    /// Waiting for a slot.
     pub queue: Duration,
     /// Connecting.
     pub connect: Duration,
@@ -67,7 +67,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Notes an exchange. Only the worker that owns the copy may call this.
+    /// Records an exchange. Only the worker that owns the copy may call this.
     pub fn note(&self, took: &Took) {
         let samples = self.samples.value();
         if samples < SAMPLE_COUNT_MAX {
@@ -79,7 +79,7 @@ impl Timings {
             if samples < SAMPLE_COUNT_MAX {
                 sum.add(ms);
             } else {
-                // A new one takes the place of an average one.
+                // Once the window is full, a new exchange replaces an average one.
                 let kept = sum.value() - sum.value().div_ceil(SAMPLE_COUNT_MAX);
                 sum.set(kept + ms);
             }
@@ -98,7 +98,7 @@ pub struct TimingSums {
 }
 
 impl PerWorker<Timings> {
-    /// Puts the workers' copies together.
+    /// Merges the workers' copies.
     pub fn read(&self) -> TimingSums {
         let (mut samples, mut sums, mut read) = (0, [0_u64; 4], TimingSums::default());
         for copy in self.iter() {
@@ -116,14 +116,14 @@ impl PerWorker<Timings> {
         read
     }
 
-    /// Starts the maxima again (`clear counters`).
+    /// Resets the maxima (`clear counters`).
     pub fn clear_highest(&self) {
         for copy in self.iter() {
             copy.highest.iter().for_each(|highest| highest.set(0));
         }
     }
 
-    /// Starts everything again (`clear counters all`).
+    /// Resets everything (`clear counters all`).
     pub fn clear(&self) {
         self.clear_highest();
         for copy in self.iter() {
@@ -133,7 +133,7 @@ impl PerWorker<Timings> {
     }
 }
 
-/// One worker's copy of how many exchanges of a backend took how long.
+/// One worker's histogram of the durations of a backend's exchanges.
 #[derive(Debug)]
 pub struct Histogram {
     /// One more than the bounds: the last is for what is beyond them.
@@ -151,7 +151,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Notes an exchange. Only the worker that owns the copy may call this.
+    /// Records an exchange. Only the worker that owns the copy may call this.
     pub fn note(&self, took: Duration) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let place = BOUNDS_NS.partition_point(|bound| *bound < ns);
@@ -161,7 +161,7 @@ impl Histogram {
     }
 }
 
-/// A histogram of all workers.
+/// The histograms of all workers, merged.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct HistogramSums {
     /// How many there were up to 2^n seconds, for n from -14 to 6, those of smaller bounds
@@ -181,7 +181,7 @@ impl HistogramSums {
     /// The schema of the buckets (Prometheus' native histograms): 2^2 to a doubling.
     pub const SCHEMA: i32 = 2;
 
-    /// What the first bucket holds, as a power of two of seconds.
+    /// The upper bound of the first bucket, as a power of two of seconds.
     pub const ZERO_POWER: i32 = FIRST_POWER;
 
     /// The number of the second bucket in that schema.
@@ -189,7 +189,7 @@ impl HistogramSums {
 }
 
 impl PerWorker<Histogram> {
-    /// Puts the workers' copies together.
+    /// Merges the workers' copies.
     pub fn read(&self) -> HistogramSums {
         let mut sums = HistogramSums::default();
         let mut power = FIRST_POWER;
@@ -206,7 +206,7 @@ impl PerWorker<Histogram> {
         sums
     }
 
-    /// Starts again (`clear counters all`).
+    /// Resets everything (`clear counters all`).
     pub fn clear(&self) {
         for copy in self.iter() {
             copy.buckets.iter().for_each(|bucket| bucket.set(0));

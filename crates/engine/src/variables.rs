@@ -1,8 +1,8 @@
-//! Variables of the process (`proc.`): set by the global section, by rules and by operators,
-//! read by everybody.
+//! Variables of the process (`proc.`): set by the global section, by rules and by commands, read by
+//! everybody.
 //!
-//! They are read far more often than set: readers take all of them as they are at a moment, for
-//! one shared count and no lock; who sets one puts another whole in their place.
+//! They are read far more often than set: a reader takes a snapshot of all of them for one
+//! reference count and no lock, and a writer replaces the whole map.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -26,11 +26,11 @@ type Names = BTreeMap<Arc<str>, Arc<StoredVariable>>;
 #[derive(Debug, Default)]
 pub struct ProcessVariables {
     names: ArcSwap<Names>,
-    /// Held by who sets one, so that no other's is lost.
+    /// Held while a variable is set, so that concurrent writers lose nothing.
     setting: Mutex<()>,
 }
 
-/// All variables of the process at a moment.
+/// A snapshot of all variables of the process.
 #[derive(Clone, Debug)]
 pub struct VariablesNow(Arc<Names>);
 
@@ -105,10 +105,10 @@ impl ProcessVariables {
         VariablesNow(self.names.load_full())
     }
 
-    /// Sets `proc.<name>`, or forgets it.
+    /// Sets `proc.<name>`, or removes it.
     ///
     /// # Errors
-    /// [`NotSet::TooLarge`]; it is as it was.
+    /// [`NotSet::TooLarge`]; the variable is unchanged.
     pub fn set(&self, name: &Arc<str>, value: Option<Value<'_>>) -> Result<(), NotSet> {
         let _setting = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut names = Names::clone(&self.names.load());
@@ -133,10 +133,10 @@ impl ProcessVariables {
 }
 
 impl Process {
-    /// Evaluates `source` where there is no traffic, and sets `proc.<name>` to what it says.
+    /// Evaluates `source` outside of any traffic, and sets `proc.<name>` to the result.
     ///
     /// # Errors
-    /// [`NotSet`]; the variable is as it was.
+    /// [`NotSet`]; the variable is unchanged.
     pub fn set_variable(&self, name: &VarName, source: &VariableSource) -> Result<(), NotSet> {
         let facts = Lone::of(self);
         let mut scratch = Scratch::new();
@@ -153,17 +153,17 @@ impl Process {
         }
     }
 
-    /// Gives `proc.<name>` what the last line that is about it says, or forgets it.
+    /// Sets `proc.<name>` to the value of the last line about it, or removes it.
     pub fn set_variable_as_written(&self, name: &Arc<str>, lines: &[ProcessVariable]) {
         let _ = self.variables.set(name, None);
         for line in lines.iter().filter(|line| line.name.name == *name) {
-            // What has no value, or no room, is not set: as with rules.
+            // As with rules: a value that is absent or too large is not set.
             let _ = self.set_variable(&line.name, &line.source);
         }
     }
 
-    /// Does what the lines of the global section say that were not there before, and forgets
-    /// what only lines said that are gone.
+    /// Applies the lines of the global section that are new, and removes variables whose only lines
+    /// were removed.
     pub(crate) fn follow_variables(&self, lines: &[ProcessVariable], former: &[ProcessVariable]) {
         for gone in former.iter().filter(|line| !lines.contains(line)) {
             if !lines.iter().any(|line| line.name == gone.name) {
@@ -171,13 +171,13 @@ impl Process {
             }
         }
         for new in lines.iter().filter(|line| !former.contains(line)) {
-            // What has no value, or no room, is not set: as with rules.
+            // As with rules: a value that is absent or too large is not set.
             let _ = self.set_variable(&new.name, &new.source);
         }
     }
 }
 
-/// What can be asked where there is no traffic.
+/// The facts that can be asked where there is no traffic.
 struct Lone<'p> {
     process: &'p Process,
     variables: VariablesNow,

@@ -1,9 +1,8 @@
-//! The queues of a backend: who waits for a place at a server.
+//! The queues of a backend: exchanges that wait for a slot at a server.
 //!
-//! There is one queue for exchanges that any server may take and one for each server, for
-//! those that belong to it by a cookie, a rule or a hash. Tickets order them over all of these,
-//! so that a free place goes to whoever has waited longest (configuration manual, "maxconn" of
-//! a server).
+//! There is one queue for exchanges that any server may take and one for each server, for exchanges
+//! that belong to it by a cookie, a rule or a hash. Tickets order them over all queues: a free slot
+//! goes to the exchange that has waited longest (configuration manual, "maxconn" of a server).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,14 +10,14 @@ use std::sync::Arc;
 
 use crate::Server;
 
-/// Hands a place to the one who waits; false when nobody is there any more.
+/// Offers a slot to a waiting exchange; false when it does not wait any more.
 pub type Caller = Box<dyn FnOnce(&Arc<Server>) -> bool + Send>;
 
-/// The place of one who waits, to leave by.
+/// A place in the queues, needed to leave them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ticket(u64);
 
-/// Who waits in one backend.
+/// The exchanges that wait in one backend.
 #[derive(Default)]
 pub struct Waiting {
     next_ticket: u64,
@@ -42,7 +41,7 @@ impl Waiting {
         Ticket(ticket)
     }
 
-    /// Leaves before being called; false when the call was made already.
+    /// Leaves the queue; false when the slot was offered already.
     pub fn leave(&mut self, server: Option<&str>, ticket: Ticket) -> bool {
         match server {
             None => self.any.remove(&ticket.0).is_some(),
@@ -59,8 +58,8 @@ impl Waiting {
         }
     }
 
-    /// Whoever has waited longest among those that this server may take: its own, and with
-    /// `takes_any` those whom any server may serve.
+    /// The exchange that has waited longest among those that this server may take: its own queue
+    /// and, with `takes_any`, the queue for any server.
     pub fn next_for(&mut self, server: &str, takes_any: bool) -> Option<Caller> {
         let own = self
             .one
@@ -83,7 +82,7 @@ impl Waiting {
         caller
     }
 
-    /// Takes everyone out of the queue of one server, or of the queue for any, oldest first.
+    /// Empties the queue of one server, or the queue for any, oldest first.
     pub fn dismiss(&mut self, server: Option<&str>) -> Vec<Caller> {
         let queue = match server {
             None => std::mem::take(&mut self.any),
@@ -92,7 +91,7 @@ impl Waiting {
         queue.into_values().collect()
     }
 
-    /// Takes everyone out of all queues, oldest first.
+    /// Empties all queues, oldest first.
     pub fn dissolve(&mut self) -> Vec<Caller> {
         let mut all = std::mem::take(&mut self.any);
         for queue in std::mem::take(&mut self.one).into_values() {
@@ -101,12 +100,12 @@ impl Waiting {
         all.into_values().collect()
     }
 
-    /// Whether anybody waits whom this server may take.
+    /// Whether any exchange waits that this server may take.
     pub fn waits_for(&self, server: &str, takes_any: bool) -> bool {
         (takes_any && !self.any.is_empty()) || self.one.contains_key(server)
     }
 
-    /// Whether nobody waits.
+    /// Whether no exchange waits.
     pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.one.is_empty()
     }
