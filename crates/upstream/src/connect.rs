@@ -13,19 +13,20 @@ use ballast_worker::Stream;
 use crate::Lease;
 use crate::key::{self, Announced, Key, Particulars, Source, Target};
 
-/// A connection that did not come to be.
+/// Why a connection could not be opened.
 #[derive(Debug)]
 pub enum ConnectError {
     /// The server has no address yet.
     NoAddress,
     /// The system or the server refused.
     Refused(net::Error),
-    /// The PROXY header would pass its bound.
+    /// The PROXY header would be longer than allowed.
     ProxyHeader,
 }
 
 impl ConnectError {
-    /// Whether the want is ours (descriptors, memory, ports) and says nothing about the server.
+    /// Whether the cause is a local shortage (descriptors, memory, ports) and says nothing about
+    /// the server.
     pub fn is_our_want(&self) -> bool {
         matches!(self, Self::Refused(error) if error.kind().is_local_resource())
     }
@@ -43,8 +44,8 @@ impl fmt::Display for ConnectError {
 
 impl std::error::Error for ConnectError {}
 
-/// Opens the connection that `key` says. The PROXY header, when the server wants one, is gathered
-/// and leaves with the first bytes. How long to wait is the caller's affair.
+/// Opens the connection that `key` describes. The PROXY header, when the server wants one, is
+/// buffered and sent with the first bytes. The caller limits how long it may take.
 ///
 /// # Errors
 /// [`ConnectError`].
@@ -78,7 +79,7 @@ pub async fn connect(server: &Server, key: Key) -> Result<Lease, ConnectError> {
     Ok(Lease::new(server, connection, key))
 }
 
-/// An address to connect to; `None` where one has no port, or is none to connect to.
+/// An address to connect to; `None` when it has no port or cannot be connected to.
 pub(crate) fn net_address(address: &model::Address, port: Option<u16>) -> Option<net::Address> {
     Some(match address {
         model::Address::Inet(known) => net::Address::Ip(SocketAddr::new(known.ip(), port?)),
@@ -97,8 +98,8 @@ pub(crate) fn net_address(address: &model::Address, port: Option<u16>) -> Option
     })
 }
 
-/// The options of a connection to the server; a probe leaves from our own address (configuration
-/// manual, "source").
+/// The options of a connection to the server; `source` is ours for a probe (configuration manual,
+/// "source").
 pub(crate) fn options(
     section: &Connecting,
     line: &model::Server,
@@ -108,7 +109,7 @@ pub(crate) fn options(
         keepalive,
         source: _,
         smart_connect,
-        // What is written on a connection, not how it is opened.
+        // These affect what is written on a connection, not how it is opened.
         drop_request_trailers: _,
         name_cases: _,
         socket_buffers,
@@ -120,8 +121,7 @@ pub(crate) fn options(
         transparent: false,
     });
     let boxed = |word: &String| word.as_str().into();
-    // No field is left to its default: whoever adds one says whether it makes connections
-    // particular.
+    // No field is left to its default: adding one means deciding whether it belongs to the key.
     ConnectOptions {
         congestion: line.congestion.as_ref().map(boxed),
         fast_open: line.fast_open,
@@ -254,7 +254,8 @@ mod tests {
             assert_eq!(found.address, address.parse().unwrap());
             assert_eq!(found.transparent, is_foreign);
             assert_eq!(found.port_last, (!is_foreign).then_some(2000));
-            // A client without an address, a request without the header: our own.
+            // A client without an address, or a request without the header: our own address is
+            // used.
             let nobody = wanted(&Path::default(), &ExchangeFacts::default());
             let found = options(nobody.source).source.unwrap();
             assert!(found == own || address == "203.0.113.9:77");

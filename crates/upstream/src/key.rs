@@ -1,9 +1,9 @@
-//! What a connection is made from, and so what it may be used again for.
+//! What a connection was opened with, and therefore which exchanges may reuse it.
 //!
-//! A connection is opened by its [`Key`] and by nothing else, and an exchange takes one that
-//! rests only if it would have had the same made: no request leaves on a connection to
-//! another address, from another address or under another client's name. HAProxy goes by a hash of
-//! the same (configuration manual, "http-reuse").
+//! A connection is opened from its [`Key`] and nothing else. An exchange reuses an idle connection
+//! only when it would have opened an equal one: no request leaves on a connection to another
+//! address, from another address or under another client's name. HAProxy compares a hash of the
+//! same values (configuration manual, "http-reuse").
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,31 +14,32 @@ use ballast_mux::Limits;
 
 use crate::Path;
 
-/// What a new connection takes with it of the exchange it is opened for.
+/// Values of an exchange that go into the connection opened for it.
 #[derive(Clone, Debug, Default)]
 pub struct ExchangeFacts<'a> {
     /// The identifier of `unique-id-format`.
     pub unique_id: Option<&'a [u8]>,
-    /// The address that `usesrc hdr_ip` found in the request.
+    /// The address that `usesrc hdr_ip` read from the request.
     pub source: Option<IpAddr>,
     /// The values of `set-proxy-v2-tlv-fmt`, in the order of the server's line.
     pub tlvs: Vec<Vec<u8>>,
 }
 
-/// What an exchange makes of the connection that carries it, beside what the configuration says.
-/// For a server whose connections are all alike it holds nothing that was computed.
+/// What an exchange requires of its connection, beside what the configuration says. For a server
+/// whose connections are all alike, nothing here was computed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Particulars {
-    /// What bounds the messages on it.
+    /// The limits of messages on it.
     pub(crate) limits: Limits,
-    /// Which address of the server it leads to ([`ballast_engine::ServerState::address_epoch`]).
+    /// The address of the server it was computed for
+    /// ([`ballast_engine::ServerState::address_epoch`]).
     pub(crate) epoch: u32,
     pub(crate) target: Target,
     pub(crate) source: Source,
     pub(crate) announced: Option<Announced>,
 }
 
-/// Between where and where a connection runs.
+/// The two ends of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Ends {
     target: Target,
@@ -46,35 +47,35 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Whether nothing of the client's is in them.
+    /// Whether both ends are independent of the client.
     pub(crate) fn are_usual(&self) -> bool {
         self.target == Target::Own && self.source == Source::Own
     }
 }
 
-/// Where a connection leads to.
+/// The address a connection is opened to.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Target {
-    /// The server's own address, whoever asks.
+    /// The server's own address, the same for every client.
     Own,
-    /// An address that follows from the client's destination.
+    /// An address derived from the client's destination.
     Of(SocketAddr),
-    /// The client's port and the offset make none.
+    /// The client's port plus the offset is not a port.
     Nowhere,
 }
 
-/// Where a connection leaves from.
+/// The address a connection is opened from.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Source {
     /// Our own address, as the line says.
     Own,
-    /// An address that `usesrc` says.
+    /// An address set by `usesrc`.
     Foreign(SocketAddr),
-    /// The client's own address and port: nobody else has them.
+    /// The client's own address and port: no other client can share the connection.
     Client(SocketAddr),
 }
 
-/// What a PROXY header tells.
+/// The content of a PROXY header.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Announced {
     pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
@@ -83,7 +84,7 @@ pub(crate) struct Announced {
 }
 
 impl Particulars {
-    /// What an exchange asks for that is to go to `server`.
+    /// What an exchange requires of a connection to `server`.
     pub fn of(
         backend: &Backend,
         server: &Server,
@@ -91,7 +92,8 @@ impl Particulars {
         told: ExchangeFacts<'_>,
         limits: Limits,
     ) -> Self {
-        // Before the address is read: should it change meanwhile, the number is too old.
+        // Read before the address: if the address changes in between, the epoch is outdated and the
+        // connection is not reused.
         let epoch = server.state.address_epoch();
         let ExchangeFacts {
             unique_id,
@@ -123,7 +125,7 @@ impl Particulars {
         }
     }
 
-    /// Between where and where it runs.
+    /// The two ends of the connection.
     pub(crate) fn ends(&self) -> Ends {
         Ends {
             target: self.target,
@@ -131,14 +133,14 @@ impl Particulars {
         }
     }
 
-    /// Whether the connection bears something that no other client can ask for: it stays with its
-    /// client rather than rest among those of all.
+    /// Whether the connection carries something that no other client can ask for. Such a connection
+    /// stays with its client and is never shared.
     pub(crate) fn is_of_one_client(&self) -> bool {
         self.announced.is_some() || matches!(self.source, Source::Client(_))
     }
 }
 
-/// Where the server is reached, where that follows from the client (configuration manual, "server").
+/// The address of the server, where it depends on the client (configuration manual, "server").
 fn target(server: &Server, path: &Path) -> Target {
     let reach = server.state.reach();
     let Some(model::Address::Inet(address)) = &reach.address else {
@@ -160,7 +162,7 @@ pub(crate) fn source<'a>(
     line.source.as_ref().or(section.source.as_ref())
 }
 
-/// All that a connection is made from.
+/// Everything that a connection is opened from.
 #[derive(Clone, Debug)]
 pub struct Key {
     pub(crate) line: Arc<model::Server>,
@@ -178,8 +180,8 @@ impl Key {
         }
     }
 
-    /// Whether an exchange would have had the same connection opened: what the configuration says
-    /// of it may have changed since, and what is particular may be another's.
+    /// Whether an exchange that requires `wanted` would open the same connection. The configuration
+    /// may have changed since this one was opened, and its particulars may differ.
     pub(crate) fn fits(&self, backend: &Backend, server: &Server, wanted: &Particulars) -> bool {
         let Self {
             line,
@@ -192,8 +194,8 @@ impl Key {
     }
 }
 
-/// Whether two lines say the same of connections. Every field of the model is named, so that none
-/// comes without a word on whether it goes into a connection.
+/// Whether two `server` lines open the same connections. Every field of the model is named, so that
+/// nobody adds one without deciding whether it belongs to the key.
 fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
     let model::Server {
         congestion,
@@ -203,11 +205,11 @@ fn connects_alike(one: &model::Server, other: &model::Server) -> bool {
         send_proxy,
         source,
         user_timeout,
-        // The epoch stands for the address, the target for what becomes of the port.
+        // The epoch covers the address, the target covers the port.
         address: _,
         host_name: _,
         port: _,
-        // Who it is and what becomes of it: nothing that a connection is opened with.
+        // Fields that do not affect how a connection is opened.
         name: _,
         id: _,
         id_is_given: _,

@@ -1,9 +1,9 @@
-//! A server's connection, lent for an exchange.
+//! A connection to a server, lent to an exchange.
 //!
-//! What a lease holds is below: for HTTP/1 and for TCP all of a connection, for a protocol with
-//! streams one of them. The exchange that holds it begins it, moves bytes on it and ends it; whether
-//! and for whom the connection serves again is decided here and in the [`pool`], by the [`Key`] it was
-//! opened with.
+//! A lease covers a whole connection for HTTP/1 and TCP, and one stream for a protocol that has
+//! streams. The exchange that holds it begins it, moves bytes and ends it; whether the connection
+//! can be reused, and by whom, is decided here and in the [`pool`], by the [`Key`] it was opened
+//! with.
 //!
 //! [`pool`]: crate::pool
 
@@ -17,11 +17,11 @@ use ballast_mux::{Duplex, ServerConnection, Traffic};
 use crate::key::Ends;
 use crate::{Key, Particulars};
 
-/// A server's connection, which the server counts for as long as it lives: lent, idle, kept for its
-/// client, or on its way out of a task that was cut off.
+/// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
+/// client, or being dropped with a cancelled task.
 #[derive(Debug)]
 pub struct Lease {
-    // In a box: it is moved often, and lives long.
+    // Boxed: it is moved often and lives long.
     opened: Box<Opened>,
     state: Arc<ServerState>,
 }
@@ -34,65 +34,65 @@ struct Opened {
     bears_client: bool,
 }
 
-/// How an exchange left the connection that was lent for it.
+/// How an exchange left its connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ExchangeEnd {
-    /// Request and response went whole.
+    /// Request and response were transferred completely.
     pub is_whole: bool,
-    /// The server takes another request on it.
+    /// The server accepts another request on it.
     pub is_persistent: bool,
-    /// The connection itself may bear the client's identity from now on, and serves no other
-    /// (NTLM and Negotiate; configuration manual, "http-reuse").
+    /// The connection is authenticated as this client from now on and must not serve others (NTLM
+    /// and Negotiate; configuration manual, "http-reuse").
     pub bears_client: bool,
 }
 
-/// For the exchange that holds it.
+/// Methods for the exchange that holds it.
 impl Lease {
-    /// Begins an exchange: gathers the request's head, whose body follows through
-    /// [`Self::duplex`].
+    /// Begins an exchange: buffers the request's head; the body follows through [`Self::duplex`].
     pub fn begin(&mut self, request: &Request, body: BodyLength) {
         self.opened.connection.begin_request(request, body);
     }
 
-    /// What the exchange has of the connection: where the response comes from, and where the body
-    /// of the request goes.
+    /// Both directions of the connection: the source of the response, and the sink for the body of
+    /// the request.
     pub fn duplex(&mut self) -> Duplex<'_> {
         self.opened.connection.duplex()
     }
 
-    /// What went over it so far, former exchanges included.
+    /// Bytes transferred so far, earlier exchanges included.
     pub fn traffic(&self) -> Traffic {
         self.opened.connection.traffic()
     }
 
-    /// Our end and the server's end, asked of the kernel; `None` for what is no IP address.
+    /// Our address and the server's address, asked from the kernel; `None` where it is not an IP
+    /// address.
     pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
         self.opened.connection.addresses()
     }
 
-    /// Ends the exchange. `None` when the connection can carry no other, and is closed.
+    /// Ends the exchange. `None` when the connection cannot carry another; it is closed then.
     pub fn end(mut self, end: ExchangeEnd) -> Option<Self> {
         self.opened.bears_client |= end.bears_client;
         let is_clean = self.opened.connection.is_clean();
         (end.is_whole && end.is_persistent && is_clean).then_some(self)
     }
 
-    /// The lease of a client that kept its connection, for another exchange with `server`; `None`,
-    /// and the connection is closed, when that would have another opened, or this one is of no use
-    /// any more.
+    /// The connection that a client kept, for its next exchange with `server`. `None`, and the
+    /// connection is closed, when that exchange would open a different one, or when this one cannot
+    /// be used any more.
     pub fn renew(self, backend: &Backend, server: &Server, wanted: &Particulars) -> Option<Self> {
         (self.fits(backend, server, wanted) && self.is_reusable()).then_some(self)
     }
 
-    /// Whether the connection itself bears the client's identity ([`ExchangeEnd::bears_client`]).
+    /// Whether the connection is authenticated as its client ([`ExchangeEnd::bears_client`]).
     pub fn bears_client(&self) -> bool {
         self.opened.bears_client
     }
 }
 
-/// For the pool.
+/// Methods for the pool.
 impl Lease {
-    /// Has the server count a connection that was just opened.
+    /// Counts a connection that was just opened.
     pub(crate) fn new(server: &Server, connection: ServerConnection, key: Key) -> Self {
         server.state.connections.enter();
         Self {
@@ -105,28 +105,29 @@ impl Lease {
         }
     }
 
-    /// Whether it may carry an exchange that asks for `wanted` of this server: it is one of the
-    /// server's, in whatever generation, and the exchange would have had it opened as it was.
+    /// Whether it may carry an exchange that requires `wanted` of this server: it leads to this
+    /// server, in any generation, and the exchange would open an equal one.
     pub(crate) fn fits(&self, backend: &Backend, server: &Server, wanted: &Particulars) -> bool {
         Arc::ptr_eq(&self.state, &server.state) && self.opened.key.fits(backend, server, wanted)
     }
 
-    /// Whether it can carry another exchange: the server has neither spoken nor closed.
+    /// Whether it can carry another exchange: the server sent nothing and did not close.
     pub(crate) fn is_reusable(&self) -> bool {
         self.opened.connection.is_reusable()
     }
 
-    /// Whether it bears something of one client, an address or an identity, and serves no other.
+    /// Whether it carries something of one client, an address or an identity, and must not be
+    /// shared.
     pub(crate) fn is_of_one_client(&self) -> bool {
         self.bears_client() || self.opened.key.particulars.is_of_one_client()
     }
 
-    /// Between where and where it runs.
+    /// The two ends of the connection.
     pub(crate) fn ends(&self) -> Ends {
         self.opened.key.particulars.ends()
     }
 
-    /// Which address of the server it was opened to.
+    /// The address epoch of the server when it was opened.
     pub(crate) fn epoch(&self) -> u32 {
         self.opened.key.particulars.epoch
     }
@@ -136,7 +137,7 @@ impl Lease {
         self.opened.connection.exchange_count()
     }
 
-    /// Gives its buffers back: nothing is under way.
+    /// Returns its buffers: no exchange is running.
     pub(crate) fn rest(&mut self) {
         self.opened.connection.rest();
     }
@@ -144,11 +145,11 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // What is lost by a reset is nobody's any more: an exchange that ended well has all there
-        // is. It spares both sides the farewell, and us a port that is taken until the connection
-        // is forgotten (TIME_WAIT). And a server that is still at work hears that nobody waits: by
-        // an end alone it could take us for one who only listens. HAProxy closes servers'
-        // connections so, where it does not know yet that the server closed.
+        // Nothing of value is lost by a reset: an exchange that ended well has received everything.
+        // It saves both sides the closing handshake, and us a port in TIME_WAIT. And a server that
+        // is still working learns that nobody waits for its answer; a plain FIN could mean that we
+        // only stopped sending. HAProxy closes connections to servers in this way too, unless it
+        // knows already that the server closed.
         if !self.opened.connection.peer_closed() {
             self.opened.connection.reset();
         }
@@ -181,7 +182,7 @@ mod tests {
         Generation::compile(1, Arc::new(config), &registry)
     }
 
-    /// A lease, and the server's end of it.
+    /// A lease, and the server's end of the connection.
     async fn lease(backend: &Backend, listener: &TcpListener) -> (Lease, TcpStream) {
         let server = &backend.servers[0];
         let (path, told) = (Path::default(), ExchangeFacts::default());

@@ -1,5 +1,5 @@
-//! From a backend to a connection: a place at a server, the queue before it, the connection that is
-//! lent for an exchange, and its reuse.
+//! From a backend to a connection: a slot at a server, the queue before it, the connection that is
+//! lent to an exchange, and its reuse.
 //!
 //! ```text
 //!   Slot::take ── place free ──────────────► Slot ── pool or connect ──► Lease
@@ -7,10 +7,11 @@
 //!        └── all full ── Waiting ── called ───┘
 //! ```
 //!
-//! A [`Slot`] is a place at a server: it is counted while it lives, and its end calls the next
-//! one who waits. A [`Lease`] is a connection lent for an exchange: it is counted while it lives. Those that
-//! may serve again are idle in the [`pool`] of their worker, for exchanges that ask for an equal [`Key`]:
-//! the server, and everything that makes a connection particular.
+//! A [`Slot`] is the right to one concurrent exchange at a server: it is counted while it lives,
+//! and dropping it gives the slot to the exchange that waits longest. A [`Lease`] is a connection
+//! lent to an exchange, counted while it lives. Reusable connections are idle in the [`pool`] of
+//! their worker, for exchanges that require an equal [`Key`]: the server, and everything that makes
+//! a connection particular.
 
 mod connect;
 mod key;

@@ -1,4 +1,4 @@
-//! Where a session comes from and was going: what servers, headers and logs are told.
+//! The client's address and the address it connected to, as servers, headers and logs see them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -25,16 +25,16 @@ impl Path {
         Some((self.source?, self.destination?))
     }
 
-    /// Whether a server is reached where the client says: its line, or who set its address since,
-    /// leaves the address or the port open.
+    /// Whether the server's address or port depends on the client: its line, or a later `set server
+    /// addr`, leaves one of them open.
     pub(crate) fn is_followed(port: PortSpec, address: &SocketAddr) -> bool {
         address.ip().is_unspecified() || address.port() == 0 || port != PortSpec::Fixed
     }
 
-    /// Where a connection for this session to such a server goes (configuration manual, "server"):
-    /// to the address that the client connected to where none is given, to its port where none is
-    /// given or so far from it as `port` says. What a client over a unix socket does not say stays
-    /// as it is. `None` where the offset leads beyond all ports.
+    /// The address that a connection of this session is opened to (configuration manual, "server"):
+    /// the address the client connected to where none is given; its port where none is given, or
+    /// its port plus the offset of `port`. For a client over a unix socket, what is not given stays
+    /// unset. `None` when the result is not a port.
     pub(crate) fn followed(&self, port: PortSpec, address: &SocketAddr) -> Option<SocketAddr> {
         let asked_port = self.destination.map_or(0, |destination| destination.port());
         let port = match port {

@@ -1,12 +1,12 @@
-//! Connections at rest: open, idle, and ready for another exchange.
+//! Idle connections to servers.
 //!
-//! Each worker keeps its own, by server, so that taking one and giving it back touches nothing
-//! that another worker sees. A server's connections are mostly all alike; those that lead elsewhere
-//! or leave from elsewhere than others lie apart, each with its like, so that nobody has to look
-//! through them. The one used last is taken first: the others grow old and are closed
-//! after `pool-purge-delay`. No more of them rest than were lately in use at once: under
-//! `http-reuse safe` each new client opens a connection, and nobody would ever use most of what
-//! they leave. HAProxy shows the same bound as `need_est` (`show servers conn`).
+//! Each worker keeps its own, by server, so that taking and returning one touches nothing that
+//! another worker sees. Most connections of a server are alike; those with other addresses at
+//! either end are kept apart, grouped by their addresses, so that no search is needed. The one used
+//! last is taken first: the others age and are closed after `pool-purge-delay`. A worker keeps no
+//! more of them than were recently in use at once: under `http-reuse safe` each new client opens a
+//! connection, and most of what they leave would never be used. HAProxy shows the same bound as
+//! `need_est` (`show servers conn`).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ thread_local! {
         RefCell::default();
 }
 
-/// Hashes an address, which nobody but the allocator chooses.
+/// Hashes a memory address. No defence against chosen keys is needed.
 #[derive(Default)]
 struct AddressHasher(u64);
 
@@ -41,7 +41,8 @@ impl Hasher for AddressHasher {
     }
 
     fn write_usize(&mut self, address: usize) {
-        // The upper bits, which the table goes by too, have something of all (Fibonacci hashing).
+        // The table also uses the upper bits, so they must depend on all input bits (Fibonacci
+        // hashing).
         self.0 = (address as u64)
             .wrapping_mul(0x9E37_79B9_7F4A_7C15)
             .rotate_left(32);
@@ -53,27 +54,27 @@ struct Shelf {
     state: Arc<ServerState>,
     /// How many there are.
     count: usize,
-    /// Those that lead to the server's own address and leave from ours.
+    /// Those with the server's own address and ours at their ends.
     usual: Pile,
-    /// The others. No pile is empty.
+    /// The others, grouped by their ends. No group is empty.
     particular: HashMap<Ends, Pile>,
     purge: Duration,
     need: Need,
 }
 
-/// Connections between the same ends: the one used last on top.
+/// Idle connections with equal ends; the one used last is at the end.
 #[derive(Default)]
 struct Pile {
-    /// Those that have carried one exchange only (`http-reuse aggressive`).
+    /// Those that have carried only one exchange (`http-reuse aggressive`).
     unproven: Vec<Resting>,
     proven: Vec<Resting>,
 }
 
-/// How many connections are worth having, judged by how many were in use at once.
+/// Estimates how many connections are worth keeping, from how many were in use at once.
 struct Need {
     /// The most in use since `began`.
     highest: u32,
-    /// What the periods before leave to expect.
+    /// The estimate from the earlier periods.
     expected: u32,
     began: Instant,
 }
@@ -91,8 +92,8 @@ impl Need {
         self.highest = self.highest.max(used);
     }
 
-    /// Begins another period when this one is over; what is not needed any more is forgotten by
-    /// half.
+    /// Begins a new period when this one is over. The estimate falls by half in each period in
+    /// which fewer were needed.
     fn pass(&mut self, now: Instant, period: Duration) {
         if now.saturating_duration_since(self.began) >= period {
             self.expected = self.highest.max(self.expected / 2);
@@ -111,8 +112,8 @@ struct Resting {
     since: Instant,
 }
 
-/// Takes a connection for an exchange that asks for `wanted`, as `http-reuse` allows; `first`
-/// says that it is the first exchange of its client's connection.
+/// Takes a connection for an exchange that requires `wanted`, as `http-reuse` allows; `first` says
+/// that this is the first exchange of its client's connection.
 pub fn take(
     backend: &Backend,
     server: &Server,
@@ -131,7 +132,8 @@ pub fn take(
     POOL.with_borrow_mut(|pool| {
         let shelf = pool.get_mut(&key(server))?;
         while let Some(resting) = shelf.pop(&wanted.ends(), only_proven) {
-            // What does not fit was opened by a line that was changed since: nobody new asks for it.
+            // A connection that does not match was opened under a line that was changed since: no
+            // new exchange can use it.
             let connection = resting.connection;
             let good = connection.is_reusable() && connection.fits(backend, server, wanted);
             let taken = good.then_some(connection);
@@ -144,8 +146,8 @@ pub fn take(
     })
 }
 
-/// Takes a lease back after an exchange that left its connection clean. What may serve others is
-/// kept here, or closed when no more are needed; what may not is returned, for the next exchange of
+/// Takes back the connection of an exchange that left it clean. A connection that others may use is
+/// kept here, or closed when no more are needed. Any other is returned, for the next exchange of
 /// its client.
 pub fn give_back(lease: Lease, backend: &Backend, server: &Server, now: Instant) -> Option<Lease> {
     let is_shared = backend.model.http_reuse != HttpReuse::Never
@@ -158,7 +160,7 @@ pub fn give_back(lease: Lease, backend: &Backend, server: &Server, now: Instant)
     None
 }
 
-/// Keeps a connection for whoever asks for its like, if it is needed.
+/// Keeps a connection for reuse, if it is needed.
 pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
     let limit = server
         .model
@@ -179,7 +181,7 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
             need: Need::since(now),
         });
         shelf.purge = server.model.idle_purge;
-        // Its address may have changed since the connection was opened.
+        // The server's address may have changed since the connection was opened.
         let strays = connection.epoch() != server.state.address_epoch();
         if worn || strays || shelf.count >= limit || !shelf.needs_one_more() {
             return;
@@ -192,8 +194,8 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
     });
 }
 
-/// Closes what has rested too long or was closed by its server. To be called now and then on
-/// each worker.
+/// Closes connections that were idle for too long or were closed by the server. To be called
+/// periodically on each worker.
 pub fn purge(now: Instant) {
     POOL.with_borrow_mut(|pool| {
         pool.retain(|_, shelf| {
@@ -204,8 +206,8 @@ pub fn purge(now: Instant) {
                     || !resting.connection.is_reusable()
             };
             for resting in shelf.extract(is_gone) {
-                // Closed before it is counted out, here and elsewhere: who takes what rests from
-                // what is open must not find one in use that nobody uses.
+                // Closed before it is uncounted, here and elsewhere: the number of connections in
+                // use is computed as open minus idle, and must never include one that nobody uses.
                 drop(resting);
                 state.idle.leave();
             }
@@ -214,7 +216,7 @@ pub fn purge(now: Instant) {
     });
 }
 
-/// Closes every idle connection of a server, because it went down or changed its address.
+/// Closes every idle connection of a server that went down or whose address changed.
 pub fn clear(server: &Server) {
     POOL.with_borrow_mut(|pool| {
         if let Some(shelf) = pool.remove(&key(server)) {
@@ -234,8 +236,8 @@ pub fn clear(server: &Server) {
     });
 }
 
-/// Counts what rests on this worker: for each server, by the address of its state, how many
-/// connections, and how many are expected to be wanted at once.
+/// The idle connections of this worker: for each server (by the address of its state), how many
+/// there are, and how many are expected to be needed at once.
 pub fn census() -> HashMap<usize, (u32, u32)> {
     POOL.with_borrow(|pool| {
         pool.iter()
@@ -248,8 +250,8 @@ pub fn census() -> HashMap<usize, (u32, u32)> {
 }
 
 impl Shelf {
-    /// Whether the connection that is given back will be wanted. A worker keeps its share of
-    /// what all of them need, whatever rests with the others: it cannot use theirs.
+    /// Whether the connection that is returned will be needed. Each worker keeps its share of the
+    /// estimate, whatever the other workers keep: it cannot use theirs.
     fn needs_one_more(&mut self) -> bool {
         let (open, idle) = (self.state.connections.now(), self.state.idle.now());
         self.need.note(open.saturating_sub(idle));
@@ -288,7 +290,7 @@ impl Shelf {
         resting
     }
 
-    /// Takes out those of which `is_gone` is true, and returns them.
+    /// Removes and returns the connections for which `is_gone` is true.
     fn extract(&mut self, mut is_gone: impl FnMut(&mut Resting) -> bool) -> Vec<Resting> {
         let mut gone = Vec::new();
         for pile in self.particular.values_mut().chain([&mut self.usual]) {
@@ -315,7 +317,7 @@ impl Pile {
     }
 }
 
-/// The state's address: the shelf holds the state, so no other can have it meanwhile.
+/// The address of the state. The pool holds the state, so the address cannot be reused meanwhile.
 fn key(server: &Server) -> usize {
     Arc::as_ptr(&server.state).addr()
 }
@@ -334,11 +336,11 @@ mod tests {
     use crate::{ExchangeFacts, Key, Path, connect};
 
     thread_local! {
-        /// How often a connection was looked for in a pile.
+        /// How often the code looked for a connection in a group.
         pub(super) static LOOKS: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// A backend before these servers, which are reached at the address that the client asked for.
+    /// A backend with these servers, at the address that the client asked for.
     fn following(listeners: &[TcpListener]) -> Generation {
         let port = listeners[0].local_addr().unwrap().port();
         let anywhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
@@ -356,7 +358,7 @@ mod tests {
     #[test]
     fn connections_to_elsewhere_are_not_looked_through() {
         let host = |n: u8| Ipv4Addr::new(127, 0, 7, n);
-        // One port of many addresses.
+        // One port, many addresses.
         let first = TcpListener::bind((host(1), 0)).unwrap();
         let port = first.local_addr().unwrap().port();
         let mut listeners = vec![first];
@@ -384,7 +386,7 @@ mod tests {
                 let lease = connect(server, key).await.unwrap();
                 leases.push((lease, listener.accept().unwrap()));
             }
-            // In use at once, and so worth keeping.
+            // In use at once, and therefore worth keeping.
             let mut peers: Vec<TcpStream> = Vec::new();
             for (lease, (peer, _)) in leases {
                 give(server, lease, Instant::now());

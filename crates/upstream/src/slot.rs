@@ -1,4 +1,4 @@
-//! A place at a server, and the wait for one.
+//! Slots: the right to one concurrent exchange at a server, and the wait for one.
 
 use std::sync::{Arc, PoisonError};
 
@@ -9,17 +9,17 @@ use ballast_worker::sync::oneshot;
 /// What an exchange asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotRequest<'a> {
-    /// The server it belongs to, by a cookie, a rule or the server of its last exchange; any
+    /// The server it belongs to, by a cookie, a rule or the server of its last exchange; any server
     /// when `None`.
     pub wanted: Option<usize>,
-    /// It belongs to that server whatever happens (`force-persist`, `use-server` without
-    /// redispatch): a full queue is then waited in rather than evaded.
+    /// It must use that server (`force-persist`, `use-server` without redispatch): it waits even in
+    /// a full queue.
     pub insists: bool,
-    /// What the balancing goes by.
+    /// The input of the balancing algorithm.
     pub ask: Ask<'a>,
 }
 
-/// Why there is no place.
+/// Why there is no slot.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Refusal {
     /// No server is usable.
@@ -28,17 +28,17 @@ pub enum Refusal {
     QueueFull,
 }
 
-/// A place at a server. While it lives the server counts it.
+/// A slot at a server. The server counts it while it lives.
 #[derive(Debug)]
 pub struct Slot {
-    /// `None` only while the slot is handed on or given up.
+    /// `None` only while the slot is dropped or passed on.
     taken: Option<Taken>,
 }
 
 #[derive(Debug)]
 struct Taken {
     backend: Arc<Backend>,
-    /// Of one of its servers.
+    /// The index of its server.
     place: usize,
 }
 
@@ -48,18 +48,18 @@ impl Taken {
     }
 }
 
-/// How long the queues were, for the log.
+/// Positions in the queues, for the log.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct QueueLength {
-    /// Its place in the server's queue, from 1 (`%sq`); 0 when it did not wait there.
+    /// Its position in the server's queue, from 1 (`%sq`); 0 when it did not wait there.
     pub server: u32,
-    /// Its place in the backend's queue, from 1 (`%bq`); 0 when it did not wait there.
+    /// Its position in the backend's queue, from 1 (`%bq`); 0 when it did not wait there.
     pub backend: u32,
 }
 
 impl Slot {
-    /// Takes a place, waiting in the queue when it must. `line` is told how long the queue was.
-    /// Dropping the future leaves the queue; how long to wait is the caller's affair.
+    /// Takes a slot, waiting in the queue if necessary; `line` receives the position in the queue.
+    /// Dropping the future leaves the queue; the caller limits how long to wait.
     ///
     /// # Errors
     /// [`Refusal`] when waiting would not help.
@@ -81,7 +81,7 @@ impl Slot {
                 return Ok(slot);
             }
             if let Some(current) = now.state.current().filter(|_| now.is_superseded()) {
-                // The queue was dissolved by a change: servers may have come.
+                // A change of the configuration emptied the queue: there may be new servers.
                 order.wanted = order.wanted.and_then(|place| {
                     let server = now.servers.get(place)?;
                     current.server_named(server.name())
@@ -90,14 +90,14 @@ impl Slot {
                 successor = Some(current);
                 continue;
             }
-            // Its server went down meanwhile: any other may do.
+            // Its server went down meanwhile: any other will do.
             if !order.insists {
                 order.wanted = None;
             }
         }
     }
 
-    /// Takes a place if that needs no waiting; `None` when it does.
+    /// Takes a slot if one is free; `None` when it would have to wait.
     pub fn take_at_once(
         backend: &Arc<Backend>,
         order: &SlotRequest<'_>,
@@ -130,7 +130,7 @@ impl Slot {
                 if order.wanted.is_none() {
                     return Err(Refusal::QueueFull);
                 }
-                // Its own server's queue is full: any other may do (manual, "maxqueue").
+                // The queue of its own server is full: any other will do (manual, "maxqueue").
                 Self::try_take(
                     backend,
                     &SlotRequest {
@@ -142,7 +142,7 @@ impl Slot {
         }
     }
 
-    /// Takes a free place, unless others wait for it.
+    /// Takes a free slot, unless other exchanges wait for it.
     fn sit(backend: &Arc<Backend>, server: &Arc<Server>, place: usize) -> Option<Self> {
         let limit = backend.server_limit(place);
         let free = if limit == 0 {
@@ -156,7 +156,7 @@ impl Slot {
         free.then(|| Self::seated(backend, place))
     }
 
-    /// A place that the server's gauge counts already.
+    /// A slot that the server's gauge counts already.
     fn seated(backend: &Arc<Backend>, place: usize) -> Self {
         backend.state.served.enter();
         backend.took(place);
@@ -166,7 +166,7 @@ impl Slot {
         }
     }
 
-    /// The backend: the one that was asked, or the one that took its place meanwhile.
+    /// The backend: the one that was asked, or the one that replaced it meanwhile.
     pub fn backend(&self) -> &Arc<Backend> {
         &self.taken().backend
     }
@@ -176,7 +176,7 @@ impl Slot {
         self.taken().server()
     }
 
-    /// The server's place in the backend.
+    /// The server's index in the backend.
     pub fn place(&self) -> usize {
         self.taken().place
     }
@@ -203,12 +203,12 @@ impl Drop for Slot {
 
 enum Attempt {
     Slot(Slot),
-    /// In the queue of this server, or of any.
+    /// Wait in the queue of this server, or in the queue for any server.
     Wait(Option<usize>),
 }
 
-/// Gives the free places of a server to those who have waited longest, and returns to how
-/// many. To be called when a place or the server itself became free.
+/// Gives the free slots of a server to the exchanges that have waited longest; returns how many. To
+/// be called when a slot is released or the server comes up.
 pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
     let mut count = 0;
     let Some(server) = backend.servers.get(place) else {
@@ -244,7 +244,7 @@ pub fn call_waiting(backend: &Arc<Backend>, place: usize) -> u32 {
     count
 }
 
-/// Sends everyone who waits in a backend back to choose again, because it is another now.
+/// Makes every exchange that waits in a backend choose again, because the backend was replaced.
 pub(crate) fn dissolve_waiting(backend: &Backend) {
     let callers = backend
         .state
@@ -252,12 +252,12 @@ pub(crate) fn dissolve_waiting(backend: &Backend) {
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .dissolve();
-    // Dropped after the lock, oldest first: each wakes the one who waits.
+    // Dropped after the lock is released, oldest first: dropping one wakes its exchange.
     drop(callers);
 }
 
-/// Sends those who wait for this server alone, or those who wait for any, back to choose again,
-/// and returns how many.
+/// Makes the exchanges that wait for this server, or those that wait for any, choose again; returns
+/// how many.
 pub(crate) fn dismiss_waiting(backend: &Backend, server: Option<&Server>) -> u32 {
     let callers = backend
         .state
@@ -265,7 +265,7 @@ pub(crate) fn dismiss_waiting(backend: &Backend, server: Option<&Server>) -> u32
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .dismiss(server.map(Server::name));
-    // Dropped after the lock: each wakes the one who waits.
+    // Dropped after the lock is released: dropping one wakes its exchange.
     u32::try_from(callers.len()).unwrap_or(u32::MAX)
 }
 
@@ -278,8 +278,8 @@ fn waits_no_more(backend: &Backend, server: &Server, takes_any: bool) -> bool {
     !waiting.waits_for(server.name(), takes_any)
 }
 
-/// Waits in a queue until called. `None` when the queue was dissolved, or with `evades` when
-/// its server is down.
+/// Waits in a queue until a slot is offered. `None` when the queue was emptied, or with `evades`
+/// when its server is down.
 async fn wait(
     backend: &Arc<Backend>,
     place: Option<usize>,
@@ -296,7 +296,7 @@ async fn wait(
         match caller.send(Slot::seated(&handed, place)) {
             Ok(()) => true,
             Err(mut unclaimed) => {
-                // Nobody waits any more: the place goes to the next, not through `drop`.
+                // It does not wait any more: the slot goes to the next one, not through `drop`.
                 if let Some(Taken { backend, place }) = unclaimed.taken.take() {
                     backend.state.served.leave();
                     backend.released(place);
@@ -307,7 +307,7 @@ async fn wait(
     };
     let name = server.map(|server| server.name());
     let gauge = server.map_or(&backend.state.queue, |server| &server.state.queue);
-    // Its own place counts: HAProxy logs 1 for who was first in line.
+    // The position includes itself: HAProxy logs 1 for the first in the queue.
     let position = gauge.enter();
     match server {
         Some(_) => line.server = position,
@@ -328,7 +328,7 @@ async fn wait(
         name,
         ticket,
     };
-    // A place may have become free, or the server gone, between the look and the joining.
+    // A slot may have been released, or the server may have gone, since it was checked.
     if evades && server.is_some_and(|server| !server.state.is_usable()) || backend.is_superseded() {
         return None;
     }
@@ -341,7 +341,7 @@ async fn wait(
     called.await.ok()
 }
 
-/// A place in a queue; leaves it when dropped.
+/// A position in a queue; dropping it leaves the queue.
 struct Queued<'a> {
     backend: &'a Backend,
     gauge: &'a ballast_engine::Gauge,

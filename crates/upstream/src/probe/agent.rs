@@ -1,4 +1,4 @@
-//! `agent-check`: asks a program beside the server how the server is.
+//! `agent-check`: asks an agent program how its server is.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::controller::ProbeController;
 use super::probe_run::{Failure, ProbeRun};
 use crate::connect::net_address;
 
-/// Asks once and tells the controller. An agent that cannot be asked, or does not end its line, is
-/// shown and has no say.
+/// Asks the agent once and tells the controller. An agent that cannot be reached, or does not end
+/// its line, is shown in the statistics and changes nothing.
 pub(super) async fn ask(
     controller: &ProbeController,
     backend: &Arc<Backend>,

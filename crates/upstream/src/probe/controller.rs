@@ -1,4 +1,4 @@
-//! What follows from an opinion of a server: the one place where it does.
+//! Applies the consequences of health changes. This is the only place that does.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,17 +16,17 @@ use super::{Event, Journal};
 use crate::pool;
 use crate::slot::{call_waiting, dismiss_waiting, dissolve_waiting};
 
-/// A server, as its places in the generation.
+/// A server, by its indexes in the generation.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct At {
-    /// The backend's place.
+    /// The backend's index.
     pub(super) backend: usize,
-    /// The server's place in the backend.
+    /// The server's index in the backend.
     pub(super) server: usize,
 }
 
-/// Has what is believed of the servers act, over every change of the configuration. Shared by
-/// all threads.
+/// Applies what is known about servers, across all changes of the configuration. Shared by all
+/// threads.
 pub struct ProbeController {
     scope: ArcSwap<ProbeScope>,
     process: Arc<Process>,
@@ -34,17 +34,18 @@ pub struct ProbeController {
     hostname: String,
     mailboxes: Vec<Mailbox>,
     triggers: Mutex<HashMap<(String, String), Arc<ProbeTrigger>>>,
-    /// Held while one opinion has its effects, so that lines and states come in one order.
+    /// Held while the effects of one event are applied, so that log lines and states have one
+    /// order.
     turn: Mutex<()>,
 }
 
-/// The generation in force, and who tracks whom in it.
+/// The generation in force, and which servers track which in it.
 struct ProbeScope {
     generation: Arc<Generation>,
     followers: HashMap<At, Vec<At>>,
 }
 
-/// Calls for the next check of a server before it is due.
+/// Triggers the next check of a server before it is due.
 #[derive(Debug, Default)]
 pub(super) struct ProbeTrigger {
     wake: Notify,
@@ -61,7 +62,8 @@ impl ProbeTrigger {
         self.wake.notify_one();
     }
 
-    /// Waits for a call; true when the check is wanted at once, else after `fastinter`.
+    /// Waits for a trigger; true when the check is wanted at once, otherwise it is due after
+    /// `fastinter`.
     pub(super) async fn called(&self) -> bool {
         self.wake.notified().await;
         self.at_once.swap(false, Ordering::AcqRel)
@@ -77,11 +79,11 @@ impl fmt::Debug for ProbeController {
 }
 
 impl ProbeController {
-    /// The controller of a generation that is put in force now. `hostname` is the machine's name,
-    /// `mailboxes` those of all workers (empty where there is one thread only).
+    /// The controller of a generation that is being put in force. `hostname` is the machine's name,
+    /// `mailboxes` are those of all workers (empty when there is only one thread).
     ///
-    /// Servers that were there before are held to what their lines say now; those that track
-    /// another take its state, without a word.
+    /// Servers that existed before are adjusted to their present lines; those that track another
+    /// take its state. Nothing is logged.
     pub fn new(
         generation: Arc<Generation>,
         process: Arc<Process>,
@@ -110,8 +112,8 @@ impl ProbeController {
         Arc::new(controller)
     }
 
-    /// Goes over to another generation, of which `taken` says what is new in it. Opinions of
-    /// servers that stay are kept; lines that are others are held to what they say now.
+    /// Switches to another generation; `taken` says what changed. Servers that stay keep their
+    /// health; those whose lines changed are adjusted to them.
     pub fn succeed(&self, generation: Arc<Generation>, taken: &TakenOver) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let scope = Arc::new(ProbeScope::of(generation));
@@ -135,7 +137,7 @@ impl ProbeController {
         self.settle_followers(&scope);
         let mut settled: Option<&str> = None;
         for one in &taken.servers {
-            // They come backend by backend.
+            // The list is ordered by backend.
             if settled.replace(one.backend.name()) != Some(one.backend.name()) {
                 self.settle_standing(&one.backend);
             }
@@ -146,7 +148,7 @@ impl ProbeController {
             .retain(|(backend, server), _| scope.find(backend, server).is_some());
     }
 
-    /// Does what the difference of two lines of a server asks for at once.
+    /// Applies what a changed line of a server requires at once.
     fn follow_line(&self, scope: &ProbeScope, at: At, former: &Server, server: &Arc<Server>) {
         let (was, is) = (&former.model, &server.model);
         if was.disabled != is.disabled {
@@ -183,7 +185,7 @@ impl ProbeController {
         node.unwrap_or(&self.hostname).clone()
     }
 
-    /// The calls for the next check of a server.
+    /// The trigger for the next check of a server.
     pub(super) fn trigger(&self, backend: &str, server: &str) -> Arc<ProbeTrigger> {
         let mut triggers = self.triggers.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (backend.to_owned(), server.to_owned());
@@ -197,9 +199,9 @@ impl ProbeController {
         Some((Arc::clone(backend), Arc::clone(server)))
     }
 
-    /// Tells the health of a server something, and does all that follows: `say` is given the
-    /// machine and the time it goes by. The way of checks, agents, and of the Runtime API (`set server`,
-    /// `disable server`). False when there is no server of these names.
+    /// Changes the health of a server and applies the consequences: `say` gets the machine and the
+    /// time. Used by checks, agents and the Runtime API (`set server`, `disable server`). False
+    /// when there is no such server.
     pub fn tell(
         &self,
         backend: &str,
@@ -215,19 +217,19 @@ impl ProbeController {
         true
     }
 
-    /// Has servers that track another take its state, without a word: what is believed of many was
-    /// taken over at once.
+    /// Servers that track another take its state, without logging: the health of many servers was
+    /// just taken over at once.
     pub fn settle_tracking(&self) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.settle_followers(&self.scope.load_full());
     }
 
-    /// A server has another address: its idle connections are closed on every worker.
+    /// A server's address changed: closes its idle connections on every worker.
     pub fn moved(&self, server: &Arc<Server>) {
         self.clear_pools(server);
     }
 
-    /// Tells what traffic showed of a server of any generation.
+    /// Reports what traffic showed of a server of any generation.
     pub(super) fn observed(&self, backend: &Backend, server: &Server, what: Observed) {
         let now_ms = self.process.age_ms();
         let effects = server.state.health().observed(now_ms, what);
@@ -252,7 +254,8 @@ impl ProbeController {
         }
     }
 
-    /// Does what follows, for who tracks the server too, however long the chain is.
+    /// Applies the effects to the server and to the servers that track it, however long the chain
+    /// is.
     fn carry_out(&self, scope: &ProbeScope, at: At, effects: &[Effect], now_ms: u64) {
         let mut led = Vec::new();
         self.carry_out_one(scope, at, effects, now_ms);
@@ -270,8 +273,8 @@ impl ProbeController {
         }
     }
 
-    /// Does what follows for one server, in an order that a reader of the log can rely on: what is
-    /// counted in a line is already so when the line is written.
+    /// Applies the effects to one server, in an order that readers of the log can rely on: what a
+    /// line counts has been counted before the line is written.
     fn carry_out_one(&self, scope: &ProbeScope, at: At, effects: &[Effect], now_ms: u64) {
         let Some((backend, server)) = scope.at(at) else {
             return;
@@ -322,7 +325,7 @@ impl ProbeController {
         }
     }
 
-    /// Tells the balancing, moves the queues, and counts what a line is to say.
+    /// Updates the balancer and the queues, and counts what the log line will say.
     fn rebalance(
         &self,
         at: At,
@@ -344,7 +347,7 @@ impl ProbeController {
             if !server.state.is_usable() {
                 self.clear_pools(server);
             }
-            // Who may serve the backend's queue may have changed with this server.
+            // Which servers serve the backend's queue may have changed with this server.
             for place in 0..backend.servers.len() {
                 let called = call_waiting(backend, place);
                 if place == at.server {
@@ -355,7 +358,7 @@ impl ProbeController {
         let (active, backup) = backend.usable_servers();
         let changed = |effect: &Effect| matches!(effect, Effect::Transition(_));
         if active + backup == 0 && effects.iter().any(changed) {
-            // There is no server to wait for.
+            // There is no server left to wait for.
             counts.requeued += dismiss_waiting(backend, None);
         }
         counts.active = u32::try_from(active).unwrap_or(u32::MAX);
@@ -386,7 +389,7 @@ impl ProbeController {
         self.write(backend, transition.level(), &line, &line);
     }
 
-    /// Notes that the servers that track one that moved are to follow: the first of them next.
+    /// Notes that the servers that track a changed server must follow; they are handled next.
     fn lead(
         &self,
         scope: &ProbeScope,
@@ -426,13 +429,13 @@ impl ProbeController {
         }
         for mailbox in &self.mailboxes {
             let server = Arc::clone(server);
-            // A worker that has ended has no pool, and one far behind finds its idle
+            // A worker that has ended has no pool, and one that is far behind finds its idle
             // connections closed by the server when it takes them.
             let _ = mailbox.send(move || pool::clear(&server));
         }
     }
 
-    /// Brings the state of a server to what its line says, without a word.
+    /// Adjusts the state of a server to its line, without logging.
     fn settle_server(&self, scope: &ProbeScope, at: At) {
         let Some((backend, server)) = scope.at(at) else {
             return;
@@ -446,8 +449,8 @@ impl ProbeController {
         backend.settle_health(at.server);
     }
 
-    /// Has those that track another take its state, from those that track nobody on: however long
-    /// a chain is, each of it is asked once. A cycle was refused before.
+    /// Servers that track another take its state, starting with servers that track nobody: each
+    /// server of a chain is handled once. Cycles were refused with the configuration.
     fn settle_followers(&self, scope: &ProbeScope) {
         let now_ms = self.process.age_ms();
         let led: HashSet<&At> = scope.followers.values().flatten().collect();
@@ -458,7 +461,7 @@ impl ProbeController {
         }
     }
 
-    /// Notes whether a backend has a server to choose, without a word.
+    /// Records whether a backend has a usable server, without logging.
     fn settle_standing(&self, backend: &Backend) {
         let now_ms = self.process.age_ms();
         let (active, backup) = backend.usable_servers();
@@ -493,14 +496,14 @@ impl ProbeScope {
     }
 }
 
-/// The names at a place; empty where there is nobody.
+/// The names at an index; empty when there is no such server.
 fn is_named(scope: &ProbeScope, at: At) -> (&str, &str) {
     scope.at(at).map_or(("", ""), |(backend, server)| {
         (backend.name(), server.name())
     })
 }
 
-/// Has the followers of a server take its state; answers which of them lead others.
+/// Makes the followers of a server take its state; returns those that are followed themselves.
 fn follow_quietly(scope: &ProbeScope, leader: At, now_ms: u64) -> Vec<At> {
     let Some((_, server)) = scope.at(leader) else {
         return Vec::new();
@@ -548,7 +551,7 @@ fn servers_of(
 
 fn followers(generation: &Generation) -> HashMap<At, Vec<At>> {
     let mut followers: HashMap<At, Vec<At>> = HashMap::new();
-    // Most backends have none, and looking at each of their servers would take the time.
+    // Most backends have none, and looking at every server would be slow.
     let tracking = servers_of(generation, |backend| backend.tracks);
     for (at, _, server) in tracking {
         let Some((backend, name)) = &server.model.track else {
@@ -565,7 +568,7 @@ fn followers(generation: &Generation) -> HashMap<At, Vec<At>> {
     followers
 }
 
-/// What the header of `http-check send-state` says of a server's share.
+/// The part of `http-check send-state`'s header that depends on all servers of the backend.
 pub(super) fn farm_weight(backend: &Backend) -> u32 {
     backend
         .servers

@@ -1,4 +1,4 @@
-//! `expect`: what an answer must hold, or must not (configuration manual, "http-check expect"
+//! `expect`: what a response must contain, or must not (configuration manual, "http-check expect"
 //! and "tcp-check expect").
 
 use ballast_expr::{Expr, LogFormat, Regex};
@@ -8,7 +8,7 @@ use ballast_model::{CheckExpect, ExpectOutcome, ExpectSubject};
 
 use super::facts::ProbeFacts;
 
-/// An `expect` made ready.
+/// A compiled `expect` rule.
 pub(super) struct Expect {
     model: CheckExpect,
     regex: Option<Regex>,
@@ -18,8 +18,8 @@ pub(super) struct Expect {
 }
 
 impl Expect {
-    /// Patterns and expressions that do not parse were refused with the configuration; if one
-    /// is here nevertheless it matches nothing.
+    /// Patterns and expressions that do not parse were refused with the configuration; if one gets
+    /// here anyway, it matches nothing.
     pub(super) fn new(model: &CheckExpect) -> Self {
         let pattern = |text: &String, fold| Regex::new(text, fold).ok();
         let (mut regex, mut name_regex, mut value_regex) = (None, None, None);
@@ -27,7 +27,7 @@ impl Expect {
             ExpectSubject::StatusRegex(text) | ExpectSubject::Regex(text) => {
                 regex = pattern(text, false);
             }
-            // Digits above 9 are as good in one case as in the other.
+            // Hexadecimal digits above 9 may be written in either case.
             ExpectSubject::BinaryRegex(text) => regex = pattern(text, true),
             ExpectSubject::Header {
                 name_match,
@@ -108,7 +108,7 @@ impl Expect {
         named(self.model.timeout.as_ref()).unwrap_or(CheckStatus::L7Timeout)
     }
 
-    /// What the head of a response says, where the head decides; `None` where the body does.
+    /// The verdict on the head of the response, where the head decides; `None` where the body does.
     pub(super) fn judge_head(&self, response: &Response) -> Option<bool> {
         let status = response.status();
         let found = match &self.model.subject {
@@ -122,7 +122,7 @@ impl Expect {
         Some(found != self.model.negated)
     }
 
-    /// What the bytes received so far say; `None` while more are to be waited for.
+    /// The verdict on the bytes received so far; `None` when more bytes are needed.
     pub(super) fn judge_data(
         &self,
         data: &[u8],
@@ -138,7 +138,7 @@ impl Expect {
             return None;
         }
         let found = self.finds(data, seen);
-        // Without `min-recv` only the end makes an absence conclusive.
+        // Without `min-recv`, only the end of the connection proves that something is absent.
         if !found && !ended && self.model.receive_bytes_min < 0 {
             return None;
         }
@@ -199,7 +199,7 @@ impl Expect {
         })
     }
 
-    /// What is looked for, as messages about TCP checks name it: in `expect <this>`.
+    /// What is looked for, in the words of messages about TCP checks: `expect <this>`.
     pub(super) fn subject_words(&self) -> String {
         match &self.model.subject {
             ExpectSubject::Text(text) => format!("string '{}'", String::from_utf8_lossy(text)),
@@ -258,7 +258,7 @@ fn hex(data: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// The bytes of hexadecimal digits; `None` if they are none.
+/// The bytes that hexadecimal digits stand for; `None` if the text is not hexadecimal.
 pub(super) fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
     if !digits.len().is_multiple_of(2) {
         return None;

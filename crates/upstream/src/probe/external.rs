@@ -11,19 +11,19 @@ use ballast_worker::{now, run_blocking, sleep};
 
 use super::probe_run::ProbeRun;
 
-/// A program and where it finds others.
+/// A program and its `PATH`.
 pub(super) struct External {
     command: String,
     path: Option<String>,
 }
 
-/// What stands where a proxy or server has no address or port.
+/// The argument in place of an address or port that a proxy or server does not have.
 const NOT_USED: &str = "NOT_USED";
 
-/// What a program that could not be started is said to have answered.
+/// The exit status that is reported for a program that could not be started.
 const NOT_STARTED: u16 = 255;
 
-/// How often a program is looked after.
+/// How often the program is polled for its end.
 const LOOK: Duration = Duration::from_millis(5);
 
 impl External {
@@ -34,8 +34,8 @@ impl External {
         }
     }
 
-    /// Runs it once: exit status 0 is good. It is killed when it takes longer than `inter`, or
-    /// `timeout check`.
+    /// Runs the program once: exit status 0 means healthy. It is killed when it takes longer than
+    /// `inter`, or `timeout check`.
     pub(super) async fn run(&self, probe: &ProbeRun<'_>) -> Verdict {
         let failed = |code| probe.verdict(CheckStatus::ProcessError).with_code(code);
         let global = &probe.controller.generation().config.global;
@@ -43,7 +43,8 @@ impl External {
             return failed(NOT_STARTED).with_info("external-check is not allowed");
         }
         if !global.fork_allowed && !is_root() {
-            // HAProxy takes the right away from itself; the words are the system's for that.
+            // HAProxy gives up the right to fork (`insecure-fork-wanted`); the text is the system's
+            // error for it.
             return probe
                 .verdict(CheckStatus::SocketError)
                 .with_info("Resource temporarily unavailable");
@@ -52,7 +53,7 @@ impl External {
             probe.limit(time);
         }
         let mut command = self.command(probe);
-        // Starting a program may wait for the disk.
+        // Starting a program may block on the disk.
         let started = run_blocking(move || command.spawn()).await;
         let mut child = match started {
             Ok(Ok(child)) => Running(child),
@@ -145,7 +146,7 @@ impl External {
     }
 }
 
-/// Address and port, as programs are told them.
+/// Address and port, as programs receive them.
 fn ends(address: &Address) -> (String, Option<u16>) {
     match address {
         Address::Inet(known) => (known.ip().to_string(), Some(known.port())),
@@ -155,14 +156,14 @@ fn ends(address: &Address) -> (String, Option<u16>) {
     }
 }
 
-/// A program that does not outlive its check.
+/// A running program; dropping this kills it.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
         let ended: io::Result<Option<_>> = self.0.try_wait();
         if matches!(ended, Ok(None)) {
-            // It may end by itself meanwhile: then there is nothing to kill.
+            // It may have ended by itself: then there is nothing to kill.
             let _ = self.0.kill();
             let _ = self.0.wait();
         }

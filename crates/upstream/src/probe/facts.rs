@@ -1,4 +1,4 @@
-//! What a probe's formats may ask of it: the response, the bytes, the names.
+//! What the log formats of a probe can ask for: the response, the bytes, the names.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use ballast_message::Response;
 use super::chance;
 use super::probe_run::ProbeRun;
 
-/// A probe as formats see it.
+/// A probe, as log formats see it.
 #[derive(Clone, Copy)]
 pub(super) struct ProbeFacts<'a> {
     pub(super) probe: &'a ProbeRun<'a>,
@@ -74,19 +74,19 @@ impl ProcessFacts for ProbeFacts<'_> {
 }
 
 impl ProbeFacts<'_> {
-    /// The bytes of a format.
+    /// A format, rendered as bytes.
     pub(super) fn bytes(&self, format: &LogFormat) -> Vec<u8> {
         let mut bytes = Vec::new();
         format.render(self, &mut Scratch::new(), &mut bytes);
         bytes
     }
 
-    /// The text of a format.
+    /// A format, rendered as text.
     pub(super) fn text(&self, format: &LogFormat) -> String {
         String::from_utf8_lossy(&self.bytes(format)).into_owned()
     }
 
-    /// The number of an expression.
+    /// An expression, evaluated as a number.
     pub(super) fn number(&self, expr: &Expr) -> Option<u16> {
         match eval(expr, self, &mut Scratch::new())? {
             Value::Int(number) => u16::try_from(number).ok(),

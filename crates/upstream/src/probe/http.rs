@@ -1,4 +1,4 @@
-//! `option httpchk` and `http-check`: requests sent and responses judged, step by step.
+//! `option httpchk` and `http-check`: sends requests and judges responses, rule by rule.
 
 use ballast_health::{CheckStatus, Verdict};
 use ballast_message::{BodyLength, Method, NoRoom, Response};
@@ -10,7 +10,7 @@ use super::facts::ProbeFacts;
 use super::probe_run::{Failure, ProbeRun};
 use super::request::{request, state_of};
 
-/// The rules of a backend, made ready.
+/// The compiled rules of a backend.
 pub(super) struct Script {
     rules: Vec<Rule>,
     disable_on_404: bool,
@@ -25,8 +25,8 @@ enum Rule {
 }
 
 impl Script {
-    /// What is not written is added: the request of a bare `option httpchk`, and that the
-    /// response to the last request is to have a status from 200 to 399.
+    /// Adds what is implied: the request of a bare `option httpchk`, and that the last response
+    /// must have a status from 200 to 399.
     pub(super) fn new(written: &[CheckRule], disable_on_404: bool, send_state: bool) -> Self {
         let mut rules: Vec<Rule> = written
             .iter()
@@ -36,7 +36,7 @@ impl Script {
                     CheckRule::Connect(connect) => Rule::Connect(connect.clone()),
                     CheckRule::HttpSend(send) => Rule::Send(send.clone()),
                     CheckRule::Expect(expect) => Rule::Expect(Box::new(Expect::new(expect))),
-                    // A rule of TCP checks has no place here.
+                    // Rules of TCP checks do not occur here.
                     CheckRule::Send(_) => return None,
                 })
             })
@@ -95,7 +95,7 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
     talk.passed(probe, None)
 }
 
-/// What was opened, asked and answered.
+/// The connection, the request and the response so far.
 #[derive(Default)]
 struct Talk {
     connection: Option<ServerConnection>,
@@ -112,7 +112,7 @@ impl Talk {
         rule: Option<&CheckConnect>,
         probe: &ProbeRun<'_>,
     ) -> Result<(), Failure> {
-        // What was open before is closed first.
+        // The previous connection is closed first.
         self.connection = None;
         let transport = probe.open(rule).await?;
         let tune = &probe.controller.generation().config.global.tune;
@@ -183,7 +183,7 @@ impl Talk {
         }
     }
 
-    /// Receives the head of the response, if it is not here yet.
+    /// Receives the head of the response, unless it was received already.
     async fn receive_head(&mut self, expect: &Expect, probe: &ProbeRun<'_>) -> Result<(), Failure> {
         let Some(connection) = &mut self.connection else {
             return Err(Failure::timeout(CheckStatus::L7Response));
@@ -224,7 +224,7 @@ impl Talk {
                     self.body_ended = true;
                 }
             }
-            // What is not whole is judged as far as it came.
+            // An incomplete body is judged as far as it was received.
             Ok(None) | Err(ReadError::Closed | ReadError::Malformed(_)) => self.body_ended = true,
             Err(error) => return Err(read_failure(&error, expect)),
         }
@@ -311,7 +311,7 @@ impl Talk {
         }
     }
 
-    /// Statuses of this layer show a code: the response's, or what `status-code` says.
+    /// Statuses of this layer show a code: the response's, or that of `status-code`.
     fn coded(&self, mut verdict: Verdict, expect: &Expect, probe: &ProbeRun<'_>) -> Verdict {
         if verdict.status.has_code() {
             let said = expect.code().and_then(|code| self.seen(probe).number(code));

@@ -1,4 +1,4 @@
-//! Where lines about servers go: the backend's log targets, and the console.
+//! Log lines about servers: they go to the backend's log targets and to the console.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use ballast_log::{
 pub struct Event<'a> {
     /// The backend's name.
     pub backend: &'a str,
-    /// How grave it is.
+    /// Its severity.
     pub level: Level,
     /// The line for the log.
     pub line: &'a str,
-    /// The line for the console, where the words differ.
+    /// The line for the console, where the text is different.
     pub console: &'a str,
 }
 
-/// Takes lines about servers. Called on any thread, and never to wait.
+/// Takes lines about servers. Called on any thread; must not block.
 pub trait Journal: Send + Sync {
     /// Writes one line.
     fn event(&self, event: &Event<'_>);
 }
 
-/// Lines to the log targets of each backend and, unless the process is quiet, to the console in
-/// HAProxy's form.
+/// Writes lines to the log targets of each backend and, unless the process is quiet, to the console
+/// in HAProxy's form.
 #[derive(Debug)]
 pub struct EventLog {
     logs: Logs,
@@ -37,12 +37,12 @@ pub struct EventLog {
     console: Option<Arc<LogSet>>,
 }
 
-/// The opened targets of the backends that have any, by name.
+/// The open targets of the backends that have any, by name.
 pub type BackendSets = HashMap<String, Arc<LogSet>>;
 
 impl EventLog {
-    /// `sets` are the opened targets of the backends; `console` says whether lines go
-    /// to the standard error output too.
+    /// `sets` are the open log targets of the backends; `console` says whether lines also go to the
+    /// standard error output.
     ///
     /// # Errors
     /// If the standard error output cannot be opened as a log target.
@@ -70,7 +70,7 @@ impl EventLog {
         })
     }
 
-    /// Goes over to the targets of another generation.
+    /// Switches to the log targets of another generation.
     pub fn retarget(&self, sets: BackendSets) {
         self.sets.store(Arc::new(sets));
     }
@@ -99,7 +99,7 @@ impl Journal for EventLog {
     }
 }
 
-/// As HAProxy says it on its standard error output.
+/// In the form of HAProxy's standard error output.
 pub(super) fn console_line(event: &Event<'_>) -> String {
     let label = match event.level {
         Level::Emerg => "[ALERT]   ",

@@ -1,4 +1,4 @@
-//! Health checks: servers are probed, what is found is judged, and what follows is done.
+//! Health checks: probes servers, judges the results, and applies the consequences.
 //!
 //! ```text
 //!   schedule: when ──► program: what (tcp, http, protocol, external, agent)
@@ -8,8 +8,9 @@
 //!                                                      lines, servers that track this one
 //! ```
 //!
-//! One task probes one server, on the worker that its number falls to. [`Health`] decides what
-//! is believed; the [`ProbeController`] is the one place where that has consequences, whoever spoke.
+//! One task probes one server, on the worker that its number selects. [`Health`] decides the state
+//! of the server; the [`ProbeController`] is the only place that applies the consequences, whatever
+//! the source.
 //!
 //! Source: configuration manual, sections 4.2 (`http-check`, `tcp-check`, `option *chk`) and
 //! 5.2 (`check` and its siblings); texts compared with what HAProxy logs.
@@ -46,13 +47,13 @@ thread_local! {
     static HERE: RefCell<Option<Arc<ProbeController>>> = const { RefCell::new(None) };
 }
 
-/// Makes the controller known to [`observe`] on this worker.
+/// Sets the controller that [`observe`] uses on this worker.
 fn keep_here(controller: &Arc<ProbeController>) {
     HERE.set(Some(Arc::clone(controller)));
 }
 
-/// Tells what traffic showed of a server (`observe`): connections made and failed, responses
-/// good and bad. Costs a look at the configuration where the server does not observe; may be
+/// Reports what traffic showed of a server (`observe`): connections that succeeded or failed, good
+/// and bad responses. Costs one look at the configuration when the server does not observe. May be
 /// called for every exchange, on any worker where [`start`] was called.
 pub fn observe(backend: &Backend, place: usize, what: Observed) {
     let Some(server) = backend.servers.get(place) else {
@@ -66,7 +67,7 @@ pub fn observe(backend: &Backend, place: usize, what: Observed) {
     }
 }
 
-/// A number that nobody can foresee, to spread things out; not for secrets.
+/// An unpredictable number to spread things out; not for secrets.
 fn chance() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::collections::hash_map::RandomState::new()

@@ -1,4 +1,4 @@
-//! One round of a probe: its time, its connections, its failures.
+//! One run of a probe: its time limits, its connections, its failures.
 
 use std::cell::Cell;
 use std::io;
@@ -17,7 +17,7 @@ use super::controller::ProbeController;
 use crate::connect::{net_address, options};
 use crate::key::Source;
 
-/// One round.
+/// One run of a probe.
 pub(super) struct ProbeRun<'a> {
     pub(super) controller: &'a ProbeController,
     /// The name of this machine among load balancers.
@@ -29,11 +29,11 @@ pub(super) struct ProbeRun<'a> {
     until: Cell<Instant>,
 }
 
-/// A probe that cannot go on.
+/// Why a probe cannot continue.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Failure {
     pub(super) status: CheckStatus,
-    /// The system's words; empty for a timeout.
+    /// The system's error text; empty for a timeout.
     pub(super) text: String,
 }
 
@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// A connection that broke.
+    /// Describes a connection that failed.
     pub(super) fn broken(error: &io::Error) -> Self {
         Self {
             status: CheckStatus::SocketError,
@@ -65,7 +65,7 @@ impl Failure {
     }
 }
 
-/// The system's words for an error, without its number.
+/// The system's text for an error, without its number.
 fn words(error: &io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {
@@ -92,7 +92,7 @@ impl<'a> ProbeRun<'a> {
         }
     }
 
-    /// A verdict of now.
+    /// A verdict at the present moment.
     pub(super) fn verdict(&self, status: CheckStatus) -> Verdict {
         let elapsed = now().saturating_duration_since(self.begun);
         Verdict::new(
@@ -101,27 +101,28 @@ impl<'a> ProbeRun<'a> {
         )
     }
 
-    /// The moment at which what is waited for now is late.
+    /// When the present operation times out.
     pub(super) fn until(&self) -> Instant {
         self.until.get()
     }
 
-    /// Gives the whole round another limit, from now.
+    /// Gives the whole run another time limit, from now.
     pub(super) fn limit(&self, time: Duration) {
         self.until.set(now() + time);
     }
 
-    /// Waits for `work`, as long as the round may.
+    /// Waits for `work` within the time limit.
     pub(super) async fn within<F: Future>(&self, work: F) -> Result<F::Output, Expired> {
         self.deadline.set(self.until.get());
         self.deadline.guard(work).await
     }
 
     /// Opens a connection, as a `connect` rule or the server's line says, and sends the PROXY
-    /// header where one is wanted.
+    /// header if one is wanted.
     ///
-    /// With `timeout check` the connection may take `timeout connect` or `inter`, whichever is
-    /// shorter, and each answer `timeout check` after it; without, everything has `inter`.
+    /// With `timeout check`, connecting may take `timeout connect` or `inter`, whichever is
+    /// shorter, and each response `timeout check` after it; without, everything together may take
+    /// `inter`.
     pub(super) async fn open(&self, rule: Option<&CheckConnect>) -> Result<Transport, Failure> {
         let timeouts = &self.backend.model.timeouts;
         let interval = self.server.model.checks.interval;
@@ -135,7 +136,7 @@ impl<'a> ProbeRun<'a> {
         })?;
         let transport = self.reach(&target).await?;
         if !rule.is_some_and(|rule| rule.linger) {
-            // Nothing of a probe is worth a TIME_WAIT, here or at the server.
+            // The connections of a probe must not leave TIME_WAIT, here or at the server.
             let _ = transport.reset_on_close();
         }
         if let Some(time) = timeouts.check {
@@ -167,7 +168,8 @@ impl<'a> ProbeRun<'a> {
         }
     }
 
-    /// Receives more at the end of `received`, up to `bytes_max` in all; false at the end.
+    /// Receives more bytes at the end of `received`, up to `bytes_max` in all; false at the end of
+    /// the connection.
     pub(super) async fn receive(
         &self,
         transport: &Transport,
@@ -214,7 +216,7 @@ impl<'a> ProbeRun<'a> {
         net_address(address, port)
     }
 
-    /// The PROXY header that goes first, if any (configuration manual, "check-send-proxy").
+    /// The PROXY header to send first, if any (configuration manual, "check-send-proxy").
     fn greeting(&self, rule: Option<&CheckConnect>) -> Vec<u8> {
         let model = &self.server.model;
         let checks = &model.checks;
@@ -235,7 +237,7 @@ impl<'a> ProbeRun<'a> {
                     crc32c: proxy.crc32c,
                     ..V2Options::default()
                 };
-                // Without ends it is the LOCAL command, which has no room to be too long.
+                // Without addresses it is the LOCAL command, which is never too long.
                 let _ = encode_v2(&mut greeting, None, options, &V2Facts::default());
             }
             _ => encode_v1(&mut greeting, None),

@@ -1,4 +1,4 @@
-//! What a probe does, made ready once for all its rounds.
+//! A compiled probe, used for all its runs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) enum Program {
     Tcp(tcp::Script),
     /// A little of a protocol.
     Protocol(ProtocolCheck),
-    /// A program decides.
+    /// An external program decides.
     External(External),
 }
 
@@ -47,7 +47,7 @@ impl Program {
         }
     }
 
-    /// Whether it can be run for a server whose address is not known.
+    /// Whether it can run for a server whose address is not known.
     pub(super) fn needs_no_address(&self) -> bool {
         matches!(self, Self::External(_))
     }

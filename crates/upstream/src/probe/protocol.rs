@@ -1,4 +1,4 @@
-//! Checks that speak a little of a protocol: steps and judges are `ballast_wire`'s.
+//! Checks that speak a few steps of a protocol; the steps are in `ballast_wire`.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use super::probe_run::{Failure, ProbeRun};
 
 /// Runs the steps.
 pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Verdict {
-    // A server that speaks no TLS fails on layer 6.
+    // For a server that does not speak TLS, the check fails on layer 6.
     let is_tls = *check == ProtocolCheck::SslHello;
     let outcome = talk(&steps(check), probe, is_tls).await;
     let mut verdict = match outcome {

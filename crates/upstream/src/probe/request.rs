@@ -30,13 +30,13 @@ pub(super) fn request(
     for (name, format) in &send.headers {
         let value = seen.bytes(format);
         let is = |known: &str| name.eq_ignore_ascii_case(known);
-        // The body's length is ours to say.
+        // The length of the body is computed here.
         if is("content-length") || is("transfer-encoding") {
             continue;
         }
         if is("connection") {
             says_connection = true;
-            // What 1.1 means anyway is not said.
+            // HTTP/1.1 implies it, so it is left out.
             if version == Version::Http11 && value.eq_ignore_ascii_case(b"keep-alive") {
                 continue;
             }
@@ -59,7 +59,7 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// What `http-check send-state` tells the server of itself.
+/// The header that `http-check send-state` adds.
 pub(super) fn state_of(probe: &ProbeRun<'_>) -> String {
     let (backend, server) = (probe.backend, probe.server);
     let word = {

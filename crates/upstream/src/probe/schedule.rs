@@ -1,4 +1,4 @@
-//! When servers are probed: the first checks spread out, the next as the last one went.
+//! When servers are probed: the first checks are spread out, later ones depend on the last result.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,12 +20,12 @@ pub struct Probes {
     controller: Option<Arc<ProbeController>>,
     worker: usize,
     worker_count: usize,
-    /// By backend, so that a change looks at what it changes.
+    /// By backend, so that a change touches only what it changes.
     tasks: HashMap<String, HashMap<Round, TaskHandle<()>>>,
     warm_up: Option<TaskHandle<()>>,
 }
 
-/// One server to be probed in one way.
+/// One server and one way of probing it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct Round {
     backend: String,
@@ -40,14 +40,14 @@ enum ProbeKind {
 }
 
 impl Probes {
-    /// How many servers and agents are probed here.
+    /// How many servers and agents this worker probes.
     pub fn count(&self) -> usize {
         self.tasks.values().map(HashMap::len).sum()
     }
 
-    /// Goes over to the generation that the controller has in force now, which differs from the last
-    /// one in these backends alone: servers that are new are probed from now on, those that are
-    /// gone no more, and the others notice nothing.
+    /// Switches to the generation that the controller has now, which differs from the last one in
+    /// these backends only: new servers are probed from now on, removed ones no more, and nothing
+    /// changes for the others.
     pub fn update(&mut self, backends: &[String]) {
         let Some(controller) = self.controller.clone() else {
             return;
@@ -87,14 +87,15 @@ impl Probes {
         for (round, inter_ms) in rounds {
             let tasks = self.tasks.get(name);
             if tasks.is_none_or(|tasks| !tasks.contains_key(&round)) {
-                // Anywhere in its interval: who comes in numbers need not be probed in one go.
+                // Anywhere within the interval: many servers added at once must not be probed at
+                // once.
                 let first = now() + Duration::from_millis(chance() % inter_ms.max(1));
                 self.begin(round, first);
             }
         }
     }
 
-    /// Which worker probes a server does not depend on the others.
+    /// Which worker probes a server does not depend on other servers.
     fn is_mine(&self, round: &Round) -> bool {
         let mut hasher = DefaultHasher::new();
         round.hash(&mut hasher);
@@ -136,9 +137,9 @@ impl Drop for Probes {
     }
 }
 
-/// Begins to probe the servers that fall to this worker, and makes `controller` the one that
-/// [`observe`](super::observe) tells on it. To be called once on each worker; for another
-/// generation there is [`Probes::update`].
+/// Begins to probe the servers that belong to this worker, and sets `controller` as the one that
+/// [`observe`](super::observe) uses on it. To be called once on each worker; use [`Probes::update`]
+/// for another generation.
 pub fn start(controller: &Arc<ProbeController>, worker: usize, worker_count: usize) -> Probes {
     keep_here(controller);
     let generation = controller.generation();
@@ -165,7 +166,7 @@ pub fn start(controller: &Arc<ProbeController>, worker: usize, worker_count: usi
     probes
 }
 
-/// Who is probed how, and how often, in milliseconds.
+/// Which probes a server has, and their intervals in milliseconds.
 fn rounds(generation: &Generation) -> Vec<(Round, u64)> {
     let mut rounds = Vec::new();
     for backend in &generation.backends {
@@ -204,8 +205,8 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Probes one server for as long as it is asked to. Which generation it belongs to is looked up
-/// for each round: the line may have changed.
+/// Probes one server until it is stopped. The generation is looked up for each run: the line may
+/// have changed.
 async fn check(controller: Arc<ProbeController>, round: Round, first: Instant) {
     let trigger = controller.trigger(&round.backend, &round.server);
     let mut due = first;
@@ -247,14 +248,14 @@ async fn check(controller: Arc<ProbeController>, round: Round, first: Instant) {
     }
 }
 
-/// A program, and the words it was made of.
+/// A compiled probe, and the model it was compiled from.
 struct Ready {
     check: Check,
     program: Program,
 }
 
 impl Ready {
-    /// The program of a backend, made anew only when its words are others.
+    /// The compiled probe of a backend; compiled again only when its model changed.
     fn of<'r>(known: &'r mut Option<Self>, backend: &Backend) -> &'r Program {
         let check = &backend.model.check;
         if known.as_ref().is_none_or(|ready| ready.check != *check) {
@@ -302,7 +303,7 @@ fn spread(controller: &ProbeController, interval_ms: u64) -> Duration {
     })
 }
 
-/// Lets slow starts go on. Their steps are counted in whole seconds.
+/// Advances slow starts. Their steps are whole seconds.
 async fn warm_up(controller: Arc<ProbeController>) {
     let mut beat = Interval::every(Duration::from_secs(1));
     loop {

@@ -1,4 +1,4 @@
-//! `tcp-check`: bytes sent and bytes expected, step by step.
+//! `tcp-check`: sends bytes and judges the response, rule by rule.
 
 use ballast_health::{CheckStatus, Verdict};
 use ballast_model::{CheckConnect, CheckPayload, CheckRule, CheckSend};
@@ -8,7 +8,7 @@ use super::expect::{Expect, unhex};
 use super::facts::ProbeFacts;
 use super::probe_run::{Failure, ProbeRun};
 
-/// The rules of a backend, made ready.
+/// The compiled rules of a backend.
 pub(super) struct Script {
     rules: Vec<Rule>,
 }
@@ -18,11 +18,11 @@ enum Rule {
     Connect(CheckConnect),
     Send(CheckSend),
     Expect(Box<Expect>),
-    /// A rule of HTTP checks: it has no place here and says nothing.
+    /// Rules of HTTP checks do not occur here and are skipped.
     Foreign,
 }
 
-/// What is shown of a check that passed.
+/// The text that is shown for a check that passed.
 const PASSED: &str = "(tcp-check)";
 
 impl Script {
@@ -39,7 +39,7 @@ impl Script {
         }
     }
 
-    /// The comment that a step is said to have: its own, or that of the last `comment` rule.
+    /// The comment that is reported for a step: its own, or that of the last `comment` rule.
     fn comment(&self, step: usize) -> Option<&str> {
         let own = match &self.rules[step] {
             Rule::Comment(text) => Some(text.as_str()),
@@ -56,7 +56,7 @@ impl Script {
         })
     }
 
-    /// Where a check stopped, for one that broke off.
+    /// Describes the rule at which a check failed.
     fn place(&self, step: usize) -> String {
         let what = match &self.rules[step] {
             Rule::Connect(CheckConnect {
@@ -128,7 +128,7 @@ fn with_code(mut verdict: Verdict) -> Verdict {
     verdict
 }
 
-/// What was opened, and what came over it since the last send.
+/// The connection, and the bytes received since the last send.
 #[derive(Default)]
 struct Talk {
     transport: Option<Transport>,
@@ -138,7 +138,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// Takes one step; a verdict ends the check.
+    /// Performs one rule; a verdict ends the check.
     async fn take(
         &mut self,
         script: &Script,
@@ -148,7 +148,7 @@ impl Talk {
         match &script.rules[step] {
             Rule::Comment(_) | Rule::Foreign => Ok(None),
             Rule::Connect(rule) => {
-                // What was open before is closed first.
+                // The previous connection is closed first.
                 *self = Self {
                     spoke: self.spoke,
                     ..Self::default()
@@ -275,7 +275,7 @@ fn payload(payload: &CheckPayload, seen: ProbeFacts<'_>) -> Vec<u8> {
     match payload {
         CheckPayload::Bytes(bytes) => bytes.clone(),
         CheckPayload::Format(format) => seen.bytes(format),
-        // What is not hexadecimal is not sent.
+        // Text that is not hexadecimal is not sent.
         CheckPayload::HexFormat(format) => unhex(&seen.bytes(format)).unwrap_or_default(),
     }
 }

@@ -51,7 +51,7 @@ fn ask(backend: &Arc<Backend>, order: SlotRequest<'static>) -> TaskHandle<Result
     spawn_local(async move { Slot::take(&backend, &order, &mut QueueLength::default()).await })
 }
 
-/// Lets everything that can go on go on.
+/// Runs all tasks until they wait.
 async fn settle() {
     for _ in 0..8 {
         yield_now().await;
@@ -132,7 +132,7 @@ fn a_place_handed_to_one_who_left_goes_on() {
         settle().await;
         let third = ask(&backend, order(None));
         settle().await;
-        // Called, and gone before it can hear it.
+        // It was offered the slot, and ended before it could take it.
         drop(first);
         second.abort();
         drop(seated(third).await);
@@ -273,7 +273,7 @@ fn who_waits_over_a_change_finds_the_servers_that_came() {
         assert!(Arc::ptr_eq(second.backend(), &is.backends[0]));
         settle().await;
         assert!(!belongs.is_finished(), "its server is full still");
-        // A place of the former generation is given back to who waits in this one.
+        // A slot of the previous generation is given to an exchange that waits in this one.
         drop(first);
         assert_eq!(seated(belongs).await.server().name(), "s0");
         drop(second);

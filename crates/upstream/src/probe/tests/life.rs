@@ -1,4 +1,4 @@
-//! Servers over time: up, down, followed, observed.
+//! Servers over time: up, down, tracked, observed.
 
 use std::net::UdpSocket;
 use std::sync::Mutex;
@@ -105,7 +105,7 @@ fn between_states_checks_come_after_fastinter() {
         one.checks.fast_interval = Some(BEAT);
         let mut fixture = Fixture::new(vec![backend("be", vec![one])]);
         let _probes = start(&fixture.controller, 0, 1);
-        // After `inter` it would take longer than anyone waits here.
+        // Waiting for `inter` would exceed the time limit of this test.
         assert!(fixture.line().await.1.contains("is DOWN"));
     })
     .unwrap();
@@ -380,7 +380,7 @@ fn probes_end_with_their_handle_and_are_shared_among_workers() {
         let fixture = Fixture::new(vec![backend("be", servers)]);
         assert_eq!(start(&fixture.controller, 0, 2).count(), 2);
         assert_eq!(start(&fixture.controller, 1, 2).count(), 1);
-        // All were dropped before they could begin.
+        // All of them ended before they could begin.
         ballast_worker::sleep(BEAT * 3).await;
         assert_eq!(*count.lock().unwrap(), 0);
     })
@@ -491,7 +491,7 @@ fn what_nobody_would_use_does_not_rest() {
             assert_eq!(server.state.connections.now(), 1);
         }
         let used = [open().await, open().await];
-        // Two were in use at once: two may rest.
+        // Two were in use at once: two may stay idle.
         for connection in used {
             pool::give(server, connection, now);
         }
@@ -517,7 +517,7 @@ fn workers_probe_their_shares_and_hear_of_each_other() {
         move || {
             let probes = start(&controller, index, 2);
             counts.lock().unwrap().push(probes.count());
-            // The tasks outlive their handle's scope here: they end with the worker.
+            // The tasks outlive the scope of their handle here: they end with the worker.
             std::mem::forget(probes);
         }
     })

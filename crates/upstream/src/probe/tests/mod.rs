@@ -1,4 +1,4 @@
-//! Checks against real sockets, in HAProxy's words.
+//! Checks against real sockets; texts are HAProxy's.
 
 mod life;
 mod verdicts;
@@ -19,7 +19,7 @@ use ballast_worker::timeout;
 use super::program::Program;
 use super::{Event, Journal, ProbeController};
 
-/// Longer than anything here takes.
+/// Longer than anything here should take.
 const PATIENCE: Duration = Duration::from_secs(10);
 const BEAT: Duration = Duration::from_millis(20);
 
@@ -31,7 +31,7 @@ impl Journal for Lines {
     }
 }
 
-/// A generation under a controller, and what it writes.
+/// A generation with its controller, and the lines that it logs.
 struct Fixture {
     controller: Arc<ProbeController>,
     generation: Arc<Generation>,
@@ -69,7 +69,7 @@ impl Fixture {
         &self.backend(backend).servers[server]
     }
 
-    /// The next line, its duration made one.
+    /// The next line, with its duration replaced by 1.
     async fn line(&mut self) -> (Level, String) {
         let (level, line) = timeout(PATIENCE, self.lines.recv()).await.unwrap().unwrap();
         let Some((before, after)) = line.split_once("check duration: ") else {
@@ -108,13 +108,13 @@ fn server(name: &str, address: SocketAddr) -> ServerModel {
     server
 }
 
-/// A port where nobody listens.
+/// A port that nobody listens on.
 fn closed() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
 
-/// Serves each connection with the next of `deeds`, the last one for ever.
+/// Serves each connection with the next of `actions`; the last one serves all that follow.
 fn origin(deeds: Vec<fn(&mut TcpStream)>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! What one round of a check finds.
+//! The result of one run of a check.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -12,7 +12,7 @@ use ballast_worker::block_on;
 
 use super::*;
 
-/// Reads a request, answers, and passes on what was asked.
+/// Reads a request, answers, and sends the request to the test.
 fn recorder(answer: &'static [u8]) -> (SocketAddr, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -93,7 +93,7 @@ fn send(bytes: &str) -> CheckRule {
     })
 }
 
-/// What one round of a check finds.
+/// The result of one run of a check.
 fn found(check: Check, deed: fn(&mut TcpStream)) -> (CheckStatus, Option<u16>, String) {
     found_at(check, origin(vec![deed]))
 }
@@ -107,7 +107,7 @@ fn found_at(check: Check, address: SocketAddr) -> (CheckStatus, Option<u16>, Str
     (verdict.status, verdict.code, verdict.info)
 }
 
-/// Rules, what the server does, and what is found: status, code, information.
+/// Rules, what the server does, and the result: status, code, information.
 type Case = (
     Vec<CheckRule>,
     fn(&mut TcpStream),
@@ -369,7 +369,7 @@ fn tcp_contents() {
     ]);
 }
 
-/// What an `expect` says about the outcome itself.
+/// What an `expect` rule says about the outcome itself.
 #[test]
 fn tcp_outcomes() {
     use CheckStatus::{L6Timeout, L7Ok, L7Response, L7Status};
