@@ -25,28 +25,28 @@ use crate::socket_state::{Order, SocketState};
 enum AcceptEnd {
     /// The socket cannot be used any more.
     Broken,
-    /// The frontend was paused or shut, or there is an order about the socket.
+    /// The frontend was paused or shut, or the order for the socket changed.
     Moved,
-    /// The worker stops.
+    /// The worker is stopping.
     Stopping,
 }
 
-/// A listening socket at work.
+/// A listening socket that a worker accepts from.
 pub(crate) struct AcceptingSocket {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) listener: Arc<Listener>,
     pub(crate) socket_state: Arc<SocketState>,
     pub(crate) arrivals: Rc<ArrivalQueue>,
-    /// When exhaustion was last told of.
+    /// When exhaustion was last reported.
     pub(crate) told: Cell<Option<Instant>>,
 }
 
 impl AcceptingSocket {
     /// Accepts while the frontend is open, until the worker is told to stop, the frontend is shut
-    /// or the socket is not wanted any more. `watched` is the socket as this worker watches it.
+    /// or the socket is not needed any more. `watched` is the socket, registered with this worker.
     ///
-    /// While the frontend is paused the socket is not watched: the kernel tells the end of its
-    /// listening to whoever watches it, for good.
+    /// While the frontend is paused the socket is not registered: the kernel reports the end of
+    /// listening to every watcher, and the registration is useless from then on.
     pub(crate) async fn run(self, watched: Acceptor) {
         let mut watched = Some(watched);
         let gate = &self.listener.state.gate;
@@ -64,7 +64,7 @@ impl AcceptingSocket {
                 (Opening::Paused, Order::Drain) => return,
                 (Opening::Paused, Order::Accept) => {
                     drop(watched.take());
-                    // It may have been opened after the frontend was paused.
+                    // The frontend may have been paused before the socket was opened.
                     end_listening(&self.socket, gate);
                     select! {
                         _ = stopping() => return,
@@ -81,16 +81,18 @@ impl AcceptingSocket {
             };
             match self.accept_from(&acceptor, epoch).await {
                 AcceptEnd::Broken => return,
-                // They were told that somebody listens.
+                // The kernel completed the connections in the queue while the socket was listened
+                // on: they are accepted.
                 AcceptEnd::Stopping => return self.empty_queue(&acceptor).await,
-                // What it was watched with is worth something only while it goes on listening.
+                // The registration is valid only as long as the socket listens.
                 AcceptEnd::Moved if gate.epoch() == epoch => watched = Some(acceptor),
                 AcceptEnd::Moved => {}
             }
         }
     }
 
-    /// Waits until the frontend was paused, resumed or shut since `epoch`, or there is an order.
+    /// Waits until the frontend was paused, resumed or shut since `epoch`, or the socket has a new
+    /// order.
     async fn moved(&self, epoch: u32) {
         let gate = &self.listener.state.gate;
         let has_moved = || gate.epoch() != epoch || self.socket_state.is_over();
@@ -101,12 +103,13 @@ impl AcceptingSocket {
             .await;
     }
 
-    /// Accepts until told otherwise. Whoever was accepted is let in before it obeys.
+    /// Accepts until told otherwise. Connections that were accepted before that are admitted.
     async fn accept_from(&self, acceptor: &Acceptor, epoch: u32) -> AcceptEnd {
         let mut hand = Vec::new();
         let mut moved = pin!(self.moved(epoch));
         loop {
-            // Before the socket: the gate moves first, and then the socket ends to listen.
+            // Checked before the socket: the gate changes first, and then the socket stops
+            // listening.
             let ready = select! {
                 biased;
                 _ = stopping() => return AcceptEnd::Stopping,
@@ -149,7 +152,7 @@ impl AcceptingSocket {
         }
     }
 
-    /// Takes who is in the kernel's queue, as far as limits allow.
+    /// Accepts the connections in the kernel's queue, as far as limits allow.
     async fn empty_queue(&self, acceptor: &Acceptor) {
         let mut hand = Vec::new();
         acceptor.assume_waiting();
@@ -165,8 +168,8 @@ impl AcceptingSocket {
         }
     }
 
-    /// Counts a connection in and sends it to its worker. Another worker may have taken the
-    /// last place since room was looked for: then it waits here, accepted but not served.
+    /// Counts a connection and sends it to its worker. If another worker has taken the last place
+    /// since the limits were checked, the connection waits here, accepted but not served.
     async fn let_in(&self, accepted: Accepted) {
         let here = worker_index().unwrap_or(0);
         let (at, at_wall) = (now(), SystemTime::now());
@@ -191,7 +194,8 @@ impl AcceptingSocket {
     }
 
     fn hand_over(&self, worker: usize, here: usize, transfer: Transfer) {
-        // A refused message is dropped with what it holds; the connection must not be.
+        // The closure that a full or closed mailbox rejects is dropped with what it holds; the
+        // connection must survive that.
         let held = Arc::new(Mutex::new(Some(transfer)));
         let sent = mailbox(worker).is_some_and(|mailbox| {
             let held = Arc::clone(&held);

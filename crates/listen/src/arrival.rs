@@ -1,4 +1,4 @@
-//! A client's connection that was let in.
+//! A client's connection that was admitted.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,59 +11,59 @@ use ballast_transport::Transport;
 use crate::handshake::Handshakes;
 use crate::listener::{Listener, ListenerSettings, Shut};
 
-/// One address a frontend listens on, as sessions know it.
+/// A listening address of a frontend, as sessions see it.
 #[derive(Debug)]
 pub struct Listening {
     /// What the configuration says.
     pub bind: model::Bind,
-    /// What is counted on it. The same over every change that keeps the bind.
+    /// Its counters. They stay the same over every change that keeps the bind.
     pub state: Arc<ListenerState>,
 }
 
-/// A connection that was let in.
+/// A connection that was admitted.
 #[derive(Debug)]
 pub struct Arrival {
-    /// How its bytes travel, before any handshake.
+    /// Its transport, before any handshake.
     pub transport: Transport,
-    /// The frontend it came to.
+    /// The frontend that accepted it.
     pub frontend: Arc<Frontend>,
-    /// The other end of the connection; `None` over a unix socket.
+    /// The client's address; `None` over a unix socket.
     pub source: Option<SocketAddr>,
-    /// Our end of the connection.
+    /// Our address.
     pub destination: Option<SocketAddr>,
-    /// When it was accepted, on the steady clock.
+    /// When it was accepted, on the monotonic clock.
     pub accepted: Instant,
-    /// When it was accepted, on the wall.
+    /// When it was accepted, on the wall clock.
     pub accepted_at: SystemTime,
-    /// What counts it.
+    /// Counts it while it lives.
     pub admission: Admission,
 }
 
-/// The way a connection came in by.
+/// Tells whether the bind of a connection was removed.
 #[derive(Clone, Debug)]
 pub struct Way(Option<Arc<Listener>>);
 
 impl Way {
-    /// Since when the bind, or its frontend, is gone.
+    /// When the bind, or its frontend, was removed.
     pub fn leaving_since(&self) -> Option<Instant> {
         self.0.as_ref()?.closed_at()
     }
 }
 
-/// Counts a connection while it lives: in the process, its frontend and its bind. Dropped with
-/// the connection, it lets in who waits for the place.
+/// Counts a connection in the process, its frontend and its bind. Dropping it, at the end of the
+/// connection, makes room for another that waits.
 #[derive(Debug)]
 pub struct Admission(Counted);
 
 #[derive(Debug)]
 enum Counted {
-    /// Through the gauges alone.
+    /// In the gauges only.
     Alone {
         process: Arc<Process>,
         frontend: Arc<FrontendState>,
         listening: Arc<Listening>,
     },
-    /// Through a listener, and on a worker.
+    /// In a listener and its worker.
     Listener {
         listener: Arc<Listener>,
         settings: Arc<ListenerSettings>,
@@ -72,7 +72,7 @@ enum Counted {
 }
 
 impl Admission {
-    /// Takes over what the caller entered into all three gauges.
+    /// Takes over a connection that the caller has counted in all three gauges.
     pub fn new(
         process: Arc<Process>,
         frontend: Arc<FrontendState>,
@@ -85,7 +85,8 @@ impl Admission {
         })
     }
 
-    /// Lets one more in, and chooses its worker; `here` is the one that accepted it.
+    /// Admits one more connection, if limits allow, and chooses its worker; `here` is the one that
+    /// accepted it.
     pub(crate) fn enter(listener: &Arc<Listener>, here: usize) -> Result<Self, Shut> {
         let settings = listener.enter()?;
         let worker = listener.shared.spread.take(here, &settings.workers);
@@ -96,7 +97,7 @@ impl Admission {
         }))
     }
 
-    /// The bind it came through.
+    /// The bind that accepted it.
     pub fn listening(&self) -> &Arc<Listening> {
         match &self.0 {
             Counted::Alone { listening, .. } => listening,
@@ -104,7 +105,7 @@ impl Admission {
         }
     }
 
-    /// What the connection goes through before its first exchange.
+    /// The handshakes of the connection.
     pub fn handshakes(&self) -> Handshakes<'_> {
         match &self.0 {
             Counted::Alone { .. } => Handshakes::new(&[], 0),
@@ -117,13 +118,13 @@ impl Admission {
         }
     }
 
-    /// Whether the bind it came through is gone from its frontend, or the frontend is: no further
-    /// request should be served on it. Two loads: cheap enough for every request.
+    /// Whether its bind or its frontend was removed: the connection should serve no further
+    /// request. Two loads: cheap enough for every request.
     pub fn is_leaving(&self) -> bool {
         matches!(&self.0, Counted::Listener { listener, .. } if listener.is_closed())
     }
 
-    /// What tells whether it is leaving, for who does not hold the connection.
+    /// A handle that tells the same, for code that does not hold the connection.
     pub fn way(&self) -> Way {
         Way(match &self.0 {
             Counted::Alone { .. } => None,
@@ -139,7 +140,7 @@ impl Admission {
         }
     }
 
-    /// What it found behind the listener it came through.
+    /// The settings of its listener when it was accepted.
     pub(crate) fn settings(&self) -> Option<&Arc<ListenerSettings>> {
         match &self.0 {
             Counted::Alone { .. } => None,
@@ -147,7 +148,7 @@ impl Admission {
         }
     }
 
-    /// The worker it was given to.
+    /// The worker that serves it.
     pub(crate) fn worker(&self) -> Option<usize> {
         match &self.0 {
             Counted::Alone { .. } => None,
@@ -155,7 +156,7 @@ impl Admission {
         }
     }
 
-    /// Gives it to another worker than the one chosen.
+    /// Assigns it to another worker.
     pub(crate) fn move_to(&mut self, other: usize) {
         if let Counted::Listener {
             listener, worker, ..

@@ -1,4 +1,4 @@
-//! What a worker does with connections that were let in.
+//! Delivers admitted connections to the worker that serves them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ use crate::arrival::{Admission, Arrival};
 use crate::event::Event;
 use crate::listener::ListenerSettings;
 
-/// Where a worker's arrivals go.
+/// Where a worker's new connections go.
 pub struct ArrivalQueue {
-    /// Carries a connection; starts a task for it.
+    /// Serves a connection; starts a task for it.
     pub serve: Box<dyn Fn(Arrival)>,
-    /// Hears of what happens to listening sockets.
+    /// Receives events of listening sockets.
     pub event: Box<dyn Fn(&Event<'_>)>,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Debug for ArrivalQueue {
     }
 }
 
-/// A connection on its way from the worker that accepted it to the one that carries it.
+/// A connection on its way from the worker that accepted it to the one that serves it.
 #[derive(Debug)]
 pub(crate) struct Transfer {
     pub(crate) fd: OwnedFd,
@@ -40,13 +40,13 @@ pub(crate) struct Transfer {
 }
 
 impl ArrivalQueue {
-    /// Makes it the arrival queue of the worker this is called on. All workers need theirs before
-    /// any of them accepts, because they hand connections to each other.
+    /// Installs it on the worker that calls this. All workers must have one before any of them
+    /// accepts, because they pass connections to each other.
     pub fn install(self) {
         set_local(Rc::new(self));
     }
 
-    /// Takes a connection over on this worker.
+    /// Takes over a connection on this worker.
     pub(crate) fn receive(&self, transfer: Transfer) {
         let Some(settings) = transfer.admission.settings() else {
             return;
@@ -54,7 +54,7 @@ impl ArrivalQueue {
         let settings = Arc::clone(settings);
         let stream = Stream::accepted(transfer.fd);
         if settings.frontend.model.common.no_linger {
-            // Nothing is lost but the wish when the system refuses.
+            // If the system refuses, the connection only closes in the normal way.
             let _ = stream.reset_on_close();
         }
         let source = transfer.peer.ip();
@@ -71,10 +71,11 @@ impl ArrivalQueue {
     }
 }
 
-/// Set once the kernel has shown that it keeps no original destinations.
+/// Set once the kernel has shown that it does not keep original destinations.
 static UNTRANSLATED: AtomicBool = AtomicBool::new(false);
 
-/// What the client connected to. Only a socket bound to several addresses has to ask.
+/// The address the client connected to. Only for a socket bound to several addresses must the
+/// kernel be asked.
 fn destination(settings: &ListenerSettings, stream: &Stream) -> Option<SocketAddr> {
     if settings.destination.is_some() {
         return settings.destination;

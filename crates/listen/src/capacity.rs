@@ -1,12 +1,12 @@
-//! Where acceptors wait until what they are short of is given back.
+//! Waiting for room under a limit.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use ballast_worker::sync::Notify;
 
-/// One thing to be short of: places in the process, in a frontend, on a bind. Any thread may
-/// open it; as long as nobody waits that costs a look.
+/// A resource that acceptors may have to wait for: connections of the process, of a frontend, of a
+/// bind. Any thread may release some; while nobody waits that costs one load.
 #[derive(Debug, Default)]
 pub(crate) struct Capacity {
     waiting: AtomicU32,
@@ -14,12 +14,12 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// Waits until `room` says so; asks it again each time something was given back.
+    /// Waits until `room` returns true; calls it again each time something was released.
     pub(crate) async fn wait_until(&self, mut room: impl FnMut() -> bool) {
         let _waiter = Waiter::new(self);
         loop {
             let mut opened = pin!(self.opened.notified());
-            // From here on it hears of what is given back, and only then it looks.
+            // Registered before the condition is checked, so that no release is missed.
             opened.as_mut().enable();
             fence(Ordering::SeqCst);
             if room() {
@@ -29,10 +29,10 @@ impl Capacity {
         }
     }
 
-    /// Tells who waits that something was given back. To be called after giving it back.
+    /// Wakes the waiting acceptors. To be called after something was released.
     pub(crate) fn given_back(&self) {
-        // Either we see the waiter, or the waiter, who looks after announcing itself, sees what
-        // was given back.
+        // Either we see the waiter here, or the waiter, which checks again after registering, sees
+        // what was released.
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.opened.notify_waiters();
@@ -40,7 +40,7 @@ impl Capacity {
     }
 }
 
-/// Somebody waits; dropped with the wait.
+/// Counts a waiter; dropped at the end of the wait.
 struct Waiter<'v>(&'v Capacity);
 
 impl<'v> Waiter<'v> {

@@ -1,4 +1,4 @@
-//! The step from one configuration to the next, which cannot fail.
+//! Switching from one configuration to the next. This step cannot fail.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,35 +13,35 @@ use crate::listeners::{Front, Listeners, WorkerListeners};
 use crate::open::OptionRefused;
 use crate::prepare::{Prepared, Retune};
 
-/// What is left to do after a change, and what it did.
+/// The result of a change, and what is left to do.
 #[derive(Debug)]
 #[must_use = "workers have to start accepting from new sockets"]
 pub struct Commit {
-    /// What each worker is to start on its thread, in their order. Those that are empty may be
-    /// left out.
+    /// The sockets that each worker must start to accept from, on its thread, in the order of
+    /// workers. Empty ones may be skipped.
     pub start: Vec<WorkerListeners>,
-    /// The binds that are gone. Connections that came through them go on, and hear of it by
+    /// The binds that were removed. Connections they accepted continue, and learn of it from
     /// [`Admission::is_leaving`](crate::Admission::is_leaving).
     pub ended: Vec<Ended>,
-    /// Sockets that are listened on no more. Workers let in who waits there, and then close their
-    /// copies.
+    /// Sockets that are not listened on any more. Workers accept what is in their queues and then
+    /// close their copies.
     pub closing: Vec<Arc<OwnedFd>>,
-    /// What it did to sockets.
+    /// What happened to sockets.
     pub effects: Vec<Effect>,
-    /// Options the system refused; the sockets listen without them.
+    /// Options that the system refused; the sockets listen without them.
     pub refused: Vec<OptionRefused>,
 }
 
-/// A bind that is gone.
+/// A bind that was removed.
 #[derive(Debug)]
 pub struct Ended {
     /// Its frontend.
     pub frontend: String,
-    /// The bind; its gauge says how many connections are left.
+    /// The bind; its gauge tells how many connections are left.
     pub listening: Arc<Listening>,
 }
 
-/// What a change does to listening sockets. Prints as a line of a plan.
+/// What a change does to a listening socket. Its `Display` is a line of a plan.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Effect {
     /// A socket is opened.
@@ -51,7 +51,7 @@ pub enum Effect {
         /// Where it listens.
         address: String,
     },
-    /// A socket goes on listening for another bind. Who waits in its queue stays.
+    /// A socket continues for another bind. Connections in its queue stay.
     Moved {
         /// Where it listens.
         address: String,
@@ -60,7 +60,7 @@ pub enum Effect {
         /// The frontend it serves now.
         to: String,
     },
-    /// Options of a socket that goes on listening are changed.
+    /// Options of a socket that continues are changed.
     Tuned {
         /// The frontend it serves.
         frontend: String,
@@ -73,7 +73,7 @@ pub enum Effect {
         frontend: String,
         /// Where they listened.
         address: String,
-        /// Connections open when that was planned.
+        /// Open connections when this was planned.
         connections: u32,
     },
 }
@@ -104,8 +104,8 @@ impl fmt::Display for Effect {
 }
 
 impl Listeners {
-    /// Puts a prepared change in force: from here on new connections find the new configuration,
-    /// or the old one where a worker still has to hear of it.
+    /// Commits a prepared change: from now on new connections use the new configuration, or the old
+    /// one on a worker that has not switched yet.
     ///
     /// The limit of the process is not set here.
     pub fn commit(&mut self, prepared: Prepared) -> Commit {
@@ -176,7 +176,7 @@ impl Listeners {
         }
     }
 
-    /// A frontend that was shut since it was prepared gets no socket back.
+    /// A frontend that was shut after the preparation gets no sockets.
     fn close_shut(&mut self) {
         for front in &mut self.fronts {
             let is_shut = front.frontend.state.gate.opening() == Opening::Shut;
@@ -201,10 +201,10 @@ fn sockets(fronts: &[Arc<Front>]) -> impl Iterator<Item = &Arc<OwnedFd>> {
 }
 
 impl Front {
-    /// Closes its sockets at once; answers what is left of it.
+    /// Closes its sockets at once; returns what must still be done.
     pub(crate) fn shut(&self) -> Arc<Self> {
         for accepting in self.standings.iter().flat_map(|standing| &standing.posts) {
-            // Workers close their copies when they hear of it; clients are refused from here on.
+            // Workers close their copies when they are told; clients are refused from now on.
             let _ = shutdown_both(&accepting.socket);
         }
         Arc::new(Self {
@@ -219,7 +219,7 @@ impl Retune {
     fn apply(&self, refused: &mut Vec<OptionRefused>) {
         let mut to = self.to.clone();
         if self.frontend.state.gate.opening() != Opening::Open {
-            // Its queue gets its length when it is resumed; to set it is to listen.
+            // The queue length is set when the frontend is resumed: setting it means listening.
             to.backlog = self.from.backlog;
         }
         let fd = std::os::fd::AsFd::as_fd(&self.socket);

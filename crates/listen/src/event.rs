@@ -1,14 +1,14 @@
-//! What operators should hear of about listening sockets.
+//! Events of listening sockets that operators should know of.
 
 use std::fmt;
 
 use ballast_net::Error;
 
-/// Something happened to a listening socket. Of each kind one in ten seconds is told.
+/// An event of a listening socket. One of each kind is reported per ten seconds.
 #[derive(Debug)]
 pub enum Event<'e> {
-    /// Descriptors or memory ran out: accepting rests for a moment, again and again, until
-    /// there are some.
+    /// The process ran out of descriptors or memory: accepting pauses briefly and tries again,
+    /// until there are some.
     Exhausted {
         /// The frontend.
         frontend: &'e str,

@@ -1,9 +1,9 @@
-//! Pausing, resuming and shutting frontends while they run.
+//! Pausing, resuming and shutting frontends at run time.
 //!
-//! The gate of a frontend ([`Gate`]) moves first, then the workers that
-//! accept for it hear of it, then its sockets end to listen: nobody takes that for a fault. A TCP
-//! socket keeps its address meanwhile, and clients are refused. A unix socket cannot listen
-//! again, so it goes on listening, and who comes waits.
+//! The gate of a frontend ([`Gate`]) changes first, then the workers that accept for it are woken,
+//! then its sockets stop listening: so nobody takes that for an error. A TCP socket stays bound,
+//! and clients are refused. A unix socket could not listen again, so it goes on listening, and its
+//! clients wait.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::listeners::{Assigned, Front, OpenListener};
 use crate::open::backlog;
 
 impl Listeners {
-    /// Has a frontend refuse clients until it is resumed. False when it did not listen.
+    /// Pauses a frontend: it refuses clients until it is resumed. False when it was not open.
     pub fn pause(&self, frontend: &str) -> bool {
         let Some(front) = self.front(frontend) else {
             return false;
@@ -28,10 +28,10 @@ impl Listeners {
         moved
     }
 
-    /// Has a paused frontend listen again. False when it was not paused.
+    /// Resumes a paused frontend. False when it was not paused.
     ///
     /// # Errors
-    /// A socket whose address is another's by now: the frontend stays paused.
+    /// A socket whose address is in use by now: the frontend stays paused.
     pub fn resume(&self, frontend: &str) -> Result<bool, Error> {
         let Some(front) = self.front(frontend) else {
             return Ok(false);
@@ -52,8 +52,8 @@ impl Listeners {
         Ok(front.move_gate(Opening::Open))
     }
 
-    /// Has a frontend listen no more: its sockets are closed, until a reload drops what operators
-    /// set. False when that was done before.
+    /// Shuts a frontend: its sockets are closed, until a reload drops the overrides. False when it
+    /// was shut already.
     pub fn shut(&mut self, frontend: &str) -> bool {
         let Some(front) = self
             .by_name
@@ -93,15 +93,15 @@ fn is_unix(socket: &Arc<OwnedFd>) -> bool {
     !matches!(Address::local_of(socket), Ok(Address::Ip(_)))
 }
 
-/// Held while sockets begin or end to listen: workers and operators do both.
+/// Held while sockets start or stop listening: workers and commands both do that.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends to listen where the socket can listen again, unless the gate is open again by now. What
-/// is not listening stays so.
+/// Stops listening where the socket can listen again, unless the gate is open again by now. A
+/// socket that does not listen stays so.
 pub(crate) fn end_listening(socket: &Arc<OwnedFd>, gate: &Gate) {
     let _turn = turn();
     if gate.opening() != Opening::Open {
@@ -111,7 +111,7 @@ pub(crate) fn end_listening(socket: &Arc<OwnedFd>, gate: &Gate) {
 
 fn stop(socket: &Arc<OwnedFd>) {
     if !is_unix(socket) {
-        // A socket that listens does not refuse this.
+        // A socket that listens accepts this call.
         let _ = stop_listening(socket);
     }
 }

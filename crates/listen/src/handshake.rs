@@ -1,11 +1,10 @@
-//! What a connection goes through before its first exchange.
+//! The handshakes of a connection before its first exchange.
 //!
 //! The handshakes of a bind are a list of [`Step`]s in their order on the wire: today the PROXY
-//! header; TLS comes after it, and the choice of a protocol after TLS. Each step takes the
-//! connection as the one before left it, bytes that were read too far included, and has a deadline
-//! of its own. `tcp-request connection` rules are asked before the first of them, and
-//! `tcp-request session` rules after the last: what calls [`Handshakes::run`] sees to that
-//! (configuration manual, "tcp-request connection").
+//! header; TLS comes after it, and protocol negotiation after TLS. Each step gets the connection as
+//! the one before left it, including bytes that were read too far, and has its own deadline. The
+//! caller of [`Handshakes::run`] evaluates `tcp-request connection` rules before the first step,
+//! and `tcp-request session` rules after the last (configuration manual, "tcp-request connection").
 
 mod proxy;
 mod refusal;
@@ -30,14 +29,14 @@ pub(crate) struct Handshake {
     wait: Duration,
 }
 
-/// What is done in a handshake.
+/// A kind of handshake.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A PROXY header is read (`accept-proxy`).
+    /// Read a PROXY header (`accept-proxy`).
     ProxyHeader,
 }
 
-/// The handshakes that a bind asks for.
+/// The handshakes that a bind requires.
 pub(crate) fn of_bind(bind: &Bind, timeouts: &FrontendTimeouts) -> Box<[Handshake]> {
     let proxy = bind.accept_proxy.then_some(Handshake {
         step: Step::ProxyHeader,
@@ -46,7 +45,7 @@ pub(crate) fn of_bind(bind: &Bind, timeouts: &FrontendTimeouts) -> Box<[Handshak
     proxy.into_iter().collect()
 }
 
-/// The handshakes that a connection has before it.
+/// The handshakes of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Handshakes<'a> {
     steps: &'a [Handshake],
@@ -54,14 +53,14 @@ pub struct Handshakes<'a> {
     header_bytes_max: usize,
 }
 
-/// A connection as its handshakes left it.
+/// A connection after its handshakes.
 #[derive(Debug)]
 pub struct Established {
-    /// How bytes travel from now on.
+    /// Its transport from now on.
     pub transport: Transport,
-    /// Bytes that were received beyond the last handshake: the first of what follows.
+    /// Bytes received after the last handshake: the first of what follows.
     pub read_ahead: Vec<u8>,
-    /// What a PROXY header told, where one came.
+    /// The content of the PROXY header, if there was one.
     pub proxied: Option<Proxied>,
 }
 
@@ -73,12 +72,12 @@ impl<'a> Handshakes<'a> {
         }
     }
 
-    /// Whether there is nothing to do.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Does them one after the other. A connection that is refused is closed.
+    /// Performs them one after the other. A connection that is refused is closed.
     ///
     /// # Errors
     /// Why the connection was refused.
@@ -99,7 +98,7 @@ impl<'a> Handshakes<'a> {
         Ok(connection)
     }
 
-    /// `begun` becomes true when something of the handshake came.
+    /// `begun` is set when the first byte of the handshake was received.
     async fn run_step(
         self,
         step: Step,
@@ -113,7 +112,8 @@ impl<'a> Handshakes<'a> {
 }
 
 impl Step {
-    /// Why a connection is refused that did not get through in time; `begun` when something came.
+    /// The reason for refusing a connection that timed out; `begun` says whether anything was
+    /// received.
     fn is_late(self, begun: bool) -> Refusal {
         match self {
             Self::ProxyHeader => Refusal::TimedOut(begun),

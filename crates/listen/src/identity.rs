@@ -1,9 +1,9 @@
-//! What makes a listening socket the one a bind needs.
+//! Whether a listening socket fits a bind.
 
 use ballast_model::{Address, Bind, UnixOwner};
 
-/// All that cannot be changed of a socket once it listens: a bind that differs in any of it needs
-/// another one. How many sockets there are, and which frontend they serve, is no part of it.
+/// The properties of a socket that cannot be changed once it listens: a bind that differs in one of
+/// them needs another socket. The number of sockets and the frontend they serve are not part of it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Identity {
     address: Address,
@@ -16,7 +16,8 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The socket that `bind` needs. Words that mean nothing to its kind of address do not count.
+    /// The properties that `bind` requires. Options that mean nothing for its kind of address are
+    /// left out.
     pub(crate) fn of(bind: &Bind) -> Self {
         let ip = match bind.address {
             Address::Inet(ip) => Some(ip),

@@ -6,10 +6,9 @@
 //!                                          └── Capacity ◄─────┘ (waits)       └─ to the worker
 //!                                              opened by who leaves              with the fewest
 //! ```
-//!
-//! From one configuration to the next a bind keeps its sockets, its listener and its counts
-//! ([`Listeners::prepare`], [`Listeners::commit`]): what stands behind a listener is exchanged under
-//! the worker that accepts.
+//! Across configurations a bind keeps its sockets, its listener and its counters
+//! ([`Listeners::prepare`], [`Listeners::commit`]): only the settings behind the listener are
+//! replaced, while the worker goes on accepting.
 //!
 //! Sockets are opened before threads, privileges and forks ([`open()`]). What leaves this room is an
 //! [`Arrival`]: a client's connection that was let in, knows where it comes from, and is counted

@@ -1,4 +1,4 @@
-//! One listening address as connections pass it: its limits, and who is counted.
+//! A listening address as connections pass through it: limits and counters.
 
 use std::iter;
 use std::net::SocketAddr;
@@ -16,12 +16,12 @@ use crate::handshake::Handshake;
 use crate::limits::{ACCEPT_BATCH_MAX, ACCEPT_BATCH_UNLIMITED};
 use crate::spread::Spread;
 
-/// What all listeners of a process share.
+/// State shared by all listeners of a process.
 #[derive(Debug)]
 pub(crate) struct ListenShared {
     pub(crate) process: Arc<Process>,
     pub(crate) spread: Spread,
-    /// Opened when a connection leaves the process.
+    /// Released when a connection of the process ends.
     pub(crate) capacity: Capacity,
     pub(crate) numbers: Numbers,
 }
@@ -37,7 +37,7 @@ impl ListenShared {
     }
 }
 
-/// What the global section says of accepting. Each change of the configuration sets it.
+/// Applies the global section's settings for accepting. Called at each change of the configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     connection_rate_max: AtomicU32,
@@ -96,46 +96,46 @@ fn accept_batch_max(written: Option<i32>) -> usize {
     }
 }
 
-/// Where the listeners of one frontend wait.
+/// Shared by the listeners of one frontend.
 #[derive(Debug, Default)]
 pub(crate) struct FrontendCapacity {
-    /// Opened when a connection leaves the frontend.
+    /// Released when a connection of the frontend ends.
     pub(crate) room: Capacity,
-    /// Opened when the frontend is paused, resumed or shut, and when a socket gets an order.
+    /// Released when the frontend is paused, resumed or shut, and when a socket gets an order.
     pub(crate) gate: Capacity,
 }
 
-/// One bind of a frontend. It lives as long as its sockets serve that bind, over all changes of
-/// what the configuration says of it.
+/// One bind of a frontend. It lives as long as its sockets serve that bind, across all changes of
+/// its configuration.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) shared: Arc<ListenShared>,
     /// The frontend's name.
     pub(crate) name: Box<str>,
-    /// What the frontend keeps over every change.
+    /// The frontend's state that survives every change.
     pub(crate) state: Arc<FrontendState>,
     pub(crate) frontend_capacity: Arc<FrontendCapacity>,
-    /// Opened when a connection leaves the bind.
+    /// Released when a connection of the bind ends.
     pub(crate) capacity: Arc<Capacity>,
     /// Loaded once for each connection.
     settings: ArcSwap<ListenerSettings>,
     closed_at: OnceLock<Instant>,
 }
 
-/// What stands behind a listener, of one configuration.
+/// The configuration of a listener, replaced at each change.
 #[derive(Debug)]
 pub(crate) struct ListenerSettings {
     pub(crate) frontend: Arc<Frontend>,
     pub(crate) listening: Arc<Listening>,
-    /// What its connections go through first.
+    /// The handshakes of its connections.
     pub(crate) handshakes: Box<[Handshake]>,
-    /// Workers that may carry its connections; not empty.
+    /// Workers that may serve its connections; not empty.
     pub(crate) workers: Box<[usize]>,
-    /// Our end of every connection, when the socket is bound to one address and no other.
+    /// Our address, when the socket is bound to a single one.
     pub(crate) destination: Option<SocketAddr>,
 }
 
-/// Why nobody may come in now.
+/// The limit that stops accepting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Shut {
     /// `maxconn` of the process is reached.
@@ -144,7 +144,7 @@ pub(crate) enum Shut {
     Frontend,
     /// `maxconn` of the bind is reached.
     Bind,
-    /// A rate is reached; it may allow another one after this.
+    /// A rate limit is reached; it allows another connection after this time.
     Rate(Duration),
 }
 
@@ -166,17 +166,17 @@ impl Listener {
         }
     }
 
-    /// What stands behind it now.
+    /// Its present settings.
     pub(crate) fn settings(&self) -> Arc<ListenerSettings> {
         self.settings.load_full()
     }
 
-    /// Who comes in from now on finds `settings`.
+    /// New connections use `settings` from now on.
     pub(crate) fn show(&self, settings: Arc<ListenerSettings>) {
         self.settings.store(settings);
     }
 
-    /// Notes that the bind is gone: who came through it is to leave when that is polite.
+    /// Records that the bind was removed: its connections should end when they can do so politely.
     pub(crate) fn close(&self) {
         let _ = self.closed_at.set(ballast_worker::now());
     }
@@ -189,7 +189,7 @@ impl Listener {
         self.closed_at.get().is_some()
     }
 
-    /// How many may come in now, at least one.
+    /// How many connections may be accepted now, at least one.
     pub(crate) fn room(&self) -> Result<usize, Shut> {
         let settings = self.settings.load();
         let state = &self.state;
@@ -240,7 +240,7 @@ impl Listener {
         Ok(usize::try_from(room).unwrap_or(usize::MAX))
     }
 
-    /// Waits until what was shut may have opened.
+    /// Waits until the limit may allow another connection.
     pub(crate) async fn wait(&self, shut: Shut) {
         let still = |asked: Shut| self.room().is_err_and(|shut| shut == asked);
         match shut {
@@ -256,8 +256,7 @@ impl Listener {
         }
     }
 
-    /// Counts one more connection, unless a limit is reached; answers what it finds behind the
-    /// listener.
+    /// Counts one more connection, unless a limit is reached; returns the settings for it.
     pub(crate) fn enter(&self) -> Result<Arc<ListenerSettings>, Shut> {
         let settings = self.settings();
         let process = &self.shared.process;
@@ -285,7 +284,7 @@ impl Listener {
         Ok(settings)
     }
 
-    /// Undoes [`Listener::enter`] at the end of the connection, and lets in who waits.
+    /// Undoes [`Listener::enter`] at the end of the connection, and wakes acceptors that wait.
     pub(crate) fn leave(&self, settings: &ListenerSettings) {
         settings.listening.state.connections.leave();
         self.state.sessions.leave();
@@ -293,15 +292,15 @@ impl Listener {
         self.let_in_who_waits();
     }
 
-    /// To be called after room was made.
+    /// To be called after a connection ended.
     pub(crate) fn let_in_who_waits(&self) {
         self.capacity.given_back();
         self.frontend_capacity.room.given_back();
         self.shared.capacity.given_back();
     }
 
-    /// Counts what was accepted (management manual, section 9.1: `conn_tot`, `stot` and their
-    /// rates) in the copies of the worker that accepted it.
+    /// Counts an accepted connection (management manual, section 9.1: `conn_tot`, `stot` and their
+    /// rates) in the counters of the worker that accepted it.
     pub(crate) fn count(&self, worker: usize, listening: &Listening) {
         let process = &self.shared.process;
         let now = process.now_ms();
@@ -323,7 +322,7 @@ impl Listener {
     }
 }
 
-/// A limit as written, or as set since; 0 is none.
+/// A limit as configured or overridden; 0 means none.
 fn limit_now(overridden: &OverrideCell, written: u32) -> u32 {
     overridden.or(written)
 }

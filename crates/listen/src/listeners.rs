@@ -1,4 +1,4 @@
-//! All listening sockets, and their places on the workers.
+//! All listening sockets, and which worker accepts from each.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -20,25 +20,25 @@ use crate::listener::{FrontendCapacity, ListenShared, Listener, ListenerSettings
 use crate::open::{OpenSettings, Opened};
 use crate::socket_state::SocketState;
 
-/// The listening sockets of what runs. [`Listeners::prepare`] and [`Listeners::commit`] take them
-/// to the next configuration. Dropping it closes what no worker holds.
+/// The listening sockets of the process. [`Listeners::prepare`] and [`Listeners::commit`] switch to
+/// the next configuration. Dropping it closes the sockets that no worker holds.
 #[derive(Debug)]
 pub struct Listeners {
     pub(crate) shared: Arc<ListenShared>,
     pub(crate) basis: Basis,
     /// In the order of the configuration.
     pub(crate) fronts: Vec<Arc<Front>>,
-    /// Places in `fronts`.
+    /// Indexes in `fronts` by name.
     pub(crate) by_name: HashMap<String, usize>,
-    /// Counts the posts that were given to workers.
+    /// Counts the sockets that were assigned to workers.
     pub(crate) turn: usize,
 }
 
-/// What a frontend listens on.
+/// The listeners of a frontend.
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) frontend: Arc<Frontend>,
-    /// Where its listeners wait, also those of other configurations.
+    /// Shared by its listeners, across configurations.
     pub(crate) frontend_capacity: Arc<FrontendCapacity>,
     /// In the order of its binds; none when it is disabled or was shut.
     pub(crate) standings: Vec<OpenListener>,
@@ -49,7 +49,7 @@ pub(crate) struct Front {
 pub(crate) struct OpenListener {
     pub(crate) listener: Arc<Listener>,
     pub(crate) identity: Identity,
-    /// What its sockets were tuned to.
+    /// The tuning of its sockets.
     pub(crate) tuning: Tuning,
     /// One, or as many as it has shards.
     pub(crate) posts: Vec<Assigned>,
@@ -60,12 +60,12 @@ pub(crate) struct OpenListener {
 pub(crate) struct Assigned {
     pub(crate) worker: usize,
     pub(crate) socket: Arc<OwnedFd>,
-    /// Where it really listens.
+    /// The address it is really bound to.
     pub(crate) address: Address,
     pub(crate) socket_state: Arc<SocketState>,
 }
 
-/// What binds and frontends do not say themselves, and sockets are tuned by all the same.
+/// Socket options that come from the global section and not from binds or frontends.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Basis {
     connection_count_max: u32,
@@ -73,14 +73,14 @@ pub(crate) struct Basis {
     send_buffer: Option<u32>,
 }
 
-/// What one worker is to do about listening sockets, on its thread.
+/// The sockets that one worker must start to accept from, on its thread.
 #[derive(Debug, Default)]
 #[must_use = "clients wait in the queues of sockets that nobody accepts from"]
 pub struct WorkerListeners {
     pub(crate) posts: Vec<Place>,
 }
 
-/// A socket to accept from, and the listener it leads to.
+/// A socket to accept from, and its listener.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) socket: Arc<OwnedFd>,
@@ -100,8 +100,7 @@ impl Basis {
 }
 
 impl Listeners {
-    /// Spreads opened sockets over the workers, round robin among those the bind allows
-    /// (`thread`).
+    /// Assigns open sockets to workers, round robin among those the bind allows (`thread`).
     pub fn new(
         generation: &Generation,
         process: &Arc<Process>,
@@ -127,7 +126,7 @@ impl Listeners {
             let Some(front) = fronts.get_mut(socket.frontend) else {
                 continue;
             };
-            // The shards of a bind come one after another.
+            // The shards of a bind follow one another.
             let is_shard = front.standings.last().is_some_and(|standing| {
                 let bind = &standing.listener.settings().listening.bind;
                 bind.id == socket.bind.id && bind.address == socket.bind.address
@@ -173,7 +172,7 @@ impl Listeners {
         }
     }
 
-    /// What the worker of that number accepts from, at the start.
+    /// The sockets of one worker at the start.
     pub fn of_worker(&self, worker: usize) -> WorkerListeners {
         let own = self
             .posts()
@@ -189,14 +188,14 @@ impl Listeners {
         }
     }
 
-    /// Lets in who waits because of a limit that was raised (`set maxconn`).
+    /// Wakes acceptors after a limit was raised (`set maxconn`).
     pub fn limits_changed(&self) {
         self.standings()
             .for_each(|standing| standing.listener.let_in_who_waits());
     }
 
-    /// The binds, each with the place of its frontend, for statistics. A bind of several sockets
-    /// comes once for each.
+    /// The binds, each with the index of its frontend, for statistics. A bind with several sockets
+    /// appears once for each.
     pub fn binds(&self) -> impl Iterator<Item = (usize, Arc<Listening>)> {
         self.posts().map(|(standing, _)| {
             let settings = standing.listener.settings();
@@ -204,7 +203,7 @@ impl Listeners {
         })
     }
 
-    /// A bind of a frontend as it listens now; `None` when it does not.
+    /// A bind of a frontend as it listens now; `None` when it does not listen.
     pub fn listening(&self, frontend: &str, bind: &Bind) -> Option<Arc<Listening>> {
         let mut scenes = self
             .front(frontend)?
@@ -218,17 +217,17 @@ impl Listeners {
         })
     }
 
-    /// How many sockets listen.
+    /// The number of listening sockets.
     pub fn socket_count(&self) -> usize {
         self.posts().count()
     }
 
-    /// The sockets, for those who take them over.
+    /// The sockets, for a process that takes them over.
     pub fn sockets(&self) -> impl Iterator<Item = &Arc<OwnedFd>> {
         self.posts().map(|(_, accepting)| &accepting.socket)
     }
 
-    /// The sockets with what another process must know to find the bind of each.
+    /// The sockets with what another process needs to find the bind of each.
     pub fn passed(&self) -> impl Iterator<Item = PassedSocket> {
         self.posts().map(|(standing, accepting)| {
             let bind = &standing.listener.settings().listening.bind;
@@ -259,7 +258,7 @@ impl Listeners {
 }
 
 impl ListenerSettings {
-    /// What stands behind a listener of that bind, whose (first) socket listens at `address`.
+    /// The settings of a listener of that bind, whose (first) socket listens at `address`.
     pub(crate) fn new(
         frontend: &Arc<Frontend>,
         bind: &Bind,
@@ -284,18 +283,18 @@ impl ListenerSettings {
 }
 
 impl WorkerListeners {
-    /// Whether there is nothing to do.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.posts.is_empty()
     }
 
-    /// Starts accepting on this worker, whose [`ArrivalQueue`] is installed. Accepting ends when the
-    /// worker is told to stop, or by a later change. Connections that idle and came through a listener
-    /// that was closed are not woken here: see [`Commit::ended`](crate::Commit::ended).
+    /// Starts accepting on this worker; its [`ArrivalQueue`] must be installed. Accepting ends when
+    /// the worker is told to stop, or by a later change. Idle connections of a listener that was
+    /// closed are not woken here: see [`Commit::ended`](crate::Commit::ended).
     ///
     /// # Errors
-    /// The first socket that cannot be watched, or a worker without an arrival queue. The other
-    /// sockets are accepted from all the same.
+    /// The first socket that cannot be watched, or a missing arrival queue. All other sockets are
+    /// accepted from nevertheless.
     pub fn start(self) -> Result<(), Error> {
         if self.posts.is_empty() {
             return Ok(());
@@ -320,7 +319,8 @@ impl WorkerListeners {
                         arrivals: Rc::clone(&arrivals),
                         told: Cell::new(None),
                     };
-                    // Waited for at the end: it still takes who is in the queue then.
+                    // The worker waits for this task when it ends: it still accepts the connections
+                    // in the queue.
                     spawn_local(accepting.run(watched));
                 }
                 Err(error) => outcome = outcome.and(Err(error)),
@@ -337,7 +337,7 @@ pub(crate) fn next_worker(turn: &mut usize, settings: &ListenerSettings) -> usiz
     worker
 }
 
-/// Where each name is.
+/// The index of each frontend by name.
 pub(crate) fn by_name(fronts: &[Arc<Front>]) -> HashMap<String, usize> {
     let names = fronts.iter().enumerate();
     names
@@ -345,8 +345,8 @@ pub(crate) fn by_name(fronts: &[Arc<Front>]) -> HashMap<String, usize> {
         .collect()
 }
 
-/// The workers that may carry connections of a bind. Numbers beyond the last worker are left
-/// out; a bind left with none may use all.
+/// The workers that may serve connections of a bind. Numbers beyond the last worker are ignored; if
+/// none is left, all workers may.
 fn allowed(threads: Option<&[u16]>, worker_count: usize) -> Box<[usize]> {
     let all = 0..worker_count.max(1);
     let own: Box<[usize]> = threads
@@ -358,8 +358,8 @@ fn allowed(threads: Option<&[u16]>, worker_count: usize) -> Box<[usize]> {
     if own.is_empty() { all.collect() } else { own }
 }
 
-/// The one address a socket is bound to: what every client of it connected to. `None` when that
-/// must be asked for each connection, or is no IP address.
+/// The single address a socket is bound to, which every client connected to. `None` when the kernel
+/// must be asked for each connection, or when it is not an IP address.
 fn exact(address: &Address, bind: &Bind) -> Option<std::net::SocketAddr> {
     match address {
         Address::Ip(ip) if !ip.ip().is_unspecified() && !bind.transparent => Some(*ip),

@@ -12,68 +12,69 @@ use ballast_net::{
 
 use crate::listeners::Basis;
 
-/// What the whole configuration says about opening sockets.
+/// Settings of the whole configuration for opening sockets.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenSettings {
-    /// `maxconn` of the process: the queue's length where nothing else sets one.
+    /// `maxconn` of the process: the queue length when nothing else sets one.
     pub connection_count_max: u32,
     /// `noreuseport` or `-dR`.
     pub no_reuseport: bool,
-    /// How many workers there will be: a bind has at most so many `shards`.
+    /// The number of workers: a bind has at most so many `shards`.
     pub worker_count: usize,
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Socket {
-    /// The place of its frontend in the configuration.
+    /// The index of its frontend in the configuration.
     pub frontend: usize,
     /// The bind it was opened for.
     pub bind: model::Bind,
-    /// Where it really listens.
+    /// The address it is really bound to.
     pub address: Address,
     /// The socket.
     pub fd: Arc<OwnedFd>,
-    /// What it was tuned to.
+    /// Its tuning.
     pub(crate) tuning: Tuning,
 }
 
-/// The sockets of a configuration.
+/// The listening sockets of a configuration.
 #[derive(Debug, Default)]
 pub struct Opened {
     /// In the order of the file.
     pub sockets: Vec<Socket>,
-    /// Options the system refused and the sockets work without.
+    /// Options that the system refused; the sockets work without them.
     pub refused: Vec<OptionRefused>,
     pub(crate) basis: Basis,
 }
 
-/// A bind that cannot be listened on. Prints as HAProxy's alert, without its level.
+/// A bind that cannot be listened on. Its `Display` is HAProxy's alert, without the level.
 #[derive(Debug)]
 pub struct OpenError {
     /// The frontend (or `GLOBAL`) it belongs to.
     pub frontend: String,
     /// The bind.
     pub bind: Box<model::Bind>,
-    /// What the system said.
+    /// The system's error.
     pub error: Error,
 }
 
-/// An option of a bind that the system refused. Prints as HAProxy's warning, without its level.
+/// An option of a bind that the system refused. Its `Display` is HAProxy's warning, without the
+/// level.
 #[derive(Debug)]
 pub struct OptionRefused {
     /// The frontend it belongs to.
     pub frontend: String,
     /// The bind.
     pub bind: Box<model::Bind>,
-    /// What the system said.
+    /// The system's error.
     pub error: Error,
 }
 
 /// Opens the sockets of all binds of all enabled frontends.
 ///
 /// # Errors
-/// Every bind that cannot be listened on; the others are closed again.
+/// Every bind that cannot be listened on; all other sockets are closed again.
 pub fn open(config: &model::Config, settings: OpenSettings) -> Result<Opened, Vec<OpenError>> {
     let mut opened = Opened {
         basis: Basis::of(config, settings),
@@ -114,7 +115,7 @@ pub fn open(config: &model::Config, settings: OpenSettings) -> Result<Opened, Ve
 /// Opens the socket of a bind that belongs to no frontend (`stats socket`, `-S`).
 ///
 /// # Errors
-/// The system's refusal.
+/// The system's error.
 pub fn open_bind(bind: &model::Bind) -> Result<Arc<OwnedFd>, OpenError> {
     let open = || {
         let mut options = ListenOptions {
@@ -148,7 +149,7 @@ impl Opened {
         tuning: Tuning,
     ) {
         for error in bound.refused {
-            // TCP words mean nothing to other sockets.
+            // TCP options are ignored for other sockets.
             if matches!(bound.address, Address::Ip(_)) {
                 let name = &frontend.common.name;
                 self.refused.push(OptionRefused::new(name, bind, error));
@@ -164,7 +165,7 @@ impl Opened {
     }
 }
 
-/// Sockets that share the address: only IP addresses can be bound several times.
+/// Several sockets on the same address: only IP addresses can be bound several times.
 pub(crate) fn shards(bind: &model::Bind, worker_count: usize) -> usize {
     match bind.address {
         model::Address::Inet(_) => usize::from(bind.shard_count).clamp(1, worker_count.max(1)),
@@ -172,7 +173,8 @@ pub(crate) fn shards(bind: &model::Bind, worker_count: usize) -> usize {
     }
 }
 
-/// Opens one socket of a bind. What stands under a path is not replaced before that is said.
+/// Opens one socket of a bind. An existing file under a unix socket's path is replaced only later,
+/// when the caller says so.
 pub(crate) fn open_beside(
     config: &model::Config,
     frontend: &model::Frontend,
@@ -184,7 +186,7 @@ pub(crate) fn open_beside(
     net::listen_unpublished(&address(&bind.address), &options)
 }
 
-/// The options of a bind's sockets that can change while they listen.
+/// The options of a bind's sockets that can be changed while they listen.
 pub(crate) fn tuning(
     config: &model::Config,
     frontend: &model::Frontend,
@@ -246,8 +248,8 @@ fn options(
     })
 }
 
-/// How many may wait in the kernel's queue of a bind: `backlog` of the bind, of the frontend, else
-/// as many as may be let in (configuration manual, "backlog").
+/// The length of the kernel's queue of a bind: `backlog` of the bind, of the frontend, else as many
+/// connections as may be admitted (configuration manual, "backlog").
 pub(crate) fn backlog(frontend: &model::Frontend, bind: &model::Bind, process_max: u32) -> u32 {
     bind.backlog
         .or(frontend.backlog)
@@ -285,8 +287,8 @@ fn unknown(call: &'static str, name: &str) -> Error {
     )
 }
 
-/// The address as the kernel takes it. Names are resolved when the configuration is read, so
-/// none is left here; should one be, or a socket pair, listening on it is refused.
+/// The address as the kernel takes it. Names are resolved when the configuration is read, so none
+/// is left here; if there is one, or a socket pair, listening is refused.
 fn address(address: &model::Address) -> Address {
     match address {
         model::Address::Inet(inet) => Address::Ip(*inet),
@@ -371,7 +373,7 @@ fn write_place(out: &mut fmt::Formatter<'_>, bind: &model::Bind, frontend: &str)
     )
 }
 
-/// The system's words alone, without the number that Rust adds.
+/// The system's error text, without the number that Rust adds.
 fn said(error: &Error) -> String {
     let text = error.io().to_string();
     match text.split_once(" (os error") {

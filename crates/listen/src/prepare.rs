@@ -1,9 +1,9 @@
-//! From what listens to what the next configuration wants, up to where it could still fail.
+//! Prepares the sockets of the next configuration. Everything that can fail happens here.
 //!
-//! A bind of the new configuration gets its sockets in this order: those of the same frontend
-//! that listen so already; those that listen so and are left over, of a bind or a frontend that
-//! goes; new ones. The listener of a bind that keeps its sockets stays: workers go on accepting and
-//! notice nothing but what they find behind it.
+//! A bind of the new configuration gets its sockets in this order: those that the same frontend
+//! listens on already; suitable ones that are left over from a bind or a frontend that is removed;
+//! new ones. A bind that keeps its sockets keeps its listener: workers go on accepting, and only
+//! the settings behind the listener change.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -23,15 +23,15 @@ use crate::listeners::{
 use crate::open::{OpenError, OpenSettings, OptionRefused, open_beside, shards, tuning};
 use crate::socket_state::{Order, SocketState};
 
-/// Sockets for another configuration, opened and not yet in use. Dropped, it closes what it
-/// opened, and nothing has changed.
+/// The prepared sockets of a new configuration. Dropping it closes what was opened, and nothing has
+/// changed.
 #[derive(Debug)]
 #[must_use = "it changes nothing before it is committed"]
 pub struct Prepared {
     pub(crate) config: Arc<Config>,
     pub(crate) basis: Basis,
     pub(crate) fronts: Vec<Arc<Front>>,
-    /// `None` when names and places are what they were.
+    /// `None` when names and indexes are unchanged.
     pub(crate) by_name: Option<HashMap<String, usize>>,
     pub(crate) turn: usize,
     pub(crate) shows: Vec<(Arc<Listener>, Arc<ListenerSettings>)>,
@@ -39,14 +39,14 @@ pub struct Prepared {
     pub(crate) unpublished: Vec<(Unpublished, String, Bind)>,
     pub(crate) orders: Vec<(Arc<SocketState>, Order)>,
     pub(crate) closed: Vec<Arc<Listener>>,
-    /// Those whose posts have an order to hear of.
+    /// Listeners with sockets that have a new order.
     pub(crate) told: Vec<Arc<FrontendCapacity>>,
     pub(crate) start: Vec<(usize, Place)>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) refused: Vec<OptionRefused>,
 }
 
-/// A socket that goes on listening with other options.
+/// A socket that continues with other options.
 #[derive(Debug)]
 pub(crate) struct Retune {
     pub(crate) frontend: Arc<Frontend>,
@@ -57,7 +57,7 @@ pub(crate) struct Retune {
     pub(crate) to: Tuning,
 }
 
-/// A frontend that listens and does not go on unchanged, and what of it has found its use.
+/// A frontend that listens now and does not stay unchanged, and how its sockets are used further.
 struct OldFrontend<'l> {
     front: &'l Front,
     used: Vec<Used>,
@@ -65,17 +65,17 @@ struct OldFrontend<'l> {
 
 #[derive(Clone, Copy, Default)]
 struct Used {
-    /// Its listener goes on.
+    /// Its listener is kept.
     listener: bool,
     /// Another listener of its frontend, on another socket, listens for the same bind.
     replaced: bool,
-    /// So many of its sockets go on behind its listener: none, or all.
+    /// The number of its sockets that stay with its listener: none, or all.
     kept: usize,
-    /// So many of its sockets, from the first, go on behind another listener.
+    /// The number of its sockets, from the first, that move to another listener.
     moved: usize,
 }
 
-/// A frontend of the new configuration that is not there unchanged.
+/// A frontend of the new configuration that is new or changed.
 struct Draft {
     place: usize,
     frontend: Arc<Frontend>,
@@ -87,7 +87,7 @@ struct Draft {
 struct WantedBind {
     bind: Bind,
     identity: Identity,
-    /// The standing of the former frontend that it goes on with.
+    /// The index of the listener of the old frontend that it keeps.
     keeps: Option<usize>,
 }
 
@@ -95,21 +95,20 @@ struct Work<'l> {
     listeners: &'l Listeners,
     settings: OpenSettings,
     formers: Vec<OldFrontend<'l>>,
-    /// Sockets that are left over, by what they are; made when first asked for.
+    /// Sockets that are left over, by their properties; computed when first needed.
     spare: Option<HashMap<Identity, Vec<(usize, usize)>>>,
     errors: Vec<OpenError>,
     out: Prepared,
 }
 
 impl Listeners {
-    /// Opens what `generation` needs and does not find among what listens now. It must be
-    /// committed, if at all, before anything else is prepared and committed.
+    /// Opens the sockets that `generation` needs and that are not open now. It must be committed,
+    /// if at all, before another preparation is committed.
     ///
-    /// What does not change costs a look at each frontend and no system call. Nothing of what
-    /// runs is touched.
+    /// An unchanged frontend costs one comparison and no system call. Nothing that runs is touched.
     ///
     /// # Errors
-    /// Every bind that cannot be listened on; all that was opened is closed again.
+    /// Every bind that cannot be listened on; everything that was opened is closed again.
     pub fn prepare(
         &self,
         generation: &Generation,
@@ -142,7 +141,8 @@ impl Listeners {
 }
 
 impl Prepared {
-    /// What committing it will do to sockets; without what the system refuses only then.
+    /// What the commit will do to sockets, except for options that the system will refuse only
+    /// then.
     pub fn effects(&self) -> &[Effect] {
         &self.effects
     }
@@ -181,7 +181,7 @@ impl<'l> Work<'l> {
         }
     }
 
-    /// Takes over what has not changed; answers what has.
+    /// Keeps what is unchanged; returns what is new or changed.
     fn sort_out(&mut self, generation: &Generation, same_basis: bool) -> Vec<Draft> {
         let mut drafts = Vec::new();
         let mut met = 0;
@@ -198,7 +198,7 @@ impl<'l> Work<'l> {
                 continue;
             }
             let former = old.map(|old| self.former(old));
-            // Filled in when it is furnished.
+            // The listeners are filled in later.
             self.out.fronts.push(Arc::new(Front {
                 frontend: Arc::clone(frontend),
                 frontend_capacity: Arc::default(),
@@ -234,8 +234,8 @@ impl<'l> Work<'l> {
         self.formers.len() - 1
     }
 
-    /// Finds the listeners that the binds of a frontend go on with: the same socket and number, else
-    /// the same socket.
+    /// Finds the listeners that the binds of a frontend keep: the one with the same socket and
+    /// number, else the one with the same socket.
     fn find_own(&mut self, draft: &mut Draft) {
         let Some(former) = draft.former.map(|former| &mut self.formers[former]) else {
             return;
@@ -278,8 +278,8 @@ impl<'l> Work<'l> {
             let tuning = tuning(config, &frontend.model, &wish.bind, self.settings);
             let kept = self.kept(&draft, wish);
             let wanted = shards(&wish.bind, self.settings.worker_count);
-            // To close one of several on the same address would reset who is on the way to it,
-            // so a bind keeps shards it asks for no more.
+            // Closing one of several sockets on the same address would reset connections that are
+            // being established on it: a bind keeps shards even when it asks for fewer.
             let mut posts = kept.map_or_else(Vec::new, |standing| standing.posts.clone());
             if let Some(kept) = kept
                 && kept.tuning != tuning
@@ -332,7 +332,8 @@ impl<'l> Work<'l> {
         });
     }
 
-    /// Where the listeners of the frontend wait: where they did, while it is the same one.
+    /// The shared capacity of the frontend's listeners: the existing one, as long as it is the same
+    /// frontend.
     fn frontend_capacity(&self, draft: &Draft) -> Arc<FrontendCapacity> {
         match draft.former.map(|former| self.formers[former].front) {
             Some(front) if Arc::ptr_eq(&front.frontend.state, &draft.frontend.state) => {
@@ -347,7 +348,7 @@ impl<'l> Work<'l> {
         Some(&front.standings[wish.keeps?])
     }
 
-    /// The listener of a bind, the one it has or a new one, and what is to stand behind it.
+    /// The listener of a bind, kept or new, and its new settings.
     fn listener(
         &mut self,
         draft: &Draft,
@@ -380,8 +381,8 @@ impl<'l> Work<'l> {
         (Arc::new(listener), settings)
     }
 
-    /// The bind of the same number and address that listened on another socket: who came through
-    /// it stays, and counts for the new one.
+    /// The listener of the same bind number and address on another socket: its connections stay,
+    /// and count for the new listener.
     fn replaced(
         &mut self,
         draft: &Draft,
@@ -403,7 +404,7 @@ impl<'l> Work<'l> {
         None
     }
 
-    /// Sockets for a bind that it does not have: left over ones, else new ones.
+    /// Sockets for a bind that has none: left-over ones, else new ones.
     fn find_sockets(
         &mut self,
         config: &Config,
@@ -497,13 +498,13 @@ impl<'l> Work<'l> {
         }
     }
 
-    /// A socket of that identity that nobody goes on with.
+    /// A socket with these properties that nobody keeps.
     fn spare(&mut self, identity: &Identity) -> Option<(&'l OpenListener, &'l Assigned)> {
         let formers = &mut self.formers;
         let spare = self.spare.get_or_insert_with(|| {
             let mut spare: HashMap<Identity, Vec<(usize, usize)>> = HashMap::new();
             for (former, OldFrontend { front, .. }) in formers.iter().enumerate() {
-                // A paused socket does not listen, and whether it can again is not known.
+                // A paused socket does not listen, and it is unknown whether it can again.
                 if front.frontend.state.gate.opening() != Opening::Open {
                     continue;
                 }
@@ -525,7 +526,7 @@ impl<'l> Work<'l> {
         None
     }
 
-    /// Ends what found no use.
+    /// Removes what is not used further.
     fn end_the_rest(&mut self) {
         for former in &self.formers {
             let mut is_told = false;
@@ -564,14 +565,14 @@ impl<'l> Work<'l> {
     }
 }
 
-/// Whether it was shut and may listen again: it has no sockets, and should.
+/// Whether it was shut and may listen again: it has no sockets, but should.
 fn is_reopened(front: &Front) -> bool {
     front.standings.is_empty() && !wishes(&front.frontend).is_empty()
 }
 
 /// The binds of a frontend that listens.
 fn wishes(frontend: &Frontend) -> Vec<WantedBind> {
-    // Only a reload that drops overrides opens its gate again, before it comes here.
+    // A gate is opened again only by a reload that drops overrides, before this is called.
     let is_shut = frontend.state.gate.opening() == Opening::Shut;
     if frontend.model.common.disabled || is_shut {
         return Vec::new();

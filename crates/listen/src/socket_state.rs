@@ -1,20 +1,20 @@
-//! What the worker that accepts from a socket is told about it.
+//! Orders to the worker that accepts from a socket.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What is to be done with a listening socket.
+/// What to do with a listening socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Order {
     /// Accept.
     Accept,
-    /// Take who waits in the kernel's queue, then close: nobody listens there any more.
+    /// Accept the connections in the kernel's queue, then close: nobody listens there any more.
     Drain,
-    /// Accept no more and close: another listener has the same socket under a descriptor of its own,
-    /// and who waits is its client.
+    /// Close without accepting: another listener has the same socket under another descriptor, and
+    /// the connections in the queue belong to it.
     LetGo,
 }
 
-/// The order about one socket; shared by who gives it and the worker that obeys. It changes once.
+/// The order for one socket, shared by the controller and the worker. It changes once.
 #[derive(Debug, Default)]
 pub(crate) struct SocketState(AtomicU8);
 
@@ -27,8 +27,8 @@ impl SocketState {
         }
     }
 
-    /// Ends accepting. Who waits on the worker hears of it by the [`Capacity`](crate::capacity::Capacity) of the frontend's gate,
-    /// which is to be opened afterwards.
+    /// Ends accepting. The worker learns of it when the [`Capacity`](crate::capacity::Capacity) of
+    /// the frontend's gate is released, which the caller must do afterwards.
     pub(crate) fn end(&self, order: Order) {
         let word = match order {
             Order::Accept => return,

@@ -1,12 +1,12 @@
-//! Which worker a new connection goes to: the one that carries the fewest.
+//! Assigns a new connection to the worker that has the fewest.
 //!
-//! Counting connections, not turns, keeps the workers even also when connections are few and
-//! long. The worker that accepted keeps the connection unless another carries fewer, because
-//! handing over costs a message and a wake-up.
+//! Counting connections, rather than taking turns, keeps workers balanced even when connections are
+//! few and long. The worker that accepted keeps the connection unless another has fewer, because
+//! passing it on costs a message and a wake-up.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How many connections each worker carries.
+/// The number of connections of each worker.
 #[derive(Debug)]
 pub(crate) struct Spread(Box<[Place]>);
 
@@ -44,19 +44,19 @@ impl Spread {
         }
     }
 
-    /// A connection of that worker ended.
+    /// Uncounts a connection of that worker.
     pub(crate) fn leave(&self, worker: usize) {
         if let Some(place) = self.0.get(worker) {
             place.0.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub(crate) fn worker_count(&self) -> usize {
         self.0.len()
     }
 
-    /// How many connections the worker carries.
+    /// The number of connections of the worker.
     pub(crate) fn carried(&self, worker: usize) -> u32 {
         self.0
             .get(worker)

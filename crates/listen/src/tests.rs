@@ -1,4 +1,4 @@
-//! Listeners on the loopback: limits, the PROXY header, the spread over workers, the end.
+//! Listeners on loopback: limits, the PROXY header, the distribution over workers, the end.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,10 +17,10 @@ use crate::{
 
 mod change;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than anything here should take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a worker tells of an arrival.
+/// What a worker reports of a new connection.
 #[derive(Debug)]
 struct Seen {
     worker: usize,
@@ -42,8 +42,8 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Opens the frontends of `config` on free ports with `worker_count` workers. Each arrival is
-    /// told of and then held until its client closes.
+    /// Opens the frontends of `config` on free ports with `worker_count` workers. Each connection
+    /// is reported, and held until its client closes.
     fn new(worker_count: usize, process_max: u32, config: model::Config) -> Self {
         let process = Arc::new(Process::new(worker_count, process_max));
         let registry = Registry::new(worker_count, Arc::clone(&process));
@@ -100,7 +100,7 @@ impl Fixture {
         }
     }
 
-    /// Waits until nobody is counted any more.
+    /// Waits until no connection is counted any more.
     fn empty(&self) {
         let until = Instant::now() + PATIENCE;
         while self.process.connections.now() > 0 {
@@ -116,7 +116,7 @@ impl Fixture {
     }
 }
 
-/// Looks again and again, where the program would be woken.
+/// Polls where the program itself would be woken.
 async fn leaves(admission: &Admission) {
     while !admission.is_leaving() {
         ballast_worker::sleep(Duration::from_millis(1)).await;
@@ -128,7 +128,7 @@ fn arrival_queue(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> A
         serve: Box::new(move |arrival| {
             let (tell, refuse) = (tell.clone(), refuse.clone());
             spawn_local(async move {
-                // All of it: the admission counts until here.
+                // Moved as a whole: the admission counts until here.
                 let arrival = arrival;
                 let mut seen = Seen {
                     worker,
@@ -209,7 +209,7 @@ fn connections_are_spread_evenly_and_counted() {
         assert!(fixture.addresses.contains(&seen.destination.unwrap()));
         assert!(clients.iter().any(|c| c.local_addr().ok() == seen.source));
     }
-    // Two that accept at the same moment may choose the same worker.
+    // Two workers that accept at the same moment may choose the same worker.
     assert!(
         carried.iter().all(|count| (3..=5).contains(count)),
         "{carried:?}"
@@ -233,7 +233,7 @@ fn who_exceeds_a_limit_waits_until_one_leaves() {
     let mut one = frontend("one", 1);
     one.binds[0].connection_count_max = Some(1);
     let fixture = Fixture::new(2, 4, of([limited, one]));
-    // The frontend's limit holds over both of its binds, which are on two workers.
+    // The frontend's limit applies to both of its binds together, which are on two workers.
     let first = fixture.connect(0);
     fixture.next();
     let _second = fixture.connect(1);
@@ -242,7 +242,7 @@ fn who_exceeds_a_limit_waits_until_one_leaves() {
     fixture.nobody_for(Duration::from_millis(50));
     drop(first);
     assert_eq!(fixture.next().source, third.local_addr().ok());
-    // The bind's limit.
+    // The bind's own limit.
     let fourth = fixture.connect(2);
     fixture.next();
     let fifth = fixture.connect(2);
@@ -258,7 +258,7 @@ fn who_exceeds_a_limit_waits_until_one_leaves() {
 #[test]
 fn the_process_has_a_limit_that_can_be_raised() {
     let fixture = Fixture::new(2, 1, of([frontend("a", 1), frontend("b", 1)]));
-    // The limit of a frontend that sets none is the process's.
+    // A frontend without a limit of its own has the limit of the process.
     fixture.generation.frontends[1].state.limit_connections(9);
     let _a = fixture.connect(0);
     fixture.next();
@@ -280,7 +280,7 @@ fn a_rate_lets_in_what_it_allows() {
     for _ in &clients {
         fixture.next();
     }
-    // 20 at once; the other 10 as the first second goes out of sight.
+    // 20 at once; the other 10 when the first second is out of the period.
     assert!(
         begun.elapsed() > Duration::from_millis(900),
         "{:?}",
@@ -348,7 +348,7 @@ fn what_is_no_proxy_header_is_closed_and_told() {
         let mut client = fixture.connect(0);
         client.write_all(bytes).unwrap();
         let mut answer = Vec::new();
-        // The end, or a reset because of bytes that nobody read.
+        // A normal end, or a reset because of bytes that nobody read.
         let _ = client.read_to_end(&mut answer);
         assert!(answer.is_empty());
         let told = fixture.refusals.recv_timeout(PATIENCE).unwrap();
@@ -375,7 +375,7 @@ fn what_is_no_proxy_header_is_closed_and_told() {
 #[test]
 fn who_was_in_the_queue_at_the_stop_is_still_served() {
     let mut fixture = Fixture::new(1, 100, of([frontend("fe", 1)]));
-    // The worker is busy while connections come and the order to stop does.
+    // The worker is busy while connections and the order to stop arrive.
     let (go, wait) = channel::<()>();
     let mailbox = fixture.workers.mailbox(0).unwrap();
     mailbox.send(move || wait.recv().unwrap_or(())).unwrap();

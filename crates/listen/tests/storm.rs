@@ -1,6 +1,6 @@
-//! A hundred changes under a storm of connections: nobody is refused or reset, nothing leaks.
+//! A hundred changes under a storm of connections: none is refused or reset, nothing leaks.
 //!
-//! A process of its own, because it counts the descriptors of the process.
+//! A separate process, because the test counts the descriptors of the process.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 use std::io::Read;
@@ -72,7 +72,7 @@ impl Site {
     }
 }
 
-/// Tells each client the name of the frontend it came to, and waits for its end.
+/// Sends each client the name of its frontend, and waits for the client's end.
 fn arrivals() -> ArrivalQueue {
     ArrivalQueue {
         serve: Box::new(|arrival| {
@@ -114,7 +114,7 @@ fn ports(count: usize) -> Vec<SocketAddr> {
 }
 
 /// Connects again and again until it is told to stop; panics at the first connection that is not
-/// served by one of those it may be served by.
+/// served by an expected frontend.
 fn storm(
     address: SocketAddr,
     names: &'static [&'static str],
@@ -133,7 +133,7 @@ fn storm(
         let name = std::str::from_utf8(&name).unwrap().trim_end_matches(';');
         assert!(names.contains(&name), "{address} was served by {name}");
         served.fetch_add(1, Ordering::Relaxed);
-        // The end is a reset: thousands in TIME_WAIT would take all ports.
+        // Closed with a reset: thousands of ports in TIME_WAIT would use up all ports.
         ballast_net::set_linger_zero(&client).unwrap();
     }
 }
@@ -162,7 +162,7 @@ fn a_hundred_changes_refuse_and_reset_nobody() {
     let (stop, served) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let (stop, served) = (&stop, &served);
-        // Also when a check of this thread fails the others are to end.
+        // The other threads must end even when a check of this thread fails.
         struct Stop<'s>(&'s AtomicBool);
         impl Drop for Stop<'_> {
             fn drop(&mut self) {
@@ -185,7 +185,7 @@ fn a_hundred_changes_refuse_and_reset_nobody() {
             let listened = sockets();
             let (config, same_sockets, works) = match round % 7 {
                 0 => (base(), false, true),
-                // The very same: shared frontends, and then equal ones.
+                // The identical configuration: shared frontends, and then equal ones.
                 1 => ((*site.generation.config).clone(), true, true),
                 2 => (
                     of([at("a", &[stays, wanders, extra]), at("b", &[ports[3]])]),

@@ -1,4 +1,4 @@
-//! The PROXY header that comes before everything else (`accept-proxy`).
+//! The PROXY header at the start of a connection (`accept-proxy`).
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -8,20 +8,20 @@ use ballast_wire::proxy::{self as wire, Parsed};
 use super::{Established, Refusal};
 use crate::limits::HEADER_BYTES_FIRST;
 
-/// What a PROXY header told.
+/// The content of a PROXY header.
 #[derive(Clone, Copy, Debug)]
 pub struct Proxied {
     /// Source and destination that replace the socket's; `None` keeps those.
     pub endpoints: Option<(SocketAddr, SocketAddr)>,
 }
 
-/// Reads the header. `begun` becomes true with its first byte.
+/// Reads the header. `begun` is set with its first byte.
 ///
-/// HAProxy looks once and refuses what has not come whole by then; here it may come in pieces, as
-/// section 2 of the protocol's text recommends.
+/// HAProxy reads once and refuses a header that is not complete by then; here it may arrive in
+/// several segments, as section 2 of the protocol's text recommends.
 ///
 /// # Errors
-/// Why the connection is to be closed.
+/// Why the connection must be closed.
 pub(crate) async fn read_header(
     connection: Established,
     header_bytes_max: usize,
@@ -51,7 +51,7 @@ pub(crate) async fn read_header(
             Err(error) => return Err(refusal(error)),
         };
         let have = bytes.len();
-        // The parser refuses what is longer than allowed, so this stays within its bound.
+        // The parser refuses a header that is too long, so the buffer stays within its bound.
         let room = needed.max(HEADER_BYTES_FIRST.saturating_sub(have));
         bytes.resize(have + room, 0);
         let read = transport.read(&mut bytes[have..]).await;

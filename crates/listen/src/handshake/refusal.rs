@@ -1,4 +1,4 @@
-//! Why a connection ended in a handshake, and the line that tells it.
+//! Why a handshake failed, and the log line about it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -6,30 +6,30 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ballast_model::Bind;
 
-/// Why a connection was closed in a handshake. Prints as HAProxy logs it.
+/// Why a connection was closed during a handshake. Its `Display` is HAProxy's text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Refusal {
-    /// The client closed before a byte of the header.
+    /// The client closed before the first byte of the header.
     Closed,
     /// The client closed within the header.
     Truncated,
-    /// It did not come in time; true when some of it had come.
+    /// The header was not complete in time; true when a part of it was received.
     TimedOut(bool),
-    /// What came is no PROXY header.
+    /// The bytes are not a PROXY header.
     NotProxy,
-    /// A header for a protocol that is not served.
+    /// A header for a protocol that is not supported.
     Unhandled,
     /// A header that contradicts itself.
     Invalid,
 }
 
 impl Refusal {
-    /// Whether not a byte came: `option dontlognull` keeps silent about it.
+    /// Whether nothing was received: with `option dontlognull` it is not logged.
     pub fn is_silent(self) -> bool {
         matches!(self, Self::Closed | Self::TimedOut(false))
     }
 
-    /// Its number among the errors of connections (configuration manual, "fc_err").
+    /// Its number among the connection errors (configuration manual, "fc_err").
     pub fn code(self) -> i64 {
         match self {
             Self::Closed => 11,
@@ -41,7 +41,7 @@ impl Refusal {
         }
     }
 
-    /// What HAProxy says of it (configuration manual, "fc_err_str").
+    /// Its text in HAProxy (configuration manual, "fc_err_str").
     pub fn text(self) -> &'static str {
         match self {
             Self::Closed => "Connection closed while waiting for PROXY protocol header",
@@ -60,23 +60,23 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A connection that is closed in a handshake.
+/// A connection that was closed during a handshake.
 #[derive(Debug)]
 pub struct RefusedConnection<'a> {
-    /// The other end of the connection.
+    /// The client's address.
     pub source: Option<SocketAddr>,
-    /// When it was accepted, on the wall.
+    /// When it was accepted, on the wall clock.
     pub accepted_at: SystemTime,
     /// The frontend.
     pub frontend: &'a str,
-    /// The line it came through.
+    /// The bind that accepted it.
     pub bind: &'a Bind,
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
 }
 
-/// The line HAProxy logs about it (management manual, "error log format"):
-/// `127.0.0.1:34688 [21/Nov/2026:10:40:40.273] fe/name: reason`.
+/// HAProxy's log line about it (management manual, "error log format"): `127.0.0.1:34688
+/// [21/Nov/2026:10:40:40.273] fe/name: reason`.
 impl fmt::Display for RefusedConnection<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.source {

@@ -1,4 +1,4 @@
-//! From one configuration to the next.
+//! Changes from one configuration to the next.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -24,7 +24,7 @@ impl Fixture {
         let commit = listeners.commit(prepared);
         self.generation = Arc::new(next);
         for (mailbox, own) in self.workers.mailboxes().iter().zip(commit.start) {
-            // Not waited for: a worker may be held up on purpose.
+            // Not awaited: a worker may be blocked on purpose.
             mailbox.send(move || own.start().unwrap()).unwrap();
         }
         assert!(commit.refused.is_empty(), "{:?}", commit.refused);
@@ -40,7 +40,7 @@ impl Fixture {
         sockets.map(|socket| socket.as_raw_fd()).collect()
     }
 
-    /// Connections open through the first bind of a frontend.
+    /// Open connections of the first bind of a frontend.
     fn open_through(&self, frontend: &str) -> u32 {
         let front = self.generation.frontends.iter();
         let front = front
@@ -51,7 +51,7 @@ impl Fixture {
         listening.unwrap().state.connections.now()
     }
 
-    /// Keeps a worker busy until the answer is dropped.
+    /// Blocks a worker until the returned value is dropped.
     fn hold(&self, worker: usize) -> Sender<()> {
         let (go, wait) = channel::<()>();
         let mailbox = self.workers.mailbox(worker).unwrap();
@@ -59,7 +59,7 @@ impl Fixture {
         go
     }
 
-    /// Makes a change that ends all sockets, and waits until they are closed.
+    /// Removes all sockets, and waits until they are closed.
     fn change_all(&mut self, config: model::Config) {
         let sockets = self.listeners().sockets();
         let sockets: Vec<_> = sockets.map(Arc::downgrade).collect();
@@ -79,7 +79,7 @@ impl Fixture {
     }
 }
 
-/// A frontend on real ports, which a later configuration can name again.
+/// A frontend on real ports, so that a later configuration can use the same ones.
 fn at(name: &str, addresses: &[SocketAddr]) -> model::Frontend {
     let mut frontend = frontend(name, u32::try_from(addresses.len()).unwrap());
     for (bind, address) in frontend.binds.iter_mut().zip(addresses) {
@@ -137,7 +137,7 @@ fn who_waits_for_a_moved_bind_is_served_by_its_new_frontend() {
     }
     let sessions = |place: usize| fixture.generation.frontends[place].state.sessions.now();
     assert_eq!((sessions(0), sessions(1)), (1, 5));
-    // Back again, with the old acceptor and the new one on the same worker each time.
+    // And back again: the old and the new acceptor are on the same worker each time.
     drop(early);
     let first = of([at("a", &ports[..2]), at("b", &ports[2..])]);
     assert_eq!(fixture.change(first).unwrap().len(), 1);
@@ -171,7 +171,7 @@ fn a_removed_bind_serves_its_queue_and_tells_who_came_through_it() {
         fixture.next();
     }
     fixture.until_refused(1);
-    // The worker's handler says goodbye when it is told to leave, and goes on.
+    // The worker's handler ends its connection when told to, and continues.
     let mut word = [0; 1];
     early.read_exact(&mut word).unwrap();
     assert_eq!(&word, b"!");
@@ -234,7 +234,7 @@ fn a_bind_that_fails_leaves_everything_as_it_was() {
     assert_eq!((fixture.generation.number, names()), (1, 1));
     let _second = UnixStream::connect(&path).unwrap();
     fixture.next();
-    // Another mode is another socket, for the same bind: counts and connections stay.
+    // Another file mode needs another socket for the same bind: counters and connections stay.
     let effects = fixture.change(of([unix(0o666)])).unwrap();
     assert!(
         matches!(effects[..], [Effect::Opened { .. }]),
@@ -265,7 +265,7 @@ fn an_inherited_socket_can_be_named_by_every_configuration() {
     let mut fixture = Fixture::new(1, 1000, of([inherited("a")]));
     assert_eq!(fixture.change(of([inherited("a")])).unwrap(), []);
     fixture.change_all(of([at("other", &ports)]));
-    // Whoever we have it of still holds it: who comes waits for the next to listen.
+    // The process that passed the socket to us still holds it: new connections wait in its queue.
     let _client = TcpStream::connect(ip).unwrap();
     fixture.nobody_for(Duration::from_millis(20));
     fixture.change(of([inherited("b")])).unwrap();
