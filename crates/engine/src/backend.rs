@@ -328,7 +328,7 @@ pub struct BackendState {
     /// The last response that was not valid.
     pub invalid_response: LastInvalid,
     pub(crate) dynamic_cookies: Mutex<DynamicCookies>,
-    standing: Mutex<Standing>,
+    standing: Mutex<BackendAvailability>,
     unpublished: AtomicBool,
     /// The backend of the generation in force.
     current: Mutex<Weak<Backend>>,
@@ -336,7 +336,7 @@ pub struct BackendState {
 
 /// Whether a backend has a server to choose, and since when.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Standing {
+pub struct BackendAvailability {
     /// It lost its last server and has none yet.
     pub is_down: bool,
     /// When that last changed, in milliseconds since the process began (`lastchg`).
@@ -392,7 +392,7 @@ impl BackendState {
     }
 
     /// Whether it has a server to choose, and since when.
-    pub fn standing(&self) -> Standing {
+    pub fn standing(&self) -> BackendAvailability {
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -31,7 +31,9 @@ pub mod timings;
 mod variables;
 mod waiting;
 
-pub use backend::{Backend, BackendState, SocketBuffers, Standing, UseServer, UseServerTarget};
+pub use backend::{
+    Backend, BackendAvailability, BackendState, SocketBuffers, UseServer, UseServerTarget,
+};
 pub use cancellation::{Cancelled, Eviction};
 pub use checks::CheckOverrides;
 pub use connecting::Connecting;
@@ -46,10 +48,10 @@ pub use override_cell::{OverrideCell, RateLimits};
 pub use process::Process;
 pub use rate::Rate;
 pub use registry::Registry;
-pub use server::{Reach, Server, ServerState};
-pub use succession::{ServerTaken, TakenOver};
+pub use server::{Server, ServerAddress, ServerState};
+pub use succession::{ChangedServer, TakenOver};
 pub use variables::{NotSet, ProcessVariables, VariablesNow};
-pub use waiting::{Caller, Ticket, Waiting};
+pub use waiting::{SlotOffer, Ticket, Waiting};
 
 #[cfg(test)]
 mod tests;

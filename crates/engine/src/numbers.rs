@@ -12,34 +12,34 @@ use ballast_model::{Common, Config};
 
 /// A proxy with a number of its own; the two halves of a `listen` share one.
 #[derive(Eq, Hash, PartialEq)]
-enum Whose {
+enum NumberedProxy {
     Frontend(String),
     Backend(String),
     Listen(String),
 }
 
-fn whose(common: &Common, one: fn(String) -> Whose) -> Whose {
+fn numbered_proxy(common: &Common, one: fn(String) -> NumberedProxy) -> NumberedProxy {
     let name = common.name.clone();
     if common.listen {
-        Whose::Listen(name)
+        NumberedProxy::Listen(name)
     } else {
         one(name)
     }
 }
 
-fn proxies(config: &Config) -> impl Iterator<Item = (Whose, &Common)> {
+fn proxies(config: &Config) -> impl Iterator<Item = (NumberedProxy, &Common)> {
     let fronts = config.frontends.iter().map(|one| &one.common);
     let backs = config.backends.iter().map(|one| &one.common);
-    let fronts = fronts.map(|common| (whose(common, Whose::Frontend), common));
-    fronts.chain(backs.map(|common| (whose(common, Whose::Backend), common)))
+    let fronts = fronts.map(|common| (numbered_proxy(common, NumberedProxy::Frontend), common));
+    fronts.chain(backs.map(|common| (numbered_proxy(common, NumberedProxy::Backend), common)))
 }
 
 /// Gives the proxies of `next` the numbers that those of the same name have in `now`, and the
 /// others the smallest free numbers.
 pub fn keep(next: &mut Config, now: &Config) {
-    let known: HashMap<Whose, u32> = proxies(now).map(|(who, one)| (who, one.id)).collect();
+    let known: HashMap<NumberedProxy, u32> = proxies(now).map(|(who, one)| (who, one.id)).collect();
     let first = proxies(next).map(|(_, one)| one.id).min().unwrap_or(1);
-    let mut numbers: HashMap<Whose, u32> = HashMap::new();
+    let mut numbers: HashMap<NumberedProxy, u32> = HashMap::new();
     let mut taken: HashSet<u32> = HashSet::new();
     for (who, one) in proxies(next).filter(|(_, one)| one.id_is_given.0) {
         taken.insert(one.id);
@@ -61,10 +61,10 @@ pub fn keep(next: &mut Config, now: &Config) {
                 .unwrap_or(one.id)
         });
     }
-    let number = |who: &Whose, id: u32| numbers.get(who).copied().unwrap_or(id);
+    let number = |who: &NumberedProxy, id: u32| numbers.get(who).copied().unwrap_or(id);
     for frontend in &mut next.frontends {
         let id = number(
-            &whose(&frontend.common, Whose::Frontend),
+            &numbered_proxy(&frontend.common, NumberedProxy::Frontend),
             frontend.common.id,
         );
         if frontend.common.id != id {
@@ -72,7 +72,10 @@ pub fn keep(next: &mut Config, now: &Config) {
         }
     }
     for backend in &mut next.backends {
-        let id = number(&whose(&backend.common, Whose::Backend), backend.common.id);
+        let id = number(
+            &numbered_proxy(&backend.common, NumberedProxy::Backend),
+            backend.common.id,
+        );
         if backend.common.id != id {
             Arc::make_mut(backend).common.id = id;
         }

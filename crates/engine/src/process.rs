@@ -31,12 +31,12 @@ pub struct Process {
     stopping: AtomicBool,
     next_unique: AtomicU32,
     invalid_messages: AtomicU64,
-    sent: Mutex<Sent>,
+    sent: Mutex<SentBytes>,
 }
 
 /// Bytes sent, at the last measurement.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sent {
+struct SentBytes {
     at_ms: u64,
     bytes: u64,
     per_second: u64,
@@ -135,7 +135,7 @@ impl Process {
         let passed_ms = now_ms.saturating_sub(sent.at_ms);
         if passed_ms >= 1000 || sent.at_ms == 0 {
             let more = bytes.saturating_sub(sent.bytes);
-            *sent = Sent {
+            *sent = SentBytes {
                 at_ms: now_ms,
                 bytes,
                 per_second: more.saturating_mul(1000) / passed_ms.max(1000),
@@ -164,11 +164,11 @@ mod tests {
         let process = Process::new(1, 10);
         process.sent.lock().unwrap().at_ms = 1;
         assert_eq!(process.bytes_out_per_second(500), 0, "too early to tell");
-        let long_ago = Sent::default();
+        let long_ago = SentBytes::default();
         *process.sent.lock().unwrap() = long_ago;
         assert_eq!(process.bytes_out_per_second(500), 500);
         // A total that went down was cleared: that is no traffic.
-        *process.sent.lock().unwrap() = Sent {
+        *process.sent.lock().unwrap() = SentBytes {
             bytes: 900,
             ..long_ago
         };

@@ -48,7 +48,7 @@ impl Registry {
 
     /// Keeps a generation that was replaced, and frees those that nobody uses any more. Called by
     /// the controller after every worker has switched: freeing a hundred thousand servers takes
-    /// time, which the worker whose exchange was the last must not spend.
+    /// time, which the worker numbered_proxy exchange was the last must not spend.
     pub fn retire(&self, generation: Arc<Generation>) {
         let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
         retired.push(generation);

@@ -72,7 +72,7 @@ pub struct ServerState {
     pub idle: Gauge,
     /// Milliseconds since the process began of the last session; 0 before the first.
     pub last_session_ms: AtomicU64,
-    address: ArcSwap<Reach>,
+    address: ArcSwap<ServerAddress>,
     address_epoch: AtomicU32,
     usable: AtomicBool,
     draining: AtomicBool,
@@ -91,7 +91,7 @@ const AS_WRITTEN: u32 = u32::MAX;
 
 /// The server's address.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reach {
+pub struct ServerAddress {
     /// The address, names resolved; `None` while it has none (`init-addr none`).
     pub address: Option<model::Address>,
     /// How the port is derived from the client's, when a command set it (`set server addr`).
@@ -110,7 +110,7 @@ impl ServerState {
             connections: Gauge::default(),
             idle: Gauge::default(),
             last_session_ms: AtomicU64::new(0),
-            address: ArcSwap::from_pointee(Reach::default()),
+            address: ArcSwap::from_pointee(ServerAddress::default()),
             address_epoch: AtomicU32::new(0),
             usable: AtomicBool::new(true),
             draining: AtomicBool::new(false),
@@ -125,7 +125,7 @@ impl ServerState {
     }
 
     /// The current address.
-    pub fn reach(&self) -> Guard<Arc<Reach>> {
+    pub fn reach(&self) -> Guard<Arc<ServerAddress>> {
         self.address.load()
     }
 
@@ -139,7 +139,7 @@ impl ServerState {
     /// the server is in use, the caller must also tell its backend
     /// ([`crate::Backend::address_changed`]) and close its idle connections.
     pub fn set_reach(&self, address: Option<model::Address>, port: Option<model::PortSpec>) {
-        let before = self.address.swap(Arc::new(Reach { address, port }));
+        let before = self.address.swap(Arc::new(ServerAddress { address, port }));
         if before.address.is_some() {
             self.address_epoch.fetch_add(1, Ordering::Release);
         }

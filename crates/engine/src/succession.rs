@@ -142,9 +142,9 @@ fn stay(backend: &model::Backend, former: &Backend) -> Vec<u32> {
 /// What changed between two generations.
 #[derive(Debug, Default)]
 pub struct TakenOver {
-    /// Servers that are new or whose lines changed, with the previous server.
-    pub servers: Vec<ServerTaken>,
-    /// Backends whose settings or servers changed, as they are now.
+    /// Servers that are new or numbered_proxy lines changed, with the previous server.
+    pub servers: Vec<ChangedServer>,
+    /// Backends numbered_proxy settings or servers changed, as they are now.
     pub backends: Vec<Arc<Backend>>,
     /// Servers that were removed.
     pub removed: Vec<Arc<Server>>,
@@ -152,9 +152,9 @@ pub struct TakenOver {
     pub names: Vec<String>,
 }
 
-/// A server whose line is new or changed.
+/// A server numbered_proxy line is new or changed.
 #[derive(Debug)]
-pub struct ServerTaken {
+pub struct ChangedServer {
     /// The backend.
     pub backend: Arc<Backend>,
     /// The server.
@@ -207,7 +207,7 @@ impl Generation {
                     taken.names.push(backend.name().to_owned());
                     taken
                         .servers
-                        .extend(backend.servers.iter().map(|server| ServerTaken {
+                        .extend(backend.servers.iter().map(|server| ChangedServer {
                             backend: Arc::clone(backend),
                             server: Arc::clone(server),
                             former: None,
@@ -290,7 +290,7 @@ fn compare(former: &Arc<Backend>, backend: &Arc<Backend>, taken: &mut TakenOver)
             // A value that changed in the file wins over what a command set before.
             server.state.limit_connections(None);
         }
-        taken.servers.push(ServerTaken {
+        taken.servers.push(ChangedServer {
             backend: Arc::clone(backend),
             server: Arc::clone(server),
             former: known.cloned(),

@@ -20,19 +20,19 @@ use crate::Process;
 /// (`tune.vars.proc-max-size`, unlimited in HAProxy): beyond it none is set.
 const BYTES_MAX: usize = 1 << 20;
 
-type Names = BTreeMap<Arc<str>, Arc<StoredVariable>>;
+type VariableMap = BTreeMap<Arc<str>, Arc<StoredVariable>>;
 
 /// The variables of the process.
 #[derive(Debug, Default)]
 pub struct ProcessVariables {
-    names: ArcSwap<Names>,
+    names: ArcSwap<VariableMap>,
     /// Held while a variable is set, so that concurrent writers lose nothing.
     setting: Mutex<()>,
 }
 
 /// A snapshot of all variables of the process.
 #[derive(Clone, Debug)]
-pub struct VariablesNow(Arc<Names>);
+pub struct VariablesNow(Arc<VariableMap>);
 
 /// Why a variable was not set.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -111,7 +111,7 @@ impl ProcessVariables {
     /// [`NotSet::TooLarge`]; the variable is unchanged.
     pub fn set(&self, name: &Arc<str>, value: Option<Value<'_>>) -> Result<(), NotSet> {
         let _setting = self.setting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut names = Names::clone(&self.names.load());
+        let mut names = VariableMap::clone(&self.names.load());
         match value {
             None => {
                 names.remove(name);
@@ -138,7 +138,7 @@ impl Process {
     /// # Errors
     /// [`NotSet`]; the variable is unchanged.
     pub fn set_variable(&self, name: &VarName, source: &VariableSource) -> Result<(), NotSet> {
-        let facts = Lone::of(self);
+        let facts = NoTrafficFacts::of(self);
         let mut scratch = Scratch::new();
         match source {
             VariableSource::Expr(expr) => {
@@ -162,7 +162,7 @@ impl Process {
         }
     }
 
-    /// Applies the lines of the global section that are new, and removes variables whose only lines
+    /// Applies the lines of the global section that are new, and removes variables numbered_proxy only lines
     /// were removed.
     pub(crate) fn follow_variables(&self, lines: &[ProcessVariable], former: &[ProcessVariable]) {
         for gone in former.iter().filter(|line| !lines.contains(line)) {
@@ -178,12 +178,12 @@ impl Process {
 }
 
 /// The facts that can be asked where there is no traffic.
-struct Lone<'p> {
+struct NoTrafficFacts<'p> {
     process: &'p Process,
     variables: VariablesNow,
 }
 
-impl<'p> Lone<'p> {
+impl<'p> NoTrafficFacts<'p> {
     fn of(process: &'p Process) -> Self {
         Self {
             process,
@@ -192,7 +192,7 @@ impl<'p> Lone<'p> {
     }
 }
 
-impl Facts for Lone<'_> {
+impl Facts for NoTrafficFacts<'_> {
     fn now(&self) -> Time {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -219,7 +219,7 @@ impl Facts for Lone<'_> {
     }
 }
 
-impl ProcessFacts for Lone<'_> {
+impl ProcessFacts for NoTrafficFacts<'_> {
     fn pid(&self) -> i64 {
         i64::from(std::process::id())
     }

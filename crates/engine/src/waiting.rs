@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::Server;
 
 /// Offers a slot to a waiting exchange; false when it does not wait any more.
-pub type Caller = Box<dyn FnOnce(&Arc<Server>) -> bool + Send>;
+pub type SlotOffer = Box<dyn FnOnce(&Arc<Server>) -> bool + Send>;
 
 /// A place in the queues, needed to leave them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -21,22 +21,22 @@ pub struct Ticket(u64);
 #[derive(Default)]
 pub struct Waiting {
     next_ticket: u64,
-    any: BTreeMap<u64, Caller>,
-    one: HashMap<String, BTreeMap<u64, Caller>>,
+    any: BTreeMap<u64, SlotOffer>,
+    one: HashMap<String, BTreeMap<u64, SlotOffer>>,
 }
 
 impl Waiting {
     /// Joins the queue of one server, or the queue for any.
-    pub fn join(&mut self, server: Option<&str>, caller: Caller) -> Ticket {
+    pub fn join(&mut self, server: Option<&str>, offer: SlotOffer) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         match server {
-            None => self.any.insert(ticket, caller),
+            None => self.any.insert(ticket, offer),
             Some(name) => self
                 .one
                 .entry(name.to_owned())
                 .or_default()
-                .insert(ticket, caller),
+                .insert(ticket, offer),
         };
         Ticket(ticket)
     }
@@ -60,7 +60,7 @@ impl Waiting {
 
     /// The exchange that has waited longest among those that this server may take: its own queue
     /// and, with `takes_any`, the queue for any server.
-    pub fn next_for(&mut self, server: &str, takes_any: bool) -> Option<Caller> {
+    pub fn next_for(&mut self, server: &str, takes_any: bool) -> Option<SlotOffer> {
         let own = self
             .one
             .get(server)
@@ -72,18 +72,18 @@ impl Waiting {
             (own, _) => own.is_some(),
         };
         if !own_first {
-            return self.any.pop_first().map(|(_, caller)| caller);
+            return self.any.pop_first().map(|(_, offer)| offer);
         }
         let queue = self.one.get_mut(server)?;
-        let caller = queue.pop_first().map(|(_, caller)| caller);
+        let offer = queue.pop_first().map(|(_, offer)| offer);
         if queue.is_empty() {
             self.one.remove(server);
         }
-        caller
+        offer
     }
 
     /// Empties the queue of one server, or the queue for any, oldest first.
-    pub fn dismiss(&mut self, server: Option<&str>) -> Vec<Caller> {
+    pub fn dismiss(&mut self, server: Option<&str>) -> Vec<SlotOffer> {
         let queue = match server {
             None => std::mem::take(&mut self.any),
             Some(name) => self.one.remove(name).unwrap_or_default(),
@@ -92,7 +92,7 @@ impl Waiting {
     }
 
     /// Empties all queues, oldest first.
-    pub fn dissolve(&mut self) -> Vec<Caller> {
+    pub fn dissolve(&mut self) -> Vec<SlotOffer> {
         let mut all = std::mem::take(&mut self.any);
         for queue in std::mem::take(&mut self.one).into_values() {
             all.extend(queue);
@@ -124,16 +124,16 @@ impl fmt::Debug for Waiting {
 mod tests {
     use super::*;
 
-    fn caller() -> Caller {
+    fn offer() -> SlotOffer {
         Box::new(|_| true)
     }
 
     #[test]
     fn the_longest_wait_goes_first_over_both_queues() {
         let mut waiting = Waiting::default();
-        let first = waiting.join(None, caller());
-        let second = waiting.join(Some("a"), caller());
-        let third = waiting.join(None, caller());
+        let first = waiting.join(None, offer());
+        let second = waiting.join(Some("a"), offer());
+        let third = waiting.join(None, offer());
         assert!(waiting.next_for("a", true).is_some());
         assert!(!waiting.leave(None, first), "the first was called");
         assert!(waiting.next_for("a", true).is_some());
@@ -146,9 +146,9 @@ mod tests {
     #[test]
     fn a_server_does_not_serve_anothers_queue() {
         let mut waiting = Waiting::default();
-        let ticket = waiting.join(Some("a"), caller());
+        let ticket = waiting.join(Some("a"), offer());
         assert!(waiting.next_for("b", true).is_none());
-        let for_any = waiting.join(None, caller());
+        let for_any = waiting.join(None, offer());
         assert!(
             waiting.next_for("b", false).is_none(),
             "b takes none but its own"
@@ -156,8 +156,8 @@ mod tests {
         assert!(waiting.waits_for("b", true) && !waiting.waits_for("b", false));
         assert!(waiting.leave(None, for_any));
         assert!(waiting.leave(Some("a"), ticket) && waiting.is_empty());
-        waiting.join(Some("a"), caller());
-        waiting.join(None, caller());
+        waiting.join(Some("a"), offer());
+        waiting.join(None, offer());
         assert_eq!(waiting.dismiss(Some("a")).len(), 1);
         assert_eq!(waiting.dismiss(None).len(), 1);
         assert!(waiting.is_empty());
