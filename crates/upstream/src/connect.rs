@@ -11,7 +11,7 @@ use ballast_wire::proxy_encode::{V2Facts, V2Options, encode_v1, encode_v2};
 use ballast_worker::Stream;
 
 use crate::Lease;
-use crate::key::{self, Announced, Key, Particulars, Source, Target};
+use crate::key::{self, Key, Particulars, ProxyHeaderContent, Source, Target};
 
 /// Why a connection could not be opened.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub async fn connect(server: &Server, key: Key) -> Result<Lease, ConnectError> {
         epoch: _,
         target,
         source,
-        announced,
+        proxy_header_content,
     } = &key.particulars;
     let target = match target {
         Target::Of(address) => net::Address::Ip(*address),
@@ -71,8 +71,9 @@ pub async fn connect(server: &Server, key: Key) -> Result<Lease, ConnectError> {
         .await
         .map_err(ConnectError::Refused)?;
     let mut connection = ServerConnection::new(stream.into(), *limits);
-    if let (Some(proxy), Some(announced)) = (&key.line.send_proxy, announced) {
-        proxy_header(proxy, announced, connection.preamble())?;
+    if let (Some(proxy), Some(proxy_header_content)) = (&key.line.send_proxy, proxy_header_content)
+    {
+        proxy_header(proxy, proxy_header_content, connection.preamble())?;
     }
     let section = &key.section;
     connection.dress(section.name_cases.as_ref(), section.drop_request_trailers);
@@ -155,11 +156,11 @@ pub(crate) fn options(
 
 fn proxy_header(
     proxy: &model::ProxyProtocol,
-    announced: &Announced,
+    proxy_header_content: &ProxyHeaderContent,
     out: &mut Vec<u8>,
 ) -> Result<(), ConnectError> {
     if proxy.version == 1 {
-        encode_v1(out, announced.ends);
+        encode_v1(out, proxy_header_content.ends);
         return Ok(());
     }
     let options = V2Options {
@@ -170,14 +171,15 @@ fn proxy_header(
         ..V2Options::default()
     };
     let kinds = proxy.tlvs.iter().map(|(kind, _)| *kind);
-    let values = announced.tlvs.iter().map(Vec::as_slice);
+    let values = proxy_header_content.tlvs.iter().map(Vec::as_slice);
     let custom: Vec<(u8, &[u8])> = kinds.zip(values).collect();
     let facts = V2Facts {
         custom: &custom,
-        unique_id: announced.unique_id.as_deref(),
+        unique_id: proxy_header_content.unique_id.as_deref(),
         ..V2Facts::default()
     };
-    encode_v2(out, announced.ends, options, &facts).map_err(|_| ConnectError::ProxyHeader)
+    encode_v2(out, proxy_header_content.ends, options, &facts)
+        .map_err(|_| ConnectError::ProxyHeader)
 }
 
 #[cfg(test)]
@@ -192,7 +194,7 @@ mod tests {
     use super::*;
     use crate::{ExchangeFacts, Path};
 
-    fn house(transparent: Option<TransparentSource>) -> Generation {
+    fn generation(transparent: Option<TransparentSource>) -> Generation {
         let mut config = model::Config::default();
         let global = Arc::make_mut(&mut config.global);
         global.tune.receive_buffer_server = Some(20_000);
@@ -233,8 +235,8 @@ mod tests {
             (Some(fixed), "203.0.113.9:77", false),
         ] {
             let is_foreign = transparent.is_some();
-            let house = house(transparent);
-            let (backend, server) = (&house.backends[0], &house.backends[0].servers[0]);
+            let generation = generation(transparent);
+            let (backend, server) = (&generation.backends[0], &generation.backends[0].servers[0]);
             let own = net::Source {
                 address: "192.0.2.1:1000".parse().unwrap(),
                 port_last: Some(2000),
@@ -275,12 +277,12 @@ mod tests {
             ssl: false,
             tlvs: vec![(0xE1, format("a")), (0x20, format("b"))],
         };
-        let announced = Announced {
+        let proxy_header_content = ProxyHeaderContent {
             tlvs: vec![b"one".to_vec(), Vec::new()],
-            ..Announced::default()
+            ..ProxyHeaderContent::default()
         };
         let mut out = Vec::new();
-        proxy_header(&proxy, &announced, &mut out).unwrap();
+        proxy_header(&proxy, &proxy_header_content, &mut out).unwrap();
         assert_eq!(&out[16..], b"\xE1\0\x03one\x20\0\0");
     }
 }

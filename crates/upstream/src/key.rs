@@ -36,17 +36,17 @@ pub struct Particulars {
     pub(crate) epoch: u32,
     pub(crate) target: Target,
     pub(crate) source: Source,
-    pub(crate) announced: Option<Announced>,
+    pub(crate) proxy_header_content: Option<ProxyHeaderContent>,
 }
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) struct Ends {
+pub(crate) struct ConnectionEnds {
     target: Target,
     source: Source,
 }
 
-impl Ends {
+impl ConnectionEnds {
     /// Whether both ends are independent of the client.
     pub(crate) fn are_usual(&self) -> bool {
         self.target == Target::Own && self.source == Source::Own
@@ -77,7 +77,7 @@ pub(crate) enum Source {
 
 /// The content of a PROXY header.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Announced {
+pub(crate) struct ProxyHeaderContent {
     pub(crate) ends: Option<(SocketAddr, SocketAddr)>,
     pub(crate) unique_id: Option<Box<[u8]>>,
     pub(crate) tlvs: Vec<Vec<u8>>,
@@ -115,19 +115,21 @@ impl Particulars {
                 Some(TransparentSource::ClientIp) => foreign(path.source_ip()),
                 Some(TransparentSource::Header(_)) => foreign(named),
             },
-            announced: server.model.send_proxy.as_ref().map(|proxy| Announced {
-                ends: path.both(),
-                unique_id: proxy
-                    .unique_id
-                    .then(|| unique_id.unwrap_or_default().into()),
-                tlvs,
+            proxy_header_content: server.model.send_proxy.as_ref().map(|proxy| {
+                ProxyHeaderContent {
+                    ends: path.both(),
+                    unique_id: proxy
+                        .unique_id
+                        .then(|| unique_id.unwrap_or_default().into()),
+                    tlvs,
+                }
             }),
         }
     }
 
     /// The two ends of the connection.
-    pub(crate) fn ends(&self) -> Ends {
-        Ends {
+    pub(crate) fn ends(&self) -> ConnectionEnds {
+        ConnectionEnds {
             target: self.target,
             source: self.source,
         }
@@ -136,7 +138,7 @@ impl Particulars {
     /// Whether the connection carries something that no other client can ask for. Such a connection
     /// stays with its client and is never shared.
     pub(crate) fn is_of_one_client(&self) -> bool {
-        self.announced.is_some() || matches!(self.source, Source::Client(_))
+        self.proxy_header_content.is_some() || matches!(self.source, Source::Client(_))
     }
 }
 

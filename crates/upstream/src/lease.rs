@@ -14,7 +14,7 @@ use ballast_engine::{Backend, Server, ServerState};
 use ballast_message::{BodyLength, Request};
 use ballast_mux::{Duplex, ServerConnection, Traffic};
 
-use crate::key::Ends;
+use crate::key::ConnectionEnds;
 use crate::{Key, Particulars};
 
 /// A connection to a server. The server counts it for as long as it lives: lent, idle, kept for its
@@ -70,7 +70,7 @@ impl Lease {
         self.opened.connection.addresses()
     }
 
-    /// Ends the exchange. `None` when the connection cannot carry another; it is closed then.
+    /// ConnectionEnds the exchange. `None` when the connection cannot carry another; it is closed then.
     pub fn end(mut self, end: ExchangeEnd) -> Option<Self> {
         self.opened.bears_client |= end.bears_client;
         let is_clean = self.opened.connection.is_clean();
@@ -123,7 +123,7 @@ impl Lease {
     }
 
     /// The two ends of the connection.
-    pub(crate) fn ends(&self) -> Ends {
+    pub(crate) fn ends(&self) -> ConnectionEnds {
         self.opened.key.particulars.ends()
     }
 

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use ballast_engine::{Backend, Server, ServerState};
 use ballast_model::HttpReuse;
 
-use crate::key::Ends;
+use crate::key::ConnectionEnds;
 use crate::{Lease, Particulars};
 
 thread_local! {
-    static POOL: RefCell<HashMap<usize, Shelf, BuildHasherDefault<AddressHasher>>> =
+    static POOL: RefCell<HashMap<usize, ServerIdle, BuildHasherDefault<AddressHasher>>> =
         RefCell::default();
 }
 
@@ -50,28 +50,28 @@ impl Hasher for AddressHasher {
 }
 
 /// The idle connections of one server.
-struct Shelf {
+struct ServerIdle {
     state: Arc<ServerState>,
     /// How many there are.
     count: usize,
     /// Those with the server's own address and ours at their ends.
-    usual: Pile,
+    usual: IdleGroup,
     /// The others, grouped by their ends. No group is empty.
-    particular: HashMap<Ends, Pile>,
+    particular: HashMap<ConnectionEnds, IdleGroup>,
     purge: Duration,
-    need: Need,
+    need: NeedEstimate,
 }
 
 /// Idle connections with equal ends; the one used last is at the end.
 #[derive(Default)]
-struct Pile {
+struct IdleGroup {
     /// Those that have carried only one exchange (`http-reuse aggressive`).
-    unproven: Vec<Resting>,
-    proven: Vec<Resting>,
+    unproven: Vec<IdleConnection>,
+    proven: Vec<IdleConnection>,
 }
 
 /// Estimates how many connections are worth keeping, from how many were in use at once.
-struct Need {
+struct NeedEstimate {
     /// The most in use since `began`.
     highest: u32,
     /// The estimate from the earlier periods.
@@ -79,7 +79,7 @@ struct Need {
     began: Instant,
 }
 
-impl Need {
+impl NeedEstimate {
     fn since(now: Instant) -> Self {
         Self {
             highest: 0,
@@ -107,7 +107,7 @@ impl Need {
     }
 }
 
-struct Resting {
+struct IdleConnection {
     connection: Lease,
     since: Instant,
 }
@@ -130,14 +130,14 @@ pub fn take(
         return None;
     }
     POOL.with_borrow_mut(|pool| {
-        let shelf = pool.get_mut(&key(server))?;
-        while let Some(resting) = shelf.pop(&wanted.ends(), only_proven) {
+        let server_idle = pool.get_mut(&key(server))?;
+        while let Some(idle) = server_idle.pop(&wanted.ends(), only_proven) {
             // A connection that does not match was opened under a line that was changed since: no
             // new exchange can use it.
-            let connection = resting.connection;
+            let connection = idle.connection;
             let good = connection.is_reusable() && connection.fits(backend, server, wanted);
             let taken = good.then_some(connection);
-            shelf.state.idle.leave();
+            server_idle.state.idle.leave();
             if taken.is_some() {
                 return taken;
             }
@@ -172,22 +172,22 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
         .is_some_and(|max| connection.exchange_count() > max);
     connection.rest();
     POOL.with_borrow_mut(|pool| {
-        let shelf = pool.entry(key(server)).or_insert_with(|| Shelf {
+        let server_idle = pool.entry(key(server)).or_insert_with(|| ServerIdle {
             state: Arc::clone(&server.state),
             count: 0,
-            usual: Pile::default(),
+            usual: IdleGroup::default(),
             particular: HashMap::new(),
             purge: server.model.idle_purge,
-            need: Need::since(now),
+            need: NeedEstimate::since(now),
         });
-        shelf.purge = server.model.idle_purge;
+        server_idle.purge = server.model.idle_purge;
         // The server's address may have changed since the connection was opened.
         let strays = connection.epoch() != server.state.address_epoch();
-        if worn || strays || shelf.count >= limit || !shelf.needs_one_more() {
+        if worn || strays || server_idle.count >= limit || !server_idle.needs_one_more() {
             return;
         }
-        shelf.state.idle.enter();
-        shelf.push(Resting {
+        server_idle.state.idle.enter();
+        server_idle.push(IdleConnection {
             connection,
             since: now,
         });
@@ -198,20 +198,19 @@ pub(crate) fn give(server: &Server, mut connection: Lease, now: Instant) {
 /// periodically on each worker.
 pub fn purge(now: Instant) {
     POOL.with_borrow_mut(|pool| {
-        pool.retain(|_, shelf| {
-            let (purge, state) = (shelf.purge, Arc::clone(&shelf.state));
-            shelf.need.pass(now, purge);
-            let is_gone = |resting: &mut Resting| {
-                now.saturating_duration_since(resting.since) >= purge
-                    || !resting.connection.is_reusable()
+        pool.retain(|_, server_idle| {
+            let (purge, state) = (server_idle.purge, Arc::clone(&server_idle.state));
+            server_idle.need.pass(now, purge);
+            let is_gone = |idle: &mut IdleConnection| {
+                now.saturating_duration_since(idle.since) >= purge || !idle.connection.is_reusable()
             };
-            for resting in shelf.extract(is_gone) {
+            for idle in server_idle.extract(is_gone) {
                 // Closed before it is uncounted, here and elsewhere: the number of connections in
                 // use is computed as open minus idle, and must never include one that nobody uses.
-                drop(resting);
+                drop(idle);
                 state.idle.leave();
             }
-            shelf.count > 0
+            server_idle.count > 0
         });
     });
 }
@@ -219,16 +218,16 @@ pub fn purge(now: Instant) {
 /// Closes every idle connection of a server that went down or whose address changed.
 pub fn clear(server: &Server) {
     POOL.with_borrow_mut(|pool| {
-        if let Some(shelf) = pool.remove(&key(server)) {
-            let Shelf {
+        if let Some(server_idle) = pool.remove(&key(server)) {
+            let ServerIdle {
                 state,
                 usual,
                 particular,
                 ..
-            } = shelf;
-            for pile in particular.into_values().chain([usual]) {
-                for resting in pile.unproven.into_iter().chain(pile.proven) {
-                    drop(resting);
+            } = server_idle;
+            for group in particular.into_values().chain([usual]) {
+                for idle in group.unproven.into_iter().chain(group.proven) {
+                    drop(idle);
                     state.idle.leave();
                 }
             }
@@ -241,15 +240,15 @@ pub fn clear(server: &Server) {
 pub fn census() -> HashMap<usize, (u32, u32)> {
     POOL.with_borrow(|pool| {
         pool.iter()
-            .map(|(key, shelf)| {
-                let resting = u32::try_from(shelf.count).unwrap_or(u32::MAX);
-                (*key, (resting, shelf.need.count()))
+            .map(|(key, server_idle)| {
+                let idle = u32::try_from(server_idle.count).unwrap_or(u32::MAX);
+                (*key, (idle, server_idle.need.count()))
             })
             .collect()
     })
 }
 
-impl Shelf {
+impl ServerIdle {
     /// Whether the connection that is returned will be needed. Each worker keeps its share of the
     /// estimate, whatever the other workers keep: it cannot use theirs.
     fn needs_one_more(&mut self) -> bool {
@@ -260,52 +259,55 @@ impl Shelf {
         open <= need || self.count < share.max(1)
     }
 
-    fn push(&mut self, resting: Resting) {
-        let ends = resting.connection.ends();
-        let pile = match ends.are_usual() {
+    fn push(&mut self, idle: IdleConnection) {
+        let ends = idle.connection.ends();
+        let group = match ends.are_usual() {
             true => &mut self.usual,
             false => self.particular.entry(ends).or_default(),
         };
-        match resting.connection.exchange_count() {
-            0..=1 => pile.unproven.push(resting),
-            2.. => pile.proven.push(resting),
+        match idle.connection.exchange_count() {
+            0..=1 => group.unproven.push(idle),
+            2.. => group.proven.push(idle),
         }
         self.count += 1;
     }
 
-    fn pop(&mut self, ends: &Ends, only_proven: bool) -> Option<Resting> {
+    fn pop(&mut self, ends: &ConnectionEnds, only_proven: bool) -> Option<IdleConnection> {
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
-        let resting = if ends.are_usual() {
+        let idle = if ends.are_usual() {
             self.usual.pop(only_proven)
         } else {
-            let pile = self.particular.get_mut(ends)?;
-            let resting = pile.pop(only_proven);
-            if pile.is_empty() {
+            let group = self.particular.get_mut(ends)?;
+            let idle = group.pop(only_proven);
+            if group.is_empty() {
                 self.particular.remove(ends);
             }
-            resting
+            idle
         };
-        self.count -= usize::from(resting.is_some());
-        resting
+        self.count -= usize::from(idle.is_some());
+        idle
     }
 
     /// Removes and returns the connections for which `is_gone` is true.
-    fn extract(&mut self, mut is_gone: impl FnMut(&mut Resting) -> bool) -> Vec<Resting> {
+    fn extract(
+        &mut self,
+        mut is_gone: impl FnMut(&mut IdleConnection) -> bool,
+    ) -> Vec<IdleConnection> {
         let mut gone = Vec::new();
-        for pile in self.particular.values_mut().chain([&mut self.usual]) {
-            gone.extend(pile.unproven.extract_if(.., &mut is_gone));
-            gone.extend(pile.proven.extract_if(.., &mut is_gone));
+        for group in self.particular.values_mut().chain([&mut self.usual]) {
+            gone.extend(group.unproven.extract_if(.., &mut is_gone));
+            gone.extend(group.proven.extract_if(.., &mut is_gone));
         }
-        self.particular.retain(|_, pile| !pile.is_empty());
+        self.particular.retain(|_, group| !group.is_empty());
         self.count -= gone.len();
         gone
     }
 }
 
-impl Pile {
-    fn pop(&mut self, only_proven: bool) -> Option<Resting> {
-        let used = |pile: &Vec<Resting>| pile.last().map(|resting| resting.since);
+impl IdleGroup {
+    fn pop(&mut self, only_proven: bool) -> Option<IdleConnection> {
+        let used = |group: &Vec<IdleConnection>| group.last().map(|idle| idle.since);
         if !only_proven && used(&self.unproven) > used(&self.proven) {
             return self.unproven.pop();
         }
@@ -410,7 +412,7 @@ mod tests {
     #[test]
     fn what_is_needed_is_what_was_used_and_fades() {
         let (began, period) = (Instant::now(), Duration::from_secs(5));
-        let mut need = Need::since(began);
+        let mut need = NeedEstimate::since(began);
         need.note(100);
         need.note(1);
         need.pass(began + Duration::from_secs(4), period);

@@ -32,17 +32,17 @@ pub enum Refusal {
 #[derive(Debug)]
 pub struct Slot {
     /// `None` only while the slot is dropped or passed on.
-    taken: Option<Taken>,
+    at: Option<SlotServer>,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct SlotServer {
     backend: Arc<Backend>,
     /// The index of its server.
     place: usize,
 }
 
-impl Taken {
+impl SlotServer {
     fn server(&self) -> &Arc<Server> {
         &self.backend.servers[self.place]
     }
@@ -73,8 +73,8 @@ impl Slot {
         loop {
             let now = successor.as_ref().unwrap_or(backend);
             let place = match Self::try_take(now, &order)? {
-                Attempt::Slot(slot) => return Ok(slot),
-                Attempt::Wait(place) => place,
+                SlotAttempt::Slot(slot) => return Ok(slot),
+                SlotAttempt::Wait(place) => place,
             };
             let evades = order.wanted.is_some() && !order.insists;
             if let Some(slot) = wait(now, place, evades, line).await {
@@ -103,29 +103,29 @@ impl Slot {
         order: &SlotRequest<'_>,
     ) -> Option<Result<Self, Refusal>> {
         match Self::try_take(backend, order) {
-            Ok(Attempt::Slot(slot)) => Some(Ok(slot)),
-            Ok(Attempt::Wait(_)) => None,
+            Ok(SlotAttempt::Slot(slot)) => Some(Ok(slot)),
+            Ok(SlotAttempt::Wait(_)) => None,
             Err(refusal) => Some(Err(refusal)),
         }
     }
 
-    fn try_take(backend: &Arc<Backend>, order: &SlotRequest<'_>) -> Result<Attempt, Refusal> {
+    fn try_take(backend: &Arc<Backend>, order: &SlotRequest<'_>) -> Result<SlotAttempt, Refusal> {
         let choice = match order.wanted {
             Some(place) => Choice::Server(u32::try_from(place).unwrap_or(u32::MAX)),
             None => backend.pick(&order.ask),
         };
         match choice {
             Choice::Nobody => Err(Refusal::NoServer),
-            Choice::AllFull => Ok(Attempt::Wait(None)),
+            Choice::AllFull => Ok(SlotAttempt::Wait(None)),
             Choice::Server(index) => {
                 let place = index as usize;
                 let server = backend.servers.get(place).ok_or(Refusal::NoServer)?;
-                if let Some(slot) = Self::sit(backend, server, place) {
-                    return Ok(Attempt::Slot(slot));
+                if let Some(slot) = Self::take_free(backend, server, place) {
+                    return Ok(SlotAttempt::Slot(slot));
                 }
                 let limit = server.model.queue_count_max;
                 if limit == 0 || server.state.queue.now() < limit || order.insists {
-                    return Ok(Attempt::Wait(Some(place)));
+                    return Ok(SlotAttempt::Wait(Some(place)));
                 }
                 if order.wanted.is_none() {
                     return Err(Refusal::QueueFull);
@@ -143,7 +143,7 @@ impl Slot {
     }
 
     /// Takes a free slot, unless other exchanges wait for it.
-    fn sit(backend: &Arc<Backend>, server: &Arc<Server>, place: usize) -> Option<Self> {
+    fn take_free(backend: &Arc<Backend>, server: &Arc<Server>, place: usize) -> Option<Self> {
         let limit = backend.server_limit(place);
         let free = if limit == 0 {
             server.state.sessions.enter();
@@ -153,36 +153,36 @@ impl Slot {
                 && backend.state.queue.now() == 0
                 && server.state.sessions.enter_below(Some(limit))
         };
-        free.then(|| Self::seated(backend, place))
+        free.then(|| Self::counted(backend, place))
     }
 
     /// A slot that the server's gauge counts already.
-    fn seated(backend: &Arc<Backend>, place: usize) -> Self {
+    fn counted(backend: &Arc<Backend>, place: usize) -> Self {
         backend.state.served.enter();
         backend.took(place);
         let backend = Arc::clone(backend);
         Self {
-            taken: Some(Taken { backend, place }),
+            at: Some(SlotServer { backend, place }),
         }
     }
 
     /// The backend: the one that was asked, or the one that replaced it meanwhile.
     pub fn backend(&self) -> &Arc<Backend> {
-        &self.taken().backend
+        &self.at().backend
     }
 
     /// The server.
     pub fn server(&self) -> &Arc<Server> {
-        self.taken().server()
+        self.at().server()
     }
 
     /// The server's index in the backend.
     pub fn place(&self) -> usize {
-        self.taken().place
+        self.at().place
     }
 
-    fn taken(&self) -> &Taken {
-        self.taken
+    fn at(&self) -> &SlotServer {
+        self.at
             .as_ref()
             .expect("a slot is taken until it is dropped")
     }
@@ -190,18 +190,18 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Some(taken) = self.taken.take() else {
+        let Some(taken) = self.at.take() else {
             return;
         };
         taken.server().state.sessions.leave();
-        let Taken { backend, place } = taken;
+        let SlotServer { backend, place } = taken;
         backend.state.served.leave();
         backend.released(place);
         call_waiting(&backend, place);
     }
 }
 
-enum Attempt {
+enum SlotAttempt {
     Slot(Slot),
     /// Wait in the queue of this server, or in the queue for any server.
     Wait(Option<usize>),
@@ -293,11 +293,11 @@ async fn wait(
         let Some(place) = handed.server_named(server.name()) else {
             return false;
         };
-        match caller.send(Slot::seated(&handed, place)) {
+        match caller.send(Slot::counted(&handed, place)) {
             Ok(()) => true,
             Err(mut unclaimed) => {
                 // It does not wait any more: the slot goes to the next one, not through `drop`.
-                if let Some(Taken { backend, place }) = unclaimed.taken.take() {
+                if let Some(SlotServer { backend, place }) = unclaimed.at.take() {
                     backend.state.served.leave();
                     backend.released(place);
                 }
@@ -322,7 +322,7 @@ async fn wait(
             .unwrap_or_else(PoisonError::into_inner);
         waiting.join(name, Box::new(call))
     };
-    let _queued = Queued {
+    let _queued = QueuePosition {
         backend,
         gauge,
         name,
@@ -342,14 +342,14 @@ async fn wait(
 }
 
 /// A position in a queue; dropping it leaves the queue.
-struct Queued<'a> {
+struct QueuePosition<'a> {
     backend: &'a Backend,
     gauge: &'a ballast_engine::Gauge,
     name: Option<&'a str>,
     ticket: Ticket,
 }
 
-impl Drop for Queued<'_> {
+impl Drop for QueuePosition<'_> {
     fn drop(&mut self) {
         let mut waiting = self
             .backend

@@ -18,7 +18,7 @@ use crate::slot::{call_waiting, dismiss_waiting, dissolve_waiting};
 
 /// A server, by its indexes in the generation.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct At {
+pub(super) struct ServerIndex {
     /// The backend's index.
     pub(super) backend: usize,
     /// The server's index in the backend.
@@ -42,7 +42,7 @@ pub struct ProbeController {
 /// The generation in force, and which servers track which in it.
 struct ProbeScope {
     generation: Arc<Generation>,
-    followers: HashMap<At, Vec<At>>,
+    followers: HashMap<ServerIndex, Vec<ServerIndex>>,
 }
 
 /// Triggers the next check of a server before it is due.
@@ -149,7 +149,13 @@ impl ProbeController {
     }
 
     /// Applies what a changed line of a server requires at once.
-    fn follow_line(&self, scope: &ProbeScope, at: At, former: &Server, server: &Arc<Server>) {
+    fn follow_line(
+        &self,
+        scope: &ProbeScope,
+        at: ServerIndex,
+        former: &Server,
+        server: &Arc<Server>,
+    ) {
         let (was, is) = (&former.model, &server.model);
         if was.disabled != is.disabled {
             self.say(scope, at, |health, now_ms| {
@@ -243,7 +249,12 @@ impl ProbeController {
         }
     }
 
-    fn say(&self, scope: &ProbeScope, at: At, say: impl FnOnce(&mut Health, u64) -> Vec<Effect>) {
+    fn say(
+        &self,
+        scope: &ProbeScope,
+        at: ServerIndex,
+        say: impl FnOnce(&mut Health, u64) -> Vec<Effect>,
+    ) {
         let Some((_, server)) = scope.at(at) else {
             return;
         };
@@ -256,7 +267,7 @@ impl ProbeController {
 
     /// Applies the effects to the server and to the servers that track it, however long the chain
     /// is.
-    fn carry_out(&self, scope: &ProbeScope, at: At, effects: &[Effect], now_ms: u64) {
+    fn carry_out(&self, scope: &ProbeScope, at: ServerIndex, effects: &[Effect], now_ms: u64) {
         let mut led = Vec::new();
         self.carry_out_one(scope, at, effects, now_ms);
         self.lead(scope, at, effects, &mut led);
@@ -275,7 +286,7 @@ impl ProbeController {
 
     /// Applies the effects to one server, in an order that readers of the log can rely on: what a
     /// line counts has been counted before the line is written.
-    fn carry_out_one(&self, scope: &ProbeScope, at: At, effects: &[Effect], now_ms: u64) {
+    fn carry_out_one(&self, scope: &ProbeScope, at: ServerIndex, effects: &[Effect], now_ms: u64) {
         let Some((backend, server)) = scope.at(at) else {
             return;
         };
@@ -328,7 +339,7 @@ impl ProbeController {
     /// Updates the balancer and the queues, and counts what the log line will say.
     fn rebalance(
         &self,
-        at: At,
+        at: ServerIndex,
         backend: &Arc<Backend>,
         server: &Arc<Server>,
         effects: &[Effect],
@@ -393,9 +404,9 @@ impl ProbeController {
     fn lead(
         &self,
         scope: &ProbeScope,
-        at: At,
+        at: ServerIndex,
         effects: &[Effect],
-        led: &mut Vec<(At, Rc<Health>)>,
+        led: &mut Vec<(ServerIndex, Rc<Health>)>,
     ) {
         let moved = |effect: &Effect| matches!(effect, Effect::Transition(_));
         if !effects.iter().any(moved) {
@@ -436,7 +447,7 @@ impl ProbeController {
     }
 
     /// Adjusts the state of a server to its line, without logging.
-    fn settle_server(&self, scope: &ProbeScope, at: At) {
+    fn settle_server(&self, scope: &ProbeScope, at: ServerIndex) {
         let Some((backend, server)) = scope.at(at) else {
             return;
         };
@@ -453,9 +464,9 @@ impl ProbeController {
     /// server of a chain is handled once. Cycles were refused with the configuration.
     fn settle_followers(&self, scope: &ProbeScope) {
         let now_ms = self.process.age_ms();
-        let led: HashSet<&At> = scope.followers.values().flatten().collect();
+        let led: HashSet<&ServerIndex> = scope.followers.values().flatten().collect();
         let leaders = scope.followers.keys().filter(|at| !led.contains(at));
-        let mut leaders: Vec<At> = leaders.copied().collect();
+        let mut leaders: Vec<ServerIndex> = leaders.copied().collect();
         while let Some(leader) = leaders.pop() {
             leaders.extend(follow_quietly(scope, leader, now_ms));
         }
@@ -481,30 +492,30 @@ impl ProbeScope {
         }
     }
 
-    fn find(&self, backend: &str, server: &str) -> Option<At> {
+    fn find(&self, backend: &str, server: &str) -> Option<ServerIndex> {
         let at = self.generation.backend_named(backend)?;
         let server = self.generation.backends.get(at)?.server_named(server)?;
-        Some(At {
+        Some(ServerIndex {
             backend: at,
             server,
         })
     }
 
-    fn at(&self, at: At) -> Option<(&Arc<Backend>, &Arc<Server>)> {
+    fn at(&self, at: ServerIndex) -> Option<(&Arc<Backend>, &Arc<Server>)> {
         let backend = self.generation.backends.get(at.backend)?;
         Some((backend, backend.servers.get(at.server)?))
     }
 }
 
 /// The names at an index; empty when there is no such server.
-fn is_named(scope: &ProbeScope, at: At) -> (&str, &str) {
+fn is_named(scope: &ProbeScope, at: ServerIndex) -> (&str, &str) {
     scope.at(at).map_or(("", ""), |(backend, server)| {
         (backend.name(), server.name())
     })
 }
 
 /// Makes the followers of a server take its state; returns those that are followed themselves.
-fn follow_quietly(scope: &ProbeScope, leader: At, now_ms: u64) -> Vec<At> {
+fn follow_quietly(scope: &ProbeScope, leader: ServerIndex, now_ms: u64) -> Vec<ServerIndex> {
     let Some((_, server)) = scope.at(leader) else {
         return Vec::new();
     };
@@ -526,7 +537,7 @@ fn follow_quietly(scope: &ProbeScope, leader: At, now_ms: u64) -> Vec<At> {
 /// All servers of a generation.
 pub(super) fn servers(
     generation: &Generation,
-) -> impl Iterator<Item = (At, &Arc<Backend>, &Arc<Server>)> {
+) -> impl Iterator<Item = (ServerIndex, &Arc<Backend>, &Arc<Server>)> {
     servers_of(generation, |_| true)
 }
 
@@ -534,7 +545,7 @@ pub(super) fn servers(
 fn servers_of(
     generation: &Generation,
     is_wanted: impl Fn(&Backend) -> bool,
-) -> impl Iterator<Item = (At, &Arc<Backend>, &Arc<Server>)> {
+) -> impl Iterator<Item = (ServerIndex, &Arc<Backend>, &Arc<Server>)> {
     generation
         .backends
         .iter()
@@ -545,12 +556,12 @@ fn servers_of(
                 .servers
                 .iter()
                 .enumerate()
-                .map(move |(server, one)| (At { backend, server }, known, one))
+                .map(move |(server, one)| (ServerIndex { backend, server }, known, one))
         })
 }
 
-fn followers(generation: &Generation) -> HashMap<At, Vec<At>> {
-    let mut followers: HashMap<At, Vec<At>> = HashMap::new();
+fn followers(generation: &Generation) -> HashMap<ServerIndex, Vec<ServerIndex>> {
+    let mut followers: HashMap<ServerIndex, Vec<ServerIndex>> = HashMap::new();
     // Most backends have none, and looking at every server would be slow.
     let tracking = servers_of(generation, |backend| backend.tracks);
     for (at, _, server) in tracking {
@@ -559,7 +570,7 @@ fn followers(generation: &Generation) -> HashMap<At, Vec<At>> {
         };
         let leader = generation.backend_named(backend).and_then(|backend| {
             let server = generation.backends[backend].server_named(name)?;
-            Some(At { backend, server })
+            Some(ServerIndex { backend, server })
         });
         if let Some(leader) = leader {
             followers.entry(leader).or_default().push(at);
@@ -568,7 +579,7 @@ fn followers(generation: &Generation) -> HashMap<At, Vec<At>> {
     followers
 }
 
-/// The part of `http-check send-state`'s header that depends on all servers of the backend.
+/// The total weight in the header of `http-check send-state`.
 pub(super) fn farm_weight(backend: &Backend) -> u32 {
     backend
         .servers

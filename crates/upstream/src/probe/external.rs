@@ -12,7 +12,7 @@ use ballast_worker::{now, run_blocking, sleep};
 use super::probe_run::ProbeRun;
 
 /// A program and its `PATH`.
-pub(super) struct External {
+pub(super) struct ExternalCheck {
     command: String,
     path: Option<String>,
 }
@@ -26,7 +26,7 @@ const NOT_STARTED: u16 = 255;
 /// How often the program is polled for its end.
 const LOOK: Duration = Duration::from_millis(5);
 
-impl External {
+impl ExternalCheck {
     pub(super) fn new(command: &str, path: Option<&str>) -> Self {
         Self {
             command: command.to_owned(),

@@ -67,7 +67,7 @@ impl Script {
 
 /// Runs the rules.
 pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
-    let mut talk = Talk::default();
+    let mut conversation = Conversation::default();
     let mut comment = None;
     for (step, rule) in script.rules.iter().enumerate() {
         let is_last = step + 1 == script.rules.len();
@@ -76,14 +76,19 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
                 comment = Some(text.as_str());
                 Ok(None)
             }
-            Rule::Connect(connect) => talk.connect(Some(connect), probe).await.map(|()| None),
-            Rule::Send(send) => talk
+            Rule::Connect(connect) => conversation
+                .connect(Some(connect), probe)
+                .await
+                .map(|()| None),
+            Rule::Send(send) => conversation
                 .send(send, script.send_state, probe)
                 .await
                 .map(|()| None),
             Rule::Expect(expect) => {
                 let comment = expect.comment().or(comment);
-                talk.expect(script, expect, comment, is_last, probe).await
+                conversation
+                    .expect(script, expect, comment, is_last, probe)
+                    .await
             }
         };
         match taken {
@@ -92,12 +97,12 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
             Err(failure) => return probe.verdict(failure.status).with_info(failure.text),
         }
     }
-    talk.passed(probe, None)
+    conversation.passed(probe, None)
 }
 
 /// The connection, the request and the response so far.
 #[derive(Default)]
-struct Talk {
+struct Conversation {
     connection: Option<ServerConnection>,
     method: Method,
     response: Response,
@@ -106,7 +111,7 @@ struct Talk {
     body_ended: bool,
 }
 
-impl Talk {
+impl Conversation {
     async fn connect(
         &mut self,
         rule: Option<&CheckConnect>,

@@ -7,7 +7,7 @@ use ballast_health::{CheckStatus, Verdict};
 use ballast_model::{Check, ProtocolCheck};
 
 use super::controller::ProbeController;
-use super::external::External;
+use super::external::ExternalCheck;
 use super::probe_run::ProbeRun;
 use super::{http, protocol, tcp};
 
@@ -22,7 +22,7 @@ pub(super) enum Program {
     /// A little of a protocol.
     Protocol(ProtocolCheck),
     /// An external program decides.
-    External(External),
+    External(ExternalCheck),
 }
 
 impl Program {
@@ -42,7 +42,7 @@ impl Program {
             Check::Tcp { rules, .. } => Self::Tcp(tcp::Script::new(rules)),
             Check::Protocol(protocol) => Self::Protocol(protocol.clone()),
             Check::External { command, path } => {
-                Self::External(External::new(command, path.as_deref()))
+                Self::External(ExternalCheck::new(command, path.as_deref()))
             }
         }
     }

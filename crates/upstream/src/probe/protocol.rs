@@ -25,14 +25,14 @@ pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Verdict 
             };
             with(probe.verdict(status), code, text)
         }
-        Err(Stopped::Broke(failure)) => {
+        Err(StepError::Broke(failure)) => {
             let status = match failure.status {
                 CheckStatus::L7Timeout if is_tls => CheckStatus::L6Timeout,
                 other => other,
             };
             probe.verdict(status).with_info(failure.text)
         }
-        Err(Stopped::Judged(status, code, text)) => with(probe.verdict(status), code, text),
+        Err(StepError::Judged(status, code, text)) => with(probe.verdict(status), code, text),
     };
     if verdict.status.has_code() && verdict.code.is_none() {
         verdict.code = Some(0);
@@ -67,20 +67,24 @@ fn steps(check: &ProtocolCheck) -> Vec<Step> {
     }
 }
 
-enum Stopped {
+enum StepError {
     Broke(Failure),
     Judged(CheckStatus, Option<u32>, String),
 }
 
-impl From<Failure> for Stopped {
+impl From<Failure> for StepError {
     fn from(failure: Failure) -> Self {
         Self::Broke(failure)
     }
 }
 
-type Shown = (Option<u32>, String);
+type CodeAndText = (Option<u32>, String);
 
-async fn talk(steps: &[Step], probe: &ProbeRun<'_>, is_tls: bool) -> Result<Shown, Stopped> {
+async fn talk(
+    steps: &[Step],
+    probe: &ProbeRun<'_>,
+    is_tls: bool,
+) -> Result<CodeAndText, StepError> {
     let transport = probe.open(None).await?;
     let mut received = Vec::new();
     let mut shown = (None, String::new());
@@ -101,7 +105,7 @@ async fn expect(
     received: &mut Vec<u8>,
     probe: &ProbeRun<'_>,
     is_tls: bool,
-) -> Result<Shown, Stopped> {
+) -> Result<CodeAndText, StepError> {
     let mut ended = false;
     loop {
         match expectation.judge(received, ended) {
@@ -118,7 +122,7 @@ async fn expect(
                     Wrong::WrongStatus => CheckStatus::L7Status,
                 };
                 let text = String::from_utf8_lossy(text).into_owned();
-                return Err(Stopped::Judged(status, code, text));
+                return Err(StepError::Judged(status, code, text));
             }
         }
         ended = !probe.receive(transport, received, REPLY_BYTES_MAX).await?;

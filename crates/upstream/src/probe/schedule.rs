@@ -21,13 +21,13 @@ pub struct Probes {
     worker: usize,
     worker_count: usize,
     /// By backend, so that a change touches only what it changes.
-    tasks: HashMap<String, HashMap<Round, TaskHandle<()>>>,
+    tasks: HashMap<String, HashMap<ProbeTarget, TaskHandle<()>>>,
     warm_up: Option<TaskHandle<()>>,
 }
 
 /// One server and one way of probing it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct Round {
+struct ProbeTarget {
     backend: String,
     server: String,
     kind: ProbeKind,
@@ -55,26 +55,26 @@ impl Probes {
         let generation = controller.generation();
         let mut warms = false;
         for name in backends {
-            let mut rounds = Vec::new();
+            let mut targets = Vec::new();
             if let Some(backend) = generation.backend(name) {
-                rounds_of(backend, &mut rounds);
+                targets_of(backend, &mut targets);
                 warms |= has_slow_start(backend);
             }
-            self.update_backend(name, rounds);
+            self.update_backend(name, targets);
         }
         if warms != self.warm_up.is_some() && !backends.is_empty() {
             self.warm_up_if_needed(&generation);
         }
     }
 
-    fn update_backend(&mut self, name: &str, rounds: Vec<(Round, u64)>) {
-        let rounds: HashMap<Round, u64> = rounds
+    fn update_backend(&mut self, name: &str, targets: Vec<(ProbeTarget, u64)>) {
+        let targets: HashMap<ProbeTarget, u64> = targets
             .into_iter()
-            .filter(|(round, _)| self.is_mine(round))
+            .filter(|(target, _)| self.is_mine(target))
             .collect();
         if let Some(tasks) = self.tasks.get_mut(name) {
-            tasks.retain(|round, task| {
-                let stays = rounds.contains_key(round) && !task.is_finished();
+            tasks.retain(|target, task| {
+                let stays = targets.contains_key(target) && !task.is_finished();
                 if !stays {
                     task.abort();
                 }
@@ -84,35 +84,35 @@ impl Probes {
                 self.tasks.remove(name);
             }
         }
-        for (round, inter_ms) in rounds {
+        for (target, inter_ms) in targets {
             let tasks = self.tasks.get(name);
-            if tasks.is_none_or(|tasks| !tasks.contains_key(&round)) {
+            if tasks.is_none_or(|tasks| !tasks.contains_key(&target)) {
                 // Anywhere within the interval: many servers added at once must not be probed at
                 // once.
                 let first = now() + Duration::from_millis(chance() % inter_ms.max(1));
-                self.begin(round, first);
+                self.begin(target, first);
             }
         }
     }
 
     /// Which worker probes a server does not depend on other servers.
-    fn is_mine(&self, round: &Round) -> bool {
+    fn is_mine(&self, target: &ProbeTarget) -> bool {
         let mut hasher = DefaultHasher::new();
-        round.hash(&mut hasher);
+        target.hash(&mut hasher);
         let worker_count = self.worker_count.max(1) as u64;
         hasher.finish() % worker_count == self.worker as u64
     }
 
-    fn begin(&mut self, round: Round, first: Instant) {
+    fn begin(&mut self, target: ProbeTarget, first: Instant) {
         let Some(controller) = self.controller.clone() else {
             return;
         };
-        let task = match round.kind {
-            ProbeKind::Agent => spawn_service(ask_agent(controller, round.clone(), first)),
-            ProbeKind::Check => spawn_service(check(controller, round.clone(), first)),
+        let task = match target.kind {
+            ProbeKind::Agent => spawn_service(ask_agent(controller, target.clone(), first)),
+            ProbeKind::Check => spawn_service(check(controller, target.clone(), first)),
         };
-        let tasks = self.tasks.entry(round.backend.clone()).or_default();
-        tasks.insert(round, task);
+        let tasks = self.tasks.entry(target.backend.clone()).or_default();
+        tasks.insert(target, task);
     }
 
     fn warm_up_if_needed(&mut self, generation: &Generation) {
@@ -143,9 +143,9 @@ impl Drop for Probes {
 pub fn start(controller: &Arc<ProbeController>, worker: usize, worker_count: usize) -> Probes {
     keep_here(controller);
     let generation = controller.generation();
-    let rounds = rounds(&generation);
-    let count = rounds.len() as u64;
-    let shortest_ms = rounds.iter().map(|(_, inter_ms)| *inter_ms).min();
+    let targets = targets(&generation);
+    let count = targets.len() as u64;
+    let shortest_ms = targets.iter().map(|(_, inter_ms)| *inter_ms).min();
     let shortest_ms = shortest_ms.unwrap_or(0);
     let spread_max = generation.config.global.spread_checks_max;
     let window_ms = spread_max.map_or(shortest_ms, |max| shortest_ms.min(millis(max)));
@@ -156,10 +156,10 @@ pub fn start(controller: &Arc<ProbeController>, worker: usize, worker_count: usi
         tasks: HashMap::new(),
         warm_up: None,
     };
-    for (position, (round, _)) in rounds.into_iter().enumerate() {
-        if probes.is_mine(&round) {
+    for (position, (target, _)) in targets.into_iter().enumerate() {
+        if probes.is_mine(&target) {
             let delay = first_check_delay_ms(window_ms, position as u64, count);
-            probes.begin(round, now() + Duration::from_millis(delay));
+            probes.begin(target, now() + Duration::from_millis(delay));
         }
     }
     probes.warm_up_if_needed(&generation);
@@ -167,31 +167,31 @@ pub fn start(controller: &Arc<ProbeController>, worker: usize, worker_count: usi
 }
 
 /// Which probes a server has, and their intervals in milliseconds.
-fn rounds(generation: &Generation) -> Vec<(Round, u64)> {
-    let mut rounds = Vec::new();
+fn targets(generation: &Generation) -> Vec<(ProbeTarget, u64)> {
+    let mut targets = Vec::new();
     for backend in &generation.backends {
-        rounds_of(backend, &mut rounds);
+        targets_of(backend, &mut targets);
     }
-    rounds
+    targets
 }
 
-fn rounds_of(backend: &Backend, rounds: &mut Vec<(Round, u64)>) {
+fn targets_of(backend: &Backend, targets: &mut Vec<(ProbeTarget, u64)>) {
     if backend.model.common.disabled {
         return;
     }
     for server in &backend.servers {
         let checks = &server.model.checks;
-        let round = |kind| Round {
+        let target = |kind| ProbeTarget {
             backend: backend.name().to_owned(),
             server: server.name().to_owned(),
             kind,
         };
         if checks.agent_enabled {
             let inter_ms = millis(checks.agent_interval.unwrap_or(checks.interval));
-            rounds.push((round(ProbeKind::Agent), inter_ms));
+            targets.push((target(ProbeKind::Agent), inter_ms));
         }
         if checks.enabled && server.model.track.is_none() {
-            rounds.push((round(ProbeKind::Check), millis(checks.interval)));
+            targets.push((target(ProbeKind::Check), millis(checks.interval)));
         }
     }
 }
@@ -207,8 +207,8 @@ fn millis(time: Duration) -> u64 {
 
 /// Probes one server until it is stopped. The generation is looked up for each run: the line may
 /// have changed.
-async fn check(controller: Arc<ProbeController>, round: Round, first: Instant) {
-    let trigger = controller.trigger(&round.backend, &round.server);
+async fn check(controller: Arc<ProbeController>, target: ProbeTarget, first: Instant) {
+    let trigger = controller.trigger(&target.backend, &target.server);
     let mut due = first;
     let mut program = None;
     loop {
@@ -216,7 +216,7 @@ async fn check(controller: Arc<ProbeController>, round: Round, first: Instant) {
             biased;
             () = sleep_until(due) => {}
             at_once = trigger.called() => {
-                let Some((_, server)) = controller.find(&round.backend, &round.server) else {
+                let Some((_, server)) = controller.find(&target.backend, &target.server) else {
                     return;
                 };
                 let checks = &server.model.checks;
@@ -225,7 +225,7 @@ async fn check(controller: Arc<ProbeController>, round: Round, first: Instant) {
                 continue;
             }
         }
-        let Some((backend, server)) = controller.find(&round.backend, &round.server) else {
+        let Some((backend, server)) = controller.find(&target.backend, &target.server) else {
             return;
         };
         let program = Ready::of(&mut program, &backend);
@@ -239,7 +239,7 @@ async fn check(controller: Arc<ProbeController>, round: Round, first: Instant) {
         };
         if !rests && (server.state.reach().address.is_some() || program.needs_no_address()) {
             let verdict = program.run(&controller, &backend, &server).await;
-            controller.tell(&round.backend, &round.server, |health, now_ms| {
+            controller.tell(&target.backend, &target.server, |health, now_ms| {
                 health.check_done(now_ms, verdict)
             });
         }
@@ -270,11 +270,11 @@ impl Ready {
 }
 
 /// Asks one server's agent.
-async fn ask_agent(controller: Arc<ProbeController>, round: Round, first: Instant) {
+async fn ask_agent(controller: Arc<ProbeController>, target: ProbeTarget, first: Instant) {
     let mut due = first;
     loop {
         sleep_until(due).await;
-        let Some((backend, server)) = controller.find(&round.backend, &round.server) else {
+        let Some((backend, server)) = controller.find(&target.backend, &target.server) else {
             return;
         };
         let asked = {

@@ -86,15 +86,15 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
         .iter()
         .find(|rule| !matches!(rule, Rule::Comment(_)))
         .is_some_and(|rule| matches!(rule, Rule::Connect(_)));
-    let mut talk = Talk::default();
+    let mut conversation = Conversation::default();
     if !begins_itself {
         match probe.open(None).await {
-            Ok(transport) => talk.transport = Some(transport),
+            Ok(transport) => conversation.transport = Some(transport),
             Err(failure) => return told(failure, " at initial connection step of tcp-check"),
         }
     }
     for step in 0..script.rules.len() {
-        match talk.take(script, step, probe).await {
+        match conversation.take(script, step, probe).await {
             Ok(None) => {}
             Ok(Some(verdict)) => return verdict,
             Err(failure) => return told(failure, &script.place(step)),
@@ -103,14 +103,14 @@ pub(super) async fn run(script: &Script, probe: &ProbeRun<'_>) -> Verdict {
     let seen = ProbeFacts {
         probe,
         response: None,
-        data: &talk.received,
+        data: &conversation.received,
     };
     let (status, text) = match script.rules.last() {
         Some(Rule::Expect(expect)) => (
             expect.ok_status(),
             expect.on_success().map(|format| seen.text(format)),
         ),
-        _ if talk.spoke => (CheckStatus::L7Ok, None),
+        _ if conversation.spoke => (CheckStatus::L7Ok, None),
         _ => (CheckStatus::L4Ok, None),
     };
     let mut verdict = probe.verdict(status);
@@ -130,14 +130,14 @@ fn with_code(mut verdict: Verdict) -> Verdict {
 
 /// The connection, and the bytes received since the last send.
 #[derive(Default)]
-struct Talk {
+struct Conversation {
     transport: Option<Transport>,
     received: Vec<u8>,
     ended: bool,
     spoke: bool,
 }
 
-impl Talk {
+impl Conversation {
     /// Performs one rule; a verdict ends the check.
     async fn take(
         &mut self,

@@ -58,7 +58,7 @@ async fn settle() {
     }
 }
 
-async fn seated(task: TaskHandle<Result<Slot, Refusal>>) -> Slot {
+async fn slot_of(task: TaskHandle<Result<Slot, Refusal>>) -> Slot {
     let taken = timeout(PATIENCE, task.join()).await.unwrap();
     taken.unwrap().unwrap()
 }
@@ -74,7 +74,7 @@ fn is_empty(backend: &Backend) -> bool {
 fn places_go_to_those_who_wait_in_the_order_they_came() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        let first = seated(ask(&backend, order(None))).await;
+        let first = slot_of(ask(&backend, order(None))).await;
         let second = ask(&backend, order(None));
         settle().await;
         let third = ask(&backend, order(Some(0)));
@@ -87,15 +87,15 @@ fn places_go_to_those_who_wait_in_the_order_they_came() {
         );
         assert_eq!(queued, (2, 1));
         drop(first);
-        let second = seated(second).await;
+        let second = slot_of(second).await;
         settle().await;
         assert!(!third.is_finished() && !fourth.is_finished());
         drop(second);
-        let third = seated(third).await;
+        let third = slot_of(third).await;
         settle().await;
         assert!(!fourth.is_finished());
         drop(third);
-        drop(seated(fourth).await);
+        drop(slot_of(fourth).await);
         assert!(is_empty(&backend));
         assert_eq!(backend.servers[0].state.sessions.now(), 0);
         assert_eq!(backend.state.served.now(), 0);
@@ -107,7 +107,7 @@ fn places_go_to_those_who_wait_in_the_order_they_came() {
 fn who_gives_up_is_passed_over() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        let first = seated(ask(&backend, order(None))).await;
+        let first = slot_of(ask(&backend, order(None))).await;
         let second = ask(&backend, order(None));
         settle().await;
         let third = ask(&backend, order(None));
@@ -116,7 +116,7 @@ fn who_gives_up_is_passed_over() {
         settle().await;
         assert_eq!(backend.state.queue.now(), 1);
         drop(first);
-        drop(seated(third).await);
+        drop(slot_of(third).await);
         assert!(is_empty(&backend));
         assert_eq!(backend.servers[0].state.sessions.now(), 0);
     })
@@ -127,7 +127,7 @@ fn who_gives_up_is_passed_over() {
 fn a_place_handed_to_one_who_left_goes_on() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        let first = seated(ask(&backend, order(None))).await;
+        let first = slot_of(ask(&backend, order(None))).await;
         let second = ask(&backend, order(None));
         settle().await;
         let third = ask(&backend, order(None));
@@ -135,7 +135,7 @@ fn a_place_handed_to_one_who_left_goes_on() {
         // It was offered the slot, and ended before it could take it.
         drop(first);
         second.abort();
-        drop(seated(third).await);
+        drop(slot_of(third).await);
         assert!(is_empty(&backend));
         assert_eq!(backend.servers[0].state.sessions.now(), 0);
     })
@@ -148,10 +148,10 @@ fn a_full_queue_sends_on_those_who_need_not_insist() {
         let backend = backend(&[1, 1], |model| {
             Arc::make_mut(&mut model.servers[0]).queue_count_max = 1;
         });
-        let _first = seated(ask(&backend, order(Some(0)))).await;
+        let _first = slot_of(ask(&backend, order(Some(0)))).await;
         let queued = ask(&backend, order(Some(0)));
         settle().await;
-        let other = seated(ask(&backend, order(Some(0)))).await;
+        let other = slot_of(ask(&backend, order(Some(0)))).await;
         assert_eq!(other.place(), 1);
         let insisting = SlotRequest {
             insists: true,
@@ -172,18 +172,18 @@ fn a_full_queue_sends_on_those_who_need_not_insist() {
 fn a_limit_that_grows_lets_the_next_in() {
     block_on(async {
         let backend = backend(&[1], |_| {});
-        let _first = seated(ask(&backend, order(None))).await;
+        let _first = slot_of(ask(&backend, order(None))).await;
         let second = ask(&backend, order(None));
         settle().await;
         assert!(!second.is_finished());
         backend.servers[0].state.limit_connections(Some(2));
         let newcomer = ask(&backend, order(None));
-        let _second = seated(second).await;
+        let _second = slot_of(second).await;
         settle().await;
         assert!(!newcomer.is_finished(), "who came last does not go first");
         backend.servers[0].state.limit_connections(Some(0));
         assert_eq!(call_waiting(&backend, 0), 1);
-        drop(seated(newcomer).await);
+        drop(slot_of(newcomer).await);
     })
     .unwrap();
 }
@@ -192,13 +192,13 @@ fn a_limit_that_grows_lets_the_next_in() {
 fn who_waits_for_a_server_that_goes_down_chooses_again() {
     block_on(async {
         let backend = backend(&[1, 2], |_| {});
-        let _first = seated(ask(&backend, order(Some(0)))).await;
+        let _first = slot_of(ask(&backend, order(Some(0)))).await;
         let waits = ask(&backend, order(Some(0)));
         settle().await;
         assert!(!waits.is_finished());
         backend.settle_server(0, false, false);
         assert_eq!(dismiss_waiting(&backend, Some(&backend.servers[0])), 1);
-        assert_eq!(seated(waits).await.place(), 1);
+        assert_eq!(slot_of(waits).await.place(), 1);
         assert!(is_empty(&backend));
     })
     .unwrap();
@@ -219,19 +219,19 @@ fn without_a_usable_server_nobody_waits() {
 fn a_server_that_drains_serves_its_own_alone() {
     block_on(async {
         let backend = backend(&[1, 1], |_| {});
-        let first = seated(ask(&backend, order(Some(0)))).await;
-        let second = seated(ask(&backend, order(Some(1)))).await;
+        let first = slot_of(ask(&backend, order(Some(0)))).await;
+        let second = slot_of(ask(&backend, order(Some(1)))).await;
         let any = ask(&backend, order(None));
         settle().await;
         let own = ask(&backend, order(Some(0)));
         settle().await;
         backend.settle_server(0, true, true);
         drop(first);
-        assert_eq!(seated(own).await.place(), 0);
+        assert_eq!(slot_of(own).await.place(), 0);
         settle().await;
         assert!(!any.is_finished());
         drop(second);
-        assert_eq!(seated(any).await.place(), 1);
+        assert_eq!(slot_of(any).await.place(), 1);
     })
     .unwrap();
 }
@@ -242,14 +242,14 @@ fn a_backup_serves_the_queue_only_when_it_must() {
         let backend = backend(&[1, 1], |model| {
             Arc::make_mut(&mut model.servers[1]).backup = true;
         });
-        let first = seated(ask(&backend, order(None))).await;
+        let first = slot_of(ask(&backend, order(None))).await;
         assert_eq!(first.place(), 0);
         let waits = ask(&backend, order(None));
         settle().await;
         assert!(!waits.is_finished());
         backend.settle_server(0, false, false);
         assert_eq!(call_waiting(&backend, 1), 1);
-        assert_eq!(seated(waits).await.place(), 1);
+        assert_eq!(slot_of(waits).await.place(), 1);
     })
     .unwrap();
 }
@@ -260,7 +260,7 @@ fn who_waits_over_a_change_finds_the_servers_that_came() {
         let registry = Registry::new(1, Arc::new(Process::new(1, 100)));
         let was = Generation::compile(1, config(&[1], |_| {}), &registry);
         let backend = Arc::clone(&was.backends[0]);
-        let first = seated(ask(&backend, order(None))).await;
+        let first = slot_of(ask(&backend, order(None))).await;
         let waits = ask(&backend, order(None));
         let belongs = ask(&backend, order(Some(0)));
         settle().await;
@@ -268,14 +268,14 @@ fn who_waits_over_a_change_finds_the_servers_that_came() {
         let is = Generation::succeed(config(&[1, 1], |_| {}), &registry, &was);
         let taken = is.take_over(Some(&was), &registry);
         taken.backends.iter().for_each(|one| dissolve_waiting(one));
-        let second = seated(waits).await;
+        let second = slot_of(waits).await;
         assert_eq!(second.server().name(), "s1");
         assert!(Arc::ptr_eq(second.backend(), &is.backends[0]));
         settle().await;
         assert!(!belongs.is_finished(), "its server is full still");
         // A slot of the previous generation is given to an exchange that waits in this one.
         drop(first);
-        assert_eq!(seated(belongs).await.server().name(), "s0");
+        assert_eq!(slot_of(belongs).await.server().name(), "s0");
         drop(second);
         assert!(is_empty(&is.backends[0]));
         assert_eq!(is.backends[0].state.served.now(), 0);

@@ -115,13 +115,13 @@ fn closed() -> SocketAddr {
 }
 
 /// Serves each connection with the next of `actions`; the last one serves all that follow.
-fn origin(deeds: Vec<fn(&mut TcpStream)>) -> SocketAddr {
+fn origin(actions: Vec<fn(&mut TcpStream)>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for (count, stream) in listener.incoming().enumerate() {
-            let deed = deeds[count.min(deeds.len() - 1)];
-            deed(&mut stream.unwrap());
+            let action = actions[count.min(actions.len() - 1)];
+            action(&mut stream.unwrap());
         }
     });
     address

@@ -94,8 +94,8 @@ fn send(bytes: &str) -> CheckRule {
 }
 
 /// The result of one run of a check.
-fn found(check: Check, deed: fn(&mut TcpStream)) -> (CheckStatus, Option<u16>, String) {
-    found_at(check, origin(vec![deed]))
+fn found(check: Check, action: fn(&mut TcpStream)) -> (CheckStatus, Option<u16>, String) {
+    found_at(check, origin(vec![action]))
 }
 
 fn found_at(check: Check, address: SocketAddr) -> (CheckStatus, Option<u16>, String) {
@@ -135,21 +135,21 @@ fn format(text: &str) -> LogFormat {
 }
 
 fn http_cases(cases: Vec<Case>) {
-    for (place, (rules, deed, status, code, info)) in cases.into_iter().enumerate() {
+    for (place, (rules, action, status, code, info)) in cases.into_iter().enumerate() {
         let expected = (status, code, info.to_owned());
-        assert_eq!(found(http(rules), deed), expected, "case {place}");
+        assert_eq!(found(http(rules), action), expected, "case {place}");
     }
 }
 
 fn tcp_cases(cases: Vec<Case>) {
-    for (place, (rules, deed, status, code, info)) in cases.into_iter().enumerate() {
+    for (place, (rules, action, status, code, info)) in cases.into_iter().enumerate() {
         let code = if status == CheckStatus::L7Timeout {
             None
         } else {
             code
         };
         let expected = (status, code, info.to_owned());
-        assert_eq!(found(tcp(rules), deed), expected, "case {place}");
+        assert_eq!(found(tcp(rules), action), expected, "case {place}");
     }
 }
 
