@@ -18,7 +18,7 @@ use crate::event::Event;
 use crate::gate::end_listening;
 use crate::limits::EVENT_PERIOD;
 use crate::listener::Listener;
-use crate::socket_state::{Order, SocketState};
+use crate::socket_state::{SocketOrder, SocketState};
 
 /// Why accepting ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -53,16 +53,16 @@ impl AcceptingSocket {
         loop {
             let epoch = gate.epoch();
             match (gate.opening(), self.socket_state.order()) {
-                (Opening::Shut, _) | (_, Order::LetGo) => return,
-                (Opening::Open, Order::Accept) => {}
-                (Opening::Open, Order::Drain) => {
+                (Opening::Shut, _) | (_, SocketOrder::Close) => return,
+                (Opening::Open, SocketOrder::Accept) => {}
+                (Opening::Open, SocketOrder::Drain) => {
                     if let Some(acceptor) = watched {
                         self.empty_queue(&acceptor).await;
                     }
                     return;
                 }
-                (Opening::Paused, Order::Drain) => return,
-                (Opening::Paused, Order::Accept) => {
+                (Opening::Paused, SocketOrder::Drain) => return,
+                (Opening::Paused, SocketOrder::Accept) => {
                     drop(watched.take());
                     // The frontend may have been paused before the socket was opened.
                     end_listening(&self.socket, gate);

@@ -9,7 +9,7 @@ use ballast_model as model;
 use ballast_transport::Transport;
 
 use crate::handshake::Handshakes;
-use crate::listener::{Listener, ListenerSettings, Shut};
+use crate::listener::{LimitReached, Listener, ListenerSettings};
 
 /// A listening address of a frontend, as sessions see it.
 #[derive(Debug)]
@@ -53,10 +53,10 @@ impl Way {
 /// Counts a connection in the process, its frontend and its bind. Dropping it, at the end of the
 /// connection, makes room for another that waits.
 #[derive(Debug)]
-pub struct Admission(Counted);
+pub struct Admission(AdmissionCount);
 
 #[derive(Debug)]
-enum Counted {
+enum AdmissionCount {
     /// In the gauges only.
     Alone {
         process: Arc<Process>,
@@ -78,7 +78,7 @@ impl Admission {
         frontend: Arc<FrontendState>,
         listening: Arc<Listening>,
     ) -> Self {
-        Self(Counted::Alone {
+        Self(AdmissionCount::Alone {
             process,
             frontend,
             listening,
@@ -87,10 +87,10 @@ impl Admission {
 
     /// Admits one more connection, if limits allow, and chooses its worker; `here` is the one that
     /// accepted it.
-    pub(crate) fn enter(listener: &Arc<Listener>, here: usize) -> Result<Self, Shut> {
+    pub(crate) fn enter(listener: &Arc<Listener>, here: usize) -> Result<Self, LimitReached> {
         let settings = listener.enter()?;
         let worker = listener.shared.spread.take(here, &settings.workers);
-        Ok(Self(Counted::Listener {
+        Ok(Self(AdmissionCount::Listener {
             listener: Arc::clone(listener),
             settings,
             worker,
@@ -100,16 +100,16 @@ impl Admission {
     /// The bind that accepted it.
     pub fn listening(&self) -> &Arc<Listening> {
         match &self.0 {
-            Counted::Alone { listening, .. } => listening,
-            Counted::Listener { settings, .. } => &settings.listening,
+            AdmissionCount::Alone { listening, .. } => listening,
+            AdmissionCount::Listener { settings, .. } => &settings.listening,
         }
     }
 
     /// The handshakes of the connection.
     pub fn handshakes(&self) -> Handshakes<'_> {
         match &self.0 {
-            Counted::Alone { .. } => Handshakes::new(&[], 0),
-            Counted::Listener {
+            AdmissionCount::Alone { .. } => Handshakes::new(&[], 0),
+            AdmissionCount::Listener {
                 listener, settings, ..
             } => {
                 let header_bytes_max = listener.shared.numbers.header_bytes_max();
@@ -121,44 +121,44 @@ impl Admission {
     /// Whether its bind or its frontend was removed: the connection should serve no further
     /// request. Two loads: cheap enough for every request.
     pub fn is_leaving(&self) -> bool {
-        matches!(&self.0, Counted::Listener { listener, .. } if listener.is_closed())
+        matches!(&self.0, AdmissionCount::Listener { listener, .. } if listener.is_closed())
     }
 
     /// A handle that tells the same, for code that does not hold the connection.
     pub fn way(&self) -> Way {
         Way(match &self.0 {
-            Counted::Alone { .. } => None,
-            Counted::Listener { listener, .. } => Some(Arc::clone(listener)),
+            AdmissionCount::Alone { .. } => None,
+            AdmissionCount::Listener { listener, .. } => Some(Arc::clone(listener)),
         })
     }
 
     /// Since when [`Self::is_leaving`] is true.
     pub fn leaving_since(&self) -> Option<Instant> {
         match &self.0 {
-            Counted::Alone { .. } => None,
-            Counted::Listener { listener, .. } => listener.closed_at(),
+            AdmissionCount::Alone { .. } => None,
+            AdmissionCount::Listener { listener, .. } => listener.closed_at(),
         }
     }
 
     /// The settings of its listener when it was accepted.
     pub(crate) fn settings(&self) -> Option<&Arc<ListenerSettings>> {
         match &self.0 {
-            Counted::Alone { .. } => None,
-            Counted::Listener { settings, .. } => Some(settings),
+            AdmissionCount::Alone { .. } => None,
+            AdmissionCount::Listener { settings, .. } => Some(settings),
         }
     }
 
     /// The worker that serves it.
     pub(crate) fn worker(&self) -> Option<usize> {
         match &self.0 {
-            Counted::Alone { .. } => None,
-            Counted::Listener { worker, .. } => Some(*worker),
+            AdmissionCount::Alone { .. } => None,
+            AdmissionCount::Listener { worker, .. } => Some(*worker),
         }
     }
 
     /// Assigns it to another worker.
     pub(crate) fn move_to(&mut self, other: usize) {
-        if let Counted::Listener {
+        if let AdmissionCount::Listener {
             listener, worker, ..
         } = &mut self.0
         {
@@ -172,7 +172,7 @@ impl Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         match &self.0 {
-            Counted::Alone {
+            AdmissionCount::Alone {
                 process,
                 frontend,
                 listening,
@@ -181,7 +181,7 @@ impl Drop for Admission {
                 frontend.sessions.leave();
                 process.connections.leave();
             }
-            Counted::Listener {
+            AdmissionCount::Listener {
                 listener,
                 settings,
                 worker,

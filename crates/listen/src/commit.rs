@@ -9,8 +9,8 @@ use ballast_engine::Opening;
 use ballast_net::{retune, shutdown_both};
 
 use crate::arrival::Listening;
-use crate::listeners::{Front, Listeners, WorkerListeners};
-use crate::open::OptionRefused;
+use crate::listeners::{Listeners, OpenFrontend, WorkerListeners};
+use crate::open::RefusedOption;
 use crate::prepare::{Prepared, Retune};
 
 /// The result of a change, and what is left to do.
@@ -22,19 +22,19 @@ pub struct Commit {
     pub start: Vec<WorkerListeners>,
     /// The binds that were removed. Connections they accepted continue, and learn of it from
     /// [`Admission::is_leaving`](crate::Admission::is_leaving).
-    pub ended: Vec<Ended>,
+    pub ended: Vec<RemovedBind>,
     /// Sockets that are not listened on any more. Workers accept what is in their queues and then
     /// close their copies.
     pub closing: Vec<Arc<OwnedFd>>,
     /// What happened to sockets.
     pub effects: Vec<Effect>,
     /// Options that the system refused; the sockets listen without them.
-    pub refused: Vec<OptionRefused>,
+    pub refused: Vec<RefusedOption>,
 }
 
 /// A bind that was removed.
 #[derive(Debug)]
-pub struct Ended {
+pub struct RemovedBind {
     /// Its frontend.
     pub frontend: String,
     /// The bind; its gauge tells how many connections are left.
@@ -111,7 +111,7 @@ impl Listeners {
     pub fn commit(&mut self, prepared: Prepared) -> Commit {
         let Prepared {
             config,
-            basis,
+            defaults,
             fronts,
             by_name,
             turn,
@@ -128,7 +128,7 @@ impl Listeners {
         self.shared.numbers.set(&config.global);
         for (unpublished, frontend, bind) in unpublished {
             if let Err(error) = unpublished.publish() {
-                refused.push(OptionRefused::new(&frontend, &bind, error));
+                refused.push(RefusedOption::new(&frontend, &bind, error));
             }
         }
         for (listener, settings) in shows {
@@ -141,7 +141,7 @@ impl Listeners {
         for change in &retunes {
             change.apply(&mut refused);
         }
-        self.basis = basis;
+        self.defaults = defaults;
         let closing = match closed.is_empty() {
             true => Vec::new(),
             false => gone(&self.fronts, &fronts),
@@ -156,14 +156,16 @@ impl Listeners {
             .for_each(|frontend_capacity| frontend_capacity.gate.given_back());
         self.limits_changed();
         let mut workers: Vec<WorkerListeners> = (0..self.shared.spread.worker_count())
-            .map(|_| WorkerListeners { posts: Vec::new() })
+            .map(|_| WorkerListeners {
+                sockets: Vec::new(),
+            })
             .collect();
         for (worker, place) in start {
             if let Some(own) = workers.get_mut(worker) {
-                own.posts.push(place);
+                own.sockets.push(place);
             }
         }
-        let ended = closed.iter().map(|listener| Ended {
+        let ended = closed.iter().map(|listener| RemovedBind {
             frontend: listener.name.to_string(),
             listening: Arc::clone(&listener.settings().listening),
         });
@@ -180,7 +182,7 @@ impl Listeners {
     fn close_shut(&mut self) {
         for front in &mut self.fronts {
             let is_shut = front.frontend.state.gate.opening() == Opening::Shut;
-            if is_shut && !front.standings.is_empty() {
+            if is_shut && !front.open_listeners.is_empty() {
                 *front = front.shut();
             }
         }
@@ -188,35 +190,39 @@ impl Listeners {
 }
 
 /// The sockets of `old` that `new` does not have.
-fn gone(old: &[Arc<Front>], new: &[Arc<Front>]) -> Vec<Arc<OwnedFd>> {
+fn gone(old: &[Arc<OpenFrontend>], new: &[Arc<OpenFrontend>]) -> Vec<Arc<OwnedFd>> {
     let kept: HashSet<RawFd> = sockets(new).map(|socket| socket.as_raw_fd()).collect();
     let old = sockets(old).filter(|socket| !kept.contains(&socket.as_raw_fd()));
     old.cloned().collect()
 }
 
-fn sockets(fronts: &[Arc<Front>]) -> impl Iterator<Item = &Arc<OwnedFd>> {
-    let standings = fronts.iter().flat_map(|front| &front.standings);
-    let posts = standings.flat_map(|standing| &standing.posts);
-    posts.map(|accepting| &accepting.socket)
+fn sockets(fronts: &[Arc<OpenFrontend>]) -> impl Iterator<Item = &Arc<OwnedFd>> {
+    let open_listeners = fronts.iter().flat_map(|front| &front.open_listeners);
+    let sockets = open_listeners.flat_map(|open_listener| &open_listener.sockets);
+    sockets.map(|accepting| &accepting.socket)
 }
 
-impl Front {
+impl OpenFrontend {
     /// Closes its sockets at once; returns what must still be done.
     pub(crate) fn shut(&self) -> Arc<Self> {
-        for accepting in self.standings.iter().flat_map(|standing| &standing.posts) {
+        for accepting in self
+            .open_listeners
+            .iter()
+            .flat_map(|open_listener| &open_listener.sockets)
+        {
             // Workers close their copies when they are told; clients are refused from now on.
             let _ = shutdown_both(&accepting.socket);
         }
         Arc::new(Self {
             frontend: Arc::clone(&self.frontend),
             frontend_capacity: Arc::clone(&self.frontend_capacity),
-            standings: Vec::new(),
+            open_listeners: Vec::new(),
         })
     }
 }
 
 impl Retune {
-    fn apply(&self, refused: &mut Vec<OptionRefused>) {
+    fn apply(&self, refused: &mut Vec<RefusedOption>) {
         let mut to = self.to.clone();
         if self.frontend.state.gate.opening() != Opening::Open {
             // The queue length is set when the frontend is resumed: setting it means listening.
@@ -225,7 +231,7 @@ impl Retune {
         let fd = std::os::fd::AsFd::as_fd(&self.socket);
         for error in retune(fd, &self.address, Some(&self.from), &to) {
             let name = self.frontend.name();
-            refused.push(OptionRefused::new(name, &self.bind, error));
+            refused.push(RefusedOption::new(name, &self.bind, error));
         }
     }
 }

@@ -12,7 +12,7 @@ use ballast_engine::{Gate, Opening};
 use ballast_net::{Address, Error, listen_again, stop_listening};
 
 use crate::Listeners;
-use crate::listeners::{Assigned, Front, OpenListener};
+use crate::listeners::{AssignedSocket, OpenFrontend, OpenListener};
 use crate::open::backlog;
 
 impl Listeners {
@@ -37,14 +37,16 @@ impl Listeners {
             return Ok(false);
         };
         let gate = &front.frontend.state.gate;
-        if gate.opening() != Opening::Paused || front.standings.is_empty() {
+        if gate.opening() != Opening::Paused || front.open_listeners.is_empty() {
             return Ok(false);
         }
         let _turn = turn();
-        for standing in &front.standings {
-            for accepting in &standing.posts {
-                if let Err(error) = listen_anew(standing, accepting) {
-                    front.posts().for_each(|accepting| stop(&accepting.socket));
+        for open_listener in &front.open_listeners {
+            for accepting in &open_listener.sockets {
+                if let Err(error) = listen_anew(open_listener, accepting) {
+                    front
+                        .sockets()
+                        .for_each(|accepting| stop(&accepting.socket));
                     return Err(error);
                 }
             }
@@ -68,9 +70,9 @@ impl Listeners {
     }
 }
 
-impl Front {
+impl OpenFrontend {
     fn move_gate(&self, to: Opening) -> bool {
-        if self.standings.is_empty() {
+        if self.open_listeners.is_empty() {
             return false;
         }
         let moved = self.frontend.state.gate.set(to);
@@ -80,12 +82,14 @@ impl Front {
 
     fn end_listening(&self) {
         let gate = &self.frontend.state.gate;
-        self.posts()
+        self.sockets()
             .for_each(|accepting| end_listening(&accepting.socket, gate));
     }
 
-    fn posts(&self) -> impl Iterator<Item = &Assigned> {
-        self.standings.iter().flat_map(|standing| &standing.posts)
+    fn sockets(&self) -> impl Iterator<Item = &AssignedSocket> {
+        self.open_listeners
+            .iter()
+            .flat_map(|open_listener| &open_listener.sockets)
     }
 }
 
@@ -116,13 +120,17 @@ fn stop(socket: &Arc<OwnedFd>) {
     }
 }
 
-fn listen_anew(standing: &OpenListener, accepting: &Assigned) -> Result<(), Error> {
+fn listen_anew(open_listener: &OpenListener, accepting: &AssignedSocket) -> Result<(), Error> {
     if is_unix(&accepting.socket) {
         return Ok(());
     }
-    let settings = standing.listener.settings();
+    let settings = open_listener.listener.settings();
     let bind = &settings.listening.bind;
-    let process_max = standing.listener.shared.process.connection_count_written();
+    let process_max = open_listener
+        .listener
+        .shared
+        .process
+        .connection_count_written();
     let waiting_max = backlog(&settings.frontend.model, bind, process_max);
     listen_again(&accepting.socket, waiting_max)
         .map_err(|error| Error::new("listen", &bind.address, error))

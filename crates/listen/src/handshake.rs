@@ -1,6 +1,6 @@
 //! The handshakes of a connection before its first exchange.
 //!
-//! The handshakes of a bind are a list of [`Step`]s in their order on the wire: today the PROXY
+//! The handshakes of a bind are a list of [`HandshakeStep`]s in their order on the wire: today the PROXY
 //! header; TLS comes after it, and protocol negotiation after TLS. Each step gets the connection as
 //! the one before left it, including bytes that were read too far, and has its own deadline. The
 //! caller of [`Handshakes::run`] evaluates `tcp-request connection` rules before the first step,
@@ -18,20 +18,20 @@ use ballast_worker::timeout;
 
 use crate::limits::HANDSHAKE_WAIT_MAX;
 
-pub use proxy::Proxied;
+pub use proxy::ProxyAddresses;
 pub use refusal::{Refusal, RefusedConnection};
 
 /// One handshake of a bind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handshake {
-    step: Step,
+    step: HandshakeStep,
     /// How long it may take.
     wait: Duration,
 }
 
 /// A kind of handshake.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum HandshakeStep {
     /// Read a PROXY header (`accept-proxy`).
     ProxyHeader,
 }
@@ -39,7 +39,7 @@ enum Step {
 /// The handshakes that a bind requires.
 pub(crate) fn of_bind(bind: &Bind, timeouts: &FrontendTimeouts) -> Box<[Handshake]> {
     let proxy = bind.accept_proxy.then_some(Handshake {
-        step: Step::ProxyHeader,
+        step: HandshakeStep::ProxyHeader,
         wait: timeouts.client.unwrap_or(HANDSHAKE_WAIT_MAX),
     });
     proxy.into_iter().collect()
@@ -61,7 +61,7 @@ pub struct Established {
     /// Bytes received after the last handshake: the first of what follows.
     pub read_ahead: Vec<u8>,
     /// The content of the PROXY header, if there was one.
-    pub proxied: Option<Proxied>,
+    pub proxied: Option<ProxyAddresses>,
 }
 
 impl<'a> Handshakes<'a> {
@@ -101,17 +101,19 @@ impl<'a> Handshakes<'a> {
     /// `begun` is set when the first byte of the handshake was received.
     async fn run_step(
         self,
-        step: Step,
+        step: HandshakeStep,
         connection: Established,
         begun: &Cell<bool>,
     ) -> Result<Established, Refusal> {
         match step {
-            Step::ProxyHeader => proxy::read_header(connection, self.header_bytes_max, begun).await,
+            HandshakeStep::ProxyHeader => {
+                proxy::read_header(connection, self.header_bytes_max, begun).await
+            }
         }
     }
 }
 
-impl Step {
+impl HandshakeStep {
     /// The reason for refusing a connection that timed out; `begun` says whether anything was
     /// received.
     fn is_late(self, begun: bool) -> Refusal {
@@ -140,7 +142,7 @@ mod tests {
 
     fn header(wait_ms: u64) -> Handshake {
         Handshake {
-            step: Step::ProxyHeader,
+            step: HandshakeStep::ProxyHeader,
             wait: Duration::from_millis(wait_ms),
         }
     }

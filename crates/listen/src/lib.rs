@@ -4,16 +4,18 @@
 //!   open ──► Sockets ──► Listeners ──► each worker: accept ── room? ──► admission ──► Arrival
 //!                                          ▲                  │ no            │
 //!                                          └── Capacity ◄─────┘ (waits)       └─ to the worker
-//!                                              opened by who leaves              with the fewest
+//!                                              released at an end                with the fewest
 //! ```
+//!
 //! Across configurations a bind keeps its sockets, its listener and its counters
 //! ([`Listeners::prepare`], [`Listeners::commit`]): only the settings behind the listener are
 //! replaced, while the worker goes on accepting.
 //!
-//! Sockets are opened before threads, privileges and forks ([`open()`]). What leaves this room is an
-//! [`Arrival`]: a client's connection that was let in, knows where it comes from, and is counted
-//! until it is dropped. Who cannot be let in waits in the kernel's queue, and is let in by the
-//! end of another or by the passing of the second, not by looking again and again.
+//! Sockets are opened before threads are started, privileges dropped and processes forked
+//! ([`open()`]). This crate produces [`Arrival`]s: connections of clients that were admitted, know
+//! their addresses, and are counted until they are dropped. A connection that exceeds a limit waits
+//! in the kernel's queue. It is accepted when another ends or when a rate allows it, without
+//! polling.
 
 mod accept;
 mod arrival;
@@ -34,11 +36,11 @@ mod spread;
 
 pub use arrival::{Admission, Arrival, Listening, Way};
 pub use arrival_queue::ArrivalQueue;
-pub use commit::{Commit, Effect, Ended};
+pub use commit::{Commit, Effect, RemovedBind};
 pub use event::Event;
-pub use handshake::{Established, Handshakes, Proxied, Refusal, RefusedConnection};
+pub use handshake::{Established, Handshakes, ProxyAddresses, Refusal, RefusedConnection};
 pub use listeners::{Listeners, WorkerListeners};
-pub use open::{OpenError, OpenSettings, Opened, OptionRefused, Socket, open, open_bind};
+pub use open::{OpenError, OpenSettings, Opened, RefusedOption, Socket, open, open_bind};
 pub use prepare::Prepared;
 
 #[cfg(test)]

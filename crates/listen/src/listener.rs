@@ -137,7 +137,7 @@ pub(crate) struct ListenerSettings {
 
 /// The limit that stops accepting.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Shut {
+pub(crate) enum LimitReached {
     /// `maxconn` of the process is reached.
     Process,
     /// `maxconn` of the frontend is reached.
@@ -190,25 +190,33 @@ impl Listener {
     }
 
     /// How many connections may be accepted now, at least one.
-    pub(crate) fn room(&self) -> Result<usize, Shut> {
+    pub(crate) fn room(&self) -> Result<usize, LimitReached> {
         let settings = self.settings.load();
         let state = &self.state;
         let process = &self.shared.process;
         let mut room = u32::MAX;
-        let mut look = |now: u32, max: u32, shut: Shut| {
+        let mut look = |now: u32, max: u32, shut: LimitReached| {
             let left = max.saturating_sub(now);
             room = room.min(left);
             if left == 0 { Err(shut) } else { Ok(()) }
         };
         let connections = process.connections.now();
-        look(connections, process.connection_count_max(), Shut::Process)?;
+        look(
+            connections,
+            process.connection_count_max(),
+            LimitReached::Process,
+        )?;
         look(
             state.sessions.now(),
             state.connection_count_max(),
-            Shut::Frontend,
+            LimitReached::Frontend,
         )?;
         if let Some(max) = settings.listening.bind.connection_count_max {
-            look(settings.listening.state.connections.now(), max, Shut::Bind)?;
+            look(
+                settings.listening.state.connections.now(),
+                max,
+                LimitReached::Bind,
+            )?;
         }
         let numbers = &self.shared.numbers;
         let rates = [
@@ -233,7 +241,7 @@ impl Listener {
             let left = rate.room(now, max);
             if left == 0 {
                 let wait = rate.wait_ms(now, max).max(1);
-                return Err(Shut::Rate(Duration::from_millis(u64::from(wait))));
+                return Err(LimitReached::Rate(Duration::from_millis(u64::from(wait))));
             }
             room = room.min(left);
         }
@@ -241,29 +249,29 @@ impl Listener {
     }
 
     /// Waits until the limit may allow another connection.
-    pub(crate) async fn wait(&self, shut: Shut) {
-        let still = |asked: Shut| self.room().is_err_and(|shut| shut == asked);
+    pub(crate) async fn wait(&self, shut: LimitReached) {
+        let still = |asked: LimitReached| self.room().is_err_and(|shut| shut == asked);
         match shut {
-            Shut::Process => self.shared.capacity.wait_until(|| !still(shut)).await,
-            Shut::Frontend => {
+            LimitReached::Process => self.shared.capacity.wait_until(|| !still(shut)).await,
+            LimitReached::Frontend => {
                 self.frontend_capacity
                     .room
                     .wait_until(|| !still(shut))
                     .await
             }
-            Shut::Bind => self.capacity.wait_until(|| !still(shut)).await,
-            Shut::Rate(wait) => ballast_worker::sleep(wait).await,
+            LimitReached::Bind => self.capacity.wait_until(|| !still(shut)).await,
+            LimitReached::Rate(wait) => ballast_worker::sleep(wait).await,
         }
     }
 
     /// Counts one more connection, unless a limit is reached; returns the settings for it.
-    pub(crate) fn enter(&self) -> Result<Arc<ListenerSettings>, Shut> {
+    pub(crate) fn enter(&self) -> Result<Arc<ListenerSettings>, LimitReached> {
         let settings = self.settings();
         let process = &self.shared.process;
         let state = &self.state;
         let max = process.connection_count_max();
         if !process.connections.enter_below(Some(max)) {
-            return Err(Shut::Process);
+            return Err(LimitReached::Process);
         }
         if !state
             .sessions
@@ -271,7 +279,7 @@ impl Listener {
         {
             process.connections.leave();
             self.shared.capacity.given_back();
-            return Err(Shut::Frontend);
+            return Err(LimitReached::Frontend);
         }
         let max = settings.listening.bind.connection_count_max;
         if !settings.listening.state.connections.enter_below(max) {
@@ -279,7 +287,7 @@ impl Listener {
             process.connections.leave();
             self.frontend_capacity.room.given_back();
             self.shared.capacity.given_back();
-            return Err(Shut::Bind);
+            return Err(LimitReached::Bind);
         }
         Ok(settings)
     }

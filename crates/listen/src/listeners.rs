@@ -25,9 +25,9 @@ use crate::socket_state::SocketState;
 #[derive(Debug)]
 pub struct Listeners {
     pub(crate) shared: Arc<ListenShared>,
-    pub(crate) basis: Basis,
+    pub(crate) defaults: SocketDefaults,
     /// In the order of the configuration.
-    pub(crate) fronts: Vec<Arc<Front>>,
+    pub(crate) fronts: Vec<Arc<OpenFrontend>>,
     /// Indexes in `fronts` by name.
     pub(crate) by_name: HashMap<String, usize>,
     /// Counts the sockets that were assigned to workers.
@@ -36,12 +36,12 @@ pub struct Listeners {
 
 /// The listeners of a frontend.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct OpenFrontend {
     pub(crate) frontend: Arc<Frontend>,
     /// Shared by its listeners, across configurations.
     pub(crate) frontend_capacity: Arc<FrontendCapacity>,
     /// In the order of its binds; none when it is disabled or was shut.
-    pub(crate) standings: Vec<OpenListener>,
+    pub(crate) open_listeners: Vec<OpenListener>,
 }
 
 /// A listener and its sockets.
@@ -52,12 +52,12 @@ pub(crate) struct OpenListener {
     /// The tuning of its sockets.
     pub(crate) tuning: Tuning,
     /// One, or as many as it has shards.
-    pub(crate) posts: Vec<Assigned>,
+    pub(crate) sockets: Vec<AssignedSocket>,
 }
 
 /// A socket, and the worker that accepts from it.
 #[derive(Clone, Debug)]
-pub(crate) struct Assigned {
+pub(crate) struct AssignedSocket {
     pub(crate) worker: usize,
     pub(crate) socket: Arc<OwnedFd>,
     /// The address it is really bound to.
@@ -67,7 +67,7 @@ pub(crate) struct Assigned {
 
 /// Socket options that come from the global section and not from binds or frontends.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Basis {
+pub(crate) struct SocketDefaults {
     connection_count_max: u32,
     receive_buffer: Option<u32>,
     send_buffer: Option<u32>,
@@ -77,18 +77,18 @@ pub(crate) struct Basis {
 #[derive(Debug, Default)]
 #[must_use = "clients wait in the queues of sockets that nobody accepts from"]
 pub struct WorkerListeners {
-    pub(crate) posts: Vec<Place>,
+    pub(crate) sockets: Vec<WorkerSocket>,
 }
 
 /// A socket to accept from, and its listener.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct WorkerSocket {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) listener: Arc<Listener>,
     pub(crate) socket_state: Arc<SocketState>,
 }
 
-impl Basis {
+impl SocketDefaults {
     pub(crate) fn of(config: &Config, settings: OpenSettings) -> Self {
         let tune = &config.global.tune;
         Self {
@@ -112,13 +112,13 @@ impl Listeners {
             &generation.config.global,
             worker_count,
         ));
-        let mut fronts: Vec<Front> = generation
+        let mut fronts: Vec<OpenFrontend> = generation
             .frontends
             .iter()
-            .map(|frontend| Front {
+            .map(|frontend| OpenFrontend {
                 frontend: Arc::clone(frontend),
                 frontend_capacity: Arc::default(),
-                standings: Vec::new(),
+                open_listeners: Vec::new(),
             })
             .collect();
         let mut turn = 0;
@@ -127,8 +127,8 @@ impl Listeners {
                 continue;
             };
             // The shards of a bind follow one another.
-            let is_shard = front.standings.last().is_some_and(|standing| {
-                let bind = &standing.listener.settings().listening.bind;
+            let is_shard = front.open_listeners.last().is_some_and(|open_listener| {
+                let bind = &open_listener.listener.settings().listening.bind;
                 bind.id == socket.bind.id && bind.address == socket.bind.address
             });
             if !is_shard {
@@ -140,10 +140,10 @@ impl Listeners {
                     worker_count,
                 );
                 let frontend_capacity = Arc::clone(&front.frontend_capacity);
-                front.standings.push(OpenListener {
+                front.open_listeners.push(OpenListener {
                     identity: Identity::of(&socket.bind),
                     tuning: socket.tuning,
-                    posts: Vec::new(),
+                    sockets: Vec::new(),
                     listener: Arc::new(Listener::new(
                         Arc::clone(&shared),
                         frontend_capacity,
@@ -152,9 +152,9 @@ impl Listeners {
                     )),
                 });
             }
-            if let Some(standing) = front.standings.last_mut() {
-                let worker = next_worker(&mut turn, &standing.listener.settings());
-                standing.posts.push(Assigned {
+            if let Some(open_listener) = front.open_listeners.last_mut() {
+                let worker = next_worker(&mut turn, &open_listener.listener.settings());
+                open_listener.sockets.push(AssignedSocket {
                     worker,
                     socket: socket.fd,
                     address: socket.address,
@@ -162,10 +162,10 @@ impl Listeners {
                 });
             }
         }
-        let fronts: Vec<Arc<Front>> = fronts.into_iter().map(Arc::new).collect();
+        let fronts: Vec<Arc<OpenFrontend>> = fronts.into_iter().map(Arc::new).collect();
         Self {
             shared,
-            basis: opened.basis,
+            defaults: opened.defaults,
             by_name: by_name(&fronts),
             fronts,
             turn,
@@ -175,13 +175,13 @@ impl Listeners {
     /// The sockets of one worker at the start.
     pub fn of_worker(&self, worker: usize) -> WorkerListeners {
         let own = self
-            .posts()
+            .assigned()
             .filter(|(_, accepting)| accepting.worker == worker);
         WorkerListeners {
-            posts: own
-                .map(|(standing, accepting)| Place {
+            sockets: own
+                .map(|(open_listener, accepting)| WorkerSocket {
                     socket: Arc::clone(&accepting.socket),
-                    listener: Arc::clone(&standing.listener),
+                    listener: Arc::clone(&open_listener.listener),
                     socket_state: Arc::clone(&accepting.socket_state),
                 })
                 .collect(),
@@ -190,15 +190,15 @@ impl Listeners {
 
     /// Wakes acceptors after a limit was raised (`set maxconn`).
     pub fn limits_changed(&self) {
-        self.standings()
-            .for_each(|standing| standing.listener.let_in_who_waits());
+        self.open_listeners()
+            .for_each(|open_listener| open_listener.listener.let_in_who_waits());
     }
 
     /// The binds, each with the index of its frontend, for statistics. A bind with several sockets
     /// appears once for each.
     pub fn binds(&self) -> impl Iterator<Item = (usize, Arc<Listening>)> {
-        self.posts().map(|(standing, _)| {
-            let settings = standing.listener.settings();
+        self.assigned().map(|(open_listener, _)| {
+            let settings = open_listener.listener.settings();
             (settings.frontend.place, Arc::clone(&settings.listening))
         })
     }
@@ -207,9 +207,9 @@ impl Listeners {
     pub fn listening(&self, frontend: &str, bind: &Bind) -> Option<Arc<Listening>> {
         let mut scenes = self
             .front(frontend)?
-            .standings
+            .open_listeners
             .iter()
-            .map(|standing| standing.listener.settings());
+            .map(|open_listener| open_listener.listener.settings());
         scenes.find_map(|settings| {
             let own = &settings.listening.bind;
             let found = own.id == bind.id && own.address == bind.address;
@@ -219,18 +219,18 @@ impl Listeners {
 
     /// The number of listening sockets.
     pub fn socket_count(&self) -> usize {
-        self.posts().count()
+        self.assigned().count()
     }
 
     /// The sockets, for a process that takes them over.
     pub fn sockets(&self) -> impl Iterator<Item = &Arc<OwnedFd>> {
-        self.posts().map(|(_, accepting)| &accepting.socket)
+        self.assigned().map(|(_, accepting)| &accepting.socket)
     }
 
     /// The sockets with what another process needs to find the bind of each.
     pub fn passed(&self) -> impl Iterator<Item = PassedSocket> {
-        self.posts().map(|(standing, accepting)| {
-            let bind = &standing.listener.settings().listening.bind;
+        self.assigned().map(|(open_listener, accepting)| {
+            let bind = &open_listener.listener.settings().listening.bind;
             PassedSocket {
                 fd: Arc::clone(&accepting.socket),
                 interface: bind.interface.clone().unwrap_or_default(),
@@ -239,20 +239,20 @@ impl Listeners {
         })
     }
 
-    pub(crate) fn front(&self, name: &str) -> Option<&Arc<Front>> {
+    pub(crate) fn front(&self, name: &str) -> Option<&Arc<OpenFrontend>> {
         self.fronts.get(*self.by_name.get(name)?)
     }
 
-    fn standings(&self) -> impl Iterator<Item = &OpenListener> {
-        self.fronts.iter().flat_map(|front| &front.standings)
+    fn open_listeners(&self) -> impl Iterator<Item = &OpenListener> {
+        self.fronts.iter().flat_map(|front| &front.open_listeners)
     }
 
-    fn posts(&self) -> impl Iterator<Item = (&OpenListener, &Assigned)> {
-        self.standings().flat_map(|standing| {
-            standing
-                .posts
+    fn assigned(&self) -> impl Iterator<Item = (&OpenListener, &AssignedSocket)> {
+        self.open_listeners().flat_map(|open_listener| {
+            open_listener
+                .sockets
                 .iter()
-                .map(move |accepting| (standing, accepting))
+                .map(move |accepting| (open_listener, accepting))
         })
     }
 }
@@ -285,7 +285,7 @@ impl ListenerSettings {
 impl WorkerListeners {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.posts.is_empty()
+        self.sockets.is_empty()
     }
 
     /// Starts accepting on this worker; its [`ArrivalQueue`] must be installed. Accepting ends when
@@ -296,7 +296,7 @@ impl WorkerListeners {
     /// The first socket that cannot be watched, or a missing arrival queue. All other sockets are
     /// accepted from nevertheless.
     pub fn start(self) -> Result<(), Error> {
-        if self.posts.is_empty() {
+        if self.sockets.is_empty() {
             return Ok(());
         }
         let Some(arrivals) = local::<ArrivalQueue>() else {
@@ -304,11 +304,11 @@ impl WorkerListeners {
             return Err(Error::new("accept4", "worker", nobody));
         };
         let mut outcome = Ok(());
-        for Place {
+        for WorkerSocket {
             socket,
             listener,
             socket_state,
-        } in self.posts
+        } in self.sockets
         {
             match Acceptor::new(Arc::clone(&socket)) {
                 Ok(watched) => {
@@ -338,7 +338,7 @@ pub(crate) fn next_worker(turn: &mut usize, settings: &ListenerSettings) -> usiz
 }
 
 /// The index of each frontend by name.
-pub(crate) fn by_name(fronts: &[Arc<Front>]) -> HashMap<String, usize> {
+pub(crate) fn by_name(fronts: &[Arc<OpenFrontend>]) -> HashMap<String, usize> {
     let names = fronts.iter().enumerate();
     names
         .map(|(place, front)| (front.frontend.name().to_owned(), place))

@@ -10,7 +10,7 @@ use ballast_net::{
     Unpublished,
 };
 
-use crate::listeners::Basis;
+use crate::listeners::SocketDefaults;
 
 /// Settings of the whole configuration for opening sockets.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,8 @@ pub struct Opened {
     /// In the order of the file.
     pub sockets: Vec<Socket>,
     /// Options that the system refused; the sockets work without them.
-    pub refused: Vec<OptionRefused>,
-    pub(crate) basis: Basis,
+    pub refused: Vec<RefusedOption>,
+    pub(crate) defaults: SocketDefaults,
 }
 
 /// A bind that cannot be listened on. Its `Display` is HAProxy's alert, without the level.
@@ -62,7 +62,7 @@ pub struct OpenError {
 /// An option of a bind that the system refused. Its `Display` is HAProxy's warning, without the
 /// level.
 #[derive(Debug)]
-pub struct OptionRefused {
+pub struct RefusedOption {
     /// The frontend it belongs to.
     pub frontend: String,
     /// The bind.
@@ -77,7 +77,7 @@ pub struct OptionRefused {
 /// Every bind that cannot be listened on; all other sockets are closed again.
 pub fn open(config: &model::Config, settings: OpenSettings) -> Result<Opened, Vec<OpenError>> {
     let mut opened = Opened {
-        basis: Basis::of(config, settings),
+        defaults: SocketDefaults::of(config, settings),
         ..Opened::default()
     };
     let mut errors = Vec::new();
@@ -152,7 +152,7 @@ impl Opened {
             // TCP options are ignored for other sockets.
             if matches!(bound.address, Address::Ip(_)) {
                 let name = &frontend.common.name;
-                self.refused.push(OptionRefused::new(name, bind, error));
+                self.refused.push(RefusedOption::new(name, bind, error));
             }
         }
         self.sockets.push(Socket {
@@ -336,7 +336,7 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-impl OptionRefused {
+impl RefusedOption {
     pub(crate) fn new(frontend: &str, bind: &model::Bind, error: Error) -> Self {
         Self {
             frontend: frontend.to_owned(),
@@ -346,7 +346,7 @@ impl OptionRefused {
     }
 }
 
-impl fmt::Display for OptionRefused {
+impl fmt::Display for RefusedOption {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_place(out, &self.bind, &self.frontend)?;
         let said = said(&self.error);

@@ -18,10 +18,11 @@ use crate::commit::Effect;
 use crate::identity::Identity;
 use crate::listener::{FrontendCapacity, Listener, ListenerSettings};
 use crate::listeners::{
-    Assigned, Basis, Front, Listeners, OpenListener, Place, by_name, next_worker,
+    AssignedSocket, Listeners, OpenFrontend, OpenListener, SocketDefaults, WorkerSocket, by_name,
+    next_worker,
 };
-use crate::open::{OpenError, OpenSettings, OptionRefused, open_beside, shards, tuning};
-use crate::socket_state::{Order, SocketState};
+use crate::open::{OpenError, OpenSettings, RefusedOption, open_beside, shards, tuning};
+use crate::socket_state::{SocketOrder, SocketState};
 
 /// The prepared sockets of a new configuration. Dropping it closes what was opened, and nothing has
 /// changed.
@@ -29,21 +30,21 @@ use crate::socket_state::{Order, SocketState};
 #[must_use = "it changes nothing before it is committed"]
 pub struct Prepared {
     pub(crate) config: Arc<Config>,
-    pub(crate) basis: Basis,
-    pub(crate) fronts: Vec<Arc<Front>>,
+    pub(crate) defaults: SocketDefaults,
+    pub(crate) fronts: Vec<Arc<OpenFrontend>>,
     /// `None` when names and indexes are unchanged.
     pub(crate) by_name: Option<HashMap<String, usize>>,
     pub(crate) turn: usize,
     pub(crate) shows: Vec<(Arc<Listener>, Arc<ListenerSettings>)>,
     pub(crate) retunes: Vec<Retune>,
     pub(crate) unpublished: Vec<(Unpublished, String, Bind)>,
-    pub(crate) orders: Vec<(Arc<SocketState>, Order)>,
+    pub(crate) orders: Vec<(Arc<SocketState>, SocketOrder)>,
     pub(crate) closed: Vec<Arc<Listener>>,
     /// Listeners with sockets that have a new order.
     pub(crate) told: Vec<Arc<FrontendCapacity>>,
-    pub(crate) start: Vec<(usize, Place)>,
+    pub(crate) start: Vec<(usize, WorkerSocket)>,
     pub(crate) effects: Vec<Effect>,
-    pub(crate) refused: Vec<OptionRefused>,
+    pub(crate) refused: Vec<RefusedOption>,
 }
 
 /// A socket that continues with other options.
@@ -59,12 +60,12 @@ pub(crate) struct Retune {
 
 /// A frontend that listens now and does not stay unchanged, and how its sockets are used further.
 struct OldFrontend<'l> {
-    front: &'l Front,
-    used: Vec<Used>,
+    front: &'l OpenFrontend,
+    used: Vec<SocketUse>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Used {
+struct SocketUse {
     /// Its listener is kept.
     listener: bool,
     /// Another listener of its frontend, on another socket, listens for the same bind.
@@ -76,11 +77,11 @@ struct Used {
 }
 
 /// A frontend of the new configuration that is new or changed.
-struct Draft {
+struct ChangedFrontend {
     place: usize,
     frontend: Arc<Frontend>,
     former: Option<usize>,
-    wishes: Vec<WantedBind>,
+    wanted_binds: Vec<WantedBind>,
 }
 
 /// A bind of the new configuration.
@@ -91,7 +92,7 @@ struct WantedBind {
     keeps: Option<usize>,
 }
 
-struct Work<'l> {
+struct Preparation<'l> {
     listeners: &'l Listeners,
     settings: OpenSettings,
     formers: Vec<OldFrontend<'l>>,
@@ -115,20 +116,20 @@ impl Listeners {
         settings: OpenSettings,
     ) -> Result<Prepared, Vec<OpenError>> {
         let config = &generation.config;
-        let basis = Basis::of(config, settings);
-        let mut work = Work::new(self, Arc::clone(config), basis, settings);
-        let mut drafts = work.sort_out(generation, basis == self.basis);
-        for draft in &mut drafts {
-            work.find_own(draft);
+        let defaults = SocketDefaults::of(config, settings);
+        let mut preparation = Preparation::new(self, Arc::clone(config), defaults, settings);
+        let mut changed_frontends = preparation.sort_out(generation, defaults == self.defaults);
+        for changed in &mut changed_frontends {
+            preparation.find_own(changed);
         }
-        for draft in drafts {
-            work.furnish(config, draft);
+        for changed in changed_frontends {
+            preparation.furnish(config, changed);
         }
-        if !work.errors.is_empty() {
-            return Err(work.errors);
+        if !preparation.errors.is_empty() {
+            return Err(preparation.errors);
         }
-        work.end_the_rest();
-        let mut out = work.out;
+        preparation.end_the_rest();
+        let mut out = preparation.out;
         let same_places = out.fronts.len() == self.fronts.len()
             && out
                 .fronts
@@ -148,16 +149,16 @@ impl Prepared {
     }
 }
 
-impl<'l> Work<'l> {
+impl<'l> Preparation<'l> {
     fn new(
         listeners: &'l Listeners,
         config: Arc<Config>,
-        basis: Basis,
+        defaults: SocketDefaults,
         settings: OpenSettings,
     ) -> Self {
         let out = Prepared {
             config,
-            basis,
+            defaults,
             fronts: Vec::new(),
             by_name: None,
             turn: listeners.turn,
@@ -182,15 +183,15 @@ impl<'l> Work<'l> {
     }
 
     /// Keeps what is unchanged; returns what is new or changed.
-    fn sort_out(&mut self, generation: &Generation, same_basis: bool) -> Vec<Draft> {
-        let mut drafts = Vec::new();
+    fn sort_out(&mut self, generation: &Generation, same_defaults: bool) -> Vec<ChangedFrontend> {
+        let mut changed = Vec::new();
         let mut met = 0;
         self.out.fronts.reserve(generation.frontends.len());
         for (place, frontend) in generation.frontends.iter().enumerate() {
             let old = self.listeners.front(frontend.name());
             met += usize::from(old.is_some());
             if let Some(old) = old
-                && same_basis
+                && same_defaults
                 && Arc::ptr_eq(&old.frontend, frontend)
                 && !is_reopened(old)
             {
@@ -199,16 +200,16 @@ impl<'l> Work<'l> {
             }
             let former = old.map(|old| self.former(old));
             // The listeners are filled in later.
-            self.out.fronts.push(Arc::new(Front {
+            self.out.fronts.push(Arc::new(OpenFrontend {
                 frontend: Arc::clone(frontend),
                 frontend_capacity: Arc::default(),
-                standings: Vec::new(),
+                open_listeners: Vec::new(),
             }));
-            drafts.push(Draft {
+            changed.push(ChangedFrontend {
                 place,
                 frontend: Arc::clone(frontend),
                 former,
-                wishes: wishes(frontend),
+                wanted_binds: wanted_binds(frontend),
             });
         }
         if met < self.listeners.fronts.len() {
@@ -223,153 +224,164 @@ impl<'l> Work<'l> {
                 }
             }
         }
-        drafts
+        changed
     }
 
-    fn former(&mut self, front: &'l Front) -> usize {
+    fn former(&mut self, front: &'l OpenFrontend) -> usize {
         self.formers.push(OldFrontend {
             front,
-            used: vec![Used::default(); front.standings.len()],
+            used: vec![SocketUse::default(); front.open_listeners.len()],
         });
         self.formers.len() - 1
     }
 
     /// Finds the listeners that the binds of a frontend keep: the one with the same socket and
     /// number, else the one with the same socket.
-    fn find_own(&mut self, draft: &mut Draft) {
-        let Some(former) = draft.former.map(|former| &mut self.formers[former]) else {
+    fn find_own(&mut self, changed: &mut ChangedFrontend) {
+        let Some(former) = changed.former.map(|former| &mut self.formers[former]) else {
             return;
         };
-        if !Arc::ptr_eq(&former.front.frontend.state, &draft.frontend.state) {
+        if !Arc::ptr_eq(&former.front.frontend.state, &changed.frontend.state) {
             return;
         }
-        let standings = &former.front.standings;
+        let open_listeners = &former.front.open_listeners;
         let mut by_identity: HashMap<&Identity, Vec<usize>> = HashMap::new();
-        for (place, standing) in standings.iter().enumerate() {
+        for (place, open_listener) in open_listeners.iter().enumerate() {
             by_identity
-                .entry(&standing.identity)
+                .entry(&open_listener.identity)
                 .or_default()
                 .push(place);
         }
         for same_number in [true, false] {
-            for wish in draft.wishes.iter_mut().filter(|wish| wish.keeps.is_none()) {
-                let found = by_identity.get(&wish.identity).and_then(|places| {
+            for wanted_bind in changed
+                .wanted_binds
+                .iter_mut()
+                .filter(|wanted_bind| wanted_bind.keeps.is_none())
+            {
+                let found = by_identity.get(&wanted_bind.identity).and_then(|places| {
                     places.iter().copied().find(|&place| {
-                        let settings = standings[place].listener.settings();
-                        let same = settings.listening.bind.id == wish.bind.id;
+                        let settings = open_listeners[place].listener.settings();
+                        let same = settings.listening.bind.id == wanted_bind.bind.id;
                         !former.used[place].listener && (same || !same_number)
                     })
                 });
                 if let Some(place) = found {
                     former.used[place].listener = true;
-                    former.used[place].kept = standings[place].posts.len();
-                    wish.keeps = Some(place);
+                    former.used[place].kept = open_listeners[place].sockets.len();
+                    wanted_bind.keeps = Some(place);
                 }
             }
         }
     }
 
     /// Gives a frontend its listeners and sockets.
-    fn furnish(&mut self, config: &Config, draft: Draft) {
-        let frontend_capacity = self.frontend_capacity(&draft);
-        let mut standings = Vec::with_capacity(draft.wishes.len());
-        for wish in &draft.wishes {
-            let frontend = &draft.frontend;
-            let tuning = tuning(config, &frontend.model, &wish.bind, self.settings);
-            let kept = self.kept(&draft, wish);
-            let wanted = shards(&wish.bind, self.settings.worker_count);
+    fn furnish(&mut self, config: &Config, changed: ChangedFrontend) {
+        let frontend_capacity = self.frontend_capacity(&changed);
+        let mut open_listeners = Vec::with_capacity(changed.wanted_binds.len());
+        for wanted_bind in &changed.wanted_binds {
+            let frontend = &changed.frontend;
+            let tuning = tuning(config, &frontend.model, &wanted_bind.bind, self.settings);
+            let kept = self.kept(&changed, wanted_bind);
+            let wanted = shards(&wanted_bind.bind, self.settings.worker_count);
             // Closing one of several sockets on the same address would reset connections that are
             // being established on it: a bind keeps shards even when it asks for fewer.
-            let mut posts = kept.map_or_else(Vec::new, |standing| standing.posts.clone());
+            let mut sockets =
+                kept.map_or_else(Vec::new, |open_listener| open_listener.sockets.clone());
             if let Some(kept) = kept
                 && kept.tuning != tuning
             {
-                self.retune(frontend, &wish.bind, &kept.tuning, &tuning, &posts);
+                self.retune(frontend, &wanted_bind.bind, &kept.tuning, &tuning, &sockets);
                 self.out.effects.push(Effect::Tuned {
                     frontend: frontend.name().to_owned(),
-                    address: wish.bind.address.to_string(),
+                    address: wanted_bind.bind.address.to_string(),
                 });
             }
-            let kept_count = posts.len();
+            let kept_count = sockets.len();
             let missing = wanted.saturating_sub(kept_count);
-            let added = match self.find_sockets(config, frontend, wish, missing, &tuning) {
+            let added = match self.find_sockets(config, frontend, wanted_bind, missing, &tuning) {
                 Ok(added) => added,
                 Err(error) => {
                     self.errors.push(OpenError {
                         frontend: frontend.name().to_owned(),
-                        bind: Box::new(wish.bind.clone()),
+                        bind: Box::new(wanted_bind.bind.clone()),
                         error,
                     });
                     continue;
                 }
             };
-            posts.extend(added);
-            let Some(first) = posts.first() else {
+            sockets.extend(added);
+            let Some(first) = sockets.first() else {
                 continue;
             };
             let address = first.address.clone();
-            let (listener, settings) = self.listener(&draft, wish, &frontend_capacity, &address);
-            for accepting in posts.iter_mut().skip(kept_count) {
+            let (listener, settings) =
+                self.listener(&changed, wanted_bind, &frontend_capacity, &address);
+            for accepting in sockets.iter_mut().skip(kept_count) {
                 accepting.worker = next_worker(&mut self.out.turn, &settings);
-                let place = Place {
+                let place = WorkerSocket {
                     socket: Arc::clone(&accepting.socket),
                     listener: Arc::clone(&listener),
                     socket_state: Arc::clone(&accepting.socket_state),
                 };
                 self.out.start.push((accepting.worker, place));
             }
-            standings.push(OpenListener {
+            open_listeners.push(OpenListener {
                 listener,
-                identity: wish.identity.clone(),
+                identity: wanted_bind.identity.clone(),
                 tuning,
-                posts,
+                sockets,
             });
         }
-        self.out.fronts[draft.place] = Arc::new(Front {
-            frontend: draft.frontend,
+        self.out.fronts[changed.place] = Arc::new(OpenFrontend {
+            frontend: changed.frontend,
             frontend_capacity,
-            standings,
+            open_listeners,
         });
     }
 
     /// The shared capacity of the frontend's listeners: the existing one, as long as it is the same
     /// frontend.
-    fn frontend_capacity(&self, draft: &Draft) -> Arc<FrontendCapacity> {
-        match draft.former.map(|former| self.formers[former].front) {
-            Some(front) if Arc::ptr_eq(&front.frontend.state, &draft.frontend.state) => {
+    fn frontend_capacity(&self, changed: &ChangedFrontend) -> Arc<FrontendCapacity> {
+        match changed.former.map(|former| self.formers[former].front) {
+            Some(front) if Arc::ptr_eq(&front.frontend.state, &changed.frontend.state) => {
                 Arc::clone(&front.frontend_capacity)
             }
             _ => Arc::default(),
         }
     }
 
-    fn kept(&self, draft: &Draft, wish: &WantedBind) -> Option<&'l OpenListener> {
-        let front = self.formers[draft.former?].front;
-        Some(&front.standings[wish.keeps?])
+    fn kept(
+        &self,
+        changed: &ChangedFrontend,
+        wanted_bind: &WantedBind,
+    ) -> Option<&'l OpenListener> {
+        let front = self.formers[changed.former?].front;
+        Some(&front.open_listeners[wanted_bind.keeps?])
     }
 
     /// The listener of a bind, kept or new, and its new settings.
     fn listener(
         &mut self,
-        draft: &Draft,
-        wish: &WantedBind,
+        changed: &ChangedFrontend,
+        wanted_bind: &WantedBind,
         frontend_capacity: &Arc<FrontendCapacity>,
         address: &Address,
     ) -> (Arc<Listener>, Arc<ListenerSettings>) {
         let shared = &self.listeners.shared;
         let workers = shared.spread.worker_count();
         let settings = |state| {
-            let frontend = &draft.frontend;
-            let settings = ListenerSettings::new(frontend, &wish.bind, address, state, workers);
+            let frontend = &changed.frontend;
+            let settings =
+                ListenerSettings::new(frontend, &wanted_bind.bind, address, state, workers);
             Arc::new(settings)
         };
-        if let Some(kept) = self.kept(draft, wish) {
+        if let Some(kept) = self.kept(changed, wanted_bind) {
             let settings = settings(Arc::clone(&kept.listener.settings().listening.state));
             let shown = (Arc::clone(&kept.listener), Arc::clone(&settings));
             self.out.shows.push(shown);
             return (Arc::clone(&kept.listener), settings);
         }
-        let (state, capacity) = match self.replaced(draft, wish) {
+        let (state, capacity) = match self.replaced(changed, wanted_bind) {
             Some((listening, listener)) => {
                 (Arc::clone(&listening.state), Arc::clone(&listener.capacity))
             }
@@ -385,20 +397,20 @@ impl<'l> Work<'l> {
     /// and count for the new listener.
     fn replaced(
         &mut self,
-        draft: &Draft,
-        wish: &WantedBind,
+        changed: &ChangedFrontend,
+        wanted_bind: &WantedBind,
     ) -> Option<(Arc<Listening>, &'l Listener)> {
-        let former = &mut self.formers[draft.former?];
-        if !Arc::ptr_eq(&former.front.frontend.state, &draft.frontend.state) {
+        let former = &mut self.formers[changed.former?];
+        if !Arc::ptr_eq(&former.front.frontend.state, &changed.frontend.state) {
             return None;
         }
-        for (standing, used) in former.front.standings.iter().zip(&mut former.used) {
-            let listening = Arc::clone(&standing.listener.settings().listening);
-            let same =
-                listening.bind.id == wish.bind.id && listening.bind.address == wish.bind.address;
+        for (open_listener, used) in former.front.open_listeners.iter().zip(&mut former.used) {
+            let listening = Arc::clone(&open_listener.listener.settings().listening);
+            let same = listening.bind.id == wanted_bind.bind.id
+                && listening.bind.address == wanted_bind.bind.address;
             if same && !used.listener && !used.replaced {
                 used.replaced = true;
-                return Some((listening, &standing.listener));
+                return Some((listening, &open_listener.listener));
             }
         }
         None
@@ -409,39 +421,39 @@ impl<'l> Work<'l> {
         &mut self,
         config: &Config,
         frontend: &Arc<Frontend>,
-        wish: &WantedBind,
+        wanted_bind: &WantedBind,
         count: usize,
         tuning: &Tuning,
-    ) -> Result<Vec<Assigned>, Error> {
+    ) -> Result<Vec<AssignedSocket>, Error> {
         let mut found = Vec::with_capacity(count);
         for _ in 0..count {
-            let (socket, address) = match self.spare(&wish.identity) {
-                Some((standing, accepting)) => {
+            let (socket, address) = match self.spare(&wanted_bind.identity) {
+                Some((open_listener, accepting)) => {
                     let copy = accepting
                         .socket
                         .try_clone()
                         .map_err(|e| Error::new("fcntl(F_DUPFD)", &accepting.address, e))?;
                     self.out.effects.push(Effect::Moved {
-                        address: wish.bind.address.to_string(),
-                        from: standing.listener.name.to_string(),
+                        address: wanted_bind.bind.address.to_string(),
+                        from: open_listener.listener.name.to_string(),
                         to: frontend.name().to_owned(),
                     });
                     let socket = Arc::new(copy);
-                    if standing.tuning != *tuning {
+                    if open_listener.tuning != *tuning {
                         self.out.retunes.push(Retune {
                             frontend: Arc::clone(frontend),
-                            bind: wish.bind.clone(),
+                            bind: wanted_bind.bind.clone(),
                             socket: Arc::clone(&socket),
                             address: accepting.address.clone(),
-                            from: standing.tuning.clone(),
+                            from: open_listener.tuning.clone(),
                             to: tuning.clone(),
                         });
                     }
                     (socket, accepting.address.clone())
                 }
-                None => self.open(config, frontend, &wish.bind)?,
+                None => self.open(config, frontend, &wanted_bind.bind)?,
             };
-            found.push(Assigned {
+            found.push(AssignedSocket {
                 worker: 0,
                 socket,
                 address,
@@ -465,7 +477,7 @@ impl<'l> Work<'l> {
             let refused = refusals.into_iter();
             self.out
                 .refused
-                .extend(refused.map(|error| OptionRefused::new(name, bind, error)));
+                .extend(refused.map(|error| RefusedOption::new(name, bind, error)));
         }
         if let Some(unpublished) = unpublished {
             let name = frontend.name().to_owned();
@@ -484,9 +496,9 @@ impl<'l> Work<'l> {
         bind: &Bind,
         from: &Tuning,
         to: &Tuning,
-        posts: &[Assigned],
+        sockets: &[AssignedSocket],
     ) {
-        for accepting in posts {
+        for accepting in sockets {
             self.out.retunes.push(Retune {
                 frontend: Arc::clone(frontend),
                 bind: bind.clone(),
@@ -499,7 +511,7 @@ impl<'l> Work<'l> {
     }
 
     /// A socket with these properties that nobody keeps.
-    fn spare(&mut self, identity: &Identity) -> Option<(&'l OpenListener, &'l Assigned)> {
+    fn spare(&mut self, identity: &Identity) -> Option<(&'l OpenListener, &'l AssignedSocket)> {
         let formers = &mut self.formers;
         let spare = self.spare.get_or_insert_with(|| {
             let mut spare: HashMap<Identity, Vec<(usize, usize)>> = HashMap::new();
@@ -508,8 +520,8 @@ impl<'l> Work<'l> {
                 if front.frontend.state.gate.opening() != Opening::Open {
                     continue;
                 }
-                for (place, standing) in front.standings.iter().enumerate() {
-                    let identity = standing.identity.clone();
+                for (place, open_listener) in front.open_listeners.iter().enumerate() {
+                    let identity = open_listener.identity.clone();
                     spare.entry(identity).or_default().push((former, place));
                 }
             }
@@ -517,10 +529,10 @@ impl<'l> Work<'l> {
         });
         for &(former, place) in spare.get(identity)? {
             let OldFrontend { front, used } = &mut formers[former];
-            let (standing, used) = (&front.standings[place], &mut used[place]);
-            if let Some(accepting) = standing.posts.get(used.kept + used.moved) {
+            let (open_listener, used) = (&front.open_listeners[place], &mut used[place]);
+            if let Some(accepting) = open_listener.sockets.get(used.kept + used.moved) {
                 used.moved += 1;
-                return Some((standing, accepting));
+                return Some((open_listener, accepting));
             }
         }
         None
@@ -530,13 +542,13 @@ impl<'l> Work<'l> {
     fn end_the_rest(&mut self) {
         for former in &self.formers {
             let mut is_told = false;
-            for (standing, used) in former.front.standings.iter().zip(&former.used) {
+            for (open_listener, used) in former.front.open_listeners.iter().zip(&former.used) {
                 let staying = used.kept + used.moved;
-                for (place, accepting) in standing.posts.iter().enumerate().skip(used.kept) {
+                for (place, accepting) in open_listener.sockets.iter().enumerate().skip(used.kept) {
                     let order = if place < staying {
-                        Order::LetGo
+                        SocketOrder::Close
                     } else {
-                        Order::Drain
+                        SocketOrder::Drain
                     };
                     self.out
                         .orders
@@ -546,11 +558,11 @@ impl<'l> Work<'l> {
                 if used.listener || used.replaced {
                     continue;
                 }
-                self.out.closed.push(Arc::clone(&standing.listener));
+                self.out.closed.push(Arc::clone(&open_listener.listener));
                 if used.moved == 0 {
-                    let settings = standing.listener.settings();
+                    let settings = open_listener.listener.settings();
                     self.out.effects.push(Effect::Closed {
-                        frontend: standing.listener.name.to_string(),
+                        frontend: open_listener.listener.name.to_string(),
                         address: settings.listening.bind.address.to_string(),
                         connections: settings.listening.state.connections.now(),
                     });
@@ -566,12 +578,12 @@ impl<'l> Work<'l> {
 }
 
 /// Whether it was shut and may listen again: it has no sockets, but should.
-fn is_reopened(front: &Front) -> bool {
-    front.standings.is_empty() && !wishes(&front.frontend).is_empty()
+fn is_reopened(front: &OpenFrontend) -> bool {
+    front.open_listeners.is_empty() && !wanted_binds(&front.frontend).is_empty()
 }
 
 /// The binds of a frontend that listens.
-fn wishes(frontend: &Frontend) -> Vec<WantedBind> {
+fn wanted_binds(frontend: &Frontend) -> Vec<WantedBind> {
     // A gate is opened again only by a reload that drops overrides, before this is called.
     let is_shut = frontend.state.gate.opening() == Opening::Shut;
     if frontend.model.common.disabled || is_shut {

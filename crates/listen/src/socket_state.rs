@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What to do with a listening socket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Order {
+pub(crate) enum SocketOrder {
     /// Accept.
     Accept,
     /// Accept the connections in the kernel's queue, then close: nobody listens there any more.
     Drain,
     /// Close without accepting: another listener has the same socket under another descriptor, and
     /// the connections in the queue belong to it.
-    LetGo,
+    Close,
 }
 
 /// The order for one socket, shared by the controller and the worker. It changes once.
@@ -19,21 +19,21 @@ pub(crate) enum Order {
 pub(crate) struct SocketState(AtomicU8);
 
 impl SocketState {
-    pub(crate) fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> SocketOrder {
         match self.0.load(Ordering::Acquire) {
-            0 => Order::Accept,
-            1 => Order::Drain,
-            _ => Order::LetGo,
+            0 => SocketOrder::Accept,
+            1 => SocketOrder::Drain,
+            _ => SocketOrder::Close,
         }
     }
 
     /// Ends accepting. The worker learns of it when the [`Capacity`](crate::capacity::Capacity) of
     /// the frontend's gate is released, which the caller must do afterwards.
-    pub(crate) fn end(&self, order: Order) {
+    pub(crate) fn end(&self, order: SocketOrder) {
         let word = match order {
-            Order::Accept => return,
-            Order::Drain => 1,
-            Order::LetGo => 2,
+            SocketOrder::Accept => return,
+            SocketOrder::Drain => 1,
+            SocketOrder::Close => 2,
         };
         let _ = self
             .0
@@ -41,6 +41,6 @@ impl SocketState {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.order() != Order::Accept
+        self.order() != SocketOrder::Accept
     }
 }

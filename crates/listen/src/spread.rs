@@ -8,16 +8,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The number of connections of each worker.
 #[derive(Debug)]
-pub(crate) struct Spread(Box<[Place]>);
+pub(crate) struct Spread(Box<[WorkerCount]>);
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Place(AtomicU32);
+struct WorkerCount(AtomicU32);
 
 impl Spread {
     /// No connections on any of `worker_count` workers.
     pub(crate) fn new(worker_count: usize) -> Self {
-        Self((0..worker_count.max(1)).map(|_| Place::default()).collect())
+        Self(
+            (0..worker_count.max(1))
+                .map(|_| WorkerCount::default())
+                .collect(),
+        )
     }
 
     /// Chooses among `allowed` (not empty) and counts the connection there. `here` wins a tie.

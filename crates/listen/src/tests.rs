@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a worker reports of a new connection.
 #[derive(Debug)]
-struct Seen {
+struct ReportedArrival {
     worker: usize,
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
@@ -37,7 +37,7 @@ struct Fixture {
     process: Arc<Process>,
     generation: Arc<Generation>,
     addresses: Vec<SocketAddr>,
-    arrivals: Receiver<Seen>,
+    arrivals: Receiver<ReportedArrival>,
     refusals: Receiver<String>,
 }
 
@@ -90,7 +90,7 @@ impl Fixture {
         stream
     }
 
-    fn next(&self) -> Seen {
+    fn next(&self) -> ReportedArrival {
         self.arrivals.recv_timeout(PATIENCE).unwrap()
     }
 
@@ -123,14 +123,18 @@ async fn leaves(admission: &Admission) {
     }
 }
 
-fn arrival_queue(worker: usize, tell: Sender<Seen>, refuse: Sender<String>) -> ArrivalQueue {
+fn arrival_queue(
+    worker: usize,
+    tell: Sender<ReportedArrival>,
+    refuse: Sender<String>,
+) -> ArrivalQueue {
     ArrivalQueue {
         serve: Box::new(move |arrival| {
             let (tell, refuse) = (tell.clone(), refuse.clone());
             spawn_local(async move {
                 // Moved as a whole: the admission counts until here.
                 let arrival = arrival;
-                let mut seen = Seen {
+                let mut seen = ReportedArrival {
                     worker,
                     source: arrival.source,
                     destination: arrival.destination,

@@ -10,7 +10,7 @@ use crate::limits::HEADER_BYTES_FIRST;
 
 /// The content of a PROXY header.
 #[derive(Clone, Copy, Debug)]
-pub struct Proxied {
+pub struct ProxyAddresses {
     /// Source and destination that replace the socket's; `None` keeps those.
     pub endpoints: Option<(SocketAddr, SocketAddr)>,
 }
@@ -44,7 +44,7 @@ pub(crate) async fn read_header(
                 return Ok(Established {
                     transport,
                     read_ahead: bytes,
-                    proxied: Some(Proxied { endpoints }),
+                    proxied: Some(ProxyAddresses { endpoints }),
                 });
             }
             Ok(Parsed::Incomplete { bytes_needed }) => bytes_needed,
