@@ -1,4 +1,4 @@
-//! One backend's choice of servers.
+//! The choice of a server within one backend.
 
 use crate::first::First;
 use crate::hash::Method;
@@ -7,16 +7,18 @@ use crate::map::Map;
 use crate::ring::{HashKey, Ring};
 use crate::weighted_round_robin::WeightedRoundRobin;
 
-/// Effective weight of a user weight of 1 where weights are dynamic: room for a slow start.
+/// Effective weight of a user weight of 1 where weights are dynamic; the scale leaves room for a
+/// slow start.
 ///
 /// effective = user weight x step, the step being 1 to 16 (16 when fully warm). Static algorithms
 /// (`static-rr`, map-based hashes) divide the user weights by their greatest common divisor
 /// instead and know no slow start.
 pub const WEIGHT_SCALE: u32 = 16;
-/// The greatest `weight` of a server.
+/// The largest `weight` of a server.
 pub const WEIGHT_USER_MAX: u32 = 256;
 
-/// `balance <algorithm>`, as far as choosing goes: every keyed algorithm is [`Algorithm::Hash`].
+/// `balance <algorithm>`, reduced to the way of choosing: every keyed algorithm is
+/// [`Algorithm::Hash`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Algorithm {
     /// `first`.
@@ -27,7 +29,7 @@ pub enum Algorithm {
     LeastConn,
     /// `random(<draws>)`; 2 by default.
     Random {
-        /// Servers drawn, of which the least loaded is taken. 0 counts as 1.
+        /// How many servers are drawn; the least loaded of them is taken. 0 counts as 1.
         draws: u32,
     },
     /// `roundrobin`.
@@ -46,7 +48,7 @@ impl Algorithm {
     }
 }
 
-/// What does not change while a backend lives.
+/// Settings that do not change while a backend lives.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Setup {
     /// Algorithm.
@@ -57,7 +59,7 @@ pub struct Setup {
     pub balance_factor: u32,
 }
 
-/// A server as it joins.
+/// A server that is added.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Candidate {
     /// `backup`.
@@ -72,27 +74,27 @@ pub struct Candidate {
     pub weight: u32,
 }
 
-/// What a request asks.
+/// The input of a choice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ask<'a> {
-    /// Servers to take only if no other is found (the one a redispatch leaves). Map-based hashes
-    /// cannot honour it: they have one answer per key.
+    /// Servers to take only if there is no other (after a redispatch). Map-based hashes ignore it:
+    /// they have one server per key.
     pub avoid: &'a [u32],
-    /// Hash of the key (see [`crate::HashType`]). `None` for a request without one: then hashes
-    /// fall back to taking turns.
+    /// Hash of the key (see [`crate::HashType`]). `None` for a request without a key: hashes use
+    /// round robin then.
     pub hash: Option<u32>,
-    /// Chance, for [`Algorithm::Random`].
+    /// A random number, for [`Algorithm::Random`].
     pub random: u64,
 }
 
-/// The answer.
+/// The chosen server, or why there is none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Choice {
-    /// There are usable servers, all full: the request belongs in the backend's queue.
+    /// There are usable servers, but all are full: the request waits in the backend's queue.
     AllFull,
     /// No server is usable: 503.
     Nobody,
-    /// This one. Hashes name it even when it is full: the request belongs in its queue.
+    /// This one. Hashes name it even when it is full: the request waits in its queue.
     Server(u32),
 }
 
@@ -107,7 +109,7 @@ impl Choice {
     }
 }
 
-/// How busy servers are; asked only about those that come into question.
+/// How busy servers are; called only for servers that are considered.
 pub trait Load {
     /// Requests the server is serving now.
     fn active(&self, index: u32) -> u32;
@@ -121,7 +123,7 @@ pub trait Load {
     fn total(&self) -> u32;
 }
 
-/// A load that is never any: no limits, nothing served.
+/// No load at all: no limits, no requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unloaded;
 
@@ -151,8 +153,8 @@ struct Member {
     inflight: u32,
     puid: u32,
     seed: u32,
-    /// Weight it has in the engine; 0 when it is not in.
-    seated: u32,
+    /// Its weight in the engine; 0 when it is not part of it.
+    engine_weight: u32,
     /// 1 to [`WEIGHT_SCALE`].
     step: u32,
     usable: bool,
@@ -168,7 +170,7 @@ enum Engine {
     WeightedRoundRobin(Box<[WeightedRoundRobin; 2]>),
 }
 
-/// What serves now.
+/// Which servers are in use now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Side {
     Active,
@@ -179,12 +181,12 @@ enum Side {
 
 /// Totals of the usable servers of one side.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct Totals {
     count: u32,
     weight: u32,
 }
 
-/// Chooses servers of one backend. Indexes are the caller's (slots of its server table).
+/// Chooses servers of one backend. The caller defines the indexes (slots of its server table).
 #[derive(Clone, Debug)]
 pub struct Balancer {
     divisor: u32,
@@ -195,7 +197,7 @@ pub struct Balancer {
     order: Vec<u32>,
     setup: Setup,
     side: Side,
-    sums: [Sum; 2],
+    sums: [Totals; 2],
 }
 
 impl Balancer {
@@ -214,7 +216,7 @@ impl Balancer {
             members,
             setup,
             side: Side::Nobody,
-            sums: [Sum::default(); 2],
+            sums: [Totals::default(); 2],
         };
         balancer.find_divisor();
         balancer.found_engine();
@@ -223,9 +225,9 @@ impl Balancer {
         balancer
     }
 
-    /// Adds a server at a free index; it stands last in the order of configuration.
+    /// Adds a server at a free index; it is last in the order of configuration.
     ///
-    /// Static algorithms re-deal their map by it (HAProxy refuses dynamic servers there).
+    /// Static algorithms compute their map again (HAProxy refuses dynamic servers there).
     pub fn add(&mut self, index: u32, candidate: &Candidate) {
         self.remove(index);
         let place = index as usize;
@@ -238,7 +240,7 @@ impl Balancer {
         self.reseat(index);
     }
 
-    /// Removes a server; the others do not notice.
+    /// Removes a server; nothing changes for the others.
     pub fn remove(&mut self, index: u32) {
         let Some(member) = self.member_mut(index) else {
             return;
@@ -255,7 +257,7 @@ impl Balancer {
         self.find_divisor();
     }
 
-    /// Tells whether the server may be chosen (up, not in maintenance, not draining).
+    /// Sets whether the server may be chosen (up, not in maintenance, not draining).
     pub fn set_usable(&mut self, index: u32, usable: bool) {
         if let Some(member) = self.member_mut(index) {
             member.usable = usable;
@@ -273,7 +275,7 @@ impl Balancer {
         }
     }
 
-    /// Changes what the server's ring points come of (its address changed).
+    /// Changes what the server's ring points are computed from (its address changed).
     pub fn set_hash_key(&mut self, index: u32, hash_key: HashKey) {
         let Some(member) = self.member_mut(index) else {
             return;
@@ -291,7 +293,7 @@ impl Balancer {
         }
     }
 
-    /// The server got one more request to serve or to queue.
+    /// The server got another request to serve or to queue.
     pub fn took(&mut self, index: u32) {
         if let Some(member) = self.member(index) {
             self.set_inflight(index, member.inflight.saturating_add(1));
@@ -305,7 +307,7 @@ impl Balancer {
         }
     }
 
-    /// Sets the server's served plus queued requests; only leastconn minds.
+    /// Sets the number of requests that the server serves or queues; only leastconn uses it.
     pub fn set_inflight(&mut self, index: u32, inflight: u32) {
         let Some(member) = self.member_mut(index) else {
             return;
@@ -317,13 +319,14 @@ impl Balancer {
         }
     }
 
-    /// The server's served plus queued requests, as they were told.
+    /// The number of requests that the server serves or queues, as reported.
     #[must_use]
     pub fn inflight(&self, index: u32) -> u32 {
         self.member(index).map_or(0, |member| member.inflight)
     }
 
-    /// Chooses a server. Allocates nothing unless a static map must be dealt anew after a change.
+    /// Chooses a server. Allocates nothing, unless a static map must be computed again after a
+    /// change.
     pub fn pick(&mut self, ask: &Ask<'_>, load: &impl Load) -> Choice {
         self.settle();
         let avoid = ask.avoid;
@@ -350,9 +353,9 @@ impl Balancer {
         chosen.map_or(Choice::AllFull, Choice::Server)
     }
 
-    /// Chooses where choosing changes nothing, so that threads may share the balancer: hashes
-    /// with a key, `random`, `first`. Elsewhere, and for a map that [`Balancer::settle`] has not
-    /// dealt since the last change, the answer is [`Choice::AllFull`].
+    /// Chooses without changing anything, so that threads can share the balancer: hashes with a
+    /// key, `random`, `first`. For other algorithms, and for a map that [`Balancer::settle`] has
+    /// not computed since the last change, the result is [`Choice::AllFull`].
     #[must_use]
     pub fn pick_shared(&self, ask: &Ask<'_>, load: &impl Load) -> Choice {
         let side = match self.side {
@@ -382,7 +385,7 @@ impl Balancer {
         chosen.map_or(Choice::AllFull, Choice::Server)
     }
 
-    /// Does now the work a change left to the next pick: deals a static map anew.
+    /// Does now what a change left for the next pick: computes a static map again.
     pub fn settle(&mut self) {
         if !std::mem::take(&mut self.map_is_stale) {
             return;
@@ -392,11 +395,12 @@ impl Balancer {
         };
         let members = &self.members;
         let places = |backup: bool| -> Vec<(u32, u32)> {
-            let seated = self.order.iter().filter_map(|&index| {
+            let engine_weight = self.order.iter().filter_map(|&index| {
                 let member = members[index as usize].as_ref()?;
-                (member.seated > 0 && member.backup == backup).then_some((index, member.seated))
+                (member.engine_weight > 0 && member.backup == backup)
+                    .then_some((index, member.engine_weight))
             });
-            seated.collect()
+            engine_weight.collect()
         };
         match self.side {
             Side::Nobody => map.deal(&[]),
@@ -406,7 +410,7 @@ impl Balancer {
         }
     }
 
-    /// What it was set up with.
+    /// Its settings.
     #[must_use]
     pub const fn setup(&self) -> Setup {
         self.setup
@@ -435,7 +439,7 @@ impl Balancer {
         }
     }
 
-    /// Sum of the effective weights in use, rounded up to user weights (backend `weight` in the
+    /// Totals of the effective weights in use, rounded up to user weights (backend `weight` in the
     /// statistics).
     #[must_use]
     pub fn total_weight_user(&self) -> u32 {
@@ -443,7 +447,7 @@ impl Balancer {
             Side::Active => self.sums[0].weight,
             Side::Backups => self.sums[1].weight,
             Side::Nobody => 0,
-            Side::OneBackup(index) => self.member(index).map_or(0, |member| member.seated),
+            Side::OneBackup(index) => self.member(index).map_or(0, |member| member.engine_weight),
         };
         self.to_user(total)
     }
@@ -456,7 +460,7 @@ impl Balancer {
             .map_or(0, |member| self.to_user(self.weight_of(&member)))
     }
 
-    /// Panics when the bookkeeping is broken. For tests and simulation; walks everything.
+    /// Panics when the bookkeeping is inconsistent. For tests and simulation; looks at everything.
     pub fn check_invariants(&self) {
         match &self.engine {
             Engine::First(sides) => sides.iter().for_each(First::check_invariants),
@@ -478,7 +482,7 @@ impl Balancer {
                 0
             };
             assert_eq!(
-                member.seated, wanted,
+                member.engine_weight, wanted,
                 "server {index} has the weight it should"
             );
             counts[usize::from(member.backup)] += u32::from(wanted > 0);
@@ -502,7 +506,7 @@ impl Balancer {
     }
 }
 
-// === what follows a change ===
+// === consequences of a change ===
 
 impl Balancer {
     fn member(&self, index: u32) -> Option<Member> {
@@ -529,7 +533,7 @@ impl Balancer {
         }
     }
 
-    /// The greatest common divisor of all weights, by which static maps are made small.
+    /// The greatest common divisor of all weights, which keeps static maps small.
     fn find_divisor(&mut self) {
         if self.setup.algorithm.is_dynamic() {
             return;
@@ -558,7 +562,7 @@ impl Balancer {
                 0
             };
             self.members[index as usize] = Some(Member {
-                seated: weight,
+                engine_weight: weight,
                 ..member
             });
             let side = usize::from(member.backup);
@@ -577,19 +581,19 @@ impl Balancer {
                     (usize::from(member.backup) == side).then_some((
                         index,
                         member.seed,
-                        member.seated,
+                        member.engine_weight,
                     ))
                 }));
             }
         }
     }
 
-    /// Brings the engine to what the member says of itself.
+    /// Updates the engine from the member's state.
     fn reseat(&mut self, index: u32) {
         let Some(member) = self.member(index) else {
             return;
         };
-        let old = member.seated;
+        let old = member.engine_weight;
         let new = if member.usable {
             self.weight_of(&member)
         } else {
@@ -599,7 +603,7 @@ impl Balancer {
             return;
         }
         self.members[index as usize] = Some(Member {
-            seated: new,
+            engine_weight: new,
             ..member
         });
         let side = usize::from(member.backup);
@@ -619,7 +623,7 @@ impl Balancer {
     }
 
     fn recount(&mut self) {
-        self.sums = [Sum::default(); 2];
+        self.sums = [Totals::default(); 2];
         let mut first_backup = None;
         for &index in &self.order {
             let Some(member) = self.members[index as usize].as_mut() else {
@@ -627,11 +631,11 @@ impl Balancer {
             };
             let sum = &mut self.sums[usize::from(member.backup)];
             member.cumulative = sum.weight;
-            if member.seated == 0 {
+            if member.engine_weight == 0 {
                 continue;
             }
             sum.count += 1;
-            sum.weight += member.seated;
+            sum.weight += member.engine_weight;
             if member.backup {
                 first_backup = first_backup.or(Some(index));
             }
@@ -674,7 +678,7 @@ impl Balancer {
             let hash = (split_mix(&mut chance) >> 32) as u32;
             let index = self.nearest(ring, side, hash, ask.avoid, load)?;
             let active = u64::from(load.active(index));
-            let weight = u64::from(self.member(index)?.seated);
+            let weight = u64::from(self.member(index)?.engine_weight);
             let keeps = best.is_some_and(|(kept, kept_active, kept_weight)| {
                 kept != index && active * kept_weight > kept_active * weight
             });
@@ -686,15 +690,18 @@ impl Balancer {
             .filter(|&index| !is_full(load, index))
     }
 
-    /// Whether the server's share of the load, were this request added and all allowed
-    /// `balance_factor` percent of their share, is not used up. Slots are dealt by weight, the
-    /// remainder along the order of configuration, and each server has at least one.
+    /// Whether the server would still be within its share of the load: the average load with this
+    /// request, times `balance_factor` percent. Shares are assigned by weight, the remainder in the
+    /// order of configuration, and each server has at least one.
     fn has_room(&self, side: usize, index: u32, load: &impl Load) -> bool {
         let total_weight = u64::from(self.sums[side].weight);
         let Some(member) = self.member(index).filter(|_| total_weight > 0) else {
             return true;
         };
-        let (weight, before) = (u64::from(member.seated), u64::from(member.cumulative));
+        let (weight, before) = (
+            u64::from(member.engine_weight),
+            u64::from(member.cumulative),
+        );
         let requests = u64::from(load.total()) + 1;
         let slots = (requests * u64::from(self.setup.balance_factor)).div_ceil(100);
         let (each, rest) = (slots / total_weight, slots % total_weight);
@@ -710,7 +717,7 @@ impl Member {
             cumulative: 0,
             inflight: 0,
             puid: candidate.puid,
-            seated: 0,
+            engine_weight: 0,
             seed: candidate.hash_key.seed(candidate.puid),
             step: WEIGHT_SCALE,
             usable: candidate.usable,
@@ -743,13 +750,13 @@ impl Algorithm {
     }
 }
 
-/// Full as most algorithms see it: its slots are taken, or others wait for them.
+/// Whether it is full for most algorithms: it has reached its limit, or requests wait for it.
 fn is_full(load: &impl Load, index: u32) -> bool {
     let limit = load.maxconn(index);
     limit != 0 && (load.queued(index) > 0 || load.active(index) >= limit)
 }
 
-/// Full as leastconn sees it: it would still fill the server's own queue.
+/// Whether it is full for leastconn: which still fills the server's own queue.
 fn overflows(load: &impl Load, index: u32) -> bool {
     let limit = u64::from(load.maxconn(index));
     let inflight = u64::from(load.active(index)) + u64::from(load.queued(index));
@@ -763,7 +770,7 @@ const fn gcd(mut a: u32, mut b: u32) -> u32 {
     a
 }
 
-/// Vigna's SplitMix64: draws enough from one random word for every draw of one pick.
+/// Vigna's SplitMix64: derives all draws of one pick from one random word.
 const fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,7 +1,7 @@
 //! The value of a dynamic cookie (`dynamic-cookie-key`).
 //!
-//! Several load balancers with the same key must give one server the same cookie, and a server
-//! added at run time must have one without a configuration line: so it is computed.
+//! Several load balancers with the same key must give a server the same cookie, and a server added
+//! at run time has no configuration line with one: so it is computed.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};

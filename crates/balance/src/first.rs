@@ -19,8 +19,8 @@ impl First {
         }
     }
 
-    /// The first server that is not full; walks over the full ones only. A server to avoid is
-    /// taken when no other is free.
+    /// The first server that is not full; only full ones are skipped. A server to avoid is taken
+    /// when no other is free.
     pub(crate) fn pick(&self, avoid: &[u32], is_full: impl Fn(u32) -> bool) -> Option<u32> {
         let mut avoided = None;
         for &(_, index) in &self.by_id {

@@ -6,24 +6,24 @@
 
 use std::net::IpAddr;
 
-/// How a hash designates a server (`hash-type <method>`).
+/// How a hash selects a server (`hash-type <method>`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Method {
-    /// A ring of points: a change moves only the keys of the server that changed.
+    /// A ring of points: a change affects only the keys of the server that changed.
     Consistent,
-    /// A table of as many places as the total weight: smooth, but every change moves most keys.
+    /// A table with as many entries as the total weight: smooth, but every change moves most keys.
     #[default]
     MapBased,
 }
 
-/// What turns key bytes into 32 bits (`hash-type <method> <function>`).
+/// The function from key bytes to 32 bits (`hash-type <method> <function>`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Function {
     /// CRC-32 as in Ethernet, gzip and PNG.
     Crc32,
     /// Bernstein's times 33 with seed 5381.
     Djb2,
-    /// The key already is a number: decimal digits are read, nothing is mixed (HAProxy 3.0).
+    /// The key is a number already: its decimal digits are read, nothing is mixed (HAProxy 3.0).
     None,
     /// The function of the sdbm library.
     #[default]
@@ -90,7 +90,7 @@ pub fn hash_key(bytes: &[u8], function: Function, avalanched: bool) -> u32 {
 #[must_use]
 pub fn hash_number(number: i64, function: Function, avalanched: bool) -> u32 {
     if function == Function::None {
-        // Truncation is the contract: a hash has 32 bits.
+        // Truncation is intended: a hash has 32 bits.
         let low = number as u32;
         return if avalanched { avalanche(low) } else { low };
     }
@@ -111,8 +111,8 @@ pub fn hash_source(source: IpAddr, avalanched: bool) -> u32 {
     if avalanched { avalanche(word) } else { word }
 }
 
-/// Jenkins' six-step full-avalanche hash of 32 bits, every input bit of which can flip every
-/// output bit, then spread by a prime close to three quarters of 2^32.
+/// Jenkins' six-step full-avalanche hash of 32 bits, in which every input bit can flip every output
+/// bit, followed by a multiplication with a prime close to three quarters of 2^32.
 #[must_use]
 pub const fn avalanche(word: u32) -> u32 {
     let word = word.wrapping_add(0x7ed5_5d16).wrapping_add(word << 12);
@@ -145,7 +145,7 @@ fn wt6(bytes: &[u8]) -> u32 {
         let summed = !right.wrapping_add(byte.into());
         left = summed.rotate_left(turn_left);
         right = mixed.rotate_left(turn_right);
-        // The next rotations are chosen by the data itself.
+        // The data itself selects the next rotations.
         let chosen = ((left >> 16) ^ right) & 0xffff;
         turn_left = chosen & 0x1f;
         turn_right = chosen >> 11;
@@ -153,7 +153,7 @@ fn wt6(bytes: &[u8]) -> u32 {
     left ^ right
 }
 
-/// The decimal number a text begins with, modulo 2^32; 0 where it does not begin with one.
+/// The decimal number at the start of a text, modulo 2^32; 0 when it does not begin with one.
 fn leading_number(bytes: &[u8]) -> u32 {
     let (negative, digits) = match bytes {
         [b'-', rest @ ..] => (true, rest),

@@ -1,16 +1,16 @@
-//! Which part of a request is the key: `balance uri`, `url_param`, `hdr(host) use_domain_only`.
+//! The part of a request that is the key: `balance uri`, `url_param`, `hdr(host) use_domain_only`.
 //!
-//! Source: configuration manual, `balance`; corners settled by asking HAProxy
+//! Source: configuration manual, `balance`; unclear cases were compared with HAProxy
 //! (`tests/oracle.rs`, extraction).
 
 /// Options of `balance uri`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct UriKey {
-    /// `depth <n>`: stop before the slash that would open directory level `n + 1`. 0: no limit.
+    /// `depth <n>`: stop before the slash that begins directory level `n + 1`. 0: no limit.
     pub depth_max: u32,
     /// `len <n>`: look at no more than this many bytes. 0: no limit.
     pub len_bytes_max: usize,
-    /// `path-only`: the key begins at the path, whatever scheme and authority stand before it.
+    /// `path-only`: the key begins at the path; scheme and authority are skipped.
     pub path_only: bool,
     /// `whole`: the query string is part of the key.
     pub whole: bool,
@@ -56,9 +56,9 @@ pub fn url_param<'a>(uri: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// The value of parameter `name` in a request body (`balance url_param <name> check_post`).
 ///
-/// `body` is what has arrived of it (of the first chunk, when chunked); it is read as a query
-/// string. White space ends the value. A value with any other byte that is not of a token (RFC
-/// 9110 section 5.6.2) is no key, since the body is then hardly a form.
+/// `body` is what has arrived of it (of the first chunk, when chunked); it is parsed as a query
+/// string. White space ends the value. A value with any other byte that is not allowed in a token
+/// (RFC 9110 section 5.6.2) is no key, because the body is then probably not a form.
 #[must_use]
 pub fn post_param<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let value = named_value(body, name)?;
@@ -70,10 +70,10 @@ pub fn post_param<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     matches!(rest, [b' ' | b'\t' | b'\r' | b'\n', ..]).then_some(token)
 }
 
-/// The main domain label of a host name (`balance hdr(host) use_domain_only`): what stands
-/// between the last two dots, or before the last dot when there is only one. A name without a
-/// dot is the key whole; a dot in front of everything ends no label, and one just before the
-/// last dot begins none.
+/// The main domain label of a host name (`balance hdr(host) use_domain_only`): the text between the
+/// last two dots, or before the last dot when there is only one. A name without a dot is the whole
+/// key. A leading dot does not end a label, and a dot directly before the last dot does not begin
+/// one.
 #[must_use]
 pub fn domain_only(host: &[u8]) -> &[u8] {
     let last_dot = |part: &[u8]| part.iter().rposition(|&byte| byte == b'.');
@@ -101,7 +101,7 @@ fn named_value<'a>(mut params: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// Where the path of a request target begins; its end when it has none.
+/// Offset of the path in a request target; its end when it has none.
 fn path_start(uri: &[u8]) -> usize {
     if uri.first() == Some(&b'/') {
         return 0;

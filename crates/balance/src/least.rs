@@ -1,8 +1,8 @@
-//! `balance leastconn`: the server with the least work for its weight, in turns among equals.
+//! `balance leastconn`: the server with the fewest requests per weight; equal servers take turns.
 
 use crate::queue::{Entry, Queue};
 
-/// The work of one unit of full weight, so that a small weight makes few connections look many.
+/// The load that one request adds, for a weight of 1; it is divided by the weight.
 const KEY_SCALE: u64 = 4096;
 
 #[derive(Clone, Debug, Default)]
@@ -23,7 +23,7 @@ impl Least {
         }
     }
 
-    /// Puts a server in, or moves it to where its new weight and work belong.
+    /// Adds a server, or moves it after its weight or load changed.
     pub(crate) fn join(&mut self, index: u32, weight: u32, inflight: u32) {
         self.make_room(index);
         self.weights[index as usize] = weight;
@@ -35,7 +35,7 @@ impl Least {
         self.queue.remove(index);
     }
 
-    /// Moves a server after its work changed. One whose place is unchanged keeps its turn.
+    /// Moves a server after its load changed. If its position is unchanged it keeps its turn.
     pub(crate) fn moved(&mut self, index: u32, inflight: u32) {
         let Some(entry) = self.queue.entry(index) else {
             return;
@@ -47,7 +47,7 @@ impl Least {
         }
     }
 
-    /// The least busy server; full ones are set aside meanwhile and keep their places.
+    /// The least busy server that is not full; full ones keep their positions.
     pub(crate) fn pick(&mut self, avoid: &[u32], is_full: impl Fn(u32) -> bool) -> Option<u32> {
         let mut found = None;
         let mut avoided = None;

@@ -1,16 +1,16 @@
-//! Which server? HAProxy's balancing algorithms as pure machines.
+//! HAProxy's balancing algorithms as pure state machines.
 //!
-//! Caches behind a load balancer, and a second load balancer beside it, depend on the *same*
-//! server being chosen for the same key. So this room does not approximate: hash functions, ring
-//! points, map order and round-robin order are those of HAProxy, measured against it
-//! (`tests/oracle.rs`) and kept in `tests/golden.txt`.
+//! Caches behind a load balancer, and a second load balancer beside it, depend on the *same* server
+//! being chosen for the same key. So nothing is approximated here: hash functions, ring points, map
+//! order and round-robin order are HAProxy's, measured (`tests/oracle.rs`) and recorded in
+//! `tests/golden.txt`.
 //!
-//! Nothing here reads a clock, draws a random number, or touches a socket. What changes is told
-//! ([`Balancer::set_weight`], [`Balancer::set_usable`], [`Balancer::took`] ...), what is busy is
-//! asked through [`Load`], and chance is an argument ([`Ask::random`]).
+//! Nothing here reads a clock, draws a random number, or uses a socket. Changes are reported by
+//! method calls ([`Balancer::set_weight`], [`Balancer::set_usable`], [`Balancer::took`] ...), the
+//! load of servers is read through [`Load`], and randomness is an argument ([`Ask::random`]).
 //!
-//! Persistence, queues and connection limits live above; this room only honours them by passing
-//! over a full server where the algorithm says so.
+//! Persistence, queues and connection limits are implemented above; this crate only skips full
+//! servers where the algorithm says so.
 
 mod balancer;
 mod cookie;

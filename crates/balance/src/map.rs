@@ -1,10 +1,10 @@
-//! `hash-type map-based` and `static-rr`: a table with as many places as the total weight.
+//! `hash-type map-based` and `static-rr`: a table with as many entries as the total weight.
 //!
-//! The places are dealt so that each server's are spread evenly: at every place each server earns
-//! its weight, and the one that has saved most whole turns takes the place and pays the total
-//! weight; among equals the one configured first. Done naively that is places times servers; here
-//! the moments at which a server's savings reach the next whole turn are computed, so that the
-//! cost is places times log servers.
+//! The entries of each server are spread evenly: at every entry each server earns its weight; the
+//! server that has saved most whole turns gets the entry and pays the total weight; among equals
+//! the first in the configuration wins. Done directly, the cost is entries times servers; here the
+//! moments at which a server's savings reach the next whole turn are computed, and the cost is
+//! entries times log servers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -16,8 +16,8 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Deals the places anew among `(index, weight)` in the order of configuration. Zero weights
-    /// must have been left out. The round-robin cursor stays where it was.
+    /// Computes the map for `(index, weight)` in the order of configuration. Servers with weight
+    /// zero must be left out. The round-robin position is unchanged.
     pub(crate) fn deal(&mut self, servers: &[(u32, u32)]) {
         self.places.clear();
         self.places
@@ -30,7 +30,7 @@ impl Map {
         self.places.get(place).copied()
     }
 
-    /// The next place in turn whose server is not full; an avoided one when there is no other.
+    /// The next entry in turn whose server is not full; a server to avoid when there is no other.
     pub(crate) fn next(&mut self, avoid: &[u32], is_full: impl Fn(u32) -> bool) -> Option<u32> {
         let count = self.places.len();
         if self.cursor >= count {
@@ -62,35 +62,35 @@ impl Map {
     }
 }
 
-struct Hand {
-    /// Places taken so far; an event of an older hand is void.
+struct ServerSavings {
+    /// Entries taken so far; an event with an older number is outdated.
     epoch: u32,
     /// Savings at `since`.
     savings: i64,
-    /// The place at which `savings` was true.
+    /// The entry at which `savings` was computed.
     since: i64,
-    /// Whole turns saved, as far as events have told.
+    /// Whole turns saved, according to the events so far.
     turns: u32,
     weight: i64,
 }
 
-/// For each place the rank of its server.
+/// The rank of the server of each entry.
 fn deal(servers: &[(u32, u32)]) -> Vec<usize> {
     let total: i64 = servers.iter().map(|&(_, weight)| i64::from(weight)).sum();
     let mut events = BinaryHeap::with_capacity(servers.len());
     let mut ready: BTreeSet<(Reverse<u32>, usize)> = BTreeSet::new();
-    let mut hands: Vec<Hand> = Vec::with_capacity(servers.len());
+    let mut accounts: Vec<ServerSavings> = Vec::with_capacity(servers.len());
     for (rank, &(_, weight)) in servers.iter().enumerate() {
         debug_assert!(weight > 0, "a server without weight has no place");
-        let hand = Hand {
+        let account = ServerSavings {
             epoch: 0,
             savings: 0,
             since: -1,
             turns: 0,
             weight: weight.into(),
         };
-        events.push(Reverse((hand.reaches(0), rank, 0)));
-        hands.push(hand);
+        events.push(Reverse((account.reaches(0), rank, 0)));
+        accounts.push(account);
     }
     let mut places = Vec::with_capacity(usize::try_from(total).unwrap_or(0));
     for place in 0..total {
@@ -99,15 +99,15 @@ fn deal(servers: &[(u32, u32)]) -> Vec<usize> {
                 break;
             }
             events.pop();
-            let hand = &mut hands[rank];
-            if hand.epoch != epoch {
+            let account = &mut accounts[rank];
+            if account.epoch != epoch {
                 continue;
             }
-            ready.remove(&(Reverse(hand.turns), rank));
-            hand.turns += 1;
-            ready.insert((Reverse(hand.turns), rank));
+            ready.remove(&(Reverse(account.turns), rank));
+            account.turns += 1;
+            ready.insert((Reverse(account.turns), rank));
             events.push(Reverse((
-                hand.reaches(i64::from(hand.turns) * total),
+                account.reaches(i64::from(account.turns) * total),
                 rank,
                 epoch,
             )));
@@ -115,19 +115,19 @@ fn deal(servers: &[(u32, u32)]) -> Vec<usize> {
         let (_, rank) = ready
             .pop_first()
             .expect("savings sum to one turn, so one has saved it");
-        let hand = &mut hands[rank];
-        hand.savings += (place - hand.since) * hand.weight - total;
-        hand.since = place;
-        hand.turns = 0;
-        hand.epoch += 1;
-        events.push(Reverse((hand.reaches(0), rank, hand.epoch)));
+        let account = &mut accounts[rank];
+        account.savings += (place - account.since) * account.weight - total;
+        account.since = place;
+        account.turns = 0;
+        account.epoch += 1;
+        events.push(Reverse((account.reaches(0), rank, account.epoch)));
         places.push(rank);
     }
     places
 }
 
-impl Hand {
-    /// The first place, after the current one, at which savings reach `amount`.
+impl ServerSavings {
+    /// The first entry after the current one at which savings reach `amount`.
     fn reaches(&self, amount: i64) -> i64 {
         let missing = (amount - self.savings).max(0);
         let steps = (missing + self.weight - 1) / self.weight;
@@ -141,7 +141,7 @@ mod tests {
 
     use super::deal;
 
-    /// The same rule said directly: places times servers.
+    /// The same rule, done directly: entries times servers.
     fn deal_naively(servers: &[(u32, u32)]) -> Vec<usize> {
         let total: i64 = servers.iter().map(|&(_, weight)| i64::from(weight)).sum();
         let mut savings = vec![0_i64; servers.len()];

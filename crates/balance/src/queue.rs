@@ -1,17 +1,17 @@
 //! A queue of servers ordered by a key, first come first served among equals.
 //!
-//! Round robin and leastconn move one server per request. A tree would allocate and free nodes
-//! while doing so; this is a binary heap over a vector that grows only when a server is added,
-//! with each server's place remembered so that any of them can be taken out.
+//! Round robin and leastconn move one server per request. A tree would allocate and free nodes for
+//! that; this is a binary heap in a vector that grows only when a server is added. The position of
+//! each server is stored so that any of them can be removed.
 
-/// Where a server is not.
+/// The position of a server that is not in the queue.
 const NOWHERE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Entry {
-    /// What orders the queue.
+    /// The key that orders the queue.
     pub(crate) key: u64,
-    /// Order of arrival among equal keys.
+    /// Order of arrival, among equal keys.
     pub(crate) turn: u64,
     /// The server.
     pub(crate) index: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Makes room for servers of index up to `index`, so that pushing never allocates.
+    /// Reserves memory for indexes up to `index`, so that pushing never allocates.
     pub(crate) fn make_room(&mut self, index: u32) {
         let needed = index as usize + 1;
         if self.places.len() < needed {
@@ -53,7 +53,7 @@ impl Queue {
             .is_some_and(|&place| place != NOWHERE)
     }
 
-    /// Puts a server in; it must not be in already, and [`Queue::make_room`] must have been called.
+    /// Adds a server; it must not be in the queue, and [`Queue::make_room`] must have been called.
     pub(crate) fn push(&mut self, entry: Entry) {
         debug_assert!(
             !self.contains(entry.index),
@@ -64,7 +64,7 @@ impl Queue {
         self.rise(self.heap.len() - 1);
     }
 
-    /// Takes a server out, wherever it stands.
+    /// Removes a server from any position.
     pub(crate) fn remove(&mut self, index: u32) -> Option<Entry> {
         let place = *self.places.get(index as usize)?;
         if place == NOWHERE {
@@ -122,7 +122,7 @@ impl Queue {
             u32::try_from(place).expect("there are fewer servers than 2^32");
     }
 
-    /// Panics when the heap order or the remembered places are broken (tests and simulation).
+    /// Panics when the heap order or the stored positions are inconsistent (tests and simulation).
     pub(crate) fn check_invariants(&self) {
         for (place, entry) in self.heap.iter().enumerate() {
             assert_eq!(

@@ -1,9 +1,9 @@
 //! `hash-type consistent` and `random`: points on a ring of 2^32.
 //!
 //! Each server has as many points as its effective weight (16 for a weight of 1). Point `n` of a
-//! server stands at avalanche(seed + n) where the seed comes of its id (or address), so that a
-//! server always has the same points, and a weight change adds or removes the last of them only.
-//! A key belongs to the nearest point on either side.
+//! server is at avalanche(seed + n), where the seed is computed from its id (or address). So a
+//! server always has the same points, and a weight change adds or removes only the last of them. A
+//! key belongs to the nearest point on either side.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,13 +11,13 @@ use xxhash_rust::xxh32::xxh32;
 
 use crate::hash::avalanche;
 
-/// Distance between the seeds of neighbouring ids: the greatest number of points of a server.
+/// Distance between the seeds of consecutive ids: the largest number of points of a server.
 const POINTS_MAX: u32 = 4096;
 
 /// What a server's points are computed from (`hash-key`, HAProxy 3.0).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum HashKey {
-    /// The address: replicas agree without agreeing on ids.
+    /// The address: several load balancers agree without having the same ids.
     Addr(IpAddr),
     /// Address and port.
     AddrPort(SocketAddr),
@@ -27,7 +27,7 @@ pub enum HashKey {
 }
 
 impl HashKey {
-    /// Where the points of the server with this key and id begin.
+    /// The seed of the server with this key and id.
     pub(crate) fn seed(self, puid: u32) -> u32 {
         match self {
             Self::Addr(address) => address_seed(address),
@@ -61,7 +61,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// All servers at once, as `(index, seed, points)` in the order of configuration.
+    /// Adds all servers at once, as `(index, seed, points)` in the order of configuration.
     pub(crate) fn found(servers: impl Iterator<Item = (u32, u32, u32)>) -> Self {
         let mut points: Vec<Point> = servers
             .flat_map(|(index, seed, count)| {
@@ -78,7 +78,7 @@ impl Ring {
         }
     }
 
-    /// Gives the server points `from..to` of its seed.
+    /// Adds points `from..to` of this seed for the server.
     pub(crate) fn grow(&mut self, index: u32, seed: u32, from: u32, to: u32) {
         let mut fresh: Vec<Point> = (from..to)
             .map(|number| Point {
@@ -100,7 +100,7 @@ impl Ring {
         self.points = merged;
     }
 
-    /// Takes points `from..to` of its seed from the server.
+    /// Removes points `from..to` of this seed of the server.
     pub(crate) fn shrink(&mut self, index: u32, seed: u32, from: u32, to: u32) {
         let mut gone: Vec<u32> = (from..to)
             .map(|number| avalanche(seed.wrapping_add(number)))
@@ -116,8 +116,8 @@ impl Ring {
         }
     }
 
-    /// The server nearest to `hash`, or the next along the ring that `refuses` does not refuse.
-    /// When all are refused, the one at which the walk gave up.
+    /// The server nearest to `hash`, or the next one along the ring that `refuses` accepts. When
+    /// all are refused, the one at which the search ended.
     pub(crate) fn at_hash(&self, hash: u32, refuses: impl Fn(u32) -> bool) -> Option<u32> {
         let count = self.points.len();
         let after = self.points.partition_point(|point| point.at < hash);
@@ -126,7 +126,7 @@ impl Ring {
         let back = hash.wrapping_sub(self.points[previous].at);
         let ahead = self.points[next].at.wrapping_sub(hash);
         let start = if back <= ahead { previous } else { next };
-        // At least once around; the walk gives up at the end of the ring, not where it began.
+        // The search covers the ring at least once, and ends at the end of the ring.
         let walk = self.points[start..].iter().chain(&self.points);
         let found = walk.map(|point| point.index).find(|&index| !refuses(index));
         found.or_else(|| self.points.last().map(|point| point.index))

@@ -55,7 +55,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Servers with a limit of two each; every pick is served for ever.
+/// Servers with a limit of two each; requests never end.
 #[derive(Default)]
 struct Two(Vec<u32>);
 
@@ -158,7 +158,7 @@ proptest! {
             counts[index as usize] += 1;
         }
         for (count, weight) in counts.iter().zip(&weights) {
-            // A rounded turn may be early or late at the seams of laps.
+            // Because of rounding, a turn may be early or late at the end of a lap.
             prop_assert!(count.abs_diff(weight * laps) <= 2, "{counts:?} {weights:?}");
         }
     }
@@ -202,7 +202,7 @@ proptest! {
                     served += 1;
                 }
                 Choice::AllFull => {
-                    // Only chance may draw a full server while another is free.
+                    // Only a random draw may give a full server while another is free.
                     let random = matches!(algorithm, Algorithm::Random { .. });
                     prop_assert!(random || served == 2 * count);
                 }

@@ -1,40 +1,41 @@
-//! `balance roundrobin`: weighted turns whose weights may change at any moment.
+//! `balance roundrobin`: weighted turns; weights may change at any moment.
 //!
-//! Time is counted in turns. In a lap of as many turns as the total weight, a server of weight w
-//! is due every total / w turns; what the division leaves over is carried so that no turn is
-//! lost. A server whose next turn lies beyond the lap waits in the pool for the next lap; those
-//! not yet seen in this lap wait in the fresh pool, heaviest first, and fill every turn for which
-//! nobody is due. When nobody is left a lap ends and the pools trade places. A changed weight counts for what is dealt
-//! from then on, hence two totals: the lap's and the next one's.
+//! Time is counted in turns. In a lap of as many turns as the total weight, a server of weight w is
+//! due every total / w turns; the remainder of the division is carried so that no turn is lost. A
+//! server whose next turn would be after the lap waits in the pool for the next lap. Servers not
+//! yet served in this lap wait in the fresh pool, heaviest first, and take every turn for which no
+//! server is due. When no server is left, a lap ends and the pools are swapped. A changed weight
+//! applies to the turns that are planned afterwards, so there are two totals: for this lap and for
+//! the next.
 
 use crate::queue::{Entry, Queue};
 
-/// The greatest effective weight.
+/// The largest effective weight.
 const WEIGHT_MAX: u64 = 4096;
-/// How much one turn outweighs the order of weights within it.
+/// Key distance between two turns; weight orders the servers within a turn.
 const TURN_SCALE: i64 = 256;
 /// Effective weight of a user weight of 1.
 const SCALE: u64 = 16;
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Wait {
+enum QueueState {
     /// In the lap, due at a known turn.
     Due,
     #[default]
     Out,
-    /// In one of the two pools: `fresh` or `later`, which trade places when a lap ends.
+    /// In one of the two pools: `fresh` or `later`, which are swapped when a lap ends.
     Pool(u8),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Member {
-    /// What divisions left over, less than `weight`.
+    /// The sum of the remainders, less than `weight`.
     carry: i64,
-    /// The turn at which it is due; 0 when it was never seen in this lap.
+    /// The turn at which it is due; 0 when it was not served yet in this lap.
     due: i64,
-    /// The turn it had last.
+    /// Its last turn.
     last: i64,
-    wait: Wait,
+    wait: QueueState,
     weight: i64,
 }
 
@@ -42,9 +43,9 @@ struct Member {
 pub(crate) struct WeightedRoundRobin {
     aside: Vec<u32>,
     due: Queue,
-    /// Which pool holds those not yet seen in this lap; the other holds those of the next.
+    /// Which pool holds the servers not yet served in this lap; the other one is for the next lap.
     fresh: u8,
-    /// Total weight this lap was dealt with.
+    /// Total weight at the start of this lap.
     lap: i64,
     /// Total weight now.
     next_lap: i64,
@@ -77,7 +78,7 @@ impl WeightedRoundRobin {
         self.wait_fresh(index);
     }
 
-    /// A server that becomes usable: its first turn comes as if it had just had one.
+    /// A server that becomes usable: its first turn comes as if it had just been served.
     pub(crate) fn join(&mut self, index: u32, weight: u32) {
         self.make_room(index);
         let weight = i64::from(weight);
@@ -94,24 +95,24 @@ impl WeightedRoundRobin {
         self.dequeue(index);
         let member = &mut self.members[index as usize];
         self.next_lap -= member.weight;
-        member.wait = Wait::Out;
+        member.wait = QueueState::Out;
     }
 
-    /// Forgets a server that was removed, so that its index can serve another.
+    /// Forgets a server that was removed, so that its index can be used again.
     pub(crate) fn forget(&mut self, index: u32) {
         if let Some(member) = self.members.get_mut(index as usize) {
             *member = Member::default();
         }
     }
 
-    /// A weight changed: the server leaves, and comes anew.
+    /// A weight changed: the server is removed and added again.
     pub(crate) fn reweigh(&mut self, index: u32, weight: u32) {
         self.leave(index);
         self.join(index, weight);
     }
 
-    /// Whose turn it is. A full server loses its turn; one to avoid is taken only if no other is
-    /// found.
+    /// The next server in turn. A full server loses its turn; a server to avoid is taken only if
+    /// there is no other.
     pub(crate) fn pick(&mut self, avoid: &[u32], is_full: impl Fn(u32) -> bool) -> Option<u32> {
         let mut lap_ended = false;
         let mut avoided = None;
@@ -159,7 +160,7 @@ impl WeightedRoundRobin {
         taken
     }
 
-    /// Who is due, else who was not seen yet, else who is due soonest.
+    /// A server that is due, else one not yet served, else the one that is due soonest.
     fn candidate(&mut self) -> Option<u32> {
         let soonest = self.due.first().map(|entry| entry.index);
         if let Some(index) = soonest
@@ -176,7 +177,7 @@ impl WeightedRoundRobin {
         soonest
     }
 
-    /// Plans the turn after the one being given.
+    /// Plans the turn after the present one.
     fn advance(&mut self, index: u32) {
         let (total, turn) = (self.next_lap, self.turn);
         let member = &mut self.members[index as usize];
@@ -204,7 +205,7 @@ impl WeightedRoundRobin {
         }
         let lightness = (WEIGHT_MAX as i64 + member.carry - member.weight).unsigned_abs() / SCALE;
         let key = (TURN_SCALE * member.due).unsigned_abs() + lightness;
-        self.members[index as usize].wait = Wait::Due;
+        self.members[index as usize].wait = QueueState::Due;
         let entry = self.entry(index, key);
         self.due.push(entry);
     }
@@ -215,7 +216,7 @@ impl WeightedRoundRobin {
 
     fn wait_in_pool(&mut self, index: u32, pool: u8) {
         let member = &mut self.members[index as usize];
-        member.wait = Wait::Pool(pool);
+        member.wait = QueueState::Pool(pool);
         let lightness = WEIGHT_MAX.saturating_sub(member.weight.unsigned_abs());
         let entry = self.entry(index, lightness);
         self.pools[usize::from(pool)].push(entry);
@@ -223,9 +224,9 @@ impl WeightedRoundRobin {
 
     fn dequeue(&mut self, index: u32) {
         match self.members[index as usize].wait {
-            Wait::Due => self.due.remove(index),
-            Wait::Out => None,
-            Wait::Pool(pool) => self.pools[usize::from(pool)].remove(index),
+            QueueState::Due => self.due.remove(index),
+            QueueState::Out => None,
+            QueueState::Pool(pool) => self.pools[usize::from(pool)].remove(index),
         };
     }
 
@@ -238,27 +239,31 @@ impl WeightedRoundRobin {
         }
     }
 
-    /// Panics when the bookkeeping is broken (tests and simulation).
+    /// Panics when the bookkeeping is inconsistent (tests and simulation).
     pub(crate) fn check_invariants(&self) {
         self.due.check_invariants();
         self.pools.iter().for_each(Queue::check_invariants);
-        let (mut total, mut seated) = (0, 0);
+        let (mut total, mut waiting) = (0, 0);
         for (index, member) in (0_u32..).zip(&self.members) {
-            assert_eq!(self.due.contains(index), member.wait == Wait::Due, "due");
+            assert_eq!(
+                self.due.contains(index),
+                member.wait == QueueState::Due,
+                "due"
+            );
             for pool in [0, 1] {
-                let waits = member.wait == Wait::Pool(pool);
+                let waits = member.wait == QueueState::Pool(pool);
                 assert_eq!(self.pools[usize::from(pool)].contains(index), waits, "pool");
             }
-            if member.wait != Wait::Out {
+            if member.wait != QueueState::Out {
                 assert!(member.weight > 0, "a usable server has weight");
                 assert!(member.carry >= 0, "turns are never owed");
                 total += member.weight;
-                seated += 1;
+                waiting += 1;
             }
         }
         assert_eq!(total, self.next_lap, "the total is the sum");
         let queued = self.due.len() + self.pools[0].len() + self.pools[1].len();
-        assert_eq!(seated, queued, "all wait somewhere");
+        assert_eq!(waiting, queued, "all wait somewhere");
         assert!(self.aside.is_empty(), "nobody stays aside between picks");
     }
 }

@@ -1,4 +1,5 @@
-//! Our choices against those HAProxy made, as `oracle.rs` recorded them: needs no HAProxy.
+//! Our choices compared with recorded choices of HAProxy (`oracle.rs` records them). Needs no
+//! HAProxy.
 
 #![allow(clippy::panic, reason = "tests")]
 

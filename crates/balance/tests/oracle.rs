@@ -1,8 +1,8 @@
-//! The same choices as HAProxy's, asked of a running HAProxy.
+//! Our choices compared with those of a running HAProxy.
 //!
-//! One HAProxy process holds a backend per scenario; requests name their backend and their key in
-//! headers and every answer names its server. `BALLAST_RECORD=1` rewrites `golden.txt`.
-//! Skipped, loudly, where there is no haproxy.
+//! One HAProxy process has a backend per scenario; requests name their backend and their key in
+//! headers, and every response names its server. `BALLAST_RECORD=1` rewrites `golden.txt`. Skipped
+//! with a message when haproxy is not installed.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
@@ -27,7 +27,7 @@ use scenarios::{KeyKind, NOBODY, Scenario, Step, digest, key_text};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Connections of the origin whose answer waits to be finished, by the name of the request.
+/// Connections of the origin whose response is delayed, by the name of the request.
 type Held = Arc<Mutex<HashMap<String, UnixStream>>>;
 
 struct Oracle {
@@ -124,7 +124,7 @@ struct Client {
 }
 
 impl Client {
-    /// Sends many requests at once, returns the servers that answered, in order.
+    /// Sends many requests at once; returns the servers that answered, in order.
     fn ask_all(&mut self, requests: &[String]) -> Vec<u8> {
         let mut choices = Vec::with_capacity(requests.len());
         for batch in requests.chunks(64) {
@@ -145,7 +145,7 @@ impl Client {
             if let Some(end) = self.pending.windows(4).position(|four| four == b"\r\n\r\n") {
                 let head = String::from_utf8_lossy(&self.pending[..end + 2]).into_owned();
                 self.pending.drain(..end + 4);
-                // A refusal carries a page; it also ends the connection's usefulness.
+                // A refused request gets an error page, and its connection cannot be used further.
                 if head.starts_with("HTTP/1.1 503") {
                     self.skip_body(&head);
                 }
@@ -256,7 +256,7 @@ fn play(oracle: &Oracle, scenario: &Scenario) -> Vec<u8> {
     choices
 }
 
-/// An origin that answers at once, and keeps open what asks to be held until it is left.
+/// An origin that answers at once, or delays a response until the test ends it.
 fn holding_origin(listener: UnixListener, held: &Held) {
     for socket in listener.incoming() {
         let mut socket = socket.unwrap();
@@ -368,7 +368,7 @@ fn choices_are_haproxys() {
     );
 }
 
-/// Extraction rules: each case is a `balance` line, a request, and the key we say it has.
+/// Extraction rules: each case is a `balance` line, a request, and the key that we extract.
 struct Case {
     balance: &'static str,
     key: Option<Vec<u8>>,
@@ -576,7 +576,7 @@ fn keys_are_extracted_as_haproxy_does() {
     let backends = |directory: &Path, _: &Held| {
         let mut text = String::new();
         for (number, case) in cases.iter().enumerate() {
-            // One backend per case: a case without a key takes the first turn of a fresh map.
+            // One backend per case: a request without a key takes the first turn of a new map.
             let _ = write!(
                 text,
                 "backend c{number}\n  balance {}\n  hash-type map-based crc32\n  \
@@ -610,7 +610,7 @@ fn keys_are_extracted_as_haproxy_does() {
     let mut wrong = Vec::new();
     let before = installed::version() < (3, 2);
     for (number, case) in cases.iter().enumerate() {
-        // HAProxy before 3.2 took any byte of a body for part of the value.
+        // HAProxy before 3.2 accepted any byte in a value of a body.
         if before && case.balance.ends_with("check_post") {
             continue;
         }
@@ -621,7 +621,7 @@ fn keys_are_extracted_as_haproxy_does() {
             },
             &candidates,
         );
-        // Two requests: without a key they take two turns, with one they go to one place.
+        // Two requests: without a key they get two servers in turn, with a key the same server.
         let ours: Vec<u8> = (0..2)
             .map(|_| {
                 let hash = case.key.as_deref().map(|key| hash.of_bytes(key));

@@ -1,4 +1,4 @@
-//! The scenarios both sides play: HAProxy in `oracle.rs`, this crate in both test programs.
+//! The scenarios of both test programs: HAProxy runs them in `oracle.rs`, this crate in both.
 
 #![allow(
     dead_code,
@@ -14,7 +14,7 @@ use ballast_balance::{
 };
 
 pub const KEYS: usize = 10_000;
-/// What a choice of nobody is written as.
+/// How a choice of no server is written.
 pub const NOBODY: u8 = 255;
 
 #[derive(Clone, Copy, Debug)]
@@ -108,7 +108,7 @@ impl Scenario {
     pub fn play(&self) -> Vec<u8> {
         let candidates: Vec<_> = self.servers.iter().map(candidate).collect();
         let mut balancer = Balancer::new(self.setup, &candidates);
-        let mut books = Books {
+        let mut active_requests = ActiveRequests {
             active: vec![0; self.servers.len()],
             maxconn: self.servers.iter().map(|server| server.maxconn).collect(),
         };
@@ -121,13 +121,13 @@ impl Scenario {
                 Step::Weight(index, to) => balancer.set_weight(index as u32, to, 16),
                 Step::Release(nth) => {
                     let index: u32 = held.remove(nth);
-                    books.active[index as usize] -= 1;
+                    active_requests.active[index as usize] -= 1;
                     balancer.released(index);
                 }
                 Step::Hold => {
-                    let choice = balancer.pick(&Ask::default(), &books);
+                    let choice = balancer.pick(&Ask::default(), &active_requests);
                     let index = choice.index().expect("a held request has a server");
-                    books.active[index as usize] += 1;
+                    active_requests.active[index as usize] += 1;
                     balancer.took(index);
                     held.push(index);
                     choices.push(index as u8);
@@ -140,7 +140,7 @@ impl Scenario {
                             hash,
                             ..Ask::default()
                         };
-                        let choice = balancer.pick(&ask, &books);
+                        let choice = balancer.pick(&ask, &active_requests);
                         if let Choice::Server(index) = choice {
                             balancer.took(index);
                             balancer.released(index);
@@ -154,17 +154,17 @@ impl Scenario {
         choices
     }
 
-    /// Whether a server's weight changes from one to another while they take turns: HAProxy before
-    /// 3.2 kept more of a server's place than 3.2 does.
+    /// Whether a server's weight changes while servers take turns: HAProxy before 3.2 kept more of
+    /// a server's position than 3.2 does.
     pub fn weighs_turns(&self) -> bool {
         let weighs = |step: &Step| matches!(step, Step::Weight(_, 1..));
         self.setup.algorithm == Algorithm::RoundRobin && self.steps.iter().any(weighs)
     }
 
-    /// Choices of a server while another had less work for its weight. Among equals HAProxy 3.2
-    /// throws dice, so `leastconn` is held to no more than this.
+    /// The choices of a server while another had a lower load per weight. Among equals HAProxy 3.2
+    /// chooses at random, so `leastconn` cannot be checked more strictly.
     pub fn busier(&self, choices: &[u8]) -> Vec<String> {
-        let mut crowd = Crowd {
+        let mut requests = Requests {
             inflight: vec![0; self.servers.len()],
             usable: vec![true; self.servers.len()],
             weights: self.servers.iter().map(|server| server.weight).collect(),
@@ -177,28 +177,28 @@ impl Scenario {
                 Step::Keys(count) | Step::Turns(count) => count,
                 Step::Hold => 1,
                 Step::Disable(index) | Step::Enable(index) => {
-                    crowd.usable[index] = matches!(step, Step::Enable(_));
+                    requests.usable[index] = matches!(step, Step::Enable(_));
                     0
                 }
                 Step::Release(nth) => {
                     let index: usize = held.remove(nth);
-                    crowd.inflight[index] -= 1;
+                    requests.inflight[index] -= 1;
                     0
                 }
                 Step::Weight(index, to) => {
-                    crowd.weights[index] = to;
+                    requests.weights[index] = to;
                     0
                 }
             };
             for (at, &choice) in left.by_ref().take(count) {
-                let best = crowd.least(self);
+                let best = requests.least(self);
                 if !best.contains(&choice) {
                     let name = &self.name;
                     wrong.push(format!("{name}: choice {at} is {choice}, not of {best:?}"));
                 }
                 if matches!(step, Step::Hold) {
                     held.push(usize::from(choice));
-                    crowd.inflight[usize::from(choice)] += 1;
+                    requests.inflight[usize::from(choice)] += 1;
                 }
             }
         }
@@ -258,15 +258,15 @@ pub fn hash_type_words(hash: HashType) -> String {
     )
 }
 
-/// What `leastconn` looks at.
-struct Crowd {
+/// The state that `leastconn` depends on.
+struct Requests {
     inflight: Vec<u32>,
     usable: Vec<bool>,
     weights: Vec<u32>,
 }
 
-impl Crowd {
-    /// The servers with the least work, or nobody.
+impl Requests {
+    /// The servers with the lowest load, or none.
     fn least(&self, scenario: &Scenario) -> Vec<u8> {
         let of = |backup: bool| {
             (0..scenario.servers.len()).filter(move |&index| {
@@ -296,12 +296,12 @@ impl Crowd {
     }
 }
 
-struct Books {
+struct ActiveRequests {
     active: Vec<u32>,
     maxconn: Vec<u32>,
 }
 
-impl Load for Books {
+impl Load for ActiveRequests {
     fn active(&self, index: u32) -> u32 {
         self.active[index as usize]
     }
@@ -502,8 +502,8 @@ fn backups() -> Vec<Scenario> {
     ] {
         for all_backups in [false, true] {
             if algorithm == Algorithm::StaticRr && !all_backups {
-                // HAProxy 2.6 takes turns over all backups there, in a map as long as the first
-                // one's weight. The manual says "first backup only", and so do we.
+                // With several backups HAProxy 2.6 uses all in turn, in a map as long as the first
+                // one's weight. The manual says "first backup only", and we do that.
                 continue;
             }
             let mut servers = servers(&[4, 8, 2, 6, 10]);
@@ -557,7 +557,7 @@ fn backups() -> Vec<Scenario> {
     all
 }
 
-/// Requests that stay open, so that load and limits count.
+/// Requests that stay open, so that loads and limits count.
 fn held() -> Vec<Scenario> {
     let mut all = Vec::new();
     let random = |count: usize, seed: u64| {
@@ -610,7 +610,8 @@ fn held() -> Vec<Scenario> {
         });
     }
     for factor in [110, 150, 200] {
-        // Keys come from the hash of a header; load comes from requests held on the ring's turns.
+        // Keys come from the hash of a header; load comes from requests that are held in the order
+        // of the ring.
         let mut steps = Vec::new();
         for _ in 0..12 {
             steps.extend([Step::Hold, Step::Hold, Step::Keys(40)]);
