@@ -1,4 +1,4 @@
-//! What operators, configuration and name resolution decided about a server.
+//! The administrative state of a server, set by operators, configuration and name resolution.
 
 /// Administrative state: a set of reasons for maintenance or drain (`srv_admin_state` in
 /// `show servers state`, same bits).
@@ -10,8 +10,9 @@ impl Admin {
     pub const FORCED_MAINT: Self = Self(0x01);
     /// In maintenance because the tracked server is.
     pub const INHERITED_MAINT: Self = Self(0x02);
-    /// The configuration has it begin in maintenance (`disabled`), with `FORCED_MAINT`. It stays
-    /// when that is ended (no maintenance in itself): who goes on from here knows that it was.
+    /// `disabled` in the configuration, together with `FORCED_MAINT`. It stays set after an
+    /// operator ended the maintenance (by itself it is no maintenance): a process that takes over
+    /// the state can tell that it was configured.
     pub const CONFIGURED_MAINT: Self = Self(0x04);
     /// Forced to drain by an operator or an agent.
     pub const FORCED_DRAIN: Self = Self(0x08);

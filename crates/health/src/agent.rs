@@ -1,4 +1,4 @@
-//! What an agent's line says (`agent-check`).
+//! Parser of an agent's response (`agent-check`).
 //!
 //! Source: configuration manual, `agent-check`. The words may come in any order, separated by
 //! spaces, tabs or commas; the line ends at the first CR or LF.
@@ -17,7 +17,7 @@ pub enum AgentState {
 }
 
 impl AgentState {
-    /// The word.
+    /// The keyword.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -40,25 +40,25 @@ pub enum AgentAdmin {
     Ready,
 }
 
-/// An agent's line, understood. What it does not mention stays as it is.
+/// A parsed agent response. What it does not mention stays as it is.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AgentAnswer {
     /// Administrative state.
     pub admin: Option<AgentAdmin>,
     /// `maxconn:<n>`.
     pub maxconn: Option<u32>,
-    /// What follows a sharp.
+    /// The text after `#`.
     pub note: String,
     /// Operating state.
     pub state: Option<AgentState>,
-    /// The first word that means nothing.
+    /// The first word that is not known.
     pub unknown: Option<String>,
     /// `<n>%` of the initial weight.
     pub weight_percent: Option<u32>,
 }
 
-/// Reads an agent's answer. Bytes after the first line are ignored; nothing makes it fail, words
-/// without meaning are reported in [`AgentAnswer::unknown`].
+/// Parses an agent's response. Bytes after the first line are ignored. It never fails: unknown
+/// words are reported in [`AgentAnswer::unknown`].
 #[must_use]
 pub fn parse_agent(answer: &[u8]) -> AgentAnswer {
     let line_end = answer
@@ -98,7 +98,7 @@ pub fn parse_agent(answer: &[u8]) -> AgentAnswer {
     said
 }
 
-/// A sharp opens a note only where a word could begin: `down#x` is a word, and an unknown one.
+/// `#` begins a note only where a word could begin: `down#x` is one unknown word.
 fn split_note(line: &str) -> (&str, &str) {
     let mut before = ' ';
     for (at, now) in line.char_indices() {

@@ -1,11 +1,11 @@
-//! What do we believe of a server? Health as a pure machine.
+//! The health of a server as a pure state machine.
 //!
-//! Probes, agents, traffic, operators, name resolution and tracked servers all have an opinion of
-//! a server. [`Health`] takes each opinion as it comes, with the time as an argument, and answers
-//! with [`Effect`]s: what to tell the balancer, what to log, which sessions to end. It opens no
-//! socket and reads no clock, so a day of failures can be played in a test.
+//! Probes, agents, traffic, operators, name resolution and tracked servers report to [`Health`]. It
+//! takes each report with the time as an argument and returns [`Effect`]s: what to tell the
+//! balancer, what to log, which sessions to end. It opens no socket and reads no clock, so a test
+//! can replay a day of failures.
 //!
-//! Counting, intervals, texts and codes are HAProxy's, read from its manuals and compared with
+//! Counters, intervals, texts and codes are HAProxy's, taken from its manuals and compared with
 //! what it logs and shows.
 
 mod admin;

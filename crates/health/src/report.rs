@@ -1,4 +1,4 @@
-//! What is said about a change: log lines, equal to HAProxy's to the byte.
+//! Log lines about state changes, equal to HAProxy's to the byte.
 
 use std::fmt::{self, Write as _};
 
@@ -23,7 +23,7 @@ pub enum Cause {
     Check(Verdict),
     /// `set server ... health|agent`.
     Cli,
-    /// Nobody in particular (slow start ended).
+    /// None (a slow start ended).
     None,
     /// The server it tracks changed.
     Tracked,
@@ -44,17 +44,17 @@ pub enum Change {
         /// It was down already.
         was_down: bool,
     },
-    /// No longer drains; forced means not inherited.
+    /// Leaves drain.
     LeavesDrain {
         /// The drain was forced, not inherited.
         forced: bool,
     },
-    /// No longer in maintenance; forced means not inherited.
+    /// Leaves maintenance.
     LeavesMaint {
         /// Maintenance was forced, not inherited.
         forced: bool,
     },
-    /// One reason to drain came or went, or maintenance ended, and it still drains.
+    /// A reason to drain was added or removed, or maintenance ended, and the server still drains.
     RemainsDrain {
         /// The drain is forced, not only inherited.
         forced: bool,
@@ -65,20 +65,20 @@ pub enum Change {
     Up,
 }
 
-/// A change to log and to pass on to servers that track this one.
+/// A change to log and to pass on to the servers that track this one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Transition {
     /// Why.
     pub cause: Cause,
     /// What.
     pub change: Change,
-    /// Whether it drains (afterwards).
+    /// Whether it drains afterwards.
     pub drains: bool,
     /// Operating state afterwards.
     pub operational: Operational,
-    /// Whether it took no new sessions before: then its going is no alert.
+    /// Whether it already took no new sessions before: then its failure is no alert.
     pub was_stopping: bool,
-    /// Whether it follows from the tracked server's change.
+    /// Whether it follows from a change of the tracked server.
     pub via_tracked: bool,
 }
 
@@ -91,7 +91,7 @@ pub struct Counts {
     pub backup: u32,
     /// Requests waiting in the server's or backend's queue.
     pub queued: u32,
-    /// Requests taken from its queue to be given to others (down) or to it (up).
+    /// Requests moved from its queue to others (down) or to it (up).
     pub requeued: u32,
     /// Sessions the server still has.
     pub sessions: u32,
@@ -210,10 +210,10 @@ impl Transition {
     }
 }
 
-/// A line of `option log-health-checks`: a check whose outcome or counter is new.
+/// A line of `option log-health-checks`: a check whose result or counter changed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CheckReport {
-    /// Whether an agent said it.
+    /// Whether it was an agent check.
     pub agent: bool,
     /// Fall limit.
     pub fall: u32,
@@ -221,7 +221,7 @@ pub struct CheckReport {
     pub health: u32,
     /// Rise limit.
     pub rise: u32,
-    /// What was found.
+    /// The result.
     pub verdict: Verdict,
     /// Whether the server's weight is zero.
     pub weightless: bool,
@@ -265,8 +265,8 @@ impl CheckReport {
     }
 }
 
-/// The line for a backend whose last usable server went (severity emergency): `kind` is what it is
-/// called, `proxy` for a `listen` section. On the console the name stands in quotes.
+/// The line for a backend that lost its last usable server (severity emergency). `kind` is the word
+/// for it, `proxy` for a `listen` section. On the console the name is quoted.
 #[must_use]
 pub fn no_server_line(kind: &str, name: &str, console: bool) -> String {
     if console {

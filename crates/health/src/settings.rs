@@ -1,4 +1,4 @@
-//! What the configuration says about judging a server.
+//! The configuration of a server's checks.
 
 /// Rise, fall and intervals of a check or an agent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -31,7 +31,7 @@ impl CheckSettings {
         ..Self::HEALTH
     };
 
-    /// The greatest value of the health counter.
+    /// The largest value of the health counter.
     #[must_use]
     pub const fn health_max(&self) -> u32 {
         self.rise + self.fall - 1
@@ -48,7 +48,7 @@ impl CheckSettings {
     }
 }
 
-/// `init-state` (HAProxy 3.1): what is believed before the first check and after maintenance.
+/// `init-state` (HAProxy 3.1): the state before the first check and after maintenance.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum InitState {
     /// Down, up after one success.
@@ -80,9 +80,9 @@ pub enum Observed {
     ConnectError,
     /// Connected.
     Connected,
-    /// Response headers that are no headers.
+    /// Invalid response headers.
     InvalidHeaders,
-    /// A response that is none.
+    /// An invalid response.
     InvalidResponse,
     /// Reading failed.
     ReadError,
@@ -95,7 +95,7 @@ pub enum Observed {
 }
 
 impl Observed {
-    /// What a response status says.
+    /// The observation that a response status means.
     #[must_use]
     pub const fn from_status(status: u16) -> Self {
         match status {
@@ -104,19 +104,19 @@ impl Observed {
         }
     }
 
-    /// Whether it speaks against the server.
+    /// Whether it counts against the server.
     #[must_use]
     pub const fn is_error(self) -> bool {
         !matches!(self, Self::Connected | Self::Response)
     }
 
-    /// Whether `observe layer4` sees it.
+    /// Whether `observe layer4` includes it.
     #[must_use]
     pub const fn is_layer4(self) -> bool {
         matches!(self, Self::ConnectError | Self::Connected)
     }
 
-    /// Its words in log lines.
+    /// Its text in log lines.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -136,18 +136,18 @@ impl Observed {
 /// `on-error <mode>`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OnError {
-    /// A failed check is simulated (default).
+    /// It counts as a failed check (default).
     #[default]
     FailCheck,
-    /// Only the next check comes sooner.
+    /// The next check comes sooner, nothing else.
     Fastinter,
-    /// Down at once.
+    /// The server goes down at once.
     MarkDown,
-    /// One more failed check will be the last.
+    /// The next failed check will take it down.
     SuddenDeath,
 }
 
-/// Everything that stays the same while a server lives.
+/// The configuration of one server's health.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Settings {
     /// `agent-check`.
@@ -168,7 +168,7 @@ pub struct Settings {
     pub on_marked_up_shutdown_backups: bool,
     /// `slowstart`; 0 for none. HAProxy counts it in whole seconds, rounded up.
     pub slowstart_ms: u64,
-    /// `track`: the machine follows another (see [`crate::Health::follow`]).
+    /// `track`: the machine follows another one (see [`crate::Health::follow`]).
     pub tracks: bool,
     /// `weight`.
     pub weight: u32,
@@ -197,7 +197,7 @@ impl Default for Settings {
 #[must_use]
 pub fn spread_interval_ms(interval_ms: u64, percent: u32, random: u64) -> u64 {
     let reach = u128::from(interval_ms) * u128::from(percent.min(50)) / 100;
-    // 0 to 2 x reach, both included.
+    // 0 to 2 x reach, inclusive.
     let offset = ((2 * reach + 1) * u128::from(random)) >> 64;
     let spread = u128::from(interval_ms) - reach + offset;
     u64::try_from(spread).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! State that outlives a process: `show servers state` and handover.
+//! The state that survives a process, for `show servers state` and handovers.
 
 use crate::admin::Admin;
 use crate::machine::{Health, Operational};
@@ -34,15 +34,15 @@ pub struct Snapshot {
 impl Snapshot {
     const AGENT: u8 = 0x10;
     const CONFIGURED: u8 = 0x02;
-    /// The bit of `srv_check_state` of one that is enabled.
+    /// The bit of `srv_check_state` for an enabled check.
     pub const ENABLED: u8 = 0x04;
     const IN_PROGRESS: u8 = 0x01;
-    /// The bit of `srv_check_state` of one that is paused, which it is in maintenance.
+    /// The bit of `srv_check_state` for a paused check, as in maintenance.
     pub const PAUSED: u8 = 0x08;
 }
 
 impl Health {
-    /// The state in numbers.
+    /// The state as numbers.
     #[must_use]
     pub fn snapshot(&self, now_ms: u64) -> Snapshot {
         let settings = self.settings();
@@ -86,10 +86,10 @@ impl Health {
         }
     }
 
-    /// Takes over what another process believed. Counters are held within this server's limits; a
-    /// configured maintenance stays although the other did not know it, and one that the other
-    /// had from its configuration goes; one that both have and an operator ended there is ended
-    /// here; unknown numbers are ignored. No effects: call before anything is balanced, then ask
+    /// Takes over the state of another process. Counters are limited to this server's settings. A
+    /// maintenance that only this configuration has is kept; one that only the other configuration
+    /// had is dropped; one that both have and that an operator ended there is ended here. Unknown
+    /// numbers are ignored. There are no effects: call this before balancing begins, then read
     /// [`Health::balance`].
     pub fn restore(&mut self, snapshot: &Snapshot, now_ms: u64) {
         let own = self.admin();
@@ -98,7 +98,7 @@ impl Health {
         if own.has(Admin::CONFIGURED_MAINT) {
             kept = Admin::CONFIGURED_MAINT;
             if !told.has(Admin::CONFIGURED_MAINT) {
-                // The configuration says so since: nobody can have ended it.
+                // Only this configuration says so: no operator can have ended it.
                 kept = kept.with(Admin::FORCED_MAINT);
             }
         }
@@ -106,10 +106,10 @@ impl Health {
             kept = kept.with(Admin::RESOLUTION_MAINT);
         }
         if told.has(Admin::CONFIGURED_MAINT) && !own.has(Admin::CONFIGURED_MAINT) {
-            // It came with the configuration, and goes with it.
+            // It came from the other configuration, and goes with it.
             told = told.without(Admin::FORCED_MAINT);
         }
-        // What is inherited is told again by the tracked server, and names are resolved anew.
+        // Inherited states are set again by the tracked server, and names are resolved again.
         let admin = told
             .without(Admin::INHERITED_MAINT)
             .without(Admin::INHERITED_DRAIN)

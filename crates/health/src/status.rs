@@ -1,16 +1,16 @@
-//! What a check can find: the words, codes and descriptions of `check_status`.
+//! Results of checks: words, codes and descriptions of `check_status`.
 //!
 //! Source: management manual, `show stat` fields 36 and 65, `show servers state`; numbers of
 //! states read from HAProxy's own output.
 
-/// What a check's status means for the server (`srv_check_result`).
+/// The meaning of a check's status for the server (`srv_check_result`).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[repr(u8)]
 pub enum CheckResult {
     /// Nothing is known.
     #[default]
     Unknown = 0,
-    /// A valid check that says nothing of the state.
+    /// A valid check that does not say whether the server is up.
     Neutral = 1,
     /// Failed.
     Failed = 2,
@@ -25,7 +25,7 @@ pub enum CheckResult {
 pub struct Verdict {
     /// Layer 7 code, when there is one (HTTP status).
     pub code: Option<u16>,
-    /// Duration; `None` for what no probe measured.
+    /// Duration; `None` when there was no probe.
     pub duration_ms: Option<u64>,
     /// Contents or textual error (`last_chk`); empty for none.
     pub info: String,
@@ -43,7 +43,7 @@ macro_rules! statuses {
         }
 
         impl CheckStatus {
-            /// All statuses, by number.
+            /// All statuses, in the order of their numbers.
             pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
             /// The word of `check_status`.
@@ -73,13 +73,13 @@ statuses! {
     /// Not checked yet.
     #[default]
     Init = 1 "INI" Unknown "Initializing";
-    /// Started; has no word of its own.
+    /// Started; has no word.
     Start = 2 "" Unknown "";
-    /// A check that changes nothing (agents).
+    /// A check without consequence (agents).
     Checked = 3 "CHECKED" Neutral "No status change";
-    /// Judged by observing traffic.
+    /// Seen in traffic.
     Observed = 4 "HANA" Failed "Health analyze";
-    /// The probe could not even be tried.
+    /// The probe could not be started.
     SocketError = 5 "SOCKERR" Failed "Socket error";
     /// Connected.
     L4Ok = 6 "L4OK" Passed "Layer4 check passed";
@@ -127,7 +127,7 @@ impl CheckStatus {
             .find(|status| status.number() == number)
     }
 
-    /// Whether a layer 7 code belongs to it.
+    /// Whether it has a layer 7 code.
     #[must_use]
     pub const fn has_code(self) -> bool {
         self.number() >= Self::L7Ok.number()
@@ -135,7 +135,7 @@ impl CheckStatus {
 }
 
 impl Verdict {
-    /// A verdict with nothing but a status and its duration.
+    /// A verdict with only a status and a duration.
     #[must_use]
     pub const fn new(status: CheckStatus, duration_ms: u64) -> Self {
         Self {

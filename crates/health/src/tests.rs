@@ -1,4 +1,4 @@
-//! Lines and states recorded from HAProxy 2.6, and properties that hold for any opinions.
+//! Lines and states recorded from HAProxy 2.6, and properties that hold for any reports.
 
 use proptest::prelude::*;
 
@@ -93,23 +93,23 @@ fn what_an_operator_said_is_forgotten_and_what_a_check_found_is_not() {
         agent: Some(CheckSettings::AGENT),
         ..CHECKED
     };
-    // Nobody has checked since.
+    // No check has run since.
     let mut server = Health::new(agented, false, 0);
     server.force_health(1, Forced::Down);
     server.force_agent(1, false);
     assert_eq!(changes(&server.forget_forced(2)), [Change::Up]);
     assert_eq!(server.status_text(&server, None), "UP 1/3");
     assert!(!server.check().forced && !server.agent().forced);
-    // A check said the same.
+    // A check found the same.
     server.force_health(3, Forced::Down);
     server.check_done(4, refused());
     assert_eq!(changes(&server.forget_forced(5)), []);
     assert_eq!(server.operational(), Operational::Stopped);
-    // The agent was overruled, and the check still says no.
+    // The agent was overruled, and the check still fails.
     server.force_agent(6, false);
     assert_eq!(changes(&server.forget_forced(7)), []);
     assert!(server.agent().is_up());
-    // One check that passes is not enough to come up: it is the operator's word all the same.
+    // One check that passes is not enough to come up: the state is still the operator's.
     let mut server = Health::new(CHECKED, false, 0);
     server.force_health(1, Forced::Down);
     assert_eq!(changes(&server.check_done(2, passed())), []);
@@ -364,7 +364,7 @@ fn levels_and_console_forms() {
 }
 
 #[derive(Clone, Debug)]
-enum Opinion {
+enum Report {
     Agent(String),
     Check(CheckStatus),
     Drain,
@@ -377,7 +377,7 @@ enum Opinion {
     Weight(u32),
 }
 
-fn opinion() -> impl Strategy<Value = Opinion> {
+fn report() -> impl Strategy<Value = Report> {
     let verdicts = prop::sample::select(vec![
         CheckStatus::L4Ok,
         CheckStatus::L4Connection,
@@ -389,31 +389,31 @@ fn opinion() -> impl Strategy<Value = Opinion> {
     let words = prop::sample::select(vec!["up", "down", "drain", "ready", "maint", "50%", "x"]);
     let forced = prop::sample::select(vec![Forced::Down, Forced::Stopping, Forced::Up]);
     prop_oneof![
-        4 => verdicts.prop_map(Opinion::Check),
-        2 => (words.clone(), words).prop_map(|(a, b)| Opinion::Agent(format!("{a} {b}"))),
-        1 => forced.prop_map(Opinion::Force),
-        1 => Just(Opinion::Drain),
-        1 => Just(Opinion::Maint),
-        2 => Just(Opinion::Ready),
-        1 => any::<bool>().prop_map(Opinion::Resolved),
-        2 => Just(Opinion::Tick),
-        1 => (0_u32..400).prop_map(Opinion::Weight),
-        1 => Just(Opinion::Observed(Observed::ConnectError)),
+        4 => verdicts.prop_map(Report::Check),
+        2 => (words.clone(), words).prop_map(|(a, b)| Report::Agent(format!("{a} {b}"))),
+        1 => forced.prop_map(Report::Force),
+        1 => Just(Report::Drain),
+        1 => Just(Report::Maint),
+        2 => Just(Report::Ready),
+        1 => any::<bool>().prop_map(Report::Resolved),
+        2 => Just(Report::Tick),
+        1 => (0_u32..400).prop_map(Report::Weight),
+        1 => Just(Report::Observed(Observed::ConnectError)),
     ]
 }
 
-fn hold(server: &mut Health, now: u64, opinion: &Opinion) -> Vec<Effect> {
-    match opinion {
-        Opinion::Agent(line) => server.agent_done(now, &parse_agent(line.as_bytes()), 1),
-        Opinion::Check(status) => server.check_done(now, Verdict::new(*status, 1)),
-        Opinion::Drain => server.set_drain(now),
-        Opinion::Force(forced) => server.force_health(now, *forced),
-        Opinion::Maint => server.set_maint(now),
-        Opinion::Observed(observed) => server.observed(now, *observed),
-        Opinion::Ready => server.set_ready(now),
-        Opinion::Resolved(resolved) => server.set_resolved(now, *resolved),
-        Opinion::Tick => server.tick(now),
-        Opinion::Weight(weight) => server.set_weight(now, *weight),
+fn hold(server: &mut Health, now: u64, report: &Report) -> Vec<Effect> {
+    match report {
+        Report::Agent(line) => server.agent_done(now, &parse_agent(line.as_bytes()), 1),
+        Report::Check(status) => server.check_done(now, Verdict::new(*status, 1)),
+        Report::Drain => server.set_drain(now),
+        Report::Force(forced) => server.force_health(now, *forced),
+        Report::Maint => server.set_maint(now),
+        Report::Observed(observed) => server.observed(now, *observed),
+        Report::Ready => server.set_ready(now),
+        Report::Resolved(resolved) => server.set_resolved(now, *resolved),
+        Report::Tick => server.tick(now),
+        Report::Weight(weight) => server.set_weight(now, *weight),
     }
 }
 
@@ -421,8 +421,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_opinions_keep_the_books(
-        opinions in prop::collection::vec((opinion(), 0_u64..3000), 0..60),
+    fn any_reports_keep_the_invariants(
+        reports in prop::collection::vec((report(), 0_u64..3000), 0..60),
         slowstart_ms in prop::sample::select(vec![0_u64, 1500, 7000]),
         agent: bool,
         disabled: bool,
@@ -435,16 +435,16 @@ proptest! {
         follower.follow(0, &server);
         let mut told = server.balance();
         let mut now = 0;
-        for (opinion, pause) in &opinions {
+        for (report, pause) in &reports {
             now += pause;
-            let effects = hold(&mut server, now, opinion);
+            let effects = hold(&mut server, now, report);
             server.check_invariants();
             for effect in &effects {
                 if let Effect::Balance(balance) = effect {
                     told = *balance;
                 }
             }
-            prop_assert_eq!(told, server.balance(), "the balancer knows after {:?}", opinion);
+            prop_assert_eq!(told, server.balance(), "the balancer knows after {:?}", report);
             if effects.iter().any(|effect| matches!(effect, Effect::Transition(_))) {
                 follower.follow(now, &server);
                 follower.check_invariants();
@@ -452,12 +452,12 @@ proptest! {
             let stopping = server.operational() == Operational::Stopping;
             prop_assert!(stopping || follower.balance().usable == server.balance().usable);
             let snapshot = server.snapshot(now);
-            let mut heir = Health::new(settings, false, now);
-            heir.restore(&snapshot, now);
-            prop_assert_eq!(heir.snapshot(now).op_state, snapshot.op_state);
-            heir.check_invariants();
-            prop_assert_eq!(heir.check().health, server.check().health);
-            prop_assert_eq!(heir.balance().usable, server.balance().usable);
+            let mut successor = Health::new(settings, false, now);
+            successor.restore(&snapshot, now);
+            prop_assert_eq!(successor.snapshot(now).op_state, snapshot.op_state);
+            successor.check_invariants();
+            prop_assert_eq!(successor.check().health, server.check().health);
+            prop_assert_eq!(successor.balance().usable, server.balance().usable);
             prop_assert!(!server.status_text(&server, None).is_empty());
         }
     }
@@ -526,11 +526,11 @@ fn another_line_keeps_what_is_believed() {
 #[test]
 fn what_ended_a_configured_maintenance_holds_for_the_heir() {
     let admin_of_heir = |server: &Health, disabled| {
-        let mut heir = Health::new(*server.settings(), disabled, 9);
-        heir.restore(&server.snapshot(9), 9);
-        heir.check_invariants();
-        assert_eq!(heir.balance().usable, !heir.admin().is_maint());
-        heir.admin().bits()
+        let mut successor = Health::new(*server.settings(), disabled, 9);
+        successor.restore(&server.snapshot(9), 9);
+        successor.check_invariants();
+        assert_eq!(successor.balance().usable, !successor.admin().is_maint());
+        successor.admin().bits()
     };
     let mut server = Health::new(Settings::default(), true, 0);
     assert_eq!(admin_of_heir(&server, true), 0x05);
@@ -539,7 +539,7 @@ fn what_ended_a_configured_maintenance_holds_for_the_heir() {
     assert_eq!(admin_of_heir(&server, false), 0x00);
     server.set_maint(2);
     assert_eq!(admin_of_heir(&server, true), 0x05);
-    // A line that is another now, as a reload brings it.
+    // A changed line, as after a reload.
     server.set_configured_maint(3, false);
     assert_eq!(server.admin().bits(), 0x00);
     server.set_configured_maint(4, true);
@@ -555,7 +555,7 @@ fn an_heir_takes_what_was_decided_and_leaves_what_was_configured() {
         ..Settings::default()
     };
     let taken = |disabled, admin_state| {
-        let mut heir = Health::new(settings, disabled, 7);
+        let mut successor = Health::new(settings, disabled, 7);
         let snapshot = Snapshot {
             admin_state,
             check_health: 4,
@@ -565,9 +565,12 @@ fn an_heir_takes_what_was_decided_and_leaves_what_was_configured() {
             weight_user: 5,
             ..Snapshot::default()
         };
-        heir.restore(&snapshot, 7);
-        heir.check_invariants();
-        (heir.admin().bits(), heir.seconds_since_change(3_000))
+        successor.restore(&snapshot, 7);
+        successor.check_invariants();
+        (
+            successor.admin().bits(),
+            successor.seconds_since_change(3_000),
+        )
     };
     assert_eq!(taken(false, 0x01), (0x01, 603));
     assert_eq!(taken(false, 0x08), (0x08, 603));

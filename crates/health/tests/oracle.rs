@@ -1,8 +1,8 @@
-//! The same lines and states as HAProxy's, played side by side.
+//! The same events on HAProxy and on our machines, compared.
 //!
-//! One HAProxy with an origin that can fail, an agent that can be told what to say, and its
-//! runtime socket; the same events go to [`Health`] machines. What HAProxy logs must be what the
-//! machines say, and what it shows must be what they hold. Skipped, loudly, without haproxy.
+//! One HAProxy with an origin that can fail, an agent whose answer is set by the test, and its
+//! runtime socket; the same events go to [`Health`] machines. HAProxy's log lines and states must
+//! be equal to ours. Skipped with a message when haproxy is not installed.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "tests")]
 
@@ -25,7 +25,7 @@ use ballast_health::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Agent(&'static str),
@@ -58,7 +58,7 @@ impl Player {
         }
     }
 
-    /// Writes down what HAProxy would log; tells whether followers must hear of it.
+    /// Records what HAProxy would log; returns whether followers must be told.
     fn write_down(&mut self, effects: &[Effect]) -> bool {
         let mut changed = false;
         let balance = self.health.balance();
@@ -167,7 +167,7 @@ impl Oracle {
     }
 }
 
-/// Answers every connection with what `answer` holds at that moment, after reading if `reads`.
+/// Answers every connection with the present value of `answer`, after reading if `reads`.
 fn origin(answer: &Arc<Mutex<String>>, reads: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -401,7 +401,7 @@ impl Fixture {
                 let player = self.named(command.split(' ').nth(2).unwrap());
                 let effects = act(&mut self.players[player].health);
                 self.finish(player, &effects);
-                // Who leaves maintenance is checked at once.
+                // A server that leaves maintenance is checked at once.
                 self.check();
                 let said = self.oracle.cli(command);
                 assert!(said.trim().is_empty(), "{command}: {said}");
@@ -416,7 +416,8 @@ impl Fixture {
         }
     }
 
-    /// Checks who has a health check, as often as its counter can move, and once more.
+    /// Runs the health checks of those that have one, as often as the counter can move, and once
+    /// more.
     fn check(&mut self) {
         for player in [0, 2] {
             for _ in 0..7 {
@@ -446,7 +447,7 @@ impl Fixture {
         }
     }
 
-    /// Waits until HAProxy has said as much and shows the same.
+    /// Waits until HAProxy has logged as much and shows the same.
     fn compare(&mut self, event: Event) -> Result<usize, String> {
         let start = Instant::now();
         loop {
@@ -536,7 +537,7 @@ fn lines_and_states_are_haproxys() {
         eprintln!("SKIPPED: HAProxy before 3.2 says of servers that drain what 3.2 does not");
         return;
     }
-    // Before anything happens the checks must have been heard once.
+    // Every check must have run once before the first event.
     stage.act(Event::Agent("up"));
     let mut states = 0;
     for event in script() {

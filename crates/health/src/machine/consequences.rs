@@ -1,4 +1,4 @@
-//! What follows from an opinion: counters, states, effects.
+//! What a report changes: counters, states, effects.
 
 use super::{Effect, Forced, Health, Operational, STEP_MAX, WEIGHT_MAX};
 use crate::admin::Admin;
@@ -8,7 +8,7 @@ use crate::settings::{CheckSettings, Settings};
 use crate::status::{CheckResult, CheckStatus, Verdict};
 
 impl Health {
-    /// Every public change runs here, so that the balancer hears of it once and first.
+    /// Every public change goes through here, so that the balancer is told first and once.
     pub(super) fn step_and_collect(
         &mut self,
         now_ms: u64,
@@ -65,7 +65,7 @@ impl Health {
         }
     }
 
-    /// Whether all who are asked agree that the server is up.
+    /// Whether all enabled checks agree that the server is up.
     pub(super) fn may_run(&self) -> bool {
         let checked = self.settings.check.is_some() && self.check.enabled;
         let agented = self.settings.agent.is_some() && self.agent.enabled;
@@ -256,7 +256,7 @@ impl Health {
         if self.admin.is_maint() {
             return;
         }
-        // Believed as at the start: one failure away from down unless told otherwise.
+        // As at the start: one failure away from down, unless `init-state` says otherwise.
         self.check.start_as(self.settings.init_state);
         self.agent.health = self.agent.settings.rise;
         self.errors_in_row = 0;
@@ -318,7 +318,7 @@ impl Health {
         self.say(Change::LeavesDrain { forced }, cause, effects);
     }
 
-    /// Maintenance takes the place of a forced drain.
+    /// Maintenance replaces a forced drain.
     pub(super) fn maint_by_force(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
         self.enter_maint(now_ms, Admin::FORCED_MAINT, effects);
         self.admin = self.admin.without(Admin::FORCED_DRAIN);
@@ -326,7 +326,7 @@ impl Health {
 
     pub(super) fn drain_by_force(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
         if self.admin.is_maint() {
-            // It is told in one line: leaving maintenance, into drain.
+            // One log line tells both: leaving maintenance, and draining.
             self.admin = self.admin.with(Admin::FORCED_DRAIN);
             self.leave_maint(now_ms, Admin::FORCED_MAINT, effects);
         } else {
@@ -360,7 +360,8 @@ impl Health {
         self.step = STEP_MAX as u32;
     }
 
-    /// Sets the slow-start step: the whole seconds passed, of those it takes, in sixteenths.
+    /// Sets the slow-start step from the elapsed time, in whole seconds and sixteenths of the
+    /// whole.
     pub(super) fn warm_up(&mut self, now_ms: u64, effects: &mut Vec<Effect>) {
         if self.operational != Operational::Starting {
             return;
@@ -369,7 +370,7 @@ impl Health {
         if passed >= whole {
             let (changed_ms, before_s) = (self.changed_ms, self.before_s);
             self.go(now_ms, Operational::Running);
-            // A server that got warm did not change in the eyes of `lastchg`.
+            // The end of a slow start does not change `lastchg`.
             self.changed_ms = changed_ms;
             self.before_s = before_s;
             self.say(Change::Up, Cause::None, effects);
@@ -394,8 +395,8 @@ impl Health {
         }));
     }
 
-    /// A server that drains is said to remain so where a command, its own or one of the tracked
-    /// server, leaves it another reason to drain.
+    /// Logs that a server still drains, when a command for it, or for the server it tracks, removed
+    /// one reason to drain and left another.
     pub(super) fn say_remains(&self, effects: &mut Vec<Effect>) {
         if self.admin.is_drain() && !self.admin.is_maint() {
             let forced = self.admin.has(Admin::FORCED_DRAIN);
@@ -403,9 +404,8 @@ impl Health {
         }
     }
 
-    /// Holds the machine to another `server` line. What is believed stays, within the new
-    /// limits; the line's weight wins where it is another. No effects: ask [`Health::balance`]
-    /// afterwards.
+    /// Applies a changed `server` line. The state is kept, within the new limits; a changed weight
+    /// replaces the present one. There are no effects: read [`Health::balance`] afterwards.
     pub fn reconfigure(&mut self, now_ms: u64, settings: Settings) {
         if settings.weight != self.settings.weight {
             self.weight_user = settings.weight.min(WEIGHT_MAX);
@@ -425,7 +425,7 @@ impl Health {
             && !self.admin.is_maint();
         let cold = self.operational == Operational::Starting && settings.slowstart_ms == 0;
         if nobody_left || cold {
-            // Nobody is left who could say that it is up again, or that it got warm.
+            // No check is left that could find the server up, or end its slow start.
             self.go(now_ms, Operational::Running);
         }
     }
@@ -470,7 +470,7 @@ impl Health {
     }
 }
 
-/// Adds to the transition just told that the server had been stopping before it.
+/// Adds to the transition just reported that the server had been stopping before it.
 fn note_stopping(was_stopping: bool, effects: &mut [Effect]) {
     if let Some(Effect::Transition(transition)) = effects.last_mut() {
         transition.was_stopping |= was_stopping;

@@ -1,16 +1,16 @@
-//! The machine: opinions in, effects out.
+//! The state machine: takes reports, returns effects.
 
 mod consequences;
-mod opinions;
+mod inputs;
 
 use crate::admin::Admin;
 use crate::report::{CheckReport, Transition};
 use crate::settings::{CheckSettings, InitState, Settings};
 use crate::status::{CheckStatus, Verdict};
 
-/// Steps of a slow start; a server fully up is at the last.
+/// Steps of a slow start; a server that is fully up has this step.
 const STEP_MAX: u64 = 16;
-/// Weights end here.
+/// The largest weight.
 const WEIGHT_MAX: u32 = 256;
 
 /// Operating state (`srv_op_state`).
@@ -51,7 +51,7 @@ impl Operational {
     }
 }
 
-/// What `set server ... health|agent` forces.
+/// The state that `set server ... health|agent` forces.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Forced {
     /// `down`.
@@ -62,12 +62,12 @@ pub enum Forced {
     Up,
 }
 
-/// What the balancer must know; the same fields as its `set_usable` and `set_weight` take.
+/// What the balancer needs; the arguments of its `set_usable` and `set_weight`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Balance {
     /// Slow-start step, 1 to 16 (16: fully up).
     pub step: u32,
-    /// Whether new traffic may come (a weight of zero apart).
+    /// Whether it may get new traffic (regardless of a weight of zero).
     pub usable: bool,
     /// User weight, 0 to 256.
     pub weight_user: u32,
@@ -76,7 +76,8 @@ pub struct Balance {
 /// What the caller must carry out.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Effect {
-    /// Tell the balancer. Comes before the transition that caused it, whose line shows its result.
+    /// Tell the balancer. Comes before the transition that caused it, whose log line counts the
+    /// result.
     Balance(Balance),
     /// Log it (with `option log-health-checks`).
     CheckReport(CheckReport),
@@ -86,9 +87,9 @@ pub enum Effect {
     Maxconn(u32),
     /// Stop checking (maintenance).
     PauseChecks,
-    /// Give the requests waiting for this server to others.
+    /// Move the requests that wait for this server to others.
     RequeuePending,
-    /// Check again, now.
+    /// Check again at once.
     ResumeChecks,
     /// End all sessions of the backend's backup servers (termination flag `U`).
     ShutdownBackupSessions,
@@ -103,26 +104,26 @@ pub enum Effect {
 pub struct Counters {
     /// `chkdown`: how often it went down.
     pub down_transitions: u64,
-    /// Milliseconds it was down, without the current time down.
+    /// Milliseconds it was down, without the present time down.
     pub down_ms: u64,
     /// `chkfail`: checks that failed while it was up.
     pub failed_checks: u64,
-    /// `hanafail`: times that traffic spoke against it.
+    /// `hanafail`: failures seen in traffic.
     pub failed_observations: u64,
 }
 
-/// One way of checking: the health check or the agent.
+/// A health check or an agent check.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Check {
-    /// Administratively on; meaningless where none is configured.
+    /// Enabled by command; without meaning when it is not configured.
     pub enabled: bool,
     /// 0 to `rise + fall - 1`; up from `rise` on.
     pub health: u32,
-    /// What it found last.
+    /// The last result.
     pub last: Verdict,
-    /// Its counter is what an operator said, and no check has confirmed or ended that since.
+    /// The counter was set by an operator, and no check has confirmed or replaced that since.
     pub forced: bool,
-    /// A probe is on its way (`* ` in the statistics).
+    /// A check is running (`* ` in the statistics).
     pub running: bool,
     /// Limits and intervals.
     pub settings: CheckSettings,
@@ -147,7 +148,7 @@ impl Check {
         }
     }
 
-    /// Whether its counter stands for up.
+    /// Whether its counter means up.
     #[must_use]
     pub const fn is_up(&self) -> bool {
         self.health >= self.settings.rise
@@ -196,7 +197,7 @@ impl Check {
         true
     }
 
-    /// Takes other limits; what is full stays full, what is up stays up.
+    /// Changes the limits; a full counter stays full, and up stays up.
     fn resettle(&mut self, settings: CheckSettings) {
         let (full, up) = (self.health >= self.settings.health_max(), self.is_up());
         self.settings = settings.sane();
@@ -218,12 +219,12 @@ impl Check {
     }
 }
 
-/// What is believed of one server. Times are milliseconds of any clock that does not go back.
+/// The health of one server. Times are milliseconds of any monotonic clock.
 #[derive(Clone, Debug)]
 pub struct Health {
     admin: Admin,
     agent: Check,
-    /// Seconds that the operating state had lasted when it was taken over from another process.
+    /// How many seconds the operating state had lasted when it was taken over from another process.
     before_s: u64,
     changed_ms: u64,
     check: Check,
@@ -236,8 +237,8 @@ pub struct Health {
 }
 
 impl Health {
-    /// A server as the configuration leaves it: up unless `init-state` says otherwise, never in a
-    /// slow start; `disabled` puts it in maintenance.
+    /// A server as configured: up unless `init-state` says otherwise, not in a slow start;
+    /// `disabled` puts it in maintenance.
     #[must_use]
     pub fn new(settings: Settings, disabled: bool, now_ms: u64) -> Self {
         let mut health = Self {
@@ -281,7 +282,7 @@ impl Health {
         &self.agent
     }
 
-    /// What the balancer must know.
+    /// What the balancer needs.
     #[must_use]
     pub const fn balance(&self) -> Balance {
         let usable = self.operational.is_up() && !self.admin.is_maint() && !self.admin.is_drain();
@@ -341,8 +342,8 @@ impl Health {
         }
     }
 
-    /// The dynamic part of `maxconn` in a slow start: `limit` scaled by the time passed, at
-    /// least 1. `limit` is what `maxconn`, `minconn` and `fullconn` make of it; 0 is no limit.
+    /// The part of a connection limit that a slow start allows: `limit` scaled by the time passed,
+    /// at least 1. `limit` is computed from `maxconn`, `minconn` and `fullconn`; 0 means no limit.
     #[must_use]
     pub fn throttled_maxconn(&self, limit: u32, now_ms: u64) -> u32 {
         if limit == 0 || self.operational != Operational::Starting {
@@ -354,15 +355,15 @@ impl Health {
             .max(1)
     }
 
-    /// When [`Health::tick`] is wanted next, as a delay; `None` when nothing warms up.
+    /// The delay until [`Health::tick`] must be called; `None` when no slow start is running.
     #[must_use]
     pub fn tick_delay_ms(&self) -> Option<u64> {
         (self.operational == Operational::Starting)
             .then(|| (self.settings.slowstart_ms / 20).max(1000))
     }
 
-    /// `status` of the statistics. `judged` is whose checks count: itself, or the machine at the
-    /// end of its chain of `track`; `tracked` is the name of the server it tracks.
+    /// `status` of the statistics. `judged` is the machine whose checks count: this one, or the one
+    /// at the end of its chain of `track`; `tracked` is the name of the server it tracks.
     #[must_use]
     pub fn status_text(&self, judged: &Self, tracked: Option<&str>) -> String {
         if self.admin.has(Admin::RESOLUTION_MAINT) {
@@ -379,7 +380,7 @@ impl Health {
         let CheckSettings { rise, fall, .. } = judged.check.settings;
         let health = judged.check.health;
         let falling = checked && health < judged.check.settings.health_max();
-        // A forced state may leave the counter below rise for a moment.
+        // A forced state can leave the counter below `rise` for a moment.
         let left = (health + 1).saturating_sub(rise);
         match self.operational {
             Operational::Running | Operational::Starting if self.admin.is_drain() => {

@@ -1,4 +1,4 @@
-//! Opinions: everything that may be told about a server, each a public entry.
+//! The public methods that report something about a server.
 
 use super::{Effect, Forced, Health, Operational};
 use crate::admin::Admin;
@@ -8,7 +8,7 @@ use crate::settings::{Observe, Observed, OnError};
 use crate::status::{CheckStatus, Verdict};
 
 impl Health {
-    /// A health check begins; the statistics show it.
+    /// A health check begins; shown in the statistics.
     pub const fn check_started(&mut self) {
         self.check.running = true;
     }
@@ -18,7 +18,7 @@ impl Health {
         self.agent.running = true;
     }
 
-    /// A health check ended. A conditional pass counts as a failure for a server that is down.
+    /// A health check ended. A conditional pass counts as a failure when the server is down.
     pub fn check_done(&mut self, now_ms: u64, mut verdict: Verdict) -> Vec<Effect> {
         self.check.running = false;
         if verdict.status == CheckStatus::L7Conditional && self.operational == Operational::Stopped
@@ -30,7 +30,8 @@ impl Health {
         })
     }
 
-    /// An agent answered. A failed connection to the agent is no opinion: do not report it here.
+    /// An agent answered. Do not report a failed connection to the agent here: it says nothing
+    /// about the server.
     pub fn agent_done(
         &mut self,
         now_ms: u64,
@@ -43,7 +44,8 @@ impl Health {
         })
     }
 
-    /// The agent could not be asked, or said nothing whole: shown, and no opinion of the server.
+    /// The agent could not be reached, or its answer was incomplete. Shown in the statistics,
+    /// without an effect on the server.
     pub fn agent_unheard(&mut self, verdict: Verdict) -> Vec<Effect> {
         self.agent.running = false;
         let news = verdict.status != self.agent.last.status;
@@ -56,13 +58,13 @@ impl Health {
         vec![Effect::CheckReport(report)]
     }
 
-    /// Traffic showed something (`observe`). Cheap when there is nothing to conclude: the caller
-    /// may call it for every request.
+    /// Traffic showed something (`observe`). Cheap when it has no consequence: may be called for
+    /// every request.
     pub fn observed(&mut self, now_ms: u64, observed: Observed) -> Vec<Effect> {
         let sees = match self.settings.observe {
             None => false,
             Some(Observe::Layer4) => observed.is_layer4(),
-            // A connection is no response: it neither clears nor counts, unless it fails.
+            // A connection is not a response: a successful one neither resets nor counts.
             Some(Observe::Layer7) => observed != Observed::Connected,
         };
         let checked = self.settings.check.is_some() && self.check.enabled;
@@ -104,7 +106,7 @@ impl Health {
         })
     }
 
-    /// The tracked server changed (or was just bound): take its state.
+    /// The tracked server changed (or tracking began): takes its state.
     pub fn follow(&mut self, now_ms: u64, leader: &Self) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {
             if leader.admin.is_maint() {
@@ -115,7 +117,7 @@ impl Health {
                 return;
             }
             if health.admin.has(Admin::INHERITED_MAINT) {
-                // It is told in one line: leaving maintenance, into drain.
+                // One log line tells both: leaving maintenance, and draining.
                 if leader.admin.is_drain() {
                     health.admin = health.admin.with(Admin::INHERITED_DRAIN);
                 }
@@ -143,7 +145,7 @@ impl Health {
         })
     }
 
-    /// Its line says `disabled` now, or no longer does: goes into maintenance, or is ready.
+    /// Its line says `disabled` now, or does not any more: enters or leaves maintenance.
     pub fn set_configured_maint(&mut self, now_ms: u64, disabled: bool) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {
             if disabled {
@@ -156,7 +158,7 @@ impl Health {
         })
     }
 
-    /// `set server ... state drain`: leaves forced maintenance if need be.
+    /// `set server ... state drain`: leaves forced maintenance if necessary.
     pub fn set_drain(&mut self, now_ms: u64) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {
             health.drain_by_force(now_ms, effects);
@@ -170,7 +172,7 @@ impl Health {
         })
     }
 
-    /// The server's name resolves, or no longer does (`resolvers`).
+    /// The server's name resolves, or does not any more (`resolvers`).
     pub fn set_resolved(&mut self, now_ms: u64, resolved: bool) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {
             if resolved {
@@ -191,8 +193,8 @@ impl Health {
         self.force(now_ms, if up { Forced::Up } else { Forced::Down }, true)
     }
 
-    /// Forgets what `set server ... health|agent` said and no check has confirmed or ended since:
-    /// as at a start the server is up there, and falls with the first check that fails.
+    /// Forgets what `set server ... health|agent` forced and no check has confirmed or replaced
+    /// since: as at a start, the server is up then, and goes down with the first failed check.
     pub fn forget_forced(&mut self, now_ms: u64) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, effects| {
             for check in [&mut health.check, &mut health.agent] {
@@ -206,7 +208,7 @@ impl Health {
         })
     }
 
-    /// `set server ... weight` and agents: the user weight.
+    /// `set server ... weight` and agents: sets the user weight.
     pub fn set_weight(&mut self, now_ms: u64, weight_user: u32) -> Vec<Effect> {
         self.step_and_collect(now_ms, |health, _| health.weigh(weight_user))
     }
@@ -221,14 +223,14 @@ impl Health {
         self.agent.enabled = on;
     }
 
-    /// `clear counters all`: forgets what was counted; how long it was down stays.
+    /// `clear counters all`: resets the counters; the total time down stays.
     pub const fn clear_counters(&mut self) {
         self.counters.down_transitions = 0;
         self.counters.failed_checks = 0;
         self.counters.failed_observations = 0;
     }
 
-    /// Time passes: a slow start goes on, or ends.
+    /// Advances or ends a slow start.
     pub fn tick(&mut self, now_ms: u64) -> Vec<Effect> {
         self.step_and_collect(now_ms, |_, _| {})
     }
