@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime};
 
 use ballast_engine::Opening;
 use ballast_worker::{
-    AcceptError, Accepted, Acceptor, mailbox, now, select, stopping, worker_index, yield_now,
+    AcceptError, AcceptedSocket, Acceptor, mailbox, now, select, stopping, worker_index, yield_now,
 };
 
 use crate::arrival::Admission;
@@ -170,7 +170,7 @@ impl AcceptingSocket {
 
     /// Counts a connection and sends it to its worker. If another worker has taken the last place
     /// since the limits were checked, the connection waits here, accepted but not served.
-    async fn let_in(&self, accepted: Accepted) {
+    async fn let_in(&self, accepted: AcceptedSocket) {
         let here = worker_index().unwrap_or(0);
         let (at, at_wall) = (now(), SystemTime::now());
         let admission = loop {

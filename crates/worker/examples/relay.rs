@@ -1,8 +1,8 @@
-//! The least a proxy can do: pieces from a client to a server and back.
+//! The minimum that a proxy must do: copies bytes between clients and a server.
 //!
-//! `relay LISTEN SERVER`: one worker, one server connection for each client,
-//! no protocol. What a request costs here is the floor under everything built
-//! on this crate; run it under `strace -c -f` to see the calls.
+//! `relay LISTEN SERVER`: one worker, one server connection per client, no protocol. The cost of a
+//! request here is the lower bound for everything built on this crate; run it under `strace -c -f`
+//! to count the system calls.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Taking new connections from a listening socket.
+//! Accepting connections from a listening socket.
 
 use std::cell::Cell;
 use std::io;
@@ -10,58 +10,57 @@ use ballast_net::{self as net, Address, Error, ErrorClass};
 use tokio::sync::Notify;
 
 use crate::context::count;
-use crate::{Progress, Stream, Watched, now, sleep_until};
+use crate::{Progress, Stream, WatchedFd, now, sleep_until};
 
-/// How long accepting rests when descriptors or memory have run out.
+/// How long accepting pauses after descriptors or memory ran out.
 const EXHAUSTED_REST: Duration = Duration::from_millis(100);
 
 /// A listening socket as one worker uses it. Several workers may each have one
 /// on the same socket.
 #[derive(Debug)]
 pub struct Acceptor {
-    socket: Watched<Arc<OwnedFd>>,
+    socket: WatchedFd<Arc<OwnedFd>>,
     address: Address,
     paused: Cell<bool>,
     resumed: Notify,
     rest_until: Cell<Option<Instant>>,
 }
 
-/// A new connection, not yet of any worker.
+/// A new connection, not yet bound to a worker.
 #[derive(Debug)]
-pub struct Accepted {
+pub struct AcceptedSocket {
     /// The socket: non-blocking, close-on-exec.
     pub fd: OwnedFd,
-    /// The client.
+    /// The client's address.
     pub peer: Address,
 }
 
-/// Why nothing could be accepted.
+/// Why accepting failed.
 #[derive(Debug)]
 pub enum AcceptError {
-    /// The listening socket itself is gone or unusable: stop.
+    /// The listening socket is closed or unusable: stop.
     Broken(Error),
-    /// Descriptors or memory have run out. Accepting rests for 100 ms by
-    /// itself; count it, tell the operator, and call again.
+    /// Descriptors or memory ran out. Accepting pauses for 100 ms by itself; count it, tell the
+    /// operator, and call again.
     Exhausted(Error),
 }
 
-impl Accepted {
-    /// Makes it a connection of the worker this is called on.
+impl AcceptedSocket {
+    /// Makes it a stream of the calling worker.
     pub fn into_stream(self) -> Result<(Stream, Address), Error> {
         Ok((Stream::from_fd(self.fd)?, self.peer))
     }
 }
 
 impl Acceptor {
-    /// Watches a listening socket on this worker, and makes it non-blocking if
-    /// it is not.
+    /// Watches a listening socket on this worker, and makes it non-blocking if necessary.
     pub fn new(socket: Arc<OwnedFd>) -> Result<Self, Error> {
         let address =
             Address::local_of(&socket).map_err(|e| Error::new("getsockname", "listener", e))?;
         // A blocking accept would stop the whole worker.
         net::set_non_blocking(&socket).map_err(|e| Error::new("ioctl(FIONBIO)", &address, e))?;
         Ok(Self {
-            socket: Watched::watching(socket)?,
+            socket: WatchedFd::watching(socket)?,
             address,
             paused: Cell::new(false),
             resumed: Notify::new(),
@@ -69,23 +68,23 @@ impl Acceptor {
         })
     }
 
-    /// What it listens on.
+    /// The address it listens on.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Waits for connections and appends up to `batch_max` (`tune.maxaccept`)
-    /// of them to `into`; answers how many, at least one.
+    /// Waits for connections and appends up to `batch_max` (`tune.maxaccept`) of them to `into`;
+    /// returns how many, at least one.
     ///
-    /// While paused, or resting after exhaustion, connections wait in the
-    /// kernel's queue. Dropping the future loses none.
+    /// While it is paused, also after exhaustion, connections wait in the kernel's queue. Dropping
+    /// the future loses none.
     ///
     /// # Errors
     /// See [`AcceptError`]: after `Exhausted` call again, after `Broken` stop.
     pub async fn accept_batch(
         &self,
         batch_max: usize,
-        into: &mut Vec<Accepted>,
+        into: &mut Vec<AcceptedSocket>,
     ) -> Result<usize, AcceptError> {
         loop {
             self.ready().await?;
@@ -96,9 +95,8 @@ impl Acceptor {
         }
     }
 
-    /// Waits until somebody is known to wait in the kernel's queue, without
-    /// taking them: for who must look at a limit first. Paused and resting as
-    /// [`Acceptor::accept_batch`].
+    /// Waits until the kernel's queue has a connection, without accepting it, for callers that must
+    /// check a limit first. Pauses as [`Acceptor::accept_batch`] does.
     ///
     /// # Errors
     /// `Broken` only.
@@ -120,32 +118,32 @@ impl Acceptor {
         }
     }
 
-    /// Takes who waits now, without waiting; appends up to `batch_max` to
-    /// `into` and answers how many, also none. Without [`Acceptor::ready`]
-    /// before it, it finds nobody.
+    /// Accepts the connections that wait now, without waiting; appends up to `batch_max` to `into`
+    /// and returns how many, possibly none. It finds none unless [`Acceptor::ready`] returned
+    /// before.
     ///
     /// # Errors
     /// As [`Acceptor::accept_batch`].
     pub fn accept_waiting(
         &self,
         batch_max: usize,
-        into: &mut Vec<Accepted>,
+        into: &mut Vec<AcceptedSocket>,
     ) -> Result<usize, AcceptError> {
         self.take_waiting(batch_max.max(1), into)
     }
 
-    /// Has the next [`Acceptor::accept_waiting`] ask the kernel, whatever is known here: for who
-    /// takes the last before the socket is closed.
+    /// Makes the next [`Acceptor::accept_waiting`] ask the kernel in any case: to accept the last
+    /// connections before the socket is closed.
     pub fn assume_waiting(&self) {
         self.socket.assume_readable();
     }
 
-    /// Stops accepting until [`Acceptor::resume`]: clients wait in the queue.
+    /// Stops accepting until [`Acceptor::resume`]: connections wait in the queue.
     pub fn pause(&self) {
         self.paused.set(true);
     }
 
-    /// Goes on accepting, also when resting after exhaustion.
+    /// Continues accepting, also after exhaustion.
     pub fn resume(&self) {
         self.paused.set(false);
         self.rest_until.set(None);
@@ -157,7 +155,7 @@ impl Acceptor {
         self.paused.get()
     }
 
-    /// The socket, for its other users.
+    /// The socket, for its other owners.
     pub fn socket(&self) -> &Arc<OwnedFd> {
         self.socket.inner()
     }
@@ -165,10 +163,10 @@ impl Acceptor {
     fn take_waiting(
         &self,
         batch_max: usize,
-        into: &mut Vec<Accepted>,
+        into: &mut Vec<AcceptedSocket>,
     ) -> Result<usize, AcceptError> {
         let mut taken = 0;
-        // Clients that gave up while waiting count as turns: the loop ends.
+        // Connections that were aborted while they waited count as well, so that the loop ends.
         for _ in 0..batch_max {
             let answer = self.socket.try_read_with(|fd| {
                 let answer = net::accept(fd);
@@ -177,7 +175,7 @@ impl Acceptor {
             });
             match answer {
                 Ok((fd, peer)) => {
-                    into.push(Accepted { fd, peer });
+                    into.push(AcceptedSocket { fd, peer });
                     taken += 1;
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,

@@ -1,5 +1,5 @@
-//! Buffers of `tune.bufsize`, lent while bytes are under way and given back
-//! after: an idle connection holds none.
+//! Buffers of `tune.bufsize`. A buffer is taken while bytes are processed and returned afterwards:
+//! an idle connection has none.
 
 use std::cell::{Cell, RefCell};
 
@@ -8,9 +8,9 @@ use std::cell::{Cell, RefCell};
 pub struct BufferLimits {
     /// `tune.bufsize`, bytes.
     pub bytes: usize,
-    /// Unused buffers kept for the next taker.
+    /// Unused buffers that are kept.
     pub free_max: usize,
-    /// Buffers lent at once (`tune.buffers.limit` shared out); 0 is no limit.
+    /// Buffers in use at once (`tune.buffers.limit` divided among workers); 0 means no limit.
     pub in_use_max: usize,
 }
 
@@ -27,11 +27,11 @@ impl Default for BufferLimits {
 /// How many buffers this worker has.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct BufferUse {
-    /// Waiting for a taker.
+    /// Unused.
     pub free: usize,
-    /// Lent.
+    /// In use.
     pub in_use: usize,
-    /// Made since the worker started.
+    /// Allocated since the worker started.
     pub made: u64,
 }
 
@@ -51,8 +51,7 @@ thread_local! {
     };
 }
 
-/// Sets this worker's limits; buffers of another size are dropped as they come
-/// back.
+/// Sets this worker's limits; buffers of another size are freed when they are returned.
 pub fn configure_buffers(limits: BufferLimits) {
     POOL.with(|pool| {
         pool.limits.set(BufferLimits {
@@ -72,10 +71,10 @@ pub fn buffer_use() -> BufferUse {
     })
 }
 
-/// Bytes under way: written at the end, consumed from the front.
+/// A byte queue: written at the end, consumed from the front.
 ///
-/// Only what was written can be read, so what an earlier connection left in
-/// the memory is never seen.
+/// Only what was written can be read, so data of an earlier connection in the same memory is never
+/// visible.
 #[derive(Debug)]
 pub struct Buffer {
     bytes: Box<[u8]>,
@@ -114,23 +113,23 @@ impl Buffer {
         &self.bytes[self.start..self.end]
     }
 
-    /// The same, to be changed in place.
+    /// The same, mutable.
     pub fn filled_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.end]
     }
 
-    /// Room after them: write here, then call [`Buffer::advance`].
+    /// The free space after them: write here, then call [`Buffer::advance`].
     pub fn spare_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.end..]
     }
 
-    /// Counts `n` bytes of the room as written.
+    /// Marks `n` bytes of the free space as written.
     pub fn advance(&mut self, n: usize) {
         assert!(n <= self.spare_len(), "more written than there was room");
         self.end += n;
     }
 
-    /// Forgets `n` bytes at the front. Consuming all makes all room spare.
+    /// Removes `n` bytes from the front. Removing all makes the whole buffer free.
     pub fn consume(&mut self, n: usize) {
         assert!(n <= self.len(), "more consumed than there was");
         self.start += n;
@@ -139,7 +138,7 @@ impl Buffer {
         }
     }
 
-    /// Appends as much of `bytes` as there is room for; answers how much.
+    /// Appends as much of `bytes` as fits; returns how much.
     pub fn append(&mut self, bytes: &[u8]) -> usize {
         let n = bytes.len().min(self.spare_len());
         self.bytes[self.end..self.end + n].copy_from_slice(&bytes[..n]);
@@ -147,7 +146,7 @@ impl Buffer {
         n
     }
 
-    /// Moves the bytes to the front, so that all room is after them.
+    /// Moves the bytes to the front, so that all free space follows them.
     pub fn compact(&mut self) {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -156,28 +155,28 @@ impl Buffer {
         }
     }
 
-    /// Forgets all bytes.
+    /// Removes all bytes.
     pub fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
     }
 
-    /// How many bytes are filled.
+    /// How many bytes it holds.
     pub fn len(&self) -> usize {
         self.end - self.start
     }
 
-    /// True if none is.
+    /// True if it holds none.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Room after the filled bytes; [`Buffer::compact`] may give more.
+    /// Free space after the bytes; [`Buffer::compact`] may make more.
     pub fn spare_len(&self) -> usize {
         self.bytes.len() - self.end
     }
 
-    /// All its bytes.
+    /// The whole memory.
     pub fn capacity(&self) -> usize {
         self.bytes.len()
     }
@@ -186,7 +185,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
-        // While the thread ends there may be no pool any more.
+        // While the thread ends the pool may be gone already.
         let _ = POOL.try_with(|pool| {
             pool.in_use.set(pool.in_use.get().saturating_sub(1));
             let limits = pool.limits.get();

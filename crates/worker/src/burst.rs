@@ -1,24 +1,24 @@
-//! What tasks have to say leaves together, at the end of the worker's turn.
+//! Small writes of all tasks are sent together, at the end of the worker's turn.
 //!
-//! A worker that has slept finds many connections readable. When each of their tasks reads, thinks
-//! and writes before the next has its turn, the kernel is led through its long way of a sent
-//! segment and back for each, and the peers are woken one by one to find little to do. So a short
-//! message that ends an exchange's direction is put down here, and written when every task has had
-//! its turn: it costs the same calls, of which each finds the kernel's code and the peer still
-//! warm. Measured at a twentieth of what a kept-alive request costs.
+//! A worker that wakes up finds many connections readable. If each of their tasks read, worked and
+//! wrote before the next, the kernel would run its long path for a sent segment once per task with
+//! cold caches, and the peers would be woken one by one to find little to do. So a short message
+//! that ends a direction of an exchange is stored here, and written after every task has run: the
+//! number of calls is the same, but the kernel's code and the peer are still in the caches.
+//! Measured gain: a twentieth of the cost of a keep-alive request.
 //!
-//! Nothing waits long: the worker writes before it sleeps, when a task has used its turn up
-//! ([`crate::take_turns`]), and after [`POLLS_MAX`] polls of tasks if it does not come to sleep.
+//! The delay is short: the worker writes before it sleeps, when a task has used up its turn
+//! ([`crate::take_turns`]), and after [`POLLS_MAX`] polls of tasks in any case.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::stream::Socket;
 
-/// Polls of tasks after which what was put down is written at the latest.
+/// The number of polls of tasks after which stored messages are written at the latest.
 const POLLS_MAX: u32 = 64;
 
-/// Messages of one turn at most; the others are written at once.
+/// The maximum number of messages per turn; further ones are written at once.
 const MESSAGES_MAX: usize = 256;
 
 thread_local! {
@@ -32,15 +32,15 @@ thread_local! {
 }
 
 struct Burst {
-    /// Those that have something to say.
+    /// The sockets with a stored message.
     sockets: RefCell<Vec<Rc<Socket>>>,
-    /// Polls since the first of them.
+    /// Polls since the first of them was stored.
     polls: Cell<u32>,
     in_task: Cell<bool>,
 }
 
-/// Has a socket written at the end of this turn; false when there is none to come, because no
-/// task of a worker is being polled.
+/// Schedules a socket to be written at the end of this turn; false when there is no turn, because
+/// no task of a worker is being polled.
 pub(crate) fn join(socket: &Rc<Socket>) -> bool {
     BURST.with(|burst| {
         let mut sockets = burst.sockets.borrow_mut();
@@ -55,7 +55,7 @@ pub(crate) fn join(socket: &Rc<Socket>) -> bool {
     })
 }
 
-/// Takes a socket out again.
+/// Removes a socket.
 pub(crate) fn leave(socket: &Rc<Socket>) {
     let _ = BURST.try_with(|burst| {
         burst
@@ -65,12 +65,12 @@ pub(crate) fn leave(socket: &Rc<Socket>) {
     });
 }
 
-/// A task is polled.
+/// A poll of a task begins.
 pub(crate) fn poll_begins() {
     let _ = BURST.try_with(|burst| burst.in_task.set(true));
 }
 
-/// A task was polled.
+/// A poll of a task has ended.
 pub(crate) fn poll_ended() {
     let over = BURST.try_with(|burst| {
         burst.in_task.set(false);
@@ -83,7 +83,7 @@ pub(crate) fn poll_ended() {
     }
 }
 
-/// The turn is over: everything is written.
+/// Ends the turn: writes everything.
 pub(crate) fn go() {
     let sockets = BURST.try_with(|burst| {
         burst.polls.set(0);
@@ -93,7 +93,7 @@ pub(crate) fn go() {
     for socket in sockets.drain(..) {
         socket.write_put_down();
     }
-    // The list keeps its memory. Nothing joined meanwhile: no task was polled.
+    // The list keeps its memory. Nothing was added meanwhile: no task was polled.
     let _ = BURST.try_with(|burst| {
         let mut now = burst.sockets.borrow_mut();
         if now.is_empty() {

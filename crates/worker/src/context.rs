@@ -1,4 +1,4 @@
-//! What a worker's thread knows of itself.
+//! The state of a worker's thread.
 
 use std::any::{Any, TypeId};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -22,22 +22,22 @@ thread_local! {
 
 #[derive(Default)]
 pub(crate) struct Context {
-    place: OnceCell<Place>,
+    place: OnceCell<WorkerPlace>,
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
     pub(crate) tasks: Cell<TaskCounts>,
-    /// The order to stop, once this worker has heard of it.
+    /// The order to stop, once this worker has received it.
     stop: Cell<Option<StopOrder>>,
     stop_heard: RefCell<Listeners>,
-    /// Told when the last awaited task has ended.
+    /// Notified when the last awaited task has ended.
     pub(crate) all_ended: Rc<Notify>,
 }
 
-struct Place {
+struct WorkerPlace {
     index: usize,
     shared: Arc<Shared>,
 }
 
-/// How many tasks a worker has and had.
+/// Counts of a worker's tasks.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TaskCounts {
     /// Running, and waited for when the worker stops.
@@ -133,25 +133,24 @@ pub(crate) fn with_context<T>(f: impl FnOnce(&Context) -> T) -> Option<T> {
 
 pub(crate) fn enter(index: usize, shared: Arc<Shared>) {
     CONTEXT.with(|context| {
-        let fresh = context.place.set(Place { index, shared }).is_ok();
+        let fresh = context.place.set(WorkerPlace { index, shared }).is_ok();
         debug_assert!(fresh, "a thread becomes a worker once");
     });
 }
 
-/// Drops what rooms have put aside here, before the thread's own end does it in
-/// no particular order.
+/// Drops the values stored here, before the end of the thread would drop them in an arbitrary
+/// order.
 pub(crate) fn leave() {
     let locals = CONTEXT.with(|context| context.locals.take());
     drop(locals);
 }
 
-/// Waits until no awaited task is left on this worker.
+/// Waits until this worker has no awaited task left.
 pub(crate) async fn last_task_ended() {
     let Some(ended) = with_context(|context| Rc::clone(&context.all_ended)) else {
         return;
     };
-    // From its making on it hears of each end, so none is missed between the
-    // count and the wait.
+    // Registered before the count is read, so that no end is missed.
     let heard = ended.notified();
     if task_counts().running > 0 {
         heard.await;
@@ -186,13 +185,12 @@ pub fn worker_count() -> usize {
     .unwrap_or(0)
 }
 
-/// The mailbox of worker `index`; `None` if there is none such, and on threads
-/// that are no workers.
+/// The mailbox of worker `index`; `None` if there is no such worker, and on other threads.
 pub fn mailbox(index: usize) -> Option<Mailbox> {
     shared()?.mailboxes.get(index).cloned()
 }
 
-/// Notes the order to stop where this worker's tasks see it.
+/// Publishes the order to stop to this worker's tasks.
 pub(crate) fn note_stop(order: StopOrder) {
     let wakers = with_context(|context| {
         context.stop.set(Some(order));
@@ -203,11 +201,10 @@ pub(crate) fn note_stop(order: StopOrder) {
     }
 }
 
-/// Waits until this worker is told to stop, and says until when. For ever on
-/// threads that are no workers.
+/// Waits until this worker is told to stop, and returns the deadline. Never ready on other threads.
 ///
-/// May be kept and waited for again: a connection has one for its whole life, which costs it a
-/// look at one word each time it is polled.
+/// It may be kept and polled again: a connection has one for its whole life, which costs one load
+/// per poll.
 pub fn stopping() -> Stopping {
     Stopping {
         hard: false,
@@ -216,19 +213,19 @@ pub fn stopping() -> Stopping {
     }
 }
 
-/// Whom to wake when this worker is told to stop.
+/// The wakers of tasks that wait for the order to stop.
 #[derive(Default)]
 struct Listeners {
     wakers: Vec<Option<Waker>>,
     free: Vec<usize>,
 }
 
-/// The wait for the order to stop; see [`stopping`].
+/// Waits for the order to stop; see [`stopping`].
 #[derive(Debug)]
 pub struct Stopping {
-    /// Only an order with a deadline will do.
+    /// Ready only for an order with a deadline.
     hard: bool,
-    /// Where its waker is among those of the worker.
+    /// The position of its waker in the worker's list.
     place: Option<usize>,
     stays: PhantomData<Rc<()>>,
 }
@@ -280,9 +277,8 @@ impl Listeners {
     }
 }
 
-/// Waits until this worker's tasks are told to end by some moment, and not only when they are
-/// done: what they still have to say is to be said at once. For ever on threads that are no
-/// workers.
+/// Waits until this worker's tasks are told to end by a deadline, and not only when they are done:
+/// what they still have to send must be sent at once. Never ready on other threads.
 pub async fn cutting_off() {
     let mut heard = stopping();
     heard.hard = true;
@@ -305,7 +301,7 @@ pub fn io_counts() -> IoCounts {
     COUNTS.with(|counts| counts.0.get())
 }
 
-/// Puts a value aside on this worker, one for each type; answers the former.
+/// Stores a value on this worker, one for each type; returns the previous one.
 pub fn set_local<T: 'static>(value: Rc<T>) -> Option<Rc<T>> {
     let former = CONTEXT.with(|context| {
         context
@@ -316,8 +312,7 @@ pub fn set_local<T: 'static>(value: Rc<T>) -> Option<Rc<T>> {
     former.and_then(|former| former.downcast().ok())
 }
 
-/// The value of that type put aside on this worker. Look it up once per
-/// connection, not per request.
+/// The value of that type stored on this worker. Look it up once per connection, not per request.
 pub fn local<T: 'static>() -> Option<Rc<T>> {
     with_context(|context| context.locals.borrow().get(&TypeId::of::<T>()).cloned())
         .flatten()

@@ -1,9 +1,8 @@
-//! A deadline that moves with every request and costs a store each time.
+//! A deadline that moves with every request, at the cost of one store.
 //!
-//! The timer under it is set once and left alone while the deadline moves
-//! later, which is what deadlines of a living connection do. When it fires
-//! early it is set again to where the deadline has moved to; when the deadline
-//! moves before it, it is moved at the next poll.
+//! The timer below it is set once and not touched while the deadline moves later, as deadlines of a
+//! living connection do. When the timer fires early, it is set again to the present deadline; when
+//! the deadline moves before the timer, the timer is moved at the next poll.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -16,8 +15,8 @@ use tokio::time::Sleep;
 use crate::now;
 use crate::timer::WAIT_MAX;
 
-/// A movable deadline of one task. Stores through `&self`, so that what runs
-/// under [`Deadline::guard`] may move the deadline it runs under.
+/// A movable deadline of one task. It is set through `&self`, so that a future under
+/// [`Deadline::guard`] can move its own deadline.
 #[derive(Debug, Default)]
 pub struct Deadline {
     wanted: Cell<Option<Instant>>,
@@ -32,43 +31,41 @@ pub struct Expired;
 struct Timer {
     sleep: Pin<Box<Sleep>>,
     at: Instant,
-    /// Whom it will wake; none until it is polled after being set.
+    /// The waker it will wake; none until it is polled after being set.
     waker: Option<Waker>,
 }
 
 impl Deadline {
-    /// None wanted, no timer.
+    /// No deadline, no timer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Wants `at`, earlier or later than before. A plain store.
+    /// Sets the deadline to `at`, earlier or later than before. A plain store.
     ///
-    /// Only the task that waits may call this, from what it waits for: an
-    /// earlier deadline is noticed when that task is next polled, which is then
-    /// under way.
+    /// Only the waiting task may call this, from inside the future it waits for: an earlier
+    /// deadline is noticed at the end of the poll that is running then.
     pub fn set(&self, at: Instant) {
         self.wanted.set(Some(at));
     }
 
-    /// Wants `wait` from now; `None` (a timeout that is not configured) wants
-    /// none.
+    /// Sets the deadline to `wait` from now; `None` (a timeout that is not configured) removes it.
     pub fn set_after(&self, wait: Option<Duration>) {
         self.wanted.set(wait.map(|wait| now() + wait.min(WAIT_MAX)));
     }
 
-    /// Wants none. The timer is left to run out by itself.
+    /// Removes the deadline. The timer is left to run out.
     pub fn clear(&self) {
         self.wanted.set(None);
     }
 
-    /// What is wanted now.
+    /// The present deadline.
     pub fn wanted(&self) -> Option<Instant> {
         self.wanted.get()
     }
 
-    /// Whether a task that waits on this may find it passed, or earlier than when it last looked.
-    /// A few loads.
+    /// Whether a task that waits on this could find it expired, or earlier than at its last poll. A
+    /// few loads.
     pub fn may_have_passed(&self) -> bool {
         let Some(wanted) = self.wanted.get() else {
             return false;
@@ -79,14 +76,13 @@ impl Deadline {
         })
     }
 
-    /// Gives the timer up too: for a connection that will be idle with no
-    /// deadline for long.
+    /// Removes the timer too: for a connection that will be idle for long without a deadline.
     pub fn release(&self) {
         self.wanted.set(None);
         self.timer.replace(None);
     }
 
-    /// Ready once the deadline has passed. Wakes the task for it otherwise.
+    /// Ready once the deadline has passed; otherwise wakes the task at that time.
     pub fn poll_expired(&self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(wanted) = self.wanted.get() else {
             return Poll::Pending;
@@ -103,7 +99,7 @@ impl Deadline {
             if timer.at >= wanted {
                 return Poll::Ready(());
             }
-            // Fired early: the deadline has moved on since it was set.
+            // The timer fired early: the deadline has moved since it was set.
             timer.move_to(wanted);
         }
     }
@@ -113,8 +109,8 @@ impl Deadline {
         poll_fn(|cx| self.poll_expired(cx)).await;
     }
 
-    /// Waits for `future` as long as the deadline, which `future` may move,
-    /// lets it. The future goes first: what is ready is never late.
+    /// Waits for `future` until the deadline, which `future` may move. The future is polled first:
+    /// a ready result is never late.
     pub async fn guard<F: Future>(&self, future: F) -> Result<F::Output, Expired> {
         let mut future = pin!(future);
         poll_fn(|cx| match future.as_mut().poll(cx) {
@@ -141,7 +137,7 @@ impl Timer {
     }
 
     fn poll_fired(&mut self, cx: &mut Context<'_>) -> bool {
-        // Set and waiting for this very task: one load tells.
+        // It is set and will wake this task already: one load.
         let waits = self
             .waker
             .as_ref()

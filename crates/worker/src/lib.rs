@@ -1,16 +1,14 @@
 //! Threads, tasks, timers, mailboxes: the only crate that names the executor.
 //!
-//! A process has N workers. Each is a thread with an executor of its own; a
-//! connection's task is born on one worker, stays there, and shares nothing
-//! with the others on its way. What must cross goes through a [`Mailbox`].
-//! The rooms above know futures, [`Stream`]s and [`Deadline`]s, not what runs
-//! them: trying another engine would begin and end here.
+//! A process has N workers. Each is a thread with its own executor. A connection's task starts on
+//! one worker, stays there, and shares nothing with the others while it runs. Communication between
+//! workers goes through a [`Mailbox`]. The crates above use futures, [`Stream`]s and [`Deadline`]s
+//! and do not know the executor: to try another one is a change of this crate only.
 //!
-//! Two rules keep a request cheap. Readiness is learnt from the kernel's own
-//! report and forgotten by a short read or write, so no call is made only to
-//! hear that there is nothing ([`Watched`]). And a deadline that moves with
-//! every request is a plain store; the timer under it moves only when it must
-//! ([`Deadline`]).
+//! Two rules keep a request cheap. Readiness is learnt from the kernel's reports and forgotten
+//! after a short read or write, so no call is made only to find out that there is nothing
+//! ([`WatchedFd`]). And a deadline that moves with every request is a plain store; the timer below
+//! it moves only when it must ([`Deadline`]).
 
 mod acceptor;
 mod buffer;
@@ -27,7 +25,7 @@ mod turn;
 mod watched;
 mod workers;
 
-pub use acceptor::{AcceptError, Accepted, Acceptor};
+pub use acceptor::{AcceptError, AcceptedSocket, Acceptor};
 pub use buffer::{Buffer, BufferLimits, BufferUse, buffer_use, configure_buffers};
 pub use context::{
     IoCounts, Stopping, cutting_off, io_counts, is_stopping, local, set_local, stopping,
@@ -46,16 +44,16 @@ pub use timer::{
     Interval, Sleep, TimedOut, now, sleep, sleep_until, timeout, timeout_at, turn_now,
 };
 pub use turn::{Work, take_turns};
-pub use watched::{Progress, Watchable, Watched};
+pub use watched::{Progress, Watchable, WatchedFd};
 pub use workers::{Load, Options, PanicHook, StopOrder, WorkerEnd, Workers, block_on};
 
-// What the signatures here name, for rooms that do not know `net`.
+// Types that appear in signatures here, for crates that do not depend on `net`.
 pub use ballast_net::{Address, ConnectOptions, Error, Pipe, Signal};
 pub use tokio::{join, select};
 
-/// Waiting for what another task or thread does.
+/// Synchronisation between tasks and threads.
 ///
-/// These are the executor's own, named here so that no other room names it.
+/// These types are the executor's, re-exported so that no other crate names it.
 pub mod sync {
     pub use tokio::sync::{
         Notify, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError,
@@ -63,7 +61,7 @@ pub mod sync {
     pub use tokio::sync::{mpsc, oneshot, watch};
 }
 
-/// The executor's stream traits, for the codecs that are written against them.
+/// The executor's stream traits, for codecs that use them.
 pub mod io {
     pub use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 }

@@ -1,4 +1,4 @@
-//! Work sent to a worker from any thread: the only way to what is its own.
+//! Sends work to a worker from any thread: the only access to a worker's own data.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::context;
 
-/// What travels: something to run on the worker.
+/// A message: a function to run on the worker.
 pub(crate) type Message = Box<dyn FnOnce() + Send>;
 
 /// Sends work to one worker, from any thread.
@@ -16,12 +16,12 @@ pub struct Mailbox {
     sender: mpsc::Sender<Message>,
 }
 
-/// Why a mailbox did not take a message.
+/// Why a message was not accepted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MailboxRefusal {
     /// The worker has ended.
     Ended,
-    /// It holds as many as it may: the worker is far behind.
+    /// It is full: the worker is far behind.
     Full,
 }
 
@@ -46,8 +46,8 @@ impl Mailbox {
         self.index
     }
 
-    /// Has `work` run on the worker, after what was sent before, and wakes it.
-    /// Never waits. What `work` holds (a socket) is dropped with a refusal.
+    /// Runs `work` on the worker, after everything that was sent before, and wakes it. Never waits.
+    /// When it is refused, what `work` holds (a socket) is dropped.
     pub fn send(&self, work: impl FnOnce() + Send + 'static) -> Result<(), MailboxRefusal> {
         self.sender.try_send(Box::new(work)).map_err(|e| match e {
             mpsc::error::TrySendError::Closed(_) => MailboxRefusal::Ended,
@@ -55,7 +55,7 @@ impl Mailbox {
         })
     }
 
-    /// As [`Mailbox::send`], waiting for room.
+    /// As [`Mailbox::send`], but waits for space.
     pub async fn send_when_room(
         &self,
         work: impl FnOnce() + Send + 'static,
@@ -66,7 +66,7 @@ impl Mailbox {
             .map_err(|_| MailboxRefusal::Ended)
     }
 
-    /// Has `work` run on the worker and brings its answer back.
+    /// Runs `work` on the worker and returns its result.
     ///
     /// # Errors
     /// `Ended` also if `work` panicked.
@@ -82,9 +82,8 @@ impl Mailbox {
         answered.await.map_err(|_| MailboxRefusal::Ended)
     }
 
-    /// As [`Mailbox::call`], for threads without an executor: waits with the
-    /// whole thread. A worker must not call this (it could wait for itself) and
-    /// is refused with `Full`.
+    /// As [`Mailbox::call`], for threads without an executor: blocks the whole thread. A worker
+    /// must not call this (it could wait for itself) and is refused with `Full`.
     pub fn call_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

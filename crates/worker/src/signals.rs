@@ -1,13 +1,13 @@
-//! Signals as a stream, waited for by a thread or by a task.
+//! Signals as a stream that a thread or a task can wait for.
 
 use std::cell::OnceCell;
 use std::time::Duration;
 
 use ballast_net::{Error, Signal, SignalSource};
 
-use crate::{Progress, Watched};
+use crate::{Progress, WatchedFd};
 
-/// Chosen signals in the order of their arrival.
+/// A set of signals, in the order of their arrival.
 ///
 /// Open it in `main` before any thread starts (see
 /// [`SignalSource::open`]); then use either [`Signals::wait`] or, inside
@@ -15,7 +15,7 @@ use crate::{Progress, Watched};
 #[derive(Debug)]
 pub struct Signals {
     source: SignalSource,
-    watched: OnceCell<Watched<std::os::fd::OwnedFd>>,
+    watched: OnceCell<WatchedFd<std::os::fd::OwnedFd>>,
 }
 
 impl Signals {
@@ -27,7 +27,7 @@ impl Signals {
         })
     }
 
-    /// Waits with the whole thread, at most `timeout` if there is one.
+    /// Blocks the thread until the next signal, at most for `timeout`.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<Option<Signal>, Error> {
         self.source
             .wait(timeout)
@@ -41,7 +41,7 @@ impl Signals {
             .map_err(|e| Error::new("read", "signalfd", e))
     }
 
-    /// Waits with the calling task. Dropping the future loses no signal.
+    /// Waits in the calling task. Dropping the future loses no signal.
     pub async fn next(&self) -> Result<Signal, Error> {
         let watched = match self.watched.get() {
             Some(watched) => watched,
@@ -50,7 +50,7 @@ impl Signals {
                     .source
                     .duplicate()
                     .map_err(|e| Error::new("fcntl(F_DUPFD)", "signalfd", e))?;
-                let watched = Watched::watching(copy)?;
+                let watched = WatchedFd::watching(copy)?;
                 watched.assume_readable();
                 self.watched.get_or_init(|| watched)
             }

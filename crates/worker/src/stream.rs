@@ -1,4 +1,4 @@
-//! A connection: TCP or unix, accepted or made.
+//! A connection over TCP or a unix socket.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -13,9 +13,9 @@ use ballast_net::{self as net, Address, ConnectOptions, Error, Pipe};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::context::count;
-use crate::{Progress, Watched, burst, gather, sleep, yield_now};
+use crate::{Progress, WatchedFd, burst, gather, sleep, yield_now};
 
-/// Between two looks at whether a peer that ended its side is gone.
+/// Time between two checks whether a peer that ended its side is gone.
 const CLOSE_LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 /// A stream socket on this worker.
@@ -28,22 +28,22 @@ pub struct Stream {
     socket: Rc<Socket>,
 }
 
-/// A socket, and what was put down to be written at the end of the turn.
+/// A socket, and the bytes that will be written at the end of the turn.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    watched: Watched<OwnedFd>,
-    unsent: Unsent,
+    watched: WatchedFd<OwnedFd>,
+    unsent: PendingWrite,
 }
 
-/// What was put down and is not sent yet.
+/// The bytes that are stored and not sent yet.
 #[derive(Debug, Default)]
-struct Unsent {
+struct PendingWrite {
     state: Cell<State>,
     bytes: RefCell<Vec<u8>>,
     sent: Cell<usize>,
-    /// The system's number of what failed.
+    /// The error number of a failed send.
     failure: Cell<Option<i32>>,
-    /// The task that goes on where the end of the turn had to leave off.
+    /// The task to wake when not everything could be sent at the end of the turn.
     waker: RefCell<Option<Waker>>,
 }
 
@@ -52,23 +52,23 @@ enum State {
     /// There is nothing.
     #[default]
     Empty,
-    /// It is written at the end of the turn.
+    /// To be written at the end of the turn.
     PutDown,
-    /// There was no room for all of it.
+    /// Only a part could be written.
     Stuck,
     /// It could not be sent.
     Failed,
 }
 
 impl Socket {
-    fn new(watched: Watched<OwnedFd>) -> Rc<Self> {
+    fn new(watched: WatchedFd<OwnedFd>) -> Rc<Self> {
         Rc::new(Self {
             watched,
-            unsent: Unsent::default(),
+            unsent: PendingWrite::default(),
         })
     }
 
-    /// Writes what was put down, and wakes the task when that does not end it.
+    /// Writes the stored bytes, and wakes the task when some are left.
     pub(crate) fn write_put_down(&self) {
         if self.unsent.state.get() == State::PutDown && self.settle().is_err() {
             let waker = self.unsent.waker.borrow_mut().take();
@@ -76,7 +76,7 @@ impl Socket {
         }
     }
 
-    /// Sees that nothing put down is left.
+    /// Makes sure that no stored bytes are left.
     ///
     /// # Errors
     /// `WouldBlock` when there is no room; else why it can never be sent.
@@ -118,7 +118,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Why the last message could not be sent; for whoever asks, as often as they ask.
+    /// Why the last message could not be sent; returned each time it is asked.
     fn failure(&self) -> io::Error {
         let number = self.unsent.failure.get();
         number.map_or_else(
@@ -134,14 +134,14 @@ impl Socket {
         self.watched.poll_readable(cx)
     }
 
-    /// Who waits for an answer sees to it that the question is sent.
+    /// A task that waits for a response must make sure that the request is sent.
     #[cold]
     fn poll_readable_unsettled(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.unsent.state.get() == State::Stuck && self.watched.poll_writable(cx).is_ready() {
             let _ = self.settle();
         }
         let ready = self.watched.poll_readable(cx);
-        // What came before it failed is read first: it may say why.
+        // Bytes that arrived before the failure are read first: they may explain it.
         if ready.is_pending() && self.unsent.state.get() == State::Failed {
             return Poll::Ready(Err(self.failure()));
         }
@@ -172,19 +172,19 @@ impl Socket {
 impl Stream {
     /// Takes over a connected, non-blocking socket, in one system call.
     pub fn from_fd(fd: OwnedFd) -> Result<Self, Error> {
-        Ok(Self::ready_to_write(Watched::watching(fd)?))
+        Ok(Self::ready_to_write(WatchedFd::watching(fd)?))
     }
 
     /// Takes over a socket just accepted (by an [`crate::Acceptor`], possibly of another worker),
-    /// without a system call. What its client has to say is expected to be there, and the kernel
-    /// is asked to report it only when it is not.
+    /// without a system call. The client's first bytes are expected to be there; the kernel is
+    /// asked to report them only when they are not.
     pub fn accepted(fd: OwnedFd) -> Self {
-        let socket = Watched::new(fd);
+        let socket = WatchedFd::new(fd);
         socket.assume_readable();
         Self::ready_to_write(socket)
     }
 
-    fn ready_to_write(socket: Watched<OwnedFd>) -> Self {
+    fn ready_to_write(socket: WatchedFd<OwnedFd>) -> Self {
         socket.assume_writable();
         Self {
             socket: Socket::new(socket),
@@ -194,16 +194,16 @@ impl Stream {
     /// Connects; waits as long as the kernel does, so put a deadline around it.
     ///
     /// # Errors
-    /// The call that failed, with the address;
-    /// `kind().is_local_resource()` tells our shortage from the server's no.
+    /// The call that failed, with the address; `kind().is_local_resource()` tells a local shortage
+    /// from a refusal.
     pub async fn connect(target: &Address, options: &ConnectOptions) -> Result<Self, Error> {
         let (fd, progress) = net::connect(target, options)?;
-        let socket = Watched::new(fd);
+        let socket = WatchedFd::new(fd);
         if progress == net::Progress::Underway {
             let failed = poll_fn(|cx| socket.poll_write_closed(cx))
                 .await
                 .map_err(|e| Error::new("connect", target, e))?;
-            // The kernel's report says whether it stands: no call to ask.
+            // The kernel reports whether it is connected: no system call to ask.
             if failed {
                 net::connect_outcome(socket.inner(), target)?;
             }
@@ -231,8 +231,8 @@ impl Stream {
         self.socket.watched.poll_writable(cx)
     }
 
-    /// Waits until the peer ends its side or the connection breaks, reading
-    /// nothing, also while unread bytes wait (`option abortonclose`).
+    /// Waits until the peer ends its side or the connection breaks. Reads nothing, and works while
+    /// unread bytes are waiting too (`option abortonclose`).
     pub async fn read_closed(&self) -> io::Result<()> {
         self.socket.watched.read_closed().await
     }
@@ -242,38 +242,38 @@ impl Stream {
         self.socket.watched.poll_read_closed(cx)
     }
 
-    /// Waits until the peer is gone for good: one that has only ended its side may still read.
-    /// It reads nothing. A TCP peer that closes is known by it only after it was written to.
+    /// Waits until the peer is gone for good: a peer that has only ended its side may still read.
+    /// Reads nothing. That a TCP peer has closed shows only after something was written to it.
     pub async fn closed(&self) -> io::Result<()> {
         self.read_closed().await?;
-        // The executor tells a reader of the first end alone: the second is looked for.
+        // The executor reports only the first end to a reader: the second is polled for.
         while !poll_fn(|cx| self.socket.watched.poll_write_closed(cx)).await? {
             sleep(CLOSE_LOOK_PERIOD).await;
         }
         Ok(())
     }
 
-    /// Why the connection broke, if it did; told once, and the end alone is no break.
+    /// Why the connection broke, if it did. The error is returned once; a normal end is no error.
     ///
     /// # Errors
-    /// What the kernel has noted, a reset for one.
+    /// The socket's error, for example a reset.
     pub fn take_error(&self) -> io::Result<()> {
         net::socket_error(self.socket.watched.inner())
     }
 
-    /// True if bytes, the end or an error are known to wait: an idle server
-    /// connection of which this is true must not be used again. No system call.
+    /// True if bytes, the end or an error are known to be waiting: an idle server connection for
+    /// which this is true must not be reused. No system call.
     pub fn is_readable(&self) -> bool {
         self.socket.watched.is_readable()
     }
 
-    /// Lets the next read be tried before the kernel has reported anything
-    /// (`defer-accept`, or bytes expected with the connection).
+    /// Allows the next read to be tried before the kernel has reported anything (`defer-accept`, or
+    /// bytes expected with the connection).
     pub fn assume_readable(&self) {
         self.socket.watched.assume_readable();
     }
 
-    /// Reads what is there into `bytes`, which must not be empty; 0 is the end.
+    /// Reads into `bytes`, which must not be empty; 0 is the end.
     ///
     /// # Errors
     /// `WouldBlock`: wait for [`Stream::readable`]; when it is known that
@@ -284,7 +284,7 @@ impl Stream {
             let result = net::receive(fd, bytes);
             count(|c| c.note_receive(&result));
             let n = result?;
-            // The end stays readable: asking again must not wait for ever.
+            // The end stays readable: a further read must not wait for ever.
             let short = n > 0 && n < bytes.len();
             Ok((
                 n,
@@ -297,7 +297,7 @@ impl Stream {
         })
     }
 
-    /// As [`Stream::try_read`], leaving the bytes where they are.
+    /// As [`Stream::try_read`], but leaves the bytes in the socket.
     pub fn try_peek(&self, bytes: &mut [u8]) -> io::Result<usize> {
         self.socket.watched.try_read_with(|fd| {
             let result = net::peek(fd, bytes);
@@ -308,8 +308,8 @@ impl Stream {
 
     /// Waits, then reads; 0 is the end.
     ///
-    /// Where more is known to wait, the other tasks have their turn first: who sends as fast as it
-    /// is read, a configuration of megabytes, would hold up a worker's requests for milliseconds.
+    /// When more is known to be waiting, the other tasks run first: a peer that sends as fast as it
+    /// is read (a configuration of megabytes) would delay a worker's requests by milliseconds.
     pub async fn read(&self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.socket.watched.is_readable() {
             yield_now().await;
@@ -332,12 +332,12 @@ impl Stream {
         self.write_with(bytes.len(), |fd| net::send(fd, bytes))
     }
 
-    /// True while something put down is not sent.
+    /// True while stored bytes are not sent.
     pub fn owes(&self) -> bool {
         self.socket.unsent.state.get() != State::Empty
     }
 
-    /// Tries to send what was put down, without waiting for the end of the turn.
+    /// Tries to send the stored bytes, without waiting for the end of the turn.
     ///
     /// # Errors
     /// `WouldBlock`: wait for [`Stream::writable`]; else why it can never be sent.
@@ -345,13 +345,13 @@ impl Stream {
         self.socket.settle()
     }
 
-    /// Puts `bytes` down to be written at the end of the worker's turn, together with what other
-    /// tasks have to say, and takes the vector for it; false when they are better written at
-    /// once: the peer has spoken or gone, something is under way already, no task is polled.
+    /// Stores `bytes` to be written at the end of the worker's turn, together with the messages of
+    /// other tasks, and takes the vector for it; false when they should be written at once: the
+    /// peer has sent something or is gone, something is stored already, or no task is being polled.
     ///
-    /// For the last piece of a message, after which the task waits for [`Stream::readable`] and
-    /// nothing else of this stream: that wait sends what there was no room for, and fails if
-    /// nothing could be sent.
+    /// For the last part of a message, after which the task waits for [`Stream::readable`] and for
+    /// nothing else of this stream: that wait sends what could not be written at first, and fails
+    /// if nothing could be sent.
     pub fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
         let unsent = &self.socket.unsent;
         let may =
@@ -371,13 +371,13 @@ impl Stream {
         may
     }
 
-    /// As [`Stream::try_write`], saying that more follows at once, so that the
-    /// kernel may fill its segments.
+    /// As [`Stream::try_write`], telling the kernel that more follows at once, so that it can fill
+    /// its segments.
     pub fn try_write_more(&self, bytes: &[u8]) -> io::Result<usize> {
         self.write_with(bytes.len(), |fd| net::send_more(fd, bytes))
     }
 
-    /// Writes what fits of several pieces, in order.
+    /// Writes as much as fits of several slices, in order.
     pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let asked = parts.iter().map(|part| part.len()).sum();
         self.write_with(asked, |fd| net::send_vectored(fd, parts, false))
@@ -389,16 +389,16 @@ impl Stream {
         self.write_with(asked, |fd| net::send_vectored(fd, parts, true))
     }
 
-    /// Has what [`Stream::try_write_more`] left with the kernel leave now: what was to follow at
-    /// once did not come. On other sockets than TCP's nothing was held back.
+    /// Sends what [`Stream::try_write_more`] left with the kernel: what was to follow at once did
+    /// not come. Without effect on sockets other than TCP.
     pub fn push(&self) {
         let _ = net::set_no_delay(self.socket.watched.inner(), true);
     }
 
-    /// Has the kernel acknowledge at once what came. To be called before waiting for the rest of
-    /// a message: a peer that writes small pieces sends the next only then, unless it has set
-    /// TCP_NODELAY, and the kernel waits up to 40 ms with an acknowledgement that could leave with
-    /// data of ours. On other sockets than TCP's there is nothing to acknowledge.
+    /// Makes the kernel acknowledge at once what it received. To be called before waiting for the
+    /// rest of a message: a peer that writes small segments without TCP_NODELAY sends the next one
+    /// only after the acknowledgement, which the kernel delays by up to 40 ms in case it can be
+    /// sent with data. Without effect on sockets other than TCP.
     pub fn acknowledge(&self) {
         let _ = net::set_quick_ack(self.socket.watched.inner(), true);
     }
@@ -426,8 +426,8 @@ impl Stream {
         self.socket.watched.try_read_with(|fd| {
             let result = pipe.fill(fd, bytes_max);
             count(|c| c.note_receive(&result));
-            // How much fits in a pipe depends on segments: a short move does
-            // not mean that the socket is empty.
+            // How much fits in a pipe depends on segments: moving less than asked does not mean
+            // that the socket is empty.
             Ok((result?, Progress::Full))
         })
     }
@@ -444,7 +444,7 @@ impl Stream {
         net::shutdown_write(self.socket.watched.inner())
     }
 
-    /// Makes the close a reset: unsent bytes are thrown away, no TIME_WAIT.
+    /// Makes the close a reset: unsent bytes are discarded, and there is no TIME_WAIT.
     pub fn reset_on_close(&self) -> io::Result<()> {
         net::set_linger_zero(self.socket.watched.inner())
     }
@@ -459,9 +459,9 @@ impl Stream {
         Address::local_of(self.socket.watched.inner())
     }
 
-    /// Gives the socket up, to another worker for instance.
+    /// Gives up the socket, for example to another worker.
     pub fn into_fd(self) -> OwnedFd {
-        // What there is no room for now is nobody's any more.
+        // What cannot be sent now is discarded.
         let _ = self.socket.settle();
         burst::leave(&self.socket);
         let socket = Rc::into_inner(self.socket);

@@ -1,4 +1,4 @@
-//! Streams and acceptors seen from loopback.
+//! Streams and acceptors on loopback.
 
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ async fn accept_one(acceptor: &Acceptor) -> Stream {
     accepted.pop().unwrap().into_stream().unwrap().0
 }
 
-/// A client on its own thread's terms, and the stream that serves it.
+/// A blocking client, and the stream that serves it.
 async fn pair() -> (TcpStream, Stream) {
     let acceptor = acceptor();
     let client = TcpStream::connect(acceptor.address().ip().unwrap()).unwrap();
@@ -41,7 +41,7 @@ async fn pair() -> (TcpStream, Stream) {
 
 // === The budget of a request ===
 
-/// Passes each piece on as it comes, as the data path does.
+/// Forwards each piece as it comes, as the data path does.
 async fn relay(client: Stream, server: Stream) {
     loop {
         for (from, to) in [(&client, &server), (&server, &client)] {
@@ -104,7 +104,7 @@ fn a_keep_alive_request_costs_four_calls_and_none_in_vain() {
             timeout(HANG, task.join()).await.unwrap().unwrap();
         }
         let after = io_counts();
-        // The one more read of each client is its end.
+        // The additional read of each client finds the end.
         assert_eq!(
             after.receives - before.receives,
             CLIENTS * (2 * REQUESTS + 1)
@@ -146,7 +146,7 @@ fn nothing_is_asked_of_the_kernel_when_nothing_is_known() {
                 .await
                 .is_err()
         );
-        // A read that fills its buffer has not.
+        // A read that fills its buffer has not shown that.
         client.write_all(b"abcdef").unwrap();
         timeout(HANG, stream.readable()).await.unwrap().unwrap();
         assert_eq!(stream.try_read(&mut bytes[..4]).unwrap(), 4);
@@ -190,7 +190,7 @@ fn a_close_is_seen_while_bytes_wait_and_the_bytes_are_not_lost() {
     block_on(async {
         let (mut client, stream) = pair().await;
         client.write_all(b"next request").unwrap();
-        // Bytes are no end.
+        // Bytes are not an end.
         assert!(
             timeout(Duration::from_millis(5), stream.read_closed())
                 .await
@@ -389,7 +389,7 @@ fn batches_pauses_and_resumptions() {
 
 // === The end of the turn ===
 
-/// Puts `text` down from a task; whether it was taken.
+/// Stores `text` from a task; returns whether it was accepted.
 async fn put_down(stream: &Stream, text: &[u8]) -> bool {
     let mut bytes = text.to_vec();
     poll_fn(|cx| Poll::Ready(stream.put_down(&mut bytes, cx))).await
@@ -532,11 +532,11 @@ fn who_waits_for_an_answer_hears_that_nothing_could_be_sent() {
         let (client, stream) = pair().await;
         let task = spawn_local(async move {
             assert!(put_down(&stream, b"to nobody").await);
-            // Nobody noticed yet: the turn goes on, and the peer resets before its end.
+            // Nothing was noticed yet: the turn continues, and the peer resets before its end.
             net::set_linger_zero(&client).unwrap();
             drop(client);
             let heard = stream.readable().await;
-            // The failed send has taken the error with it: what is left to read is the end.
+            // The failed send has consumed the error: only the end is left to read.
             heard.is_err() || !matches!(stream.try_read(&mut [0; 8]), Ok(1..))
         });
         assert!(timeout(HANG, task.join()).await.unwrap().unwrap());
@@ -546,7 +546,7 @@ fn who_waits_for_an_answer_hears_that_nothing_could_be_sent() {
 
 // === When the kernel is asked to watch ===
 
-/// A connection as it is served: accepted, and not yet watched.
+/// A connection as it is served: accepted, and not watched yet.
 async fn unwatched_pair() -> (TcpStream, Stream) {
     let acceptor = acceptor();
     let client = TcpStream::connect(acceptor.address().ip().unwrap()).unwrap();
@@ -615,7 +615,8 @@ fn what_comes_later_is_reported() {
 fn who_waits_for_both_directions_hears_of_both() {
     block_on(async {
         let (mut client, stream) = unwatched_pair().await;
-        // The kernel is first asked for reading alone, and for writing when there is no room.
+        // The kernel is asked to watch for reading first, and for writing only when there is no
+        // room.
         let heap = vec![b'x'; 1 << 20];
         let written = async {
             let mut left = 16 * heap.len();
@@ -632,7 +633,8 @@ fn who_waits_for_both_directions_hears_of_both() {
         };
         let total = 16 * heap.len();
         let peer = std::thread::spawn(move || {
-            // Let the writer run into the wall while the reader waits, then speak, then read.
+            // The writer fills the socket while the reader waits; then the peer sends, then it
+            // reads.
             std::thread::sleep(Duration::from_millis(30));
             client.write_all(b"stop").unwrap();
             let mut bytes = vec![0; 1 << 16];
@@ -654,8 +656,7 @@ fn a_wait_to_read_outlives_the_first_wait_for_room() {
     block_on(async {
         let (mut client, stream) = unwatched_pair().await;
         let heap = vec![b'x'; 1 << 20];
-        // The task waits to read, then for room, and looks at neither wait again until it is
-        // woken.
+        // The task waits to read, then for room, and polls neither again until it is woken.
         poll_fn(|cx| {
             stream.try_read(&mut [0]).unwrap_err();
             assert!(stream.poll_readable(cx).is_pending());

@@ -1,4 +1,4 @@
-//! Tasks of one worker. A panic in one ends that one, is counted and reported.
+//! Tasks of one worker. A panic ends only its task; it is counted and reported.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -30,12 +30,12 @@ pub enum TaskEnd {
     Panicked,
 }
 
-/// A panic that was contained, for the hook in [`crate::Options`].
+/// A panic that ended a task, for the hook in [`crate::Options`].
 #[derive(Clone, Copy, Debug)]
 pub struct PanicReport<'a> {
     /// The worker; `None` outside of workers.
     pub worker: Option<usize>,
-    /// What the panic said.
+    /// The text of the panic.
     pub message: &'a str,
 }
 
@@ -61,8 +61,8 @@ impl<T> TaskHandle<T> {
     }
 }
 
-/// Starts a task on this worker. It stays on this thread and is waited for when
-/// the worker is told to stop (see [`crate::stopping`]).
+/// Starts a task on this worker. It stays on this thread, and the worker waits for it when it is
+/// told to stop (see [`crate::stopping`]).
 ///
 /// Must be called on a worker or inside [`crate::block_on`].
 pub fn spawn_local<F>(future: F) -> TaskHandle<F::Output>
@@ -73,7 +73,7 @@ where
     start(future, Role::Awaited)
 }
 
-/// As [`spawn_local`], but not waited for: for what never ends by itself.
+/// As [`spawn_local`], but the worker does not wait for it: for tasks that never end by themselves.
 pub fn spawn_service<F>(future: F) -> TaskHandle<F::Output>
 where
     F: Future + 'static,
@@ -82,8 +82,8 @@ where
     start(future, Role::Service)
 }
 
-/// Runs `work`, which may block (a name look-up, a file), on a thread of its
-/// own kind and waits for it as a task.
+/// Runs `work`, which may block (a name look-up, a file), on a thread for such work and waits for
+/// it as a task.
 ///
 /// # Errors
 /// [`TaskEnd::Panicked`] if it panicked.
@@ -99,18 +99,18 @@ pub async fn run_blocking<T: Send + 'static>(
     })
 }
 
-/// Lets the other tasks of this worker go first once.
+/// Lets the other tasks of this worker run once first.
 pub async fn yield_now() {
     tokio::task::yield_now().await;
 }
 
-/// Members of a pool that wait for work, at most; the others leave.
+/// The maximum number of pool members that wait for work; others end.
 const POOL_IDLE_MAX: usize = 128;
 
-/// Tasks of this worker that each carry one thing after the other.
+/// A pool of tasks of this worker, each of which processes one item after the other.
 ///
-/// For work that begins and ends often: a task of its own each time is memory taken, filled and
-/// given back, and costs several thousand instructions more than to go on with one that waits.
+/// For work that begins and ends often: a new task each time means memory to allocate, fill and
+/// free, and costs several thousand instructions more than reusing one that waits.
 pub struct TaskPool<T, F>(Rc<TaskPoolShared<T, F>>);
 
 struct TaskPoolShared<T, F> {
@@ -118,9 +118,9 @@ struct TaskPoolShared<T, F> {
     carry: F,
 }
 
-/// Where a member of a pool finds its work.
+/// The slot through which a member of a pool gets its work.
 struct Member<T> {
-    /// With what counts it, from the moment it is given.
+    /// Together with its count, from the moment it is given.
     work: Cell<Option<(T, Running)>>,
     waker: RefCell<Option<Waker>>,
 }
@@ -139,7 +139,7 @@ where
     F: Fn(T) -> W + 'static,
     W: Future<Output = ()> + 'static,
 {
-    /// A pool that has `carry` carry what it is given; without members yet.
+    /// A pool whose members run `carry` on each item; without members at first.
     pub fn new(carry: F) -> Self {
         Self(Rc::new(TaskPoolShared {
             idle: RefCell::default(),
@@ -147,8 +147,8 @@ where
         }))
     }
 
-    /// Has a member carry this, as a task that is waited for when the worker is told to stop (as
-    /// with [`spawn_local`]).
+    /// Has a member process this item, as a task that the worker waits for when it is told to stop
+    /// (as with [`spawn_local`]).
     ///
     /// Must be called on a worker or inside [`crate::block_on`].
     pub fn give(&self, work: T) {
@@ -169,7 +169,7 @@ where
             work: Cell::new(Some(work)),
             waker: RefCell::new(None),
         });
-        drop(tokio::task::spawn_local(Contained {
+        drop(tokio::task::spawn_local(CatchPanic {
             future: async move {
                 loop {
                     let (work, running) = poll_fn(|cx| member.poll_work(cx)).await;
@@ -182,7 +182,7 @@ where
                     idle.push(Rc::clone(&member));
                 }
             },
-            // Its work is counted; a member that has none is nobody's concern.
+            // Only its work counts as a task: a member without work need not be waited for.
             running: None,
         }));
     }
@@ -215,23 +215,23 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    TaskHandle(tokio::task::spawn_local(Contained {
+    TaskHandle(tokio::task::spawn_local(CatchPanic {
         future,
         running: Some(Running::new(role)),
     }))
 }
 
 pin_project! {
-    /// The future, its panics contained. A named type, because an async block
-    /// around the future would hold it twice.
-    struct Contained<F> {
+    /// A future whose panics are caught. A named type, because an async block around the future
+    /// would hold it twice.
+    struct CatchPanic<F> {
         #[pin]
         future: F,
         running: Option<Running>,
     }
 }
 
-impl<F: Future> Future for Contained<F> {
+impl<F: Future> Future for CatchPanic<F> {
     type Output = Result<F::Output, Panicked>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -239,7 +239,7 @@ impl<F: Future> Future for Contained<F> {
         timer::poll_begins();
         burst::poll_begins();
         turn::poll_begins();
-        // The future is not touched again after a panic, only dropped.
+        // After a panic the future is not polled again, only dropped.
         let polled = catch_unwind(AssertUnwindSafe(|| future.poll(cx)));
         timer::poll_ended();
         burst::poll_ended();
@@ -285,7 +285,7 @@ impl Drop for Running {
     }
 }
 
-/// Counts a contained panic and tells the hook.
+/// Counts a caught panic and calls the hook.
 pub(crate) fn report_panic(payload: &(dyn Any + Send)) {
     let message = payload
         .downcast_ref::<&str>()
@@ -299,7 +299,7 @@ pub(crate) fn report_panic(payload: &(dyn Any + Send)) {
             worker: context::worker_index(),
             message,
         };
-        // A hook that panics must not undo the containment.
+        // A hook that panics must not end the worker.
         let unused = catch_unwind(AssertUnwindSafe(|| hook(&report)));
         drop(unused);
     }

@@ -1,4 +1,4 @@
-//! Workers seen from loopback.
+//! Workers on loopback.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -28,14 +28,14 @@ fn a_deadline_moves_both_ways() {
         deadline.set_after(Some(Duration::from_millis(5)));
         let early = deadline
             .guard(async {
-                // Later: the timer, armed for 5 ms, must not end this.
+                // Later: the timer, set for 5 ms, must not end this.
                 deadline.set_after(Some(HANG));
                 sleep(Duration::from_millis(15)).await;
                 1
             })
             .await;
         assert_eq!(early, Ok(1));
-        // Earlier than the timer is armed for.
+        // Earlier than the timer is set for.
         deadline.set_after(Some(Duration::from_millis(5)));
         assert_eq!(
             deadline.guard(std::future::pending::<()>()).await,
@@ -55,7 +55,7 @@ fn a_deadline_moves_both_ways() {
                 .await
                 .is_err()
         );
-        // What is ready is never late.
+        // A ready result is never late.
         deadline.set(start);
         assert_eq!(deadline.guard(async { 2 }).await, Ok(2));
         deadline.release();
@@ -85,7 +85,7 @@ fn a_deadline_wakes_the_task_that_waits_now() {
     block_on(async {
         let deadline = Rc::new(Deadline::new());
         deadline.set_after(Some(Duration::from_millis(20)));
-        // Polled once by this task, then awaited by another: that one is woken.
+        // Polled once by this task, then awaited by another: the other one is woken.
         let pending = poll_fn(|cx| Poll::Ready(deadline.poll_expired(cx).is_pending())).await;
         assert!(pending);
         let other = Rc::clone(&deadline);
@@ -210,7 +210,7 @@ fn workers_know_themselves_and_each_other() {
         mailbox(1).unwrap().call_blocking(|| ()) // would wait with the whole worker
     });
     assert_eq!(refused, Ok(Err(MailboxRefusal::Full)));
-    // Busy time is counted, and idle time is not.
+    // Busy time is counted, idle time is not.
     let worked = Duration::from_millis(5);
     let spin = move || {
         let start = Instant::now();
@@ -284,7 +284,7 @@ fn a_soft_stop_waits_for_tasks_and_not_for_services() {
                 assert!(is_stopping());
                 stopped.send(order).unwrap();
                 finished.await.unwrap();
-                // Work started while stopping is waited for too.
+                // Tasks started while stopping are waited for too.
                 spawn_local(sleep(Duration::from_millis(5)));
             });
         }
@@ -296,7 +296,7 @@ fn a_soft_stop_waits_for_tasks_and_not_for_services() {
         StopOrder::when_done()
     );
     assert!(!workers.have_ended());
-    // Messages are still answered while stopping.
+    // Messages are still processed while stopping.
     assert_eq!(workers.mailbox(0).unwrap().call_blocking(|| 3), Ok(3));
     finish.send(()).unwrap();
     assert_eq!(
@@ -325,7 +325,7 @@ fn what_was_sent_before_a_soft_stop_is_done() {
             });
         })
         .unwrap();
-    // The worker finds the order and the message at once.
+    // The worker finds the order and the message at the same time.
     workers.stop(StopOrder::when_done());
     let_go.send(()).unwrap();
     assert_eq!(done_seen.recv_timeout(HANG), Ok(()));
@@ -401,7 +401,7 @@ fn tasks_hear_that_they_will_be_cut_off_and_not_of_a_soft_stop() {
 
 #[test]
 fn an_accepted_socket_is_served_by_another_worker() {
-    // A blocking socket, as one inherited may be: watching it ends that.
+    // A blocking socket, as an inherited one may be: watching it makes it non-blocking.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let ip = listener.local_addr().unwrap();
     let listening: Arc<OwnedFd> = Arc::new(listener.into());
@@ -534,7 +534,7 @@ fn a_pool_carries_one_thing_after_the_other_and_survives_a_panic() {
         });
         for round in [[0, 1], [2, 3], [4, 5]] {
             round.into_iter().for_each(|number| pool.give(number));
-            // Each is taken up, and yields once.
+            // Each is started, and yields once.
             for _ in 0..4 {
                 yield_now().await;
             }
@@ -558,7 +558,7 @@ fn a_soft_stop_waits_for_what_a_pool_carries_and_not_for_its_tasks() {
                     work.await.unwrap();
                 }
             });
-            // One member will have nothing to do, the other something.
+            // One member will have nothing to do, the other one will.
             pool.give(None);
             pool.give(Some(finished));
         }

@@ -1,4 +1,4 @@
-//! Waiting for a moment.
+//! Waiting for a point in time.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use tokio::time::MissedTickBehavior;
 
-/// The longest wait a timer is set for; longer ones are cut to it (30 years).
+/// The longest wait of a timer; longer ones are cut to it (30 years).
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// What was waited for did not come in time.
+/// The time limit passed first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TimedOut;
 
@@ -23,11 +23,11 @@ impl std::fmt::Display for TimedOut {
 
 impl std::error::Error for TimedOut {}
 
-/// This moment, of the clock all timers go by. Costs some 25 ns and no system
-/// call; for mere ages `ballast_net::coarse_ms` is cheaper.
+/// The present time, of the clock that all timers use. Costs about 25 ns and no system call; for
+/// measuring ages `ballast_net::coarse_ms` is cheaper.
 pub fn now() -> Instant {
     let moment = Instant::now();
-    // While the thread ends there may be no turn any more.
+    // While the thread ends the thread-local value may be gone already.
     let _ = TURN.try_with(|turn| {
         turn.moment.set(Some(moment));
         turn.polls_left.set(POLLS_PER_LOOK);
@@ -35,22 +35,22 @@ pub fn now() -> Instant {
     moment
 }
 
-/// Polls of tasks after which the clock is asked again.
+/// The number of polls of tasks after which the clock is read again.
 const POLLS_PER_LOOK: u32 = 8;
 
 thread_local! {
-    static TURN: Turn = const { Turn { moment: Cell::new(None), polls_left: Cell::new(0), in_task: Cell::new(false) } };
+    static TURN: ClockReading = const { ClockReading { moment: Cell::new(None), polls_left: Cell::new(0), in_task: Cell::new(false) } };
 }
 
-/// The last look at the clock, and how long it is good for.
-struct Turn {
+/// The last reading of the clock, and how long it may be used.
+struct ClockReading {
     moment: Cell<Option<Instant>>,
     polls_left: Cell<u32>,
     in_task: Cell<bool>,
 }
 
-/// About this moment: the clock as it was looked at in this poll of a task or a few polls before
-/// it, which is some ten microseconds ago. For what is told in milliseconds. Never before a [`now`]
+/// Approximately now: the clock as it was read in this poll of a task or a few polls before, about
+/// ten microseconds ago. For times that are shown in milliseconds. Never before an earlier [`now`]
 /// of the same thread.
 pub fn turn_now() -> Instant {
     TURN.with(|turn| {
@@ -60,7 +60,7 @@ pub fn turn_now() -> Instant {
     .unwrap_or_else(now)
 }
 
-/// A task is polled.
+/// A poll of a task begins.
 pub(crate) fn poll_begins() {
     let _ = TURN.try_with(|turn| {
         turn.polls_left.set(turn.polls_left.get().saturating_sub(1));
@@ -68,17 +68,17 @@ pub(crate) fn poll_begins() {
     });
 }
 
-/// A task was polled: who asks next is none.
+/// A poll of a task has ended: what follows is not part of a task.
 pub(crate) fn poll_ended() {
     let _ = TURN.try_with(|turn| turn.in_task.set(false));
 }
 
-/// The worker has slept: what is known of the time is old.
+/// The worker has slept: the last reading is too old.
 pub(crate) fn slept() {
     let _ = TURN.try_with(|turn| turn.polls_left.set(0));
 }
 
-/// A wait for a moment; see [`sleep_until`].
+/// Waits for a point in time; see [`sleep_until`].
 #[derive(Debug)]
 pub struct Sleep(Pin<Box<tokio::time::Sleep>>);
 
@@ -102,8 +102,7 @@ pub fn sleep(duration: Duration) -> Sleep {
 
 /// Waits for `future`, at most until `at`; then drops it.
 ///
-/// For waits of a connection's life use a [`crate::Deadline`], which costs no
-/// timer each time.
+/// For the timeouts of a connection use a [`crate::Deadline`], which needs no new timer each time.
 pub async fn timeout_at<F: Future>(at: Instant, future: F) -> Result<F::Output, TimedOut> {
     tokio::time::timeout_at(at.into(), future)
         .await
@@ -115,7 +114,7 @@ pub async fn timeout<F: Future>(duration: Duration, future: F) -> Result<F::Outp
     timeout_at(now() + duration.min(WAIT_MAX), future).await
 }
 
-/// A beat. When a tick is late, the next comes a full period after it.
+/// A periodic timer. When a tick is late, the next comes a full period after it.
 #[derive(Debug)]
 pub struct Interval(tokio::time::Interval);
 
@@ -126,7 +125,7 @@ impl Interval {
         Self::starting_at(now() + period, period)
     }
 
-    /// First tick at `start`: spreads many beats over their period.
+    /// First tick at `start`: spreads many intervals over their period.
     pub fn starting_at(start: Instant, period: Duration) -> Self {
         let period = period.clamp(Duration::from_millis(1), WAIT_MAX);
         let mut interval = tokio::time::interval_at(start.into(), period);

@@ -1,34 +1,34 @@
-//! Turns: no task keeps the worker for itself.
+//! Turns: no task may keep a worker for itself.
 //!
-//! A task that always finds more to do never waits: a client that sends requests, chunks of one
-//! byte or commands as fast as they are done, a peer that fills a buffer while it is emptied. It
-//! would be the only one of its worker that is served. So whoever does one such thing after the
-//! other says so with [`take_turns`], and after a few of them in one poll the other tasks go first.
+//! A task that always finds more to do never waits: a client that sends requests, one-byte chunks
+//! or commands as fast as they are processed, a peer that fills a buffer while it is emptied. It
+//! would be the only one that its worker serves. So code that handles such items in a loop calls
+//! [`take_turns`] for each, and after some of them in one poll the other tasks run first.
 
 use std::cell::Cell;
 
 use crate::{burst, yield_now};
 
-/// What a task may do in one poll while others wait.
+/// The amount of work a task may do in one poll while others wait.
 const TURN_SHARES: u32 = 128;
 
 thread_local! {
     static DONE_SHARES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What a task does often.
+/// A unit of work that a task may repeat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Work {
-    /// A piece of a message that was received already, a chunk for one: less than a microsecond.
+    /// A part of a message that was received already, for example a chunk: less than a microsecond.
     Piece,
-    /// A call for bytes that were there.
+    /// A system call that received bytes.
     Receive,
     /// A whole exchange or command.
     Exchange,
 }
 
 impl Work {
-    /// Its part of a turn.
+    /// Its share of a turn.
     const fn shares(self) -> u32 {
         match self {
             Self::Piece => 1,
@@ -38,13 +38,13 @@ impl Work {
     }
 }
 
-/// A task is polled: its turn begins.
+/// A poll of a task begins: so does its turn.
 pub(crate) fn poll_begins() {
     let _ = DONE_SHARES.try_with(|done| done.set(0));
 }
 
-/// Counts what a task has done, and lets the others go first when its turn is over. Costs an
-/// addition until then.
+/// Counts the work that a task has done, and lets the other tasks run first when its turn is over.
+/// Costs an addition until then.
 pub async fn take_turns(work: Work) {
     let is_over = DONE_SHARES.with(|done| {
         done.set(done.get() + work.shares());
@@ -52,7 +52,8 @@ pub async fn take_turns(work: Work) {
     });
     if is_over {
         DONE_SHARES.set(0);
-        // A worker with such a task does not come to sleep, and the others' words wait for that.
+        // A worker with such a task does not sleep, and stored messages of other tasks would wait
+        // for that.
         burst::go();
         yield_now().await;
     }

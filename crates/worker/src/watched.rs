@@ -1,9 +1,8 @@
-//! A descriptor whose readiness the executor watches.
+//! A descriptor that the executor watches for readiness.
 //!
-//! Readiness is edge-triggered: the kernel reports it once, and it holds until
-//! an operation shows that it is used up. An operation that moved less than it
-//! was asked to has shown just that, so it clears readiness itself; nobody has
-//! to run into `EAGAIN` to find out.
+//! Readiness is edge-triggered: the kernel reports it once, and it holds until an operation shows
+//! that it is used up. An operation that moved less than it was asked to has shown just that and
+//! clears readiness itself: no call is made only to get `EAGAIN`.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::future::poll_fn;
@@ -18,18 +17,17 @@ use ballast_net::Error;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// What an operation has shown about the readiness it used.
+/// What an operation has shown about readiness.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Progress {
-    /// It moved all it could hold: there may be more.
+    /// It filled its buffer: there may be more.
     Full,
-    /// It moved less than it could: nothing is left (or no room).
+    /// It moved less than it could: nothing is left (or there is no room).
     Short,
 }
 
-/// What may be watched: types that keep one descriptor open for as long as they
-/// live. The executor's registration is sound for these only, so no room can
-/// add another.
+/// Types that may be watched: they keep one descriptor open for as long as they live. The
+/// registration with the executor is sound only for these, so other crates cannot add any.
 pub trait Watchable: AsRawFd + sealed::Sealed {}
 
 impl Watchable for OwnedFd {}
@@ -45,31 +43,32 @@ mod sealed {
     impl Sealed for Arc<OwnedFd> {}
 }
 
-/// A descriptor that this worker's executor watches. It stays on the thread; one task at a time
-/// may wait, for both directions.
+/// A descriptor that this worker's executor watches. It stays on the thread; one task at a time may
+/// wait, for both directions.
 ///
-/// The executor hears of it when somebody first has to wait, and of writing when somebody first
-/// waits for room: a connection whose request was there when it came, and which ends with the
-/// response, is never watched at all, and room to write, which is there mostly, is nobody's news.
+/// It is registered with the executor when a task first has to wait, and for writing when a task
+/// first waits for room: a connection whose request has already arrived and that ends with the
+/// response is never registered at all, and no wake-up is spent on room to write, which is there
+/// most of the time.
 #[derive(Debug)]
-pub struct Watched<T: Watchable> {
-    /// Stands before the descriptor: the executor lets go of it before it is closed.
+pub struct WatchedFd<T: Watchable> {
+    /// Declared before the descriptor: the registration must end before the descriptor is closed.
     io: RefCell<Option<Registration>>,
-    /// Readiness known here although the executor has none noted.
+    /// Readiness known here although the executor has not noted any.
     read: Cell<bool>,
     write: Cell<bool>,
     inner: T,
     stays: PhantomData<Rc<()>>,
 }
 
-/// What the executor knows of a descriptor.
+/// The registration of a descriptor with the executor.
 #[derive(Debug)]
 struct Registration {
     io: AsyncFd<Number>,
     interest: Interest,
 }
 
-/// A descriptor's number, while [`Watched`] keeps it open.
+/// A descriptor's number, while [`WatchedFd`] keeps it open.
 #[derive(Debug)]
 struct Number(RawFd);
 
@@ -83,7 +82,7 @@ impl Registration {
     #[expect(
         deprecated,
         reason = "deprecated because a type could close its descriptor while it is watched; \
-                  `Watchable` is sealed over types that cannot, `Watched` lets go of this first, \
+                  `Watchable` is sealed over types that cannot, `WatchedFd` lets go of this first, \
                   and the successor is `unsafe`, which stays in one room"
     )]
     fn new(number: RawFd, interest: Interest) -> io::Result<Self> {
@@ -96,9 +95,9 @@ impl Registration {
     }
 }
 
-impl<T: Watchable> Watched<T> {
-    /// A non-blocking descriptor, which will be watched when somebody waits for it: no system
-    /// call is made.
+impl<T: Watchable> WatchedFd<T> {
+    /// A non-blocking descriptor, to be registered when a task waits for it: no system call is
+    /// made.
     pub fn new(inner: T) -> Self {
         Self {
             io: RefCell::new(None),
@@ -109,11 +108,11 @@ impl<T: Watchable> Watched<T> {
         }
     }
 
-    /// As [`Watched::new`], watched for reading from now on, in one system call.
+    /// As [`WatchedFd::new`], registered for reading at once, with one system call.
     ///
     /// # Errors
-    /// The system's refusal (a limit of watches, a kind that cannot be
-    /// watched). Must be called on a worker or inside [`crate::block_on`].
+    /// The system's error (a limit of watches, a kind of file that cannot be watched). Must be
+    /// called on a worker or inside [`crate::block_on`].
     pub fn watching(inner: T) -> Result<Self, Error> {
         let watched = Self::new(inner);
         let number = watched.inner.as_raw_fd();
@@ -127,19 +126,19 @@ impl<T: Watchable> Watched<T> {
         &self.inner
     }
 
-    /// Gives the descriptor back, no longer watched.
+    /// Returns the descriptor, no longer watched.
     pub fn into_inner(self) -> T {
         drop(self.io.take());
         self.inner
     }
 
-    /// Notes that something can be read without the kernel having said so
-    /// (`defer-accept`): the next attempt is made at once.
+    /// Notes that something can be read although the kernel has not reported it (`defer-accept`):
+    /// the next attempt is made at once.
     pub fn assume_readable(&self) {
         self.read.set(true);
     }
 
-    /// Notes that there is room to write (a fresh connection has it).
+    /// Notes that there is room to write, as on a new connection.
     pub fn assume_writable(&self) {
         self.write.set(true);
     }
@@ -150,7 +149,7 @@ impl<T: Watchable> Watched<T> {
         Ok(())
     }
 
-    /// What the executor knows of it, for reading at least.
+    /// The registration, at least for reading.
     fn for_reading(&self) -> io::Result<Ref<'_, AsyncFd<Number>>> {
         if self.io.borrow().is_none() {
             self.register(Interest::READABLE)?;
@@ -158,21 +157,22 @@ impl<T: Watchable> Watched<T> {
         Ok(self.registered())
     }
 
-    /// What the executor knows of it, for both directions.
+    /// The registration for both directions.
     fn for_both(&self, cx: &mut Context<'_>) -> io::Result<Ref<'_, AsyncFd<Number>>> {
         let known = self.io.borrow().as_ref().map(|known| known.interest);
         match known {
             Some(interest) if interest.is_writable() => {}
             Some(_) => {
-                // It is registered anew, and so is the wait to read that may be under way: it is
-                // this task's too, which need not look at every wait when it is woken for one.
+                // Registering anew cancels a wait for reading of the same task, which need not poll
+                // every wait when it is woken for one: so it is woken.
                 let former = self.io.take();
                 if former.is_some_and(|former| former.is_readable()) {
                     self.read.set(true);
                     cx.waker().wake_by_ref();
                 }
                 self.register(Interest::READABLE | Interest::WRITABLE)?;
-                // Pending: a registration has nothing to tell before the executor's next look.
+                // Pending: a new registration has nothing to report before the executor polls the
+                // kernel.
                 let _ = self.registered().poll_read_ready(cx);
             }
             None => self.register(Interest::READABLE | Interest::WRITABLE)?,
@@ -186,7 +186,7 @@ impl<T: Watchable> Watched<T> {
         })
     }
 
-    /// Ready when something, or the end, can be read.
+    /// Ready when bytes, or the end, can be read.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.read.get() {
             return Poll::Ready(Ok(()));
@@ -196,7 +196,7 @@ impl<T: Watchable> Watched<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when there is room to write, or writing has become pointless.
+    /// Ready when there is room to write, or when writing is pointless.
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.write.get() {
             return Poll::Ready(Ok(()));
@@ -206,9 +206,8 @@ impl<T: Watchable> Watched<T> {
         Poll::Ready(Ok(()))
     }
 
-    /// Ready when the peer has ended its side or the connection is broken,
-    /// whether or not bytes wait to be read before that end. Takes no buffer
-    /// and reads nothing.
+    /// Ready when the peer has ended its side or the connection is broken, whether or not bytes are
+    /// waiting before that end. Needs no buffer and reads nothing.
     pub fn poll_read_closed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let io = self.for_reading()?;
@@ -216,15 +215,15 @@ impl<T: Watchable> Watched<T> {
             if guard.ready().is_read_closed() {
                 return Poll::Ready(Ok(()));
             }
-            // Bytes wait. Remember that here, so that the executor may forget
-            // it and wake us for what comes next.
+            // Bytes are waiting. That is remembered here, so that the executor may forget it and
+            // wake us for the next event.
             self.read.set(true);
             guard.clear_ready();
         }
     }
 
-    /// Ready with the answer to "did the connection fail?": true if the kernel
-    /// reports an error or both ends closed.
+    /// Ready when connecting has ended: true if the kernel reports an error or both ends are
+    /// closed.
     pub(crate) fn poll_write_closed(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let io = self.for_both(cx)?;
         let mut guard = ready!(io.poll_write_ready(cx))?;
@@ -232,23 +231,23 @@ impl<T: Watchable> Watched<T> {
         Poll::Ready(Ok(guard.ready().is_write_closed()))
     }
 
-    /// Waits for [`Watched::poll_readable`].
+    /// Waits for [`WatchedFd::poll_readable`].
     pub async fn readable(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_readable(cx)).await
     }
 
-    /// Waits for [`Watched::poll_writable`].
+    /// Waits for [`WatchedFd::poll_writable`].
     pub async fn writable(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_writable(cx)).await
     }
 
-    /// Waits for [`Watched::poll_read_closed`].
+    /// Waits for [`WatchedFd::poll_read_closed`].
     pub async fn read_closed(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_read_closed(cx)).await
     }
 
-    /// True if something (bytes, the end, an error) is known to wait. Asks
-    /// nobody: what came since the executor last looked is not known yet.
+    /// True if something (bytes, the end, an error) is known to be waiting. Makes no call: what
+    /// arrived since the executor last polled is not known yet.
     pub fn is_readable(&self) -> bool {
         self.read.get()
             || self
@@ -258,9 +257,9 @@ impl<T: Watchable> Watched<T> {
                 .is_some_and(Registration::is_readable)
     }
 
-    /// Runs `read` if the descriptor is known to be readable, else answers
-    /// `WouldBlock` without a system call. `read` tells by [`Progress`] whether
-    /// it has used readiness up; `WouldBlock` says so too.
+    /// Runs `read` if the descriptor is known to be readable, else returns `WouldBlock` without a
+    /// system call. `read` tells by [`Progress`] whether readiness is used up; `WouldBlock` tells
+    /// so too.
     pub fn try_read_with<R>(
         &self,
         read: impl FnOnce(&T) -> io::Result<(R, Progress)>,
@@ -268,7 +267,7 @@ impl<T: Watchable> Watched<T> {
         self.attempt(Interest::READABLE, &self.read, read)
     }
 
-    /// As [`Watched::try_read_with`], for writing.
+    /// As [`WatchedFd::try_read_with`], for writing.
     pub fn try_write_with<R>(
         &self,
         write: impl FnOnce(&T) -> io::Result<(R, Progress)>,
@@ -301,8 +300,8 @@ impl<T: Watchable> Watched<T> {
             Ok(())
         };
         if known.get() {
-            // Known without the executor. What shows that it is used up, shows it of what the
-            // executor knows too.
+            // Known without the executor. An operation that shows that it is used up shows the same
+            // of the executor's readiness.
             let unused = run();
             if unused.is_err()
                 && let Some(registered) = &*self.io.borrow()
@@ -312,8 +311,8 @@ impl<T: Watchable> Watched<T> {
             }
             return answer.unwrap_or_else(|| Err(io::ErrorKind::WouldBlock.into()));
         }
-        // `WouldBlock` from inside makes the executor forget readiness; the
-        // true answer is kept beside it.
+        // `WouldBlock` from inside makes the executor forget readiness; the real result is returned
+        // beside it.
         if let Some(registered) = &*self.io.borrow() {
             drop(registered.io.try_io(interest, |_| run()));
         }

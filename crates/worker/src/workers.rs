@@ -1,4 +1,4 @@
-//! The workers: threads with an executor each, their mailboxes, their end.
+//! The worker threads: an executor and a mailbox each, their start and their end.
 
 use std::fmt;
 use std::future::Future;
@@ -17,27 +17,27 @@ use crate::task::report_panic;
 use crate::timer::WAIT_MAX;
 use crate::{BufferLimits, PanicReport, configure_buffers, now, sleep_until};
 
-/// Threads for blocking work (name look-ups) per worker at most.
+/// The maximum number of threads for blocking work (name look-ups) per worker.
 const BLOCKING_THREADS_MAX: usize = 16;
 
-/// What is told of each contained panic.
+/// Called for each caught panic.
 pub type PanicHook = Arc<dyn Fn(&PanicReport<'_>) + Send + Sync>;
 
-/// How workers are made.
+/// Settings for starting workers.
 #[derive(Clone)]
 pub struct Options {
     /// Buffers of each worker.
     pub buffers: BufferLimits,
     /// How many workers (`nbthread`), at least 1.
     pub count: usize,
-    /// Messages a mailbox holds at most.
+    /// The capacity of a mailbox.
     pub mailbox_messages_max: usize,
-    /// The threads' names begin so.
+    /// The prefix of the threads' names.
     pub name: String,
-    /// Told of each panic that a task was ended by, on the worker's thread.
+    /// Called for each panic that ended a task, on the worker's thread.
     pub on_panic: Option<PanicHook>,
-    /// The processors of each worker (`cpu-map`); those without an entry, or
-    /// with an empty one, run anywhere.
+    /// The processors of each worker (`cpu-map`); workers without an entry, or with an empty one,
+    /// may run on any.
     pub pins: Vec<CpuSet>,
 }
 
@@ -62,20 +62,20 @@ impl fmt::Debug for Options {
     }
 }
 
-/// An order to end: new work is refused, tasks may finish until the deadline.
+/// An order to stop: new work is refused, tasks may finish until the deadline.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StopOrder {
-    /// When running tasks are cut off (`hard-stop-after`); `None` waits for all.
+    /// When tasks that still run are dropped (`hard-stop-after`); `None` waits for all.
     pub deadline: Option<Instant>,
 }
 
 impl StopOrder {
-    /// Waits for all tasks, however long (soft stop).
+    /// Waits for all tasks, without a deadline (soft stop).
     pub fn when_done() -> Self {
         Self { deadline: None }
     }
 
-    /// Waits for all tasks, `grace` at most.
+    /// Waits for all tasks, for at most `grace`.
     pub fn within(grace: Duration) -> Self {
         Self {
             deadline: Some(now() + grace.min(WAIT_MAX)),
@@ -102,7 +102,7 @@ pub struct Workers {
 pub struct WorkerEnd {
     /// Its number.
     pub index: usize,
-    /// Tasks that were cut off at the deadline.
+    /// Tasks that were dropped at the deadline.
     pub cut_off: usize,
 }
 
@@ -113,7 +113,7 @@ pub struct Load {
     pub busy: Duration,
     /// Time since its start.
     pub elapsed: Duration,
-    /// How often it had nothing to do and slept.
+    /// How often it went to sleep.
     pub sleeps: u64,
 }
 
@@ -134,12 +134,11 @@ impl fmt::Debug for Shared {
 }
 
 impl Workers {
-    /// Starts the workers. `first` is called here for each number and gives
-    /// what that worker runs first, on its thread, where it starts its tasks.
+    /// Starts the workers. `first` is called here for each number and returns what that worker runs
+    /// first, on its thread, where it starts its tasks.
     ///
     /// # Errors
-    /// The first refusal (thread, executor, pinning); workers already started
-    /// are ended.
+    /// The first error (thread, executor, pinning); workers already started are stopped.
     pub fn start<F, I>(options: &Options, mut first: F) -> Result<Self, Error>
     where
         F: FnMut(usize) -> I,
@@ -188,7 +187,7 @@ impl Workers {
         &self.shared.mailboxes
     }
 
-    /// How busy one is.
+    /// How busy a worker is.
     pub fn load(&self, index: usize) -> Load {
         let metrics = self.shared.metrics.get(index).and_then(OnceLock::get);
         metrics.map_or_else(Load::default, |metrics| Load {
@@ -198,8 +197,8 @@ impl Workers {
         })
     }
 
-    /// Tells all to stop. A later order replaces an earlier one: a soft stop
-    /// can be hardened.
+    /// Tells all workers to stop. A later order replaces an earlier one: a soft stop can become a
+    /// hard one.
     pub fn stop(&self, order: StopOrder) {
         self.shared.stop.send_replace(Some(order));
     }
@@ -209,7 +208,7 @@ impl Workers {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
-    /// Waits, with the whole thread, until all have ended.
+    /// Blocks the thread until all have ended.
     pub fn join(self) -> Vec<WorkerEnd> {
         self.threads
             .into_iter()
@@ -261,8 +260,8 @@ impl Workers {
     }
 }
 
-/// Runs a future on this thread, with timers, sockets and local tasks, until it
-/// is done: for `main`, and for tests.
+/// Runs a future to its end on this thread, with timers, sockets and local tasks: for `main`, and
+/// for tests.
 pub fn block_on<F: Future>(future: F) -> Result<F::Output, Error> {
     let runtime = new_runtime()?;
     let output = runtime.block_on(future);
@@ -282,7 +281,7 @@ fn new_runtime() -> Result<LocalRuntime, Error> {
         .map_err(|e| Error::new("epoll_create1", "executor", e))
 }
 
-/// A worker's life.
+/// The main function of a worker.
 fn run(
     runtime: LocalRuntime,
     index: usize,
@@ -317,23 +316,23 @@ fn run(
     WorkerEnd { index, cut_off }
 }
 
-/// Goes on with tasks and messages until no awaited task is left or the
-/// deadline has come; answers how many tasks are left.
+/// Runs tasks and messages until no awaited task is left or the deadline has passed; returns how
+/// many tasks are left.
 async fn drain(
     orders: &mut watch::Receiver<Option<StopOrder>>,
     inbox: &mut mpsc::Receiver<Message>,
 ) -> usize {
     loop {
         let order = *orders.borrow_and_update();
-        // Whatever woke this: an order that is seen here is told here.
+        // Whatever the reason for waking: an order that is found here is passed on here.
         order.into_iter().for_each(context::note_stop);
         let deadline = order.and_then(|order| order.deadline);
         if deadline.is_some_and(|at| at <= now()) {
             break;
         }
         if has_ended() {
-            // What was sent in time is work too: a connection another worker accepted. Whoever
-            // comes later is refused, and keeps what they had to send.
+            // A message that was sent in time is work too, for example a connection that another
+            // worker accepted. Later messages are refused, and their senders keep them.
             inbox.close();
             while let Some(message) = inbox.recv().await {
                 contain(message);
@@ -366,7 +365,7 @@ fn has_ended() -> bool {
 async fn next_order(orders: &mut watch::Receiver<Option<StopOrder>>) -> StopOrder {
     match orders.wait_for(Option::is_some).await.as_deref() {
         Ok(Some(order)) => *order,
-        // Whoever could give an order is gone: stop now.
+        // All senders of orders are gone: stop now.
         _ => StopOrder::now(),
     }
 }

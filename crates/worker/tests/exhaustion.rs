@@ -1,5 +1,5 @@
-//! Accepting without descriptors: told once, rests without spinning, goes on.
-//! A process of its own, because the limit is the process's.
+//! Accepting without free descriptors: reported once, pauses without spinning, continues. A process
+//! of its own, because the limit applies to the whole process.
 
 use std::fs::File;
 use std::net::TcpStream;
@@ -41,7 +41,7 @@ async fn run() {
         unreachable!("no descriptor was left: {first:?}");
     };
     assert_eq!(error.kind(), ErrorClass::Descriptors);
-    // The next attempt rests first, and asks the kernel once in that time.
+    // The next attempt pauses first, and asks the kernel once in that time.
     let before = io_counts().accepts_in_vain;
     let again = timeout(HANG, acceptor.accept_batch(8, &mut accepted))
         .await

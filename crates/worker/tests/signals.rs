@@ -1,5 +1,5 @@
-//! Signals reach a thread and a task, in a process of its own: the harness's
-//! threads would not block them.
+//! Signals reach a thread and a task. A process of its own: the harness's threads would not block
+//! the signals.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ fn main() {
         None
     );
 
-    // Waited for by the thread; sent from a worker, whose thread blocks it too.
+    // The thread waits for it; it is sent from a worker, whose thread blocks it too.
     let mailbox = workers.mailbox(0).expect("one");
     mailbox
         .send(|| ballast_net::raise(Signal::Usr1).expect("kill"))
         .expect("send");
     assert_eq!(signals.wait(Some(HANG)).expect("wait"), Some(Signal::Usr1));
 
-    // Waited for by a task; two at once both arrive.
+    // A task waits for them; both arrive when two are sent at once.
     mailbox
         .send(|| {
             ballast_net::raise(Signal::Term).expect("kill");
