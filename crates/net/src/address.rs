@@ -1,4 +1,4 @@
-//! Our own socket addresses and their form in the kernel.
+//! Socket addresses and their form in the kernel.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,19 +13,18 @@ use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix};
 
 use crate::Error;
 
-/// Bytes of an abstract name when it fills the kernel's whole structure.
+/// Length of an abstract name that fills the kernel's whole structure.
 const ABSTRACT_NAME_BYTES_MAX: usize = 107;
 
-/// Where a socket is bound to or connected to (manual section 11, "Address
-/// formats").
+/// An address to bind or connect a socket to (manual section 11, "Address formats").
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Address {
     /// A name in Linux's abstract space, without the leading NUL.
     Abstract {
         /// The name's bytes, at most 107.
         name: Box<[u8]>,
-        /// `abns@`: filled up with NULs to the full length, as HAProxy always
-        /// did; `abnsz@`: just as long as the name.
+        /// `abns@`: padded with NULs to the full length, as HAProxy always did; `abnsz@`: only as
+        /// long as the name.
         padded: bool,
     },
     /// `fd@N`: a descriptor that this process was started with.
@@ -34,7 +33,7 @@ pub enum Address {
     Ip(SocketAddr),
     /// A path in the file system.
     Unix(PathBuf),
-    /// The nameless end of a unix socket (the usual client).
+    /// An unnamed unix socket (usual for clients).
     Unnamed,
 }
 
@@ -146,14 +145,14 @@ impl fmt::Display for Address {
     }
 }
 
-/// Where a redirected connection was going before the kernel turned it here
-/// (`SO_ORIGINAL_DST`, netfilter's REDIRECT), IPv4 or IPv6.
+/// The original destination of a connection that the kernel redirected to us (`SO_ORIGINAL_DST`,
+/// netfilter's REDIRECT), IPv4 or IPv6.
 pub fn original_destination(fd: impl AsFd) -> io::Result<SocketAddr> {
     let fd = fd.as_fd();
     match rustix::net::sockopt::socket_domain(fd)? {
         AddressFamily::INET6 => match rustix::net::sockopt::ipv6_original_dst(fd) {
             Ok(v6) => Ok(SocketAddr::V6(v6)),
-            // A v4-mapped client's translation is kept in the IPv4 table.
+            // The translation of a v4-mapped client is in the IPv4 table.
             Err(_) => Ok(SocketAddr::V4(rustix::net::sockopt::ip_original_dst(fd)?)),
         },
         _ => Ok(SocketAddr::V4(rustix::net::sockopt::ip_original_dst(fd)?)),

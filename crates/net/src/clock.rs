@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A moment as a calendar shows it here.
+/// A local date and time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct LocalTime {
     /// Such as 2025.
@@ -23,17 +23,16 @@ pub struct LocalTime {
     pub utc_offset_s: i32,
 }
 
-/// The calendar's view of a moment in the machine's time zone (TZ or
-/// /etc/localtime), for log dates. `unix_s` counts seconds since 1970 UTC.
+/// The local date and time (TZ or /etc/localtime) of a moment, for log dates. `unix_s` is seconds
+/// since 1970 UTC.
 #[expect(unsafe_code, reason = "localtime_r fills a structure")]
 pub fn local_time(unix_s: i64) -> LocalTime {
     let time: libc::time_t = unix_s;
-    // SAFETY: `tm` holds integers and a pointer that may be null: all zeroes is
-    // a value of it.
+    // SAFETY: `tm` holds integers and a pointer that may be null: all zeroes is a valid value.
     let mut tm: libc::tm = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to our own live values. The environment may be
-    // read for TZ; writing it while threads run is unsafe code, which no room
-    // but this one may contain, and this one does not.
+    // SAFETY: both pointers are to our own live values. The environment may be read for TZ;
+    // changing it while threads run would need unsafe code, which only this crate may contain, and
+    // it does not.
     let answer = unsafe { libc::localtime_r(&raw const time, &raw mut tm) };
     if answer.is_null() {
         // The year does not fit in an int: no clock shows such a time.
@@ -58,8 +57,8 @@ pub fn local_time(unix_s: i64) -> LocalTime {
     }
 }
 
-/// Milliseconds of a clock that never goes back, as of the last kernel tick (1
-/// to 10 ms old): for ages and rates, at a fraction of the precise clock's cost.
+/// Milliseconds of the monotonic clock at the last kernel tick (1 to 10 ms ago): for ages and
+/// rates, much cheaper than the precise clock.
 pub fn coarse_ms() -> u64 {
     let now = clock_gettime(ClockId::MonotonicCoarse);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
@@ -67,7 +66,8 @@ pub fn coarse_ms() -> u64 {
     seconds * 1000 + nanoseconds / 1_000_000
 }
 
-/// Microseconds on the steady clock of the machine, the same for every process (CLOCK_MONOTONIC).
+/// Microseconds of the machine's monotonic clock, which is the same for every process
+/// (CLOCK_MONOTONIC).
 pub fn steady_us() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Starting a connection to a server without waiting for it.
+//! Opening connections to servers without blocking.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,16 +13,15 @@ use rustix::net::sockopt;
 use crate::listen::stream_socket;
 use crate::{Address, Error, ErrorClass, KeepAlive, Namespace, option};
 
-/// Where a connection comes from (`source`).
+/// The source of a connection (`source`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Source {
     /// The address; port 0 lets the kernel choose one when it connects.
     pub address: SocketAddr,
-    /// The last port of a range that begins with the address's port: each connection leaves
-    /// from the next port that is free towards its target.
+    /// The last port of a range that begins with the address's port: each connection uses the next
+    /// port that is free for its target.
     pub port_last: Option<u16>,
-    /// `usesrc`: the address may be one that is not this machine's, such as
-    /// the client's own.
+    /// `usesrc`: the address need not belong to this machine; it may be the client's own.
     pub transparent: bool,
 }
 
@@ -57,21 +56,20 @@ pub struct ConnectOptions {
     pub user_timeout: Option<Duration>,
 }
 
-/// How far a connection has come.
+/// The state of a connection that is being opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Progress {
-    /// It stands, or will stand with the first bytes sent (`fast_open`).
+    /// It is connected, or will be when the first bytes are sent (`fast_open`).
     Done,
-    /// Under way: wait until the socket is writable, then ask
-    /// [`connect_outcome`].
+    /// In progress: wait until the socket is writable, then call [`connect_outcome`].
     Underway,
 }
 
-/// Makes a socket and starts connecting it. TCP_NODELAY is always set.
+/// Creates a socket and starts connecting it. TCP_NODELAY is always set.
 ///
 /// # Errors
-/// The call that failed, with the address; its [`Error::kind`] tells our
-/// shortages from the server's refusal.
+/// The call that failed, with the address; its [`Error::kind`] tells local shortages from a refusal
+/// by the server.
 pub fn connect(target: &Address, options: &ConnectOptions) -> Result<(OwnedFd, Progress), Error> {
     let range = options
         .source
@@ -84,14 +82,14 @@ pub fn connect(target: &Address, options: &ConnectOptions) -> Result<(OwnedFd, P
     }
 }
 
-/// How many ports of a range are tried for one connection. Ports are given out in turn, so the
-/// one tried first is the one given out longest ago.
+/// How many ports of a range are tried for one connection. Ports are used in turn, so the first one
+/// tried was last used the longest time ago.
 const PORT_TRY_COUNT_MAX: u32 = 512;
 
-/// Whose turn it is, over all ranges.
+/// The next port, for all ranges.
 static TURN: AtomicU32 = AtomicU32::new(0);
 
-/// Leaves from the next port of a range that is free.
+/// Uses the next free port of a range.
 fn from_range(
     target: &Address,
     options: &ConnectOptions,
@@ -114,7 +112,7 @@ fn from_range(
     Err(failure.expect("a range has two ports at least"))
 }
 
-/// Whether another port may do: this one is bound, or connected to the target already.
+/// Whether another port may work: this one is bound, or already connected to the target.
 fn is_port_taken(error: &Error) -> bool {
     matches!(
         (error.call(), error.kind()),
@@ -138,8 +136,8 @@ fn connect_from(
     }
     let mut answer = rustix::net::connect(&fd, &os_target);
     if answer == Err(Errno::INPROGRESS) && is_near(target) {
-        // Within the machine the handshake was over before the call was: asked once more, it
-        // says so, and nobody need wait to be told.
+        // Within the machine the handshake has ended before the call returned: connecting again
+        // reports that, without waiting.
         answer = rustix::net::connect(&fd, &os_target);
     }
     match answer {
@@ -149,15 +147,15 @@ fn connect_from(
     }
 }
 
-/// Whether the target is on this machine for certain.
+/// Whether the target is certainly on this machine.
 fn is_near(target: &Address) -> bool {
     matches!(target, Address::Ip(address) if address.ip().is_loopback())
 }
 
-/// The outcome of a connection under way, once its socket is writable.
+/// The outcome of a connection in progress, once its socket is writable.
 ///
 /// # Errors
-/// What the server or the network answered.
+/// The error of the server or the network.
 pub fn connect_outcome(fd: impl AsFd, target: &Address) -> Result<(), Error> {
     option::socket_error(fd).map_err(|e| Error::new("connect", target, e))
 }
@@ -185,7 +183,7 @@ fn prepare(
     if let Some(source) = source {
         bind_source(fd, source)?;
     }
-    // Tuning: a kernel that does not know it still connects.
+    // Tuning options: a kernel that does not know them still connects.
     if let Some(bytes) = options.receive_buffer {
         let _ = option::set_receive_buffer(fd, bytes as usize);
     }
@@ -220,8 +218,8 @@ fn bind_source(fd: BorrowedFd<'_>, source: &Source) -> Result<(), Error> {
             .map_err(|e| Error::new("setsockopt(IP_TRANSPARENT)", address, e))?;
     }
     if address.port() == 0 {
-        // The port is then chosen with the destination known: one source
-        // address reaches each server with all its ports.
+        // The kernel then chooses the port when it knows the destination: one source address can
+        // use all its ports for each server.
         let _ = option::set_bind_no_port(fd);
     } else {
         sockopt::set_socket_reuseaddr(fd, true)
@@ -325,11 +323,11 @@ mod tests {
         assert_eq!(ports, [20001, 20002, 20003]);
         let error = connect(&target, &options).unwrap_err();
         assert!(error.kind().is_local_resource(), "{error}");
-        // Another target has all of them again: the same port towards it is another connection.
+        // For another target all ports are free again: the same port to it is another connection.
         let other = TcpListener::bind("127.0.0.1:0").unwrap();
         let other = Address::Ip(other.local_addr().unwrap());
         held.push(connect(&other, &options).unwrap().0);
-        // What is reset leaves no trace, so its port comes back.
+        // A reset leaves no TIME_WAIT, so the port is free again.
         let freed = held.swap_remove(1);
         let port_freed = port(&freed);
         option::set_linger_zero(&freed).unwrap();

@@ -1,4 +1,4 @@
-//! Processors: how many this process may use, and which a thread runs on.
+//! Processors: how many this process may use, and which ones a thread may run on.
 
 use rustix::thread::{CpuSet as OsSet, sched_getaffinity, sched_setaffinity};
 
@@ -17,12 +17,12 @@ impl CpuSet {
         }
     }
 
-    /// The numbers in it, ascending, each once.
+    /// The numbers in it, ascending, without duplicates.
     pub fn cpus(&self) -> &[usize] {
         &self.0
     }
 
-    /// True if it names none.
+    /// True if it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -42,7 +42,7 @@ pub fn cpu_count() -> usize {
     CpuSet::allowed().0.len().max(1)
 }
 
-/// Ties the calling thread to `cpus`.
+/// Restricts the calling thread to `cpus`.
 ///
 /// # Errors
 /// `EINVAL` if none of them exists or may be used.

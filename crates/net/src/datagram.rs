@@ -1,9 +1,9 @@
-//! Datagrams to log collectors and the like: never waits, never connects.
+//! Datagrams, for log collectors for example. Never blocks.
 //!
-//! Unconnected on purpose: a collector that restarts is found again at the
-//! next message, and an ICMP refusal of one message costs no other. The name of
-//! a unix socket may be out of sight later (`chroot`): one that is there at the
-//! start is connected to as well, and serves where the name does not.
+//! The socket is unconnected on purpose: a restarted collector is found again at the next message,
+//! and an ICMP error for one message does not affect others. The path of a unix socket may become
+//! invisible later (`chroot`): a socket that exists at the start is connected to as well, and that
+//! connection is used when the path does not work.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use rustix::net::{
 
 use crate::{Address, Error};
 
-/// Messages handed to the kernel in one call at most.
+/// The maximum number of messages per system call.
 const BATCH_MESSAGES_MAX: usize = 32;
 
 /// A datagram socket with one destination.
@@ -25,15 +25,15 @@ pub struct Datagram {
     fd: OwnedFd,
     target: Address,
     os_target: SocketAddrAny,
-    /// Connected while the name could be seen.
+    /// Connected while the path was visible.
     lasting: Option<OwnedFd>,
-    /// That is the way that worked last.
+    /// Whether the connected socket was the one that worked last.
     is_lasting_better: AtomicBool,
 }
 
 impl Datagram {
-    /// A socket that sends to `target` (UDP, or a unix path or abstract name),
-    /// optionally from an address of its own.
+    /// A socket that sends to `target` (UDP, or a unix path or abstract name), optionally from a
+    /// given address.
     pub fn new(target: Address, source: Option<SocketAddr>) -> Result<Self, Error> {
         let os_target = target.to_os()?;
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -55,15 +55,15 @@ impl Datagram {
         })
     }
 
-    /// Where it sends.
+    /// The destination.
     pub fn target(&self) -> &Address {
         &self.target
     }
 
-    /// Sends one message made of `parts`.
+    /// Sends one message that consists of `parts`.
     ///
     /// # Errors
-    /// `WouldBlock` when the kernel has no room: the caller drops and counts.
+    /// `WouldBlock` when the kernel has no room: the caller drops the message and counts it.
     pub fn send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut control = SendAncillaryBuffer::default();
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -76,9 +76,8 @@ impl Datagram {
         )?)
     }
 
-    /// Sends many messages with few calls; answers how many went out. Stops at
-    /// the first that the kernel refuses; an error only if that is the first
-    /// of all.
+    /// Sends many messages with few calls; returns how many were sent. Stops at the first that the
+    /// kernel refuses; an error only if that is the first of all.
     pub fn send_many(&self, messages: &[&[u8]]) -> io::Result<usize> {
         let mut sent = 0;
         for batch in messages.chunks(BATCH_MESSAGES_MAX) {
@@ -92,7 +91,7 @@ impl Datagram {
         Ok(sent)
     }
 
-    /// By the way that worked last, else by the other.
+    /// Tries the socket that worked last, then the other one.
     fn send_batch(&self, batch: &[&[u8]]) -> io::Result<usize> {
         let Some(lasting) = &self.lasting else {
             return self.send_batch_by_name(batch);
@@ -133,7 +132,7 @@ impl Datagram {
     }
 }
 
-/// A socket that is connected to a name, where somebody is there.
+/// A socket that is connected to a path, if somebody listens there.
 fn connected(target: &Address, os_target: &SocketAddrAny) -> Option<OwnedFd> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let fd = rustix::net::socket_with(target.family(), SocketType::DGRAM, flags, None).ok()?;
@@ -141,7 +140,7 @@ fn connected(target: &Address, os_target: &SocketAddrAny) -> Option<OwnedFd> {
     Some(fd)
 }
 
-/// As many as the kernel takes; an error only if that is none.
+/// Sends as many as the kernel accepts; an error only if that is none.
 fn send_connected(fd: &OwnedFd, batch: &[&[u8]]) -> io::Result<usize> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     for (sent, message) in batch.iter().enumerate() {
@@ -154,7 +153,8 @@ fn send_connected(fd: &OwnedFd, batch: &[&[u8]]) -> io::Result<usize> {
     Ok(batch.len())
 }
 
-/// Whether nobody is there, or cannot be reached from here: nothing that is wrong with a message.
+/// Whether nobody listens, or the path cannot be reached from here: the message itself is not the
+/// cause.
 fn is_no_way(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

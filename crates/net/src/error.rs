@@ -1,12 +1,12 @@
-//! What went wrong when the kernel was asked, said so that it can be acted on.
+//! Errors of system calls, classified so that callers can act on them.
 
 use std::fmt;
 use std::io;
 
-/// A refused system call: which call, on what, the system's answer.
+/// A failed system call: which call, on which object, the system's error.
 ///
-/// Displays as `bind 127.0.0.1:80: Permission denied (os error 13)`;
-/// [`Error::advice`] says what an operator may do.
+/// Displays as `bind 127.0.0.1:80: Permission denied (os error 13)`; [`Error::advice`] says what an
+/// operator may do.
 #[derive(Debug)]
 pub struct Error {
     call: &'static str,
@@ -14,27 +14,26 @@ pub struct Error {
     source: io::Error,
 }
 
-/// The classes of refusal that callers treat differently.
+/// The classes of errors that callers handle differently.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ErrorClass {
-    /// The address is held by someone else (`EADDRINUSE`).
+    /// The address is in use (`EADDRINUSE`).
     AddressInUse,
-    /// The address is not one of this machine's, or its ports are used up
-    /// (`EADDRNOTAVAIL`).
+    /// The address does not belong to this machine, or its ports are used up (`EADDRNOTAVAIL`).
     AddressNotAvailable,
     /// Not allowed (`EACCES`, `EPERM`).
     Denied,
-    /// Descriptors are used up in the process or the system (`EMFILE`, `ENFILE`).
+    /// No descriptors are left in the process or the system (`EMFILE`, `ENFILE`).
     Descriptors,
-    /// Memory or buffers are used up (`ENOMEM`, `ENOBUFS`).
+    /// No memory or buffers are left (`ENOMEM`, `ENOBUFS`).
     Memory,
     /// No such file, socket, interface or namespace (`ENOENT`, `ENODEV`).
     NotFound,
-    /// The other side refused or reset (`ECONNREFUSED`, `ECONNRESET`).
+    /// The other side refused or reset the connection (`ECONNREFUSED`, `ECONNRESET`).
     Refused,
-    /// Nobody answered in the kernel's own time (`ETIMEDOUT`).
+    /// No answer within the kernel's own time limit (`ETIMEDOUT`).
     TimedOut,
-    /// No way to get there (`ENETUNREACH`, `EHOSTUNREACH`).
+    /// The destination cannot be reached (`ENETUNREACH`, `EHOSTUNREACH`).
     Unreachable,
     /// The kernel does not know this address family or option
     /// (`EAFNOSUPPORT`, `ENOPROTOOPT`, `EOPNOTSUPP`).
@@ -57,32 +56,32 @@ impl Error {
         }
     }
 
-    /// The system call (or library function) that was refused.
+    /// The system call (or library function) that failed.
     pub fn call(&self) -> &'static str {
         self.call
     }
 
-    /// What it was asked of: an address, a path, a user.
+    /// Its object: an address, a path, a user.
     pub fn object(&self) -> &str {
         &self.object
     }
 
-    /// The system's error number; 0 if the answer did not come from the system.
+    /// The system's error number; 0 if the error did not come from the system.
     pub fn os_code(&self) -> i32 {
         self.source.raw_os_error().unwrap_or(0)
     }
 
-    /// The class of the refusal.
+    /// The class of the error.
     pub fn kind(&self) -> ErrorClass {
         ErrorClass::of(&self.source)
     }
 
-    /// The underlying answer.
+    /// The underlying error.
     pub fn io(&self) -> &io::Error {
         &self.source
     }
 
-    /// What an operator can do about it, where that is known.
+    /// What an operator can do about it, if that is known.
     pub fn advice(&self) -> Option<&'static str> {
         Some(match (self.kind(), self.call) {
             (ErrorClass::Denied, "bind") => {
@@ -110,7 +109,7 @@ impl Error {
 }
 
 impl ErrorClass {
-    /// The class of any system error.
+    /// The class of a system error.
     pub fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EADDRINUSE) => Self::AddressInUse,
@@ -129,8 +128,8 @@ impl ErrorClass {
         }
     }
 
-    /// True if the refusal is ours (descriptors, memory, ports, rights) and
-    /// says nothing about the other side.
+    /// True if the cause is local (descriptors, memory, ports, permissions) and says nothing about
+    /// the other side.
     pub fn is_local_resource(self) -> bool {
         matches!(
             self,

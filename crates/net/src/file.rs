@@ -1,7 +1,7 @@
-//! A file's contents, replaced whole or not at all, and read without waiting.
+//! Replacing files atomically, and reading files without blocking.
 //!
-//! Whoever reads the path, before or after a crash, sees the old contents or the new ones: they
-//! are written beside it, brought to the disk, and given its name in one step.
+//! A reader of the path, before or after a crash, sees either the old contents or the new ones:
+//! they are written to a file beside it, synced to the disk, and renamed.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -11,44 +11,44 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 
-/// Names that are tried for the file beside.
+/// How many names are tried for the temporary file.
 const NAMES_MAX: usize = 16;
 
-/// Gives the file at `path` the contents `bytes`, atomically and for good: when this returns, they
-/// survive a loss of power. Mode and owner stay as they are, the owner as far as the process may
-/// set it; a new file has mode 0644 less the umask. A symbolic link stays one: what it leads to
-/// is replaced. Only files are: a pipe or a device is refused.
+/// Replaces the contents of the file at `path` by `bytes`, atomically and durably: when this
+/// returns, they survive a loss of power. Mode and owner stay, the owner as far as the process may
+/// set it; a new file has mode 0644 less the umask. A symbolic link stays one: its target is
+/// replaced. Only regular files are replaced: a pipe or a device is refused.
 ///
 /// It blocks for as long as the disk takes.
 ///
 /// # Errors
-/// What the system said. The file is as it was, and nothing is left beside it; but when the
-/// directory alone could not be brought to the disk, the new contents may be there already.
+/// The system's error. The file is unchanged, and no temporary file is left; but when only syncing
+/// the directory failed, the new contents may be there already.
 pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     replace_files(&[(path, bytes)])
 }
 
-/// Gives several files their new contents, each as [`replace_file`] does, in the order they are
-/// given: all contents are on the disk beside their files before the first of these is replaced.
-/// What refuses a file beforehand (no room, no permission, no directory) therefore refuses all.
+/// Replaces the contents of several files, each as [`replace_file`] does, in the given order. All
+/// contents are on the disk before the first file is replaced, so an error that can be found in
+/// advance (no space, no permission, no directory) leaves all files unchanged.
 ///
-/// All of them together are no one step: who reads, or a loss of power, between two of the renames
-/// finds the first files new and the others old. A path that is given twice has the later
-/// contents.
+/// The files together are not replaced in one step: a reader, or a loss of power, between two of
+/// the renames finds the first files new and the others old. A path that is given twice gets the
+/// later contents.
 ///
 /// # Errors
-/// What the system said, of the first file it refused. Nothing is left beside any file. Before
-/// the first rename, all files are as they were. When a rename is refused, those before it stay
-/// replaced and those from it on are as they were; when only a directory could not be brought to
-/// the disk, all are replaced and may not survive a loss of power.
+/// The system's error for the first file that failed. No temporary file is left. Before the first
+/// rename, all files are unchanged. When a rename fails, the files before it are replaced and those
+/// from it on are not; when only syncing a directory failed, all are replaced and may not survive a
+/// loss of power.
 pub fn replace_files<P: AsRef<Path>, B: AsRef<[u8]>>(files: &[(P, B)]) -> Result<(), Error> {
-    // Who is not renamed is removed when it is dropped.
+    // Temporary files that are not renamed are removed when dropped.
     let mut besides = Vec::with_capacity(files.len());
     for (path, bytes) in files {
         besides.push(Beside::write(path.as_ref(), bytes.as_ref())?);
     }
     let mut outcome = besides.iter_mut().try_for_each(Beside::rename);
-    // What was renamed is brought to the disk whatever came of the rest; the first error is told.
+    // What was renamed is synced whatever happened to the rest; the first error is returned.
     let mut synced: Vec<&Path> = Vec::new();
     for beside in besides.iter().filter(|beside| beside.name.is_none()) {
         let (directory, opened) = &beside.directory;
@@ -66,15 +66,15 @@ fn fault(path: &Path, call: &'static str, error: io::Error) -> Error {
     Error::new(call, path.display(), error)
 }
 
-/// New contents that are on the disk, beside the file they are for.
+/// New contents on the disk, in a temporary file beside the one they are for.
 struct Beside {
-    /// The file they are for, as it was called.
+    /// The path as given.
     path: PathBuf,
-    /// Where it is.
+    /// The path with links resolved.
     target: PathBuf,
-    /// What is to be brought to the disk after the rename.
+    /// The directory to sync after the rename.
     directory: (PathBuf, File),
-    /// Where they are until then; `None` once they have their name.
+    /// The temporary path; `None` after the rename.
     name: Option<PathBuf>,
 }
 
@@ -96,7 +96,7 @@ impl Beside {
             Some(parent) if parent != Path::new("") => parent.to_path_buf(),
             _ => PathBuf::from("."),
         };
-        // Before anything is written: who cannot open it cannot bring it to the disk.
+        // Before anything is written: a directory that cannot be opened cannot be synced.
         let opened = File::open(&directory).map_err(|error| fault("open", error))?;
         let (name, mut file) = open_beside(&target).map_err(|error| fault("open", error))?;
         let beside = Self {
@@ -108,7 +108,7 @@ impl Beside {
         file.write_all(bytes)
             .map_err(|error| fault("write", error))?;
         if let Some(known) = &known {
-            // Not allowed to all, and no reason not to write.
+            // Not everybody may change the owner; that is no reason not to write.
             let _ = fchown(&file, Some(known.uid()), Some(known.gid()));
             file.set_permissions(known.permissions())
                 .map_err(|error| fault("fchmod", error))?;
@@ -117,7 +117,7 @@ impl Beside {
         Ok(beside)
     }
 
-    /// Gives them the file's name.
+    /// Renames the temporary file.
     fn rename(&mut self) -> Result<(), Error> {
         if let Some(name) = &self.name {
             std::fs::rename(name, &self.target)
@@ -131,18 +131,18 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // The first error is the one to tell.
+            // The first error is the one to return.
             let _ = std::fs::remove_file(name);
         }
     }
 }
 
 /// The contents of a regular file of at most `bytes_max` bytes, or of the null device, which has
-/// none. A symbolic link is followed. What may block or never end is not opened: a pipe, a device,
-/// a socket.
+/// none. A symbolic link is followed. Anything that may block or never end (a pipe, a device, a
+/// socket) is not opened.
 ///
 /// # Errors
-/// What the system said, "not a regular file", or how much is the most.
+/// The system's error, "not a regular file", or the size limit.
 pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     let too_long = || {
         let text = format!("larger than {bytes_max} bytes");
@@ -152,7 +152,7 @@ pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
         return Ok(Vec::new());
     }
     let mut options = OpenOptions::new();
-    // Another may stand there by now; that must not block either.
+    // Another file may be there by now; opening that must not block either.
     options
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
@@ -166,7 +166,7 @@ pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
         return Err(too_long());
     }
     let mut bytes = Vec::new();
-    // It may grow while it is read, and some (of `/proc`) do not say how long they are.
+    // It may grow while it is read, and some files (of `/proc`) do not report their size.
     file.take(room.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() > bytes_max {
         return Err(too_long());
@@ -174,7 +174,7 @@ pub fn read_file(path: &Path, bytes_max: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether it is the null device, not a file.
+/// Whether it is the null device rather than a file.
 ///
 /// # Errors
 /// It is neither.
@@ -193,7 +193,7 @@ fn no_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
 }
 
-/// A new file in the same directory: only there a rename is one step.
+/// A new file in the same directory: a rename is atomic only there.
 fn open_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     static TURN: AtomicU64 = AtomicU64::new(0);
     let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -208,7 +208,7 @@ fn open_beside(target: &Path) -> io::Result<(PathBuf, File)> {
         let beside = target.with_file_name(beside);
         match options.open(&beside) {
             Ok(file) => return Ok((beside, file)),
-            // Left by a process of the same number that was killed while it wrote.
+            // Left by a process with the same number that was killed while it wrote.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
             Err(error) => return Err(error),
         }
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn without_permission_nothing_is_changed() {
-        // Nobody may make a file here, whoever they are.
+        // Nobody, not even root, may create a file here.
         let path = Path::new("/proc/self/a.map");
         assert!(replace_file(path, b"x").is_err());
         if crate::is_root() {
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(names(directory.path()), ["a.map", "c.map", "sub"]);
         assert_eq!(names(&directory.path().join("sub")), ["b.map"]);
         replace_files::<&Path, &[u8]>(&[]).unwrap();
-        // The last word holds.
+        // The later one wins.
         let twice = [(&files[0].0, "one"), (&files[0].0, "two")];
         replace_files(&twice).unwrap();
         assert_eq!(std::fs::read(&files[0].0).unwrap(), b"two");
@@ -336,8 +336,8 @@ mod tests {
         std::fs::set_permissions(&locked, usual).unwrap();
     }
 
-    /// A rename is refused when a directory took the place meanwhile; here it does so by the
-    /// steps being made one by one.
+    /// A rename fails when a directory has taken the place meanwhile; this test does the steps one
+    /// by one to get there.
     #[test]
     fn nothing_is_left_beside_what_cannot_be_renamed() {
         let directory = tempfile::tempdir().unwrap();
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(read_file(&link, 5).unwrap(), b"12345");
         let error = read_file(&path, 4).unwrap_err().to_string();
         assert_eq!(error, "larger than 4 bytes");
-        // It does not say how long it is.
+        // Its size is not reported.
         assert!(read_file(Path::new("/proc/self/status"), 9).is_err());
         assert!(read_file(Path::new("/proc/self/status"), 1 << 20).is_ok());
         assert!(read_file(Path::new("/dev/null"), 5).unwrap().is_empty());
@@ -373,8 +373,7 @@ mod tests {
         assert_eq!(none.kind(), io::ErrorKind::NotFound);
     }
 
-    /// A disk is full for a process when it may write no more: the limit on the size of files
-    /// fails a write half-way, as a full disk does.
+    /// A limit on the size of files makes a write fail half-way, as a full disk does.
     #[test]
     fn a_full_disk_leaves_the_file_as_it_was() {
         let directory = tempfile::tempdir().unwrap();

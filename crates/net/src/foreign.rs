@@ -1,5 +1,5 @@
-//! Other processes, as the kernel shows them to whoever may look: their children, and the sockets
-//! they listen on (`-sf`, `-st`).
+//! Other processes, as the kernel shows them: their children, and the sockets they listen on
+//! (`-sf`, `-st`).
 
 use std::fs;
 use std::io;
@@ -13,16 +13,16 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open, test
 use crate::process::one_process;
 use crate::{Address, Error, SocketPool};
 
-/// Whether this process may send signals to that one.
+/// Whether this process may send signals to that process.
 ///
 /// # Errors
-/// `ESRCH` if there is none, `EPERM` if this process has not the right.
+/// `ESRCH` if there is no such process, `EPERM` if this process may not.
 pub fn may_signal(pid: i32) -> Result<(), Error> {
     test_kill_process(one_process(pid)?).map_err(|e| Error::new("kill", pid, e))
 }
 
-/// Who connected to a unix socket, or made a pair of them: the numbers of its process and its user
-/// at that time. `None` for other sockets, and for who is out of sight (another namespace).
+/// The process number and user of the peer of a unix socket, at the time it connected or made the
+/// pair. `None` for other sockets, and for peers that are not visible (another namespace).
 pub fn unix_peer(fd: impl AsFd) -> Option<(i32, u32)> {
     let fd = fd.as_fd();
     if matches!(Address::local_of(fd), Ok(Address::Ip(_)) | Err(_)) {
@@ -36,14 +36,13 @@ pub fn unix_peer(fd: impl AsFd) -> Option<(i32, u32)> {
     (pid > 0).then_some((pid, uid))
 }
 
-/// Whether a process is there that has not ended. One that waits for its parent to notice its end
-/// has.
+/// Whether a process exists and runs. A zombie does not run.
 pub fn process_lives(pid: i32) -> bool {
     living_parent(pid).is_some()
 }
 
-/// A process and all that came from it and lives, itself first. Empty if there is none: one that
-/// has ended and waits for its parent to notice counts as gone.
+/// A process and all its living descendants, itself first. Empty if there is none; a zombie does
+/// not count.
 pub fn process_tree(pid: i32) -> Vec<i32> {
     let parents: Vec<(i32, i32)> = fs::read_dir("/proc")
         .into_iter()
@@ -68,10 +67,10 @@ pub fn process_tree(pid: i32) -> Vec<i32> {
     tree
 }
 
-/// The parent of a process that lives.
+/// The parent of a running process.
 fn living_parent(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // After the name, which may hold anything: state and parent.
+    // After the name, which may contain anything: state and parent.
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut words = rest.split(' ');
     let state = words.next()?;
@@ -79,41 +78,41 @@ fn living_parent(pid: i32) -> Option<i32> {
     (!matches!(state, "Z" | "X")).then_some(parent)
 }
 
-/// A stream socket that another process listens on, and a copy of it.
+/// A copy of a stream socket that another process listens on.
 #[derive(Debug)]
 pub struct ForeignListener {
     fd: OwnedFd,
-    /// Where the other process has it.
+    /// The descriptor in the other process.
     place: PathBuf,
-    /// What stands there: it names the socket.
+    /// The link target of that descriptor, which identifies the socket.
     link: PathBuf,
 }
 
 impl ForeignListener {
-    /// Where it listens.
+    /// The address it listens on.
     ///
     /// # Errors
-    /// The system's refusal.
+    /// The system's error.
     pub fn address(&self) -> io::Result<Address> {
         Address::local_of(&self.fd)
     }
 
-    /// Whether the other process has it open still.
+    /// Whether the other process still has it open.
     pub fn is_held(&self) -> bool {
         fs::read_link(&self.place).is_ok_and(|link| link == self.link)
     }
 
-    /// Whether both are one socket, that two processes share.
+    /// Whether both are the same socket, shared by two processes.
     pub fn is_same(&self, other: &Self) -> bool {
         self.link == other.link
     }
 }
 
-/// What a process listens on.
+/// The sockets that a process listens on.
 ///
 /// # Errors
-/// `ESRCH` if there is none; `EPERM` or `EACCES` where this process may not look into that one,
-/// for which root with `CAP_SYS_PTRACE` is enough.
+/// `ESRCH` if there is no such process; `EPERM` or `EACCES` if this process may not inspect it;
+/// root with `CAP_SYS_PTRACE` may.
 pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
     let process = pidfd_open(one_process(pid)?, PidfdFlags::empty())
         .map_err(|e| Error::new("pidfd_open", pid, e))?;
@@ -129,7 +128,7 @@ pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
         let link = match fs::read_link(&place) {
             Ok(link) => link,
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(refused(e)),
-            // Closed since.
+            // Closed in the meantime.
             Err(_) => continue,
         };
         let Some(number) = number else { continue };
@@ -138,7 +137,7 @@ pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
         }
         let fd = match pidfd_getfd(&process, number, PidfdGetfdFlags::empty()) {
             Ok(fd) => fd,
-            // Closed since.
+            // Closed in the meantime.
             Err(Errno::BADF) => continue,
             Err(e) => return Err(Error::new("pidfd_getfd", pid, e)),
         };
@@ -149,8 +148,8 @@ pub fn listening_sockets_of(pid: i32) -> Result<Vec<ForeignListener>, Error> {
     Ok(found)
 }
 
-/// What the processes listen on, as an offer to whoever is to listen there now
-/// ([`crate::offer_sockets`]). A socket that several of them have is there once.
+/// The sockets that the processes listen on, as an offer to the binds of this process
+/// ([`crate::offer_sockets`]). A socket that several of them have is included once.
 ///
 /// # Errors
 /// See [`listening_sockets_of`].
@@ -176,7 +175,7 @@ fn is_socket(link: &Path) -> bool {
         .is_some_and(|link| link.starts_with("socket:"))
 }
 
-/// A bind finds a socket by its address, which says nothing about the network that it is in.
+/// A bind finds a socket by its address, which does not include the network namespace.
 fn is_of_our_network(fd: BorrowedFd<'_>) -> bool {
     let any = rustix::net::socket(
         rustix::net::AddressFamily::UNIX,
@@ -255,7 +254,7 @@ mod tests {
         let connected = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let second = listener.try_clone().unwrap();
         let found = listening_sockets_of(own_pid()).unwrap();
-        // This process looks at itself here, and may meet the copies it takes.
+        // This process inspects itself here, and may find the copies that it makes.
         let own = [listener.as_raw_fd(), second.as_raw_fd()].map(|fd| fd.to_string());
         let mine = |one: &&ForeignListener| own.iter().any(|fd| one.place.ends_with(fd));
         let mine: Vec<_> = found.iter().filter(mine).collect();

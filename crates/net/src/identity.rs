@@ -1,11 +1,11 @@
-//! Users and groups, and becoming one of them for good.
+//! Users and groups, and changing to one of them for good.
 
 use std::ffi::{CStr, CString};
 use std::io;
 
 use crate::Error;
 
-/// Bytes a passwd or group record may take at most.
+/// Maximum size of a passwd or group record, in bytes.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
 /// A user of this machine.
@@ -13,9 +13,9 @@ const RECORD_BYTES_MAX: usize = 1 << 20;
 pub struct User {
     /// Login name.
     pub name: String,
-    /// Its number.
+    /// Its number (uid).
     pub uid: u32,
-    /// The number of its own group.
+    /// The number of its primary group.
     pub gid: u32,
 }
 
@@ -28,7 +28,7 @@ pub struct Group {
     pub gid: u32,
 }
 
-/// Looks a user up by name (`user`); `None` if there is none.
+/// Looks up a user by name (`user`); `None` if there is none.
 #[expect(unsafe_code, reason = "getpwnam_r fills a structure and a buffer")]
 pub fn user_by_name(name: &str) -> Result<Option<User>, Error> {
     let c_name = c_string("getpwnam", name)?;
@@ -57,7 +57,7 @@ pub fn user_by_name(name: &str) -> Result<Option<User>, Error> {
     })
 }
 
-/// Looks a group up by name (`group`); `None` if there is none.
+/// Looks up a group by name (`group`); `None` if there is none.
 #[expect(unsafe_code, reason = "getgrnam_r fills a structure and a buffer")]
 pub fn group_by_name(name: &str) -> Result<Option<Group>, Error> {
     let c_name = c_string("getgrnam", name)?;
@@ -139,7 +139,7 @@ fn c_string(call: &'static str, name: &str) -> Result<CString, Error> {
     CString::new(name).map_err(|_| Error::new(call, name.escape_debug(), rustix::io::Errno::INVAL))
 }
 
-/// Calls `ask` with ever larger buffers until the record fits.
+/// Calls `ask` with increasing buffer sizes until the record fits.
 fn with_growing_buffer<T>(
     call: &'static str,
     name: &str,

@@ -1,8 +1,8 @@
 //! Descriptors this process was started with (`fd@N`).
 //!
-//! A number in a configuration must never be able to name a descriptor that
-//! some other part of the process owns. So what was inherited is collected
-//! once, before anything else is opened, and can only be taken from there.
+//! A number in a configuration must never name a descriptor that another part of the process owns.
+//! So the inherited descriptors are collected once, before anything else is opened, and can only be
+//! taken from this list.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,12 +14,12 @@ use crate::Error;
 
 static INHERITED: Mutex<BTreeMap<RawFd, OwnedFd>> = Mutex::new(BTreeMap::new());
 
-/// Collects the descriptors from 3 up that this process was started with, and
-/// marks them close-on-exec.
+/// Collects the descriptors from 3 up that this process was started with, and marks them
+/// close-on-exec.
 ///
-/// Must be the first thing `main` does: whatever is open at this moment is
-/// taken for inherited and belongs to this list from now on. Later calls, and
-/// calls from a process that already has several threads, do nothing.
+/// Must be the first thing that `main` does: every descriptor that is open then is taken as
+/// inherited and belongs to this list from now on. Later calls, and calls from a process with
+/// several threads, do nothing.
 pub fn collect() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -28,7 +28,7 @@ pub fn collect() {
         }
         for number in open_numbers() {
             let fd = own(number);
-            // What we start in turn (external checks) gets none of them.
+            // Programs that we start (external checks) must not get them.
             let _ = rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC);
             list().insert(number, fd);
         }
@@ -43,7 +43,7 @@ pub fn take(number: RawFd) -> Result<OwnedFd, Error> {
     list().remove(&number).ok_or_else(|| not_inherited(number))
 }
 
-/// A duplicate of an inherited descriptor, or of 0, 1 or 2; the original stays.
+/// A duplicate of an inherited descriptor, or of 0, 1 or 2; the original stays on the list.
 ///
 /// # Errors
 /// `EBADF` if it was not inherited or is taken already.
@@ -60,19 +60,18 @@ pub fn duplicate(number: RawFd) -> Result<OwnedFd, Error> {
     copy.map_err(|e| Error::new("fcntl(F_DUPFD)", format_args!("fd@{number}"), e))
 }
 
-/// Has the descriptors on the list stay open in the programs that this process starts next, or
-/// not.
+/// Sets whether the descriptors on the list stay open in the programs that this process starts
+/// next.
 ///
 /// # Errors
-/// The system's refusal.
+/// The system's error.
 pub fn pass_on(on: bool) -> io::Result<()> {
     list()
         .values()
         .try_for_each(|fd| crate::set_inheritable(fd, on))
 }
 
-/// Puts a descriptor on the list as if it had been inherited, and returns the
-/// number to name it by.
+/// Adds a descriptor to the list as if it had been inherited, and returns its number.
 pub fn register(fd: OwnedFd) -> RawFd {
     let number = fd.as_raw_fd();
     list().insert(number, fd);
@@ -102,7 +101,7 @@ fn open_numbers() -> Vec<RawFd> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|&number| number > 2)
         .collect();
-    // The directory is closed by now, so its own number no longer answers.
+    // The directory is closed by now: its own number is not open any more.
     numbers.retain(|number| fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_ok());
     numbers
 }

@@ -1,13 +1,12 @@
-//! Sockets, options, descriptors, processes: the only crate with unsafe.
+//! Sockets, options, descriptors, processes: the only crate with unsafe code.
 //!
-//! Everything here is a thin, safe door to the kernel: one function for one
-//! thing the system is asked, with an [`Error`] that names the call, its object
-//! and the system's answer. No policy, no waiting, no executor: whoever calls
-//! decides when to ask again. All sockets made here are non-blocking and
+//! Everything here is a thin, safe wrapper of the kernel: one function per operation, with an
+//! [`Error`] that names the call, its object and the system's error. No policy, no waiting, no
+//! executor: the caller decides when to try again. All sockets made here are non-blocking and
 //! close-on-exec.
 //!
-//! `unsafe` stands only in small commented functions marked
-//! `#[expect(unsafe_code)]`; every other room forbids it.
+//! `unsafe` occurs only in small commented functions marked `#[expect(unsafe_code)]`; every other
+//! crate forbids it.
 
 mod address;
 mod clock;

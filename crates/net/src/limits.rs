@@ -1,10 +1,10 @@
-//! What the system lets this process have (`ulimit-n`, `-m`, `set-dumpable`).
+//! Resource limits of this process (`ulimit-n`, `-m`, `set-dumpable`).
 
 use rustix::process::{self, Rlimit};
 
 use crate::Error;
 
-/// A thing the system counts for a process.
+/// A resource that the system limits per process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Resource {
     /// Address space, bytes (RLIMIT_AS).
@@ -17,16 +17,16 @@ pub enum Resource {
     OpenFiles,
 }
 
-/// A soft limit, and the hard one it may be raised to; `None` is unlimited.
+/// A soft limit, and the hard limit it may be raised to; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limit {
-    /// What holds now.
+    /// The limit in force.
     pub soft: Option<u64>,
-    /// What it may be raised to without privilege.
+    /// The largest limit without privileges.
     pub hard: Option<u64>,
 }
 
-/// The limits that hold now.
+/// The limits in force.
 pub fn limit(resource: Resource) -> Limit {
     let limit = process::getrlimit(resource.to_os());
     Limit {
@@ -47,12 +47,11 @@ pub fn set_limit(resource: Resource, wanted: Limit) -> Result<(), Error> {
     .map_err(|e| Error::new("setrlimit", format_args!("{resource:?} {wanted:?}"), e))
 }
 
-/// Makes at least `wanted` descriptors available, raising the hard limit if
-/// that is needed and allowed; answers the soft limit that holds then. A limit
-/// that is higher already stays.
+/// Makes at least `wanted` descriptors available, raising the hard limit if that is necessary and
+/// allowed; returns the soft limit afterwards. A higher limit is kept.
 ///
 /// # Errors
-/// The system's refusal; what could be had (the hard limit) is set all the same.
+/// The system's error; the best possible value (the hard limit) is set nevertheless.
 pub fn raise_open_files(wanted: u64) -> Result<u64, Error> {
     let now = limit(Resource::OpenFiles);
     match now.soft {
@@ -81,7 +80,7 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, Error> {
     Ok(wanted)
 }
 
-/// Lets a core file be as large as it may (`set-dumpable`).
+/// Allows core files up to the hard limit (`set-dumpable`).
 pub fn raise_core_limit() -> Result<(), Error> {
     let unlimited = Limit {
         soft: None,
@@ -114,8 +113,8 @@ mod tests {
         assert_eq!(raise_open_files(16).unwrap(), before);
         let hard = limit(Resource::OpenFiles).hard.unwrap_or(before);
         assert_eq!(raise_open_files(hard).unwrap(), hard.max(before));
-        // More than the kernel's own ceiling (fs.nr_open) is refused, and what
-        // could be had is kept.
+        // More than the kernel's maximum (fs.nr_open) is refused, and the best possible value is
+        // kept.
         assert!(raise_open_files(u64::MAX - 1).is_err());
         assert_eq!(limit(Resource::OpenFiles).soft, Some(hard));
     }

@@ -1,4 +1,4 @@
-//! Making a listening socket from an address and the options of `bind`.
+//! Creating a listening socket from an address and the options of `bind`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,18 +14,18 @@ use crate::{Address, Error, KeepAlive, Namespace, Tuning, inherit, option, passi
 /// The options of a listening socket (manual section 5.1).
 #[derive(Clone, Debug)]
 pub struct ListenOptions {
-    /// Connections waiting to be accepted at most; the kernel may cut it
+    /// The maximum number of connections waiting to be accepted; the kernel may lower it
     /// (net.core.somaxconn).
     pub backlog: u32,
     /// `cc`: congestion control by name.
     pub congestion: Option<Box<str>>,
-    /// `defer-accept`: wake only when the client has sent something.
+    /// `defer-accept`: wake only after the client has sent something.
     pub defer_accept: bool,
-    /// `tfo`: pending fast-open requests at most.
+    /// `tfo`: the maximum number of pending fast-open requests.
     pub fast_open_pending_max: Option<u32>,
     /// `interface`.
     pub interface: Option<Box<str>>,
-    /// `option clitcpka` and its measures; accepted connections inherit it.
+    /// `option clitcpka` and its parameters; accepted connections inherit it.
     pub keepalive: Option<KeepAlive>,
     /// `mss`, bytes.
     pub mss: Option<u32>,
@@ -33,15 +33,14 @@ pub struct ListenOptions {
     pub namespace: Option<Arc<Namespace>>,
     /// `tune.rcvbuf.client`, bytes; accepted connections inherit it.
     pub receive_buffer: Option<usize>,
-    /// Several sockets, also of several processes, may share the address
-    /// (off with `noreuseport`).
+    /// Several sockets, of several processes too, may share the address (off with `noreuseport`).
     pub reuse_port: bool,
     /// `tune.sndbuf.client`, bytes; accepted connections inherit it.
     pub send_buffer: Option<usize>,
-    /// `option tcp-smart-accept`: what accepted connections receive is acknowledged with what
-    /// is sent back.
+    /// `option tcp-smart-accept`: what accepted connections receive is acknowledged together with
+    /// the response.
     pub smart_accept: bool,
-    /// `transparent`: an address that is not this machine's.
+    /// `transparent`: the address need not belong to this machine.
     pub transparent: bool,
     /// `user`, `group`, `mode` of a path.
     pub unix: UnixPermissions,
@@ -74,24 +73,24 @@ impl Default for ListenOptions {
     }
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Bound {
     /// The socket.
     pub fd: OwnedFd,
-    /// What it is really bound to: a port 0 has become a real one.
+    /// The address it is really bound to: port 0 has become a real one.
     pub address: Address,
-    /// Options the system refused and the socket works without; HAProxy warns
-    /// of these and goes on.
+    /// Options that the system refused and the socket works without; HAProxy warns about these and
+    /// continues.
     pub refused: Vec<Error>,
 }
 
-/// Listens on `address`. A descriptor named by an [`Address::Inherited`] is duplicated after its
-/// kind was verified: the number can be named again.
+/// Listens on `address`. The descriptor of an [`Address::Inherited`] is duplicated after its type
+/// was verified: the same number can be used again.
 ///
 /// # Errors
-/// The call that failed, with the address. Tuning options that the system
-/// refuses are no errors, see [`Bound::refused`].
+/// The call that failed, with the address. Tuning options that the system refuses are no errors,
+/// see [`Bound::refused`].
 pub fn listen(address: &Address, options: &ListenOptions) -> Result<Bound, Error> {
     let (bound, unpublished) = listen_unpublished(address, options)?;
     if let Some(unpublished) = unpublished {
@@ -100,8 +99,8 @@ pub fn listen(address: &Address, options: &ListenOptions) -> Result<Bound, Error
     Ok(bound)
 }
 
-/// As [`listen()`], but what stands under a path is replaced by [`Unpublished::publish`] alone: who
-/// opens several sockets can still give up.
+/// As [`listen()`], but an existing file at a unix path is replaced only by
+/// [`Unpublished::publish`]: a caller that opens several sockets can still give up.
 ///
 /// # Errors
 /// As [`listen()`].
@@ -139,7 +138,7 @@ pub fn listen_unpublished(
         }
     }
     let address = match address {
-        // The kernel remembers the temporary name.
+        // The kernel keeps the temporary name.
         Address::Unix(_) => address.clone(),
         _ => Address::local_of(&fd).map_err(|e| Error::new("getsockname", address, e))?,
     };
@@ -151,11 +150,12 @@ pub fn listen_unpublished(
     Ok((bound, unpublished))
 }
 
-/// Has a TCP socket listen no more; it keeps its address. Nothing is done to one that does not
-/// listen: the kernel would note the end of its receiving side, for its next clients to inherit.
+/// Stops a TCP socket from listening; it keeps its address. Does nothing for a socket that does not
+/// listen: the kernel would mark its receiving side as ended, and its next clients would inherit
+/// that.
 ///
 /// # Errors
-/// The system's refusal.
+/// The system's error.
 pub fn stop_listening(fd: impl AsFd) -> io::Result<()> {
     if sockopt::socket_acceptconn(&fd)? {
         rustix::net::shutdown(fd, rustix::net::Shutdown::Read)?;
@@ -163,10 +163,10 @@ pub fn stop_listening(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Has a socket listen that [stopped](stop_listening).
+/// Makes a socket listen again that was [stopped](stop_listening).
 ///
 /// # Errors
-/// The system's refusal: another process may have taken the address.
+/// The system's error: another process may have taken the address.
 pub fn listen_again(fd: impl AsFd, backlog: u32) -> io::Result<()> {
     let backlog = i32::try_from(backlog.max(1)).unwrap_or(i32::MAX);
     Ok(rustix::net::listen(fd, backlog)?)
@@ -187,8 +187,8 @@ fn adopt(number: i32, options: &ListenOptions) -> Result<Bound, Error> {
     let listening =
         sockopt::socket_acceptconn(&fd).map_err(|e| fail("getsockopt(SO_ACCEPTCONN)", e.into()))?;
     if !listening {
-        // Handed over bound but not yet listening: that is ours to do. A
-        // connected socket is refused here by the kernel (EINVAL).
+        // Passed to us bound but not listening: so we listen on it. The kernel refuses that for a
+        // connected socket (EINVAL).
         start_listening(fd.as_fd(), &name, options)?;
     }
     let address = Address::local_of(&fd).map_err(|e| fail("getsockname", e))?;

@@ -1,4 +1,4 @@
-//! Listening sockets, seen from loopback.
+//! Listening sockets on loopback.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -51,7 +51,7 @@ fn tuning_options_reach_the_kernel() {
     assert!(bound.refused.is_empty(), "{:?}", bound.refused);
     assert_eq!(sockopt::tcp_congestion(&bound.fd).unwrap(), "reno");
     assert_eq!(sockopt::tcp_user_timeout(&bound.fd).unwrap(), 1500);
-    // Deferred: a connection that has sent nothing is not handed out.
+    // Deferred: a connection that has sent nothing cannot be accepted.
     let mut client = TcpStream::connect(bound.address.ip().unwrap()).unwrap();
     assert!(crate::accept(&bound.fd).is_err());
     io::Write::write_all(&mut client, b"x").unwrap();

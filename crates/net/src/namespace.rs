@@ -34,10 +34,10 @@ impl Namespace {
         &self.name
     }
 
-    /// Runs `make` inside the namespace, or here if there is none.
+    /// Runs `make` inside the namespace, or directly if there is none.
     ///
-    /// A thread of its own enters and ends: no other work of this process can
-    /// be left in the wrong namespace, whatever fails.
+    /// A separate thread enters the namespace and ends: no other work of this process can be left
+    /// in the wrong namespace, whatever fails.
     pub(crate) fn run<T: Send>(
         namespace: Option<&Self>,
         make: impl FnOnce() -> Result<T, Error> + Send,

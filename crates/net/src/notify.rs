@@ -1,4 +1,4 @@
-//! Telling the supervisor that started us how we are (systemd's sd_notify).
+//! Reporting our state to the supervisor that started us (systemd's sd_notify).
 
 use std::io::IoSlice;
 use std::os::unix::ffi::OsStrExt;
@@ -6,9 +6,8 @@ use std::path::PathBuf;
 
 use crate::{Address, Datagram, Error};
 
-/// Sends `state` (such as `READY=1\nSTATUS=Ready.`) to the socket named by
-/// NOTIFY_SOCKET, a path or `@` and an abstract name. `Ok(false)` if there is
-/// no supervisor to tell.
+/// Sends `state` (such as `READY=1\nSTATUS=Ready.`) to the socket named by NOTIFY_SOCKET, a path or
+/// `@` and an abstract name. `Ok(false)` if there is no supervisor.
 pub fn notify_supervisor(state: &str) -> Result<bool, Error> {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else {
         return Ok(false);

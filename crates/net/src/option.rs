@@ -1,7 +1,7 @@
 //! Socket options, one function each.
 //!
-//! Options that rustix offers go through it; the rest through two small unsafe
-//! helpers at the end.
+//! Options that rustix supports are set through it; the others through two small unsafe helpers at
+//! the end.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-/// How a silent connection is probed (`clitcpka`, `srvtcpka` and their -cnt,
-/// -idle, -intvl). `None` leaves the system's value.
+/// TCP keep-alive (`clitcpka`, `srvtcpka` and their -cnt, -idle, -intvl). `None` leaves the
+/// system's value.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct KeepAlive {
     /// Unanswered probes before the connection is dead.
     pub count: Option<u32>,
-    /// Silence before the first probe, whole seconds.
+    /// Idle time before the first probe, whole seconds.
     pub idle: Option<Duration>,
-    /// Between probes, whole seconds.
+    /// Time between probes, whole seconds.
     pub interval: Option<Duration>,
 }
 
-/// What the kernel knows of a TCP connection (samples `fc_rtt` and kin).
+/// What the kernel knows of a TCP connection (samples `fc_rtt` etc.).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct TcpInfo {
     /// Smoothed round trip time, microseconds.
@@ -32,7 +32,7 @@ pub struct TcpInfo {
     pub unacked: u32,
     /// Segments the peer selectively acknowledged.
     pub sacked: u32,
-    /// Segments taken for lost.
+    /// Segments considered lost.
     pub lost: u32,
     /// Segments retransmitted and still in flight.
     pub retransmits: u32,
@@ -40,11 +40,11 @@ pub struct TcpInfo {
     pub retransmits_total: u32,
     /// Fast retransmits in flight.
     pub fackets: u32,
-    /// How often segments came out of order (its measure).
+    /// The kernel's measure of reordering.
     pub reordering: u32,
 }
 
-/// Makes calls on a descriptor answer instead of wait.
+/// Makes system calls on a descriptor non-blocking.
 pub fn set_non_blocking(fd: impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(fd, true)?)
 }
@@ -55,13 +55,12 @@ pub fn set_no_delay(fd: impl AsFd, on: bool) -> io::Result<()> {
 }
 
 /// Sets TCP_QUICKACK (`option tcp-smart-accept`, `tcp-smart-connect` turn it off so that the first
-/// ACK travels with data). The kernel takes it for the moment, not for good: whatever is sent next
-/// may turn it off again.
+/// ACK travels with data). It is not permanent in the kernel: a later send may turn it off again.
 pub fn set_quick_ack(fd: impl AsFd, on: bool) -> io::Result<()> {
     Ok(sockopt::set_tcp_quickack(fd, on)?)
 }
 
-/// Turns probing on with the given measures.
+/// Turns keep-alive on with these parameters.
 pub fn set_keepalive(fd: impl AsFd, keepalive: &KeepAlive) -> io::Result<()> {
     let fd = fd.as_fd();
     sockopt::set_socket_keepalive(fd, true)?;
@@ -77,14 +76,13 @@ pub fn set_keepalive(fd: impl AsFd, keepalive: &KeepAlive) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the coming close a reset that leaves no TIME_WAIT (`option nolinger`,
-/// `http-request silent-drop`'s cousin): unsent data is thrown away.
+/// Makes the close a reset that leaves no TIME_WAIT (`option nolinger`, similar to `http-request
+/// silent-drop`): unsent data is discarded.
 pub fn set_linger_zero(fd: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(fd, Some(Duration::ZERO))?)
 }
 
-/// How long sent data may stay unacknowledged (`tcp-ut`), milliseconds
-/// resolution.
+/// How long sent data may stay unacknowledged (`tcp-ut`), in milliseconds.
 pub fn set_user_timeout(fd: impl AsFd, timeout: Duration) -> io::Result<()> {
     let ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
     Ok(sockopt::set_tcp_user_timeout(fd, ms)?)
@@ -111,7 +109,7 @@ pub fn set_tos(fd: impl AsFd, tos: u8) -> io::Result<()> {
     match sockopt::socket_domain(fd)? {
         rustix::net::AddressFamily::INET6 => {
             sockopt::set_ipv6_tclass(fd, u32::from(tos))?;
-            // A v4-mapped connection answers to the IPv4 option only.
+            // On a v4-mapped connection only the IPv4 option works.
             let _ = sockopt::set_ip_tos(fd, tos);
             Ok(())
         }
@@ -172,7 +170,7 @@ fn set_bytes(fd: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Res
     }
 }
 
-/// Asks the kernel about a TCP connection (TCP_INFO).
+/// Reads the kernel's information about a TCP connection (TCP_INFO).
 #[expect(unsafe_code, reason = "getsockopt fills a structure")]
 pub fn tcp_info(fd: impl AsFd) -> io::Result<TcpInfo> {
     let fd = fd.as_fd();

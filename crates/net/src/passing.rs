@@ -1,5 +1,5 @@
-//! Descriptors over a unix socket (SCM_RIGHTS): how one process hands its
-//! listening sockets to the next.
+//! Passing descriptors over a unix socket (SCM_RIGHTS): how a process gives its listening sockets
+//! to the next one.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,13 +13,13 @@ use rustix::net::{
 
 use crate::{Address, Bound, Error, ListenOptions, Namespace, Tuning, listen_again, retune, unix};
 
-/// Descriptors in one message at most (the kernel's SCM_MAX_FD).
+/// The maximum number of descriptors in one message (the kernel's SCM_MAX_FD).
 pub const FDS_PER_MESSAGE_MAX: usize = 253;
 
 const CONTROL_BYTES: usize = rustix::cmsg_space!(ScmRights(FDS_PER_MESSAGE_MAX));
 
-/// Sends `bytes` (at least one) with `fds` (at most [`FDS_PER_MESSAGE_MAX`]).
-/// Waits if the socket does.
+/// Sends `bytes` (at least one) with `fds` (at most [`FDS_PER_MESSAGE_MAX`]). Blocks if the socket
+/// does.
 pub fn send_with_fds(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); CONTROL_BYTES];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -34,12 +34,12 @@ pub fn send_with_fds(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) ->
     )?)
 }
 
-/// Receives bytes and the descriptors that came with them, close-on-exec.
-/// (0, none) is the peer's end. Waits if the socket does.
+/// Receives bytes and the descriptors that came with them, close-on-exec. (0, none) is the peer's
+/// end. Blocks if the socket does.
 ///
 /// # Errors
-/// `InvalidData` if descriptors were cut off (the process has too few left);
-/// those that came are closed.
+/// `InvalidData` if descriptors were cut off (the process has too few left); those that arrived are
+/// closed.
 pub fn receive_with_fds(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); CONTROL_BYTES];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -60,8 +60,8 @@ pub fn receive_with_fds(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usiz
     Ok((message.bytes, fds))
 }
 
-/// A listening socket on its way from one process to another, with what cannot be asked of the
-/// descriptor itself.
+/// A listening socket that is passed from one process to another, with the properties that cannot
+/// be read from the descriptor.
 #[derive(Clone, Debug)]
 pub struct PassedSocket {
     /// The socket.
@@ -74,21 +74,21 @@ pub struct PassedSocket {
 
 static OFFERED: Mutex<SocketPool> = Mutex::new(SocketPool::new());
 
-/// Offers listening sockets of another process to [`crate::listen()`]: it uses one of them where it
-/// would open another on the same address, interface and namespace. To be called before anything
-/// is listened on.
+/// Offers listening sockets of another process to [`crate::listen()`]: it uses one of them instead
+/// of opening another on the same address, interface and namespace. To be called before anything is
+/// listened on.
 pub fn offer_sockets(sockets: SocketPool) {
     offered().0.extend(sockets.0);
 }
 
-/// Ends the offer: closes what nobody listened on here, and answers how many those were. They
-/// stay open wherever else they are held.
+/// Ends the offer: closes the sockets that were not used here, and returns their number. They stay
+/// open in other processes that hold them.
 pub fn withdraw_sockets() -> usize {
     let left = std::mem::take(&mut *offered());
     left.len()
 }
 
-/// The offered socket that listens where it is wanted.
+/// The offered socket that fits the query.
 pub(crate) fn claim(address: &Address, options: &ListenOptions) -> Option<OwnedFd> {
     offered().take(&SocketQuery {
         address,
@@ -102,7 +102,7 @@ fn offered() -> MutexGuard<'static, SocketPool> {
     OFFERED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Listens on a socket that another process has bound to `address`. Who waits in its queue stays
+/// Listens on a socket that another process has bound to `address`. Connections in its queue stay
 /// there.
 pub(crate) fn listen_on(
     fd: OwnedFd,
@@ -111,7 +111,7 @@ pub(crate) fn listen_on(
 ) -> Result<Bound, Error> {
     let fail = |call, e: io::Error| Error::new(call, address, e);
     rustix::io::ioctl_fionbio(&fd, true).map_err(|e| fail("ioctl(FIONBIO)", e.into()))?;
-    // Also where it listens: its queue gets our length.
+    // Called also when it listens already: this sets the length of its queue.
     listen_again(&fd, options.backlog).map_err(|e| fail("listen", e))?;
     let refused = match address {
         Address::Ip(_) => retune(fd.as_fd(), address, None, &Tuning::of(options)),
@@ -124,8 +124,8 @@ pub(crate) fn listen_on(
     })
 }
 
-/// Listening sockets that another process had, until a bind asks for them. What is left when it
-/// is dropped is closed here, and stays open wherever else it is held.
+/// Listening sockets of another process, until binds ask for them. Those that are left when it is
+/// dropped are closed here, and stay open in other processes that hold them.
 #[derive(Debug, Default)]
 pub struct SocketPool(Vec<Pooled>);
 
@@ -136,31 +136,31 @@ struct Pooled {
     interface: String,
     namespace: String,
     v6_only: bool,
-    /// The path is not looked for.
+    /// The path is not checked.
     is_vouched: bool,
 }
 
-/// Which socket a bind wants.
+/// The socket that a bind needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketQuery<'w> {
-    /// Where it listens.
+    /// The address to listen on.
     pub(crate) address: &'w Address,
     /// `interface`; empty for none.
     pub(crate) interface: &'w str,
     /// `namespace`; empty for none.
     pub(crate) namespace: &'w str,
-    /// `v6only` and `v4v6`; `None` takes either.
+    /// `v6only` and `v4v6`; `None` accepts either.
     pub(crate) v6_only: Option<bool>,
 }
 
 impl SocketPool {
-    /// A pool of nothing.
+    /// An empty pool.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Adds a socket. One that is no stream socket bound to an address of ours is closed: no
-    /// bind could ask for it.
+    /// Adds a socket. Anything but a stream socket bound to a local address is closed: no bind
+    /// could ask for it.
     pub fn add(&mut self, fd: OwnedFd, interface: String, namespace: String) {
         if !matches!(sockopt::socket_type(&fd), Ok(SocketType::STREAM)) {
             return;
@@ -181,16 +181,16 @@ impl SocketPool {
         });
     }
 
-    /// Has the paths of those added so far be believed: another process of ours has seen that
-    /// they are there, and this one may see another root.
+    /// Marks the paths of the sockets added so far as valid: another process of ours has checked
+    /// that they exist, and this one may have another root directory.
     pub fn vouch(&mut self) {
         for pooled in &mut self.0 {
             pooled.is_vouched = true;
         }
     }
 
-    /// Takes out a socket that listens where it is wanted. A path must still be there: a socket
-    /// whose name was taken away or given to another would never be found by a client.
+    /// Takes out a socket that fits. A path must still lead to it: clients would never find a
+    /// socket whose file was removed or replaced.
     pub(crate) fn take(&mut self, wanted: &SocketQuery<'_>) -> Option<OwnedFd> {
         let place = self.0.iter().position(|pooled| {
             let is_v6 = matches!(pooled.address, Address::Ip(ip) if ip.is_ipv6());
@@ -208,7 +208,7 @@ impl SocketPool {
         Some(self.0.remove(place).fd)
     }
 
-    /// How many are left.
+    /// How many sockets are left.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -219,19 +219,19 @@ impl SocketPool {
     }
 }
 
-/// A file in memory, gone with its last descriptor; `name` shows in `/proc`.
+/// A file in memory that disappears with its last descriptor; `name` is shown in `/proc`.
 ///
 /// # Errors
-/// The system's refusal.
+/// The system's error.
 pub fn memory_file(name: &str) -> io::Result<OwnedFd> {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
     Ok(rustix::fs::memfd_create(name, flags)?)
 }
 
-/// Has a descriptor stay open, or be closed, when this process becomes another program.
+/// Sets whether a descriptor stays open when this process executes another program.
 ///
 /// # Errors
-/// The system's refusal.
+/// The system's error.
 pub fn set_inheritable(fd: impl AsFd, on: bool) -> io::Result<()> {
     let flags = if on {
         rustix::io::FdFlags::empty()
@@ -241,11 +241,11 @@ pub fn set_inheritable(fd: impl AsFd, on: bool) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(fd, flags)?)
 }
 
-/// Two ends of a line that keeps messages apart: each is received whole, or not at all. They
-/// wait, and are closed on exec.
+/// A pair of connected sockets that keep message boundaries: each message is received whole, or not
+/// at all. They block, and are closed on exec.
 ///
 /// # Errors
-/// The system's refusal.
+/// The system's error.
 pub fn message_line() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(rustix::net::socketpair(
         AddressFamily::UNIX,
@@ -342,11 +342,11 @@ mod tests {
         }
         offer_sockets(pool);
         let bound = crate::listen(&address, &options).unwrap();
-        // Who was in the queue of the socket is in the queue of ours.
+        // A connection in the queue of the original socket is in the queue of the copy.
         crate::accept(&bound.fd).unwrap();
         drop(client);
         assert_eq!((withdraw_sockets(), withdraw_sockets()), (1, 0));
-        // The child of another test has a copy until it has become its program.
+        // The child of another test has a copy until it has executed its program.
         let until = Instant::now() + Duration::from_secs(10);
         while UnixStream::connect(dir.path().join("unused")).is_ok() {
             assert!(Instant::now() < until, "it still listens");

@@ -1,4 +1,4 @@
-//! The process itself: its children, session, root, pid file, end.
+//! The process itself: children, session, root directory, pid file, end.
 
 use std::ffi::CString;
 use std::fs;
@@ -10,12 +10,12 @@ use rustix::process::{self, DumpableBehavior, Pid, WaitOptions};
 
 use crate::{Error, Signal};
 
-/// Which side of a [`fork`] this is.
+/// The two results of a [`fork`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fork {
-    /// The new process.
+    /// In the new process.
     Child,
-    /// The old one, with the child's number.
+    /// In the old process, with the child's number.
     Parent(i32),
 }
 
@@ -30,11 +30,11 @@ pub struct ChildEnd {
     pub signal: Option<i32>,
 }
 
-/// Makes a copy of this process (`daemon`, `-W`).
+/// Copies this process (`daemon`, `-W`).
 ///
 /// # Errors
-/// `EDEADLK` if the process has more than one thread: the copy would have the
-/// locks of threads it does not have.
+/// `EDEADLK` if the process has more than one thread: the copy would have locks held by threads
+/// that it does not have.
 #[expect(unsafe_code, reason = "fork")]
 pub fn fork() -> Result<Fork, Error> {
     if thread_count() != 1 {
@@ -53,29 +53,29 @@ pub fn fork() -> Result<Fork, Error> {
     }
 }
 
-/// How many threads this process has; 1 if the system does not tell.
+/// How many threads this process has; 1 if the system does not say.
 pub fn thread_count() -> usize {
     fs::read_dir("/proc/self/task").map_or(1, |tasks| tasks.count().max(1))
 }
 
-/// Gives this process another name (`ps`, `/proc/PID/comm`), of which the system keeps 15 bytes.
-/// To be called before there are threads: they have names of their own.
+/// Renames this process (`ps`, `/proc/PID/comm`); the system keeps 15 bytes. To be called before
+/// threads are started: they have their own names.
 pub fn set_process_name(name: &str) {
     if let Ok(name) = CString::new(name) {
-        // A name is for people: the process runs as well without.
+        // The name is only informative: the process works without it.
         let _ = rustix::thread::set_name(&name);
     }
 }
 
-/// Leaves the terminal and the session that started us (`daemon`).
+/// Detaches from the terminal and session that started us (`daemon`).
 pub fn detach_session() -> Result<(), Error> {
     process::setsid()
         .map(|_| ())
         .map_err(|e| Error::new("setsid", "", e))
 }
 
-/// What standard input, output and error are pointed at in the background. To be opened while it
-/// can be seen: a `chroot` hides it.
+/// The replacement for standard input, output and error in the background. To be opened while it is
+/// visible: a `chroot` hides it.
 ///
 /// # Errors
 /// The system's refusal.
@@ -88,8 +88,8 @@ pub fn null_device() -> Result<OwnedFd, Error> {
     Ok(file.into())
 }
 
-/// Points standard input, output and error at [`null_device`] (`daemon`), so that neither the
-/// terminal nor a pipe of the caller is held.
+/// Redirects standard input, output and error to [`null_device`] (`daemon`), so that neither the
+/// terminal nor a pipe of the caller is kept open.
 ///
 /// # Errors
 /// The system's refusal.
@@ -100,19 +100,18 @@ pub fn redirect_standard_to(null: impl AsFd) -> Result<(), Error> {
     rustix::stdio::dup2_stderr(null.as_fd()).map_err(fail)
 }
 
-/// Makes `path` the root of all names, and goes there (`chroot`).
+/// Makes `path` the root directory, and the working directory (`chroot`).
 pub fn change_root(path: &Path) -> Result<(), Error> {
     process::chroot(path).map_err(|e| Error::new("chroot", path.display(), e))?;
     change_working_directory(Path::new("/"))
 }
 
-/// Goes to a directory (`-C`).
+/// Changes the working directory (`-C`).
 pub fn change_working_directory(path: &Path) -> Result<(), Error> {
     process::chdir(path).map_err(|e| Error::new("chdir", path.display(), e))
 }
 
-/// Lets (or forbids) core files and tracers after privileges were dropped
-/// (`set-dumpable`).
+/// Allows (or forbids) core files and tracers after privileges were dropped (`set-dumpable`).
 pub fn set_dumpable(on: bool) -> Result<(), Error> {
     let behavior = if on {
         DumpableBehavior::Dumpable
@@ -123,13 +122,13 @@ pub fn set_dumpable(on: bool) -> Result<(), Error> {
         .map_err(|e| Error::new("prctl(PR_SET_DUMPABLE)", "", e))
 }
 
-/// Writes process numbers, one a line (`pidfile`, `-p`).
+/// Writes process numbers, one per line (`pidfile`, `-p`).
 pub fn write_pid_file(path: &Path, pids: &[i32]) -> Result<(), Error> {
     let text: String = pids.iter().map(|pid| format!("{pid}\n")).collect();
     fs::write(path, text).map_err(|e| Error::new("open", path.display(), e))
 }
 
-/// Removes a pid file; one that is gone is fine.
+/// Removes a pid file; it is no error if there is none.
 pub fn remove_pid_file(path: &Path) {
     let _ = fs::remove_file(path);
 }
@@ -155,7 +154,7 @@ pub fn kill(pid: i32, signal: Signal) -> Result<(), Error> {
     process::kill_process(target, os).map_err(|e| Error::new("kill", pid, e))
 }
 
-/// Ends a process that does not listen to signals (SIGKILL).
+/// Kills a process that does not react to signals (SIGKILL).
 ///
 /// # Errors
 /// `ESRCH` if there is none.
@@ -174,10 +173,10 @@ pub fn process_exists(pid: i32) -> bool {
     })
 }
 
-/// Takes the end of a child that has ended: of `pid`, or of any child.
-/// `Ok(None)` if none has, or (without `pid`) there is no child.
+/// Reaps a child that has ended: `pid`, or any child. `Ok(None)` if none has ended, or (without
+/// `pid`) there is no child.
 ///
-/// With `wait`, waits for one.
+/// With `wait`, blocks until one ends.
 pub fn child_end(pid: Option<i32>, wait: bool) -> Result<Option<ChildEnd>, Error> {
     let flags = if wait {
         WaitOptions::empty()
@@ -203,7 +202,7 @@ pub fn child_end(pid: Option<i32>, wait: bool) -> Result<Option<ChildEnd>, Error
     }
 }
 
-/// 0 and negative numbers mean groups to the kernel, never one process.
+/// For the kernel 0 and negative numbers mean groups of processes: they are refused.
 pub(crate) fn one_process(pid: i32) -> Result<Pid, Error> {
     if pid > 0
         && let Some(pid) = Pid::from_raw(pid)

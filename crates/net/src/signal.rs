@@ -1,4 +1,4 @@
-//! Signals as messages: blocked everywhere, read from a descriptor.
+//! Signals as messages: blocked in all threads, read from a descriptor.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Error;
 
-/// The signals this program answers to.
+/// The signals that this program handles.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Signal {
     /// A child process ended or stopped (SIGCHLD).
@@ -59,25 +59,24 @@ impl Signal {
         }
     }
 
-    /// The signal with this number, if it is one we answer to.
+    /// The signal with this number, if this program handles it.
     pub fn from_number(number: i32) -> Option<Self> {
         ALL.into_iter().find(|signal| signal.number() == number)
     }
 }
 
-/// Where chosen signals arrive, one after another.
+/// Delivers a set of signals one after another.
 #[derive(Debug)]
 pub struct SignalSource {
     fd: OwnedFd,
 }
 
 impl SignalSource {
-    /// Blocks `signals` in the calling thread and opens a place to read them.
+    /// Blocks `signals` in the calling thread and opens a descriptor to read them.
     ///
-    /// Threads started afterwards inherit the blocking: call this in `main`
-    /// before any is started, or the signal kills the process on a thread that
-    /// does not block it. Programs started with `std::process::Command` begin
-    /// with nothing blocked.
+    /// Threads started afterwards inherit the blocking: call this in `main` before any is started,
+    /// or a signal kills the process on a thread that does not block it. Programs started with
+    /// `std::process::Command` begin with nothing blocked.
     #[expect(unsafe_code, reason = "signal sets are filled by libc")]
     pub fn open(signals: &[Signal]) -> Result<Self, Error> {
         // SAFETY: sigset_t is plain bits; zeroes are a value, and sigemptyset
@@ -128,8 +127,7 @@ impl SignalSource {
         }
     }
 
-    /// The descriptor once more, to be watched by an executor that owns what it
-    /// watches.
+    /// A duplicate of the descriptor, for an executor that owns what it watches.
     pub fn duplicate(&self) -> io::Result<OwnedFd> {
         self.fd.try_clone()
     }
@@ -166,8 +164,7 @@ impl AsRawFd for SignalSource {
     }
 }
 
-/// Makes a write to a closed pipe or socket an error instead of the end of the
-/// process.
+/// Makes writing to a closed pipe or socket an error instead of the end of the process.
 #[expect(unsafe_code, reason = "signal dispositions are process-wide")]
 pub fn ignore_broken_pipe() {
     // SAFETY: ignoring installs no handler, so nothing runs asynchronously.
@@ -176,8 +173,8 @@ pub fn ignore_broken_pipe() {
     }
 }
 
-/// Ends this process by `signal`, as if nobody had ever answered to it: whoever
-/// waits for it hears of the signal, not of an exit status.
+/// Ends this process by `signal`, as if it were not handled: the parent sees a death by this signal
+/// and not an exit status.
 #[expect(unsafe_code, reason = "signal sets are filled by libc")]
 pub fn end_by(signal: Signal) -> ! {
     // SAFETY: the default disposition installs no handler; `set` is ours and
@@ -190,7 +187,7 @@ pub fn end_by(signal: Signal) -> ! {
         libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
     }
     let _ = raise(signal);
-    // Ignored by default (SIGCHLD), or another thread has yet to take it.
+    // Ignored by default (SIGCHLD), or blocked until another thread takes it.
     std::process::exit(128 + signal.number())
 }
 
@@ -211,8 +208,7 @@ mod tests {
         assert_eq!(Signal::from_number(libc::SIGSEGV), None);
     }
 
-    /// In a child process: signals are process-wide, the test threads are not
-    /// blocked.
+    /// Runs in a child process: signals are process-wide, and the test threads do not block them.
     #[test]
     fn signals_arrive_as_messages() {
         let source = SignalSource::open(&[]).unwrap();

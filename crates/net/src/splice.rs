@@ -1,4 +1,4 @@
-//! Bytes from one socket to another without passing through our memory.
+//! Moving bytes from one socket to another without copying them to user space.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,7 +8,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice
 
 use crate::Error;
 
-/// A kernel pipe between two sockets, and how much it holds.
+/// A kernel pipe between two sockets, and how many bytes it holds.
 #[derive(Debug)]
 pub struct Pipe {
     read: OwnedFd,
@@ -40,8 +40,8 @@ impl Pipe {
     /// Moves up to `bytes_max` from a socket into the pipe; 0 is the peer's end.
     ///
     /// # Errors
-    /// `WouldBlock` if the socket has nothing, or the pipe no room: fill only
-    /// an empty pipe and it is always the socket.
+    /// `WouldBlock` if the socket has no data, or the pipe no room: if the pipe was empty, it is
+    /// the socket.
     pub fn fill(&mut self, from: impl AsFd, bytes_max: usize) -> io::Result<usize> {
         let flags = SpliceFlags::MOVE | SpliceFlags::NONBLOCK;
         let n = splice(from, None, &self.write, None, bytes_max, flags)?;
@@ -49,8 +49,7 @@ impl Pipe {
         Ok(n)
     }
 
-    /// Moves what the pipe holds into a socket. `more` says that more follows
-    /// at once.
+    /// Moves the contents of the pipe into a socket. `more` says that more follows at once.
     pub fn drain(&mut self, to: impl AsFd, more: bool) -> io::Result<usize> {
         if self.held == 0 {
             return Ok(0);
@@ -69,7 +68,7 @@ impl Pipe {
     }
 }
 
-/// Pipes waiting to be used again; one pool per worker.
+/// Unused pipes; one pool per worker.
 #[derive(Debug)]
 pub struct PipePool {
     free: Vec<Pipe>,
@@ -80,8 +79,8 @@ pub struct PipePool {
 }
 
 impl PipePool {
-    /// A pool that keeps `free_max` idle pipes and lends `in_use_max` at once
-    /// (`maxpipes`); `pipe_bytes` as in [`Pipe::new`].
+    /// A pool that keeps `free_max` unused pipes and allows `in_use_max` at once (`maxpipes`);
+    /// `pipe_bytes` as in [`Pipe::new`].
     pub fn new(free_max: usize, in_use_max: usize, pipe_bytes: Option<usize>) -> Self {
         Self {
             free: Vec::new(),
@@ -92,8 +91,8 @@ impl PipePool {
         }
     }
 
-    /// An empty pipe; `None` when all may-be-lent are lent or the system gives
-    /// none: the caller copies instead.
+    /// An empty pipe; `None` when the limit is reached or the system has none: the caller copies
+    /// instead.
     pub fn take(&mut self) -> Option<Pipe> {
         if self.in_use >= self.in_use_max {
             return None;
@@ -106,8 +105,8 @@ impl PipePool {
         Some(pipe)
     }
 
-    /// Takes a pipe back. One that still holds bytes is closed, so that no
-    /// other connection can ever read them.
+    /// Returns a pipe. One that still holds bytes is closed, so that no other connection can ever
+    /// read them.
     pub fn give_back(&mut self, pipe: Pipe) {
         self.in_use = self.in_use.saturating_sub(1);
         if pipe.held == 0 && self.free.len() < self.free_max {
@@ -115,7 +114,7 @@ impl PipePool {
         }
     }
 
-    /// Pipes lent and pipes idle.
+    /// Pipes in use, and unused ones.
     pub fn counts(&self) -> (usize, usize) {
         (self.in_use, self.free.len())
     }

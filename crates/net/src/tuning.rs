@@ -1,7 +1,7 @@
 //! The options of a listening socket that can change while it listens.
 //!
-//! What shapes the queue and what accepted connections inherit needs no other socket, so a change
-//! of it costs no client anything.
+//! Options that affect the queue, or that accepted connections inherit, need no new socket:
+//! changing them does not affect any client.
 
 use std::fs;
 use std::io;
@@ -12,10 +12,10 @@ use rustix::net::sockopt;
 
 use crate::{Address, Error, KeepAlive, ListenOptions, listen_again, option};
 
-/// What [`ListenOptions`] say of those options.
+/// The values of those options.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Tuning {
-    /// Connections waiting to be accepted at most.
+    /// The maximum number of connections waiting to be accepted.
     pub backlog: u32,
     /// `cc`.
     pub congestion: Option<Box<str>>,
@@ -55,11 +55,11 @@ impl Tuning {
     }
 }
 
-/// Changes what differs between `from` and `to`. Without `from` the socket is fresh: it does not
-/// listen yet, and what `to` does not ask for is left to the system. The length of the queue is
-/// changed of a socket that has a `from`, and has it listen.
+/// Sets the options that differ between `from` and `to`. Without `from` the socket is new: it does
+/// not listen yet, and options that `to` does not set keep the system's defaults. With `from`, the
+/// queue length is changed, which makes the socket listen.
 ///
-/// Answers what the system refused; the socket works without it.
+/// Returns the options that the system refused; the socket works without them.
 pub fn retune(
     fd: BorrowedFd<'_>,
     address: &Address,
@@ -94,8 +94,8 @@ pub fn retune(
         soft("setsockopt(TCP_USER_TIMEOUT)", answer);
     }
     if old.defer_accept != to.defer_accept {
-        // Seconds; the kernel rounds to whole retransmissions. One is the least
-        // that defers at all.
+        // In seconds; the kernel rounds to whole retransmissions. One is the smallest value that
+        // has an effect.
         let answer = tcp(libc::TCP_DEFER_ACCEPT, u32::from(to.defer_accept));
         soft("setsockopt(TCP_DEFER_ACCEPT)", answer);
     }
@@ -141,7 +141,7 @@ fn probe(fd: BorrowedFd<'_>, old: Option<&KeepAlive>, new: Option<&KeepAlive>) -
     let old = old.copied().unwrap_or_default();
     let seconds = |name| system_number(name).map(|count| Duration::from_secs(count.into()));
     let mut wanted = *new;
-    // What was said and is said no more is the system's again.
+    // An option that was set and is not set any more returns to the system's default.
     if old.count.is_some() && wanted.count.is_none() {
         wanted.count = Some(system_number("tcp_keepalive_probes")?);
     }
@@ -154,7 +154,8 @@ fn probe(fd: BorrowedFd<'_>, old: Option<&KeepAlive>, new: Option<&KeepAlive>) -
     option::set_keepalive(fd, &wanted)
 }
 
-/// The kernel sizes the buffers of a socket itself until somebody does, and not again after.
+/// The kernel sizes the buffers of a socket automatically until a size is set, and never again
+/// afterwards.
 fn sized(bytes: Option<usize>, set: impl FnOnce(usize) -> io::Result<()>) -> io::Result<()> {
     match bytes {
         Some(bytes) => set(bytes),

@@ -1,5 +1,5 @@
-//! Listening on a path: the socket appears under its name only when it is
-//! complete (owner, mode, listening), in place of what stood there before.
+//! Listening on a path: the socket appears at its path only when it is complete (owner, mode,
+//! listening), in place of the file that was there before.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use crate::{Address, Error};
 
-/// Who may reach a socket in the file system (`user`, `group`, `mode` of
-/// `bind`, `unix-bind`). `None` leaves what the system gives.
+/// Owner and mode of a socket file (`user`, `group`, `mode` of `bind`, `unix-bind`). `None` leaves
+/// the system's default.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct UnixPermissions {
     /// Owner.
@@ -23,8 +23,8 @@ pub struct UnixPermissions {
     pub mode: Option<u32>,
 }
 
-/// A socket that is complete under a temporary name and takes the place of its path with
-/// [`Unpublished::publish`]. Dropped before, it leaves the path as it is.
+/// A socket that is complete under a temporary path and takes its real path with
+/// [`Unpublished::publish`]. If it is dropped before, the file at the real path stays.
 #[derive(Debug)]
 pub struct Unpublished {
     temporary: PathBuf,
@@ -32,15 +32,15 @@ pub struct Unpublished {
 }
 
 impl Unpublished {
-    /// Lets clients find the socket: they see the one that was there before or this one, never
-    /// none.
+    /// Makes the socket visible to clients: at any moment they find either the previous socket or
+    /// this one.
     ///
     /// # Errors
-    /// The system's refusal to rename: the path is as it was.
+    /// The system's error from the rename: the file at the path is unchanged.
     pub fn publish(self) -> Result<(), Error> {
         fs::rename(&self.temporary, &self.path)
             .map_err(|e| Error::new("rename", self.path.display(), e))
-        // What is dropped now has no file under its temporary name any more.
+        // The temporary path does not exist any more, so dropping has nothing to remove.
     }
 }
 
@@ -50,7 +50,7 @@ impl Drop for Unpublished {
     }
 }
 
-/// Binds `fd` to a temporary name beside `path` and calls `listen`.
+/// Binds `fd` to a temporary path beside `path` and calls `listen`.
 pub(crate) fn bind_beside(
     fd: BorrowedFd<'_>,
     path: &Path,
@@ -71,7 +71,7 @@ pub(crate) fn bind_beside(
     Ok(unpublished)
 }
 
-/// A regular file under that name is somebody's data, not an old socket.
+/// A regular file at the path is somebody's data and not an old socket.
 fn refuse_other_files(path: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() && !found.file_type().is_symlink() => {
@@ -88,8 +88,8 @@ fn temporary_name(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The name a socket has for good, of the one it was bound under: `path.PID.tmp` is how we and
-/// HAProxy name a socket that is being made.
+/// The final path, from the temporary one: `path.PID.tmp` is the name that HAProxy and we give to a
+/// socket until it is complete.
 pub(crate) fn lasting_name(path: &Path) -> PathBuf {
     let bytes = path.as_os_str().as_bytes();
     let lasting = bytes.strip_suffix(b".tmp").and_then(|rest| {
@@ -100,7 +100,7 @@ pub(crate) fn lasting_name(path: &Path) -> PathBuf {
     lasting.map_or_else(|| path.to_owned(), |name| OsStr::from_bytes(name).into())
 }
 
-/// Whether there is a socket of that name.
+/// Whether there is a socket at that path.
 pub(crate) fn is_socket(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.file_type().is_socket())
 }

@@ -1,5 +1,5 @@
-//! What only a process of its own can show: inherited descriptors, forking,
-//! becoming another user, another root.
+//! Tests that need a process of their own: inherited descriptors, forking, changing the user,
+//! another root directory.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,7 +13,7 @@ use ballast_net::{
 };
 
 fn main() {
-    // Started again below with a listener at number 9.
+    // The process is started again below, with a listener at descriptor 9.
     inherit::collect();
     if std::env::args().any(|argument| argument == "inherits") {
         return inherited();
@@ -24,7 +24,7 @@ fn main() {
     println!("process: ok");
 }
 
-/// Runs `work` in a copy of this process and takes its end.
+/// Runs `work` in a copy of this process and returns its exit status.
 fn in_child(work: fn()) {
     match fork().expect("fork") {
         Fork::Child => {
@@ -69,7 +69,7 @@ fn leave_root() {
 fn pass_a_listener_on() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
     let port = listener.local_addr().expect("address").port();
-    // The shell moves the listener from standard input to number 9.
+    // The shell moves the listener from standard input to descriptor 9.
     let program = std::env::current_exe().expect("our own name");
     let status = Command::new("/bin/sh")
         .arg("-c")
@@ -88,7 +88,7 @@ fn pass_a_listener_on() {
 
 fn inherited() {
     assert_eq!(inherit::numbers(), [9]);
-    // Neither a number that is not open nor one we opened ourselves is taken.
+    // Neither a number that is not open nor one that we opened ourselves is accepted.
     let own = File::open("/dev/null").expect("open");
     for number in [200, own.as_raw_fd()] {
         assert_eq!(
