@@ -1,4 +1,4 @@
-//! Chunked bodies in (RFC 9112 section 7.1).
+//! Parser for chunked bodies (RFC 9112 section 7.1).
 //!
 //! ```text
 //!           size > 0             all data
@@ -9,8 +9,9 @@
 //!    +------------------------------------------+
 //! ```
 //!
-//! Lines are judged whole; a line that has not ended is left in the caller's buffer, which must
-//! hold the longest line allowed. Data is never copied: its place in the input is told.
+//! A line is parsed only when it is complete; an incomplete line stays in the caller's buffer,
+//! which must hold the longest line allowed. Data is never copied: the result is its range in the
+//! input.
 
 use std::ops::Range;
 
@@ -21,20 +22,20 @@ use crate::error::H1Error;
 use crate::head::{check_text, field_name_len};
 use crate::limits::H1Limits;
 
-/// The largest chunk: what HAProxy takes too, and every reader that counts in 64-bit floats.
+/// The largest chunk: HAProxy's limit too, and the limit of readers that use 64-bit floats.
 const CHUNK_BYTES_MAX: u64 = (1 << 52) - 1;
 
-/// Reads one chunked body.
+/// Parses one chunked body.
 #[derive(Clone, Debug)]
 pub struct ChunkDecoder {
     state: State,
-    /// How much of the line at the start of the next input holds no LF.
+    /// How many bytes of the line at the start of the next input are known to contain no LF.
     searched: usize,
     extension_bytes: usize,
     trailer_bytes: usize,
-    /// Whether LF alone ends a line: of clients when lenient.
+    /// Whether LF alone ends a line: for clients, when lenient.
     bare_lf: bool,
-    /// Whether it ends one of the trailers: of servers too, as with HAProxy.
+    /// Whether LF alone ends a trailer line: for servers too, as in HAProxy.
     bare_lf_in_trailers: bool,
     limits: H1Limits,
 }
@@ -48,45 +49,45 @@ enum State {
     Finished,
 }
 
-/// One step of [`ChunkDecoder::decode`].
+/// Result of one step of [`ChunkDecoder::decode`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ChunkStep {
-    /// Bytes of the input done with; the next input starts after them.
+    /// Bytes of the input that were consumed; the next input starts after them.
     pub consumed: usize,
-    /// What they were.
+    /// What they contained.
     pub event: ChunkEvent,
 }
 
-/// What a step found.
+/// The content found by a step.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ChunkEvent {
-    /// Body data, at this place in the input given. Ends where `consumed` ends.
+    /// Body data, at this range of the input. It ends where `consumed` ends.
     Data(Range<usize>),
-    /// The body and its trailers are over; what follows `consumed` is the next message.
+    /// The body and its trailers have ended; what follows `consumed` is the next message.
     Finished,
-    /// More bytes are needed after those not consumed.
+    /// More bytes are needed after those that were not consumed.
     Incomplete,
 }
 
-/// One step of [`ChunkDecoder::relay`].
+/// Result of one step of [`ChunkDecoder::relay`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RelayStep {
-    /// Bytes of the input done with; the next input starts after them.
+    /// Bytes of the input that were consumed; the next input starts after them.
     pub consumed: usize,
-    /// What to write for them.
+    /// What to send for them.
     pub event: RelayEvent,
 }
 
-/// What the next hop gets.
+/// What to send to the next hop.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RelayEvent {
-    /// The body is over: write the last chunk with [`crate::write_last_chunk`].
+    /// The body has ended: write the last chunk with [`crate::write_last_chunk`].
     Finished,
-    /// More bytes are needed after those not consumed.
+    /// More bytes are needed after those that were not consumed.
     Incomplete,
-    /// These bytes of the input, chunk lines and data, as they are.
+    /// These bytes of the input, chunk lines and data, unchanged.
     Verbatim(Range<usize>),
-    /// These bytes instead of a line that was right but oddly written.
+    /// These bytes in place of a chunk line that was valid but written in an unusual way.
     Write(ChunkBytes),
 }
 
@@ -94,7 +95,7 @@ struct SizeLine {
     bytes: usize,
     size: u64,
     extension_bytes: usize,
-    /// Only digits and CRLF: the next reader cannot take it otherwise.
+    /// Only digits and CRLF: no reader can interpret it differently.
     canonical: bool,
 }
 
@@ -104,7 +105,7 @@ impl ChunkDecoder {
         ChunkDecoder::new(limits, limits.lenient, limits.lenient)
     }
 
-    /// For the body of a response: LF alone ends a line of its trailers, as with HAProxy 3.2.
+    /// For the body of a response: LF alone ends a trailer line, as in HAProxy 3.2.
     pub fn for_response(limits: &H1Limits) -> ChunkDecoder {
         ChunkDecoder::new(limits, false, true)
     }
@@ -126,7 +127,7 @@ impl ChunkDecoder {
         self.state == State::Finished
     }
 
-    /// Bytes of data that are still to come in this chunk: what may be spliced past us.
+    /// Bytes of data left in this chunk, which may be spliced without passing through here.
     pub fn data_left(&self) -> u64 {
         if let State::Data { left } = self.state {
             left
@@ -135,8 +136,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// Notes that `count` bytes of this chunk's data went by without us.
-    /// `count` must not pass [`ChunkDecoder::data_left`].
+    /// Notes that `count` bytes of this chunk's data were spliced. `count` must not exceed
+    /// [`ChunkDecoder::data_left`].
     pub fn skip_data(&mut self, count: u64) {
         debug_assert!(
             count <= self.data_left(),
@@ -147,8 +148,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// Reads on to the next piece of data, the end, or the end of the input. Trailers are
-    /// added to `trailers`, without those that mean something only in a head.
+    /// Parses up to the next range of data, the end, or the end of the input. Trailers are added to
+    /// `trailers`, except for fields that are only allowed in a head.
     ///
     /// # Errors
     /// The connection must be closed; nothing after the error may be forwarded.
@@ -218,15 +219,15 @@ impl ChunkDecoder {
         }
     }
 
-    /// As [`ChunkDecoder::decode`], for a next hop that takes chunks too: as many bytes as
-    /// possible go on as they are, several chunks in one piece. Extensions and odd line ends
-    /// do not go on. The last chunk never does: the caller writes it, with the trailers.
+    /// As [`ChunkDecoder::decode`], for a next hop that accepts chunks too: as many bytes as
+    /// possible are sent unchanged, several chunks at once. Extensions and unusual line ends are
+    /// not sent. The last chunk is never included: the caller writes it, with the trailers.
     ///
     /// # Errors
     /// As [`ChunkDecoder::decode`].
     pub fn relay(&mut self, input: &[u8], trailers: &mut Fields) -> Result<RelayStep, H1Error> {
         let mut at = 0;
-        // The verbatim piece so far is `..at`: any other event waits for the next call.
+        // The unchanged range so far is `..at`: any other event is left to the next call.
         let step = |at: usize, event: RelayEvent, bytes: usize| {
             if at > 0 {
                 RelayStep {
@@ -250,7 +251,7 @@ impl ChunkDecoder {
                     if line.canonical && line.size > 0 {
                         at += line.bytes;
                     } else if at > 0 {
-                        // Read again by the next call, when it is the first.
+                        // The next call parses it again, as its first line.
                         return Ok(step(at, RelayEvent::Incomplete, 0));
                     } else if line.size > 0 {
                         self.accept_size(&line);
@@ -308,7 +309,7 @@ impl ChunkDecoder {
         })
     }
 
-    /// `1*HEXDIG BWS [";" extension] CRLF`. None while the line is not whole.
+    /// `1*HEXDIG BWS [";" extension] CRLF`. `None` while the line is incomplete.
     fn size_line(&mut self, input: &[u8]) -> Result<Option<SizeLine>, H1Error> {
         let Some((line, bytes)) =
             self.line(input, self.limits.chunk_line_bytes_max, self.bare_lf)?
@@ -316,7 +317,7 @@ impl ChunkDecoder {
             if input.len() >= self.limits.chunk_line_bytes_max {
                 return Err(H1Error::ChunkExtensionsTooLong);
             }
-            // What cannot become a size is refused without waiting for the line's end.
+            // A line that cannot become a size is refused before its end arrives.
             return match input.first() {
                 Some(first) if !first.is_ascii_hexdigit() => Err(H1Error::ChunkSizeInvalid),
                 _ => Ok(None),
@@ -362,7 +363,7 @@ impl ChunkDecoder {
         };
     }
 
-    /// The line end after a chunk's data: its bytes, and whether it is CRLF.
+    /// The line end after a chunk's data: its length, and whether it is CRLF.
     fn data_end(&self, input: &[u8]) -> Result<Option<(usize, bool)>, H1Error> {
         match input {
             [b'\r', b'\n', ..] => Ok(Some((2, true))),
@@ -372,7 +373,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// Trailer lines up to the empty one: bytes read, and whether that was met.
+    /// Trailer lines up to the empty one: how many bytes were read, and whether the empty line was
+    /// found.
     fn trailers(&mut self, input: &[u8], trailers: &mut Fields) -> Result<(usize, bool), H1Error> {
         let mut at = 0;
         loop {
@@ -397,8 +399,8 @@ impl ChunkDecoder {
         }
     }
 
-    /// The next line without its end, and its bytes with it. Only the first `bytes_max` bytes
-    /// are looked at.
+    /// The next line without its end, and its length with it. Only the first `bytes_max` bytes are
+    /// examined.
     fn line<'i>(
         &mut self,
         input: &'i [u8],
@@ -433,7 +435,7 @@ fn data_here(left: u64, input: &[u8]) -> usize {
     usize::try_from(left).map_or(input.len(), |left| left.min(input.len()))
 }
 
-/// Adds one trailer. Folded lines are refused: the line before may be gone already.
+/// Adds one trailer. Folded lines are refused: the line before may have been dropped.
 fn trailer(line: &[u8], trailers: &mut Fields) -> Result<(), H1Error> {
     if matches!(line[0], b' ' | b'\t') {
         return Err(H1Error::FoldedLine);
@@ -456,9 +458,9 @@ fn trailer(line: &[u8], trailers: &mut Fields) -> Result<(), H1Error> {
         .map_err(|_| H1Error::TrailersTooLong)
 }
 
-/// Fields for framing, routing, authentication and the hop alone, which must not come after a
-/// body (RFC 9110 section 6.5.1): dropped, where HAProxy 2.6 lets them pass, lest a server
-/// merges them into the head.
+/// Fields about framing, routing, authentication or a single hop must not come after a body (RFC
+/// 9110 section 6.5.1). They are dropped, while HAProxy 2.6 forwards them, because a server might
+/// merge them into the head.
 const FORBIDDEN_TRAILERS: [&[u8]; 19] = [
     b"authorization",
     b"connection",

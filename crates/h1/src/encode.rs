@@ -1,10 +1,10 @@
-//! Heads and chunks out.
+//! Writing heads and chunks.
 
 use std::ops::Deref;
 
 use ballast_message::{Fields, Request, Response, Version};
 
-/// What ends the data of a chunk.
+/// The end of a chunk's data.
 pub const CHUNK_END: &[u8; 2] = b"\r\n";
 
 /// The few bytes between chunks, on the stack.
@@ -50,7 +50,7 @@ pub fn chunk_header(size: u64) -> ChunkBytes {
     ChunkBytes { bytes, len }
 }
 
-/// Writes the chunk that ends a body, its trailers, and the empty line.
+/// Writes the last chunk of a body, its trailers, and the empty line.
 pub fn write_last_chunk(trailers: &Fields, out: &mut Vec<u8>) {
     write_last_chunk_with(trailers, out, |_| None);
 }
@@ -66,16 +66,16 @@ pub fn write_last_chunk_with<'n>(
     out.extend_from_slice(CHUNK_END);
 }
 
-/// Writes a request head with its empty line. The version is 1.0 for a 1.0 request, else 1.1;
-/// the target stands as it is in the request.
+/// Writes a request head with its empty line. The version is 1.0 for a 1.0 request, else 1.1; the
+/// target is written as it is in the request.
 pub fn write_request_head(request: &Request, out: &mut Vec<u8>) {
     write_request_line(request, out);
     write_fields(request.fields(), out);
     out.extend_from_slice(CHUNK_END);
 }
 
-/// As [`write_request_head`], each field name passing through `name_case` first, which may
-/// give it another case (`h1-case-adjust`); None leaves it in lower case.
+/// As [`write_request_head`], with the case that `name_case` gives each field name
+/// (`h1-case-adjust`); names for which it returns `None` are in lower case.
 pub fn write_request_head_with<'n>(
     request: &Request,
     out: &mut Vec<u8>,
@@ -86,7 +86,7 @@ pub fn write_request_head_with<'n>(
     out.extend_from_slice(CHUNK_END);
 }
 
-/// The line, and room for the fields after it.
+/// Writes the line, and reserves room for the fields.
 fn write_request_line(request: &Request, out: &mut Vec<u8>) {
     out.reserve(request.fields().wire_bytes() + 16);
     out.extend_from_slice(request.method_token());
@@ -99,8 +99,8 @@ fn write_request_line(request: &Request, out: &mut Vec<u8>) {
     });
 }
 
-/// Writes a response head with its empty line. The version is 1.0 for a 1.0 response, else
-/// 1.1; an empty reason leaves the space before it, as HAProxy does.
+/// Writes a response head with its empty line. The version is 1.0 for a 1.0 response, else 1.1;
+/// with an empty reason the space before it is kept, as in HAProxy.
 pub fn write_response_head(response: &Response, out: &mut Vec<u8>) {
     write_status_line(response, out);
     write_fields(response.fields(), out);
@@ -118,7 +118,7 @@ pub fn write_response_head_with<'n>(
     out.extend_from_slice(CHUNK_END);
 }
 
-/// The line, and room for the fields after it.
+/// Writes the line, and reserves room for the fields.
 fn write_status_line(response: &Response, out: &mut Vec<u8>) {
     out.reserve(response.fields().wire_bytes() + 20);
     out.extend_from_slice(if response.version() < Version::Http11 {
@@ -126,7 +126,7 @@ fn write_status_line(response: &Response, out: &mut Vec<u8>) {
     } else {
         b"HTTP/1.1 "
     });
-    // Three digits: the codec received them so, and a rule's status is held to 100-999.
+    // Three digits: the codec accepts nothing else, and rules set 100 to 999 only.
     let status = response.status() % 1000;
     let digit = |value: u16| b'0' + u8::try_from(value % 10).unwrap_or(0);
     out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status), b' ']);
@@ -134,8 +134,8 @@ fn write_status_line(response: &Response, out: &mut Vec<u8>) {
     out.extend_from_slice(CHUNK_END);
 }
 
-/// Writes field lines without the empty line after them: those that go on as they came in one
-/// piece.
+/// Writes field lines without the empty line after them: fields that are unchanged since reception
+/// are copied in one go.
 pub fn write_fields(fields: &Fields, out: &mut Vec<u8>) {
     let mut at = 0;
     loop {

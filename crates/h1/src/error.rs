@@ -1,76 +1,76 @@
-//! What can be wrong with a message, by rule.
+//! The rules that a message can break.
 
 use std::fmt;
 
 use ballast_message::{HostError, LengthError};
 
-/// A rule of HTTP/1 that a message broke. After any of them the connection cannot be used
-/// for another message: where the next one starts is no longer sure.
+/// A rule of HTTP/1 that a message broke. After that the connection cannot be used for another
+/// message, because it is not certain where the next one starts.
 ///
-/// Met in a request it is the client's fault and the answer is [`H1Error::status`]; met in a
-/// response it is the server's and the answer is 502.
+/// In a request it is the client's fault, and the response is [`H1Error::status`]; in a response it
+/// is the server's fault, and the client gets 502.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum H1Error {
-    /// A CR that ends no line.
+    /// A CR that is not part of a line end.
     BareCr,
     /// A LF without CR before it.
     BareLf,
     /// The data of a chunk is not followed by CRLF.
     ChunkEndMissing,
-    /// The chunk extensions pass their bound.
+    /// The chunk extensions are too long.
     ChunkExtensionsTooLong,
-    /// A chunk size is no hexadecimal number, or has something around it.
+    /// A chunk size is not a hexadecimal number, or has other characters around it.
     ChunkSizeInvalid,
     /// A chunk size does not fit 63 bits.
     ChunkSizeTooLarge,
     /// A field line without a colon.
     ColonMissing,
-    /// A body announced with CONNECT: its bytes could be read as the tunnel's or as the next
-    /// request's.
+    /// A CONNECT request with a body: its bytes could be taken for the tunnel's or for the next
+    /// request.
     ConnectWithBody,
-    /// A field name with a byte that no token has.
+    /// A field name with a byte that is not allowed in a token.
     FieldNameInvalid,
-    /// A field line that starts with its colon.
+    /// A field line with an empty name.
     FieldNameEmpty,
-    /// A line folded onto the one before (RFC 9112 section 5.2).
+    /// A folded field line (RFC 9112 section 5.2).
     FoldedLine,
-    /// The head passes its bound, and its first line was whole.
+    /// The head is too long, and its first line was complete.
     HeadTooLong,
-    /// Whom the request is for is not clear.
+    /// It is not clear which host the request is for.
     Host(HostError),
-    /// A request without a version: HTTP/0.9, or a version left out.
+    /// A request without a version: HTTP/0.9, or a version that was left out.
     Http09,
-    /// Where the body ends is not clear.
+    /// It is not clear where the body ends.
     Length(LengthError),
-    /// The method is no token.
+    /// The method is not a token.
     MethodInvalid,
     /// A NUL byte.
     Nul,
-    /// A body with a method of HTTP/1.0 that old servers expect none with.
+    /// A body with a method for which old HTTP/1.0 servers do not expect one.
     PayloadUnexpected,
     /// White space between a field name and its colon (RFC 9112 section 5.1).
     SpaceBeforeColon,
-    /// The status is not three digits from 100 on.
+    /// The status is not three digits, from 100 on.
     StatusInvalid,
-    /// The target has a forbidden byte, or a form that its method does not take.
+    /// The target has a forbidden byte, or a form that is not allowed for its method.
     TargetInvalid,
-    /// The request line passes the bound of the head.
+    /// The request line is longer than a head may be.
     TargetTooLong,
     /// More fields than allowed.
     TooManyFields,
-    /// The trailer section passes its bound.
+    /// The trailer section is too long.
     TrailersTooLong,
     /// The version is not of the form `HTTP/1.1`.
     VersionInvalid,
-    /// A WebSocket handshake with a body: its bytes could be read as the tunnel's.
+    /// A WebSocket handshake with a body: its bytes could be taken for the tunnel's.
     WebSocketWithBody,
     /// A WebSocket handshake without `Sec-WebSocket-Key`.
     WebSocketKeyMissing,
 }
 
 impl H1Error {
-    /// The status a client gets for it, as HAProxy gives it: 400, or what says more. Too many
-    /// fields are 400 as well.
+    /// The status of the response, as in HAProxy: 400, or one that is more precise. Too many fields
+    /// give 400 as well.
     pub fn status(self) -> u16 {
         match self {
             H1Error::Length(error) => error.status(),
@@ -130,13 +130,13 @@ impl From<HostError> for H1Error {
     }
 }
 
-/// A broken rule and where it was met: what `show errors` prints.
+/// A broken rule and where it was found, for `show errors`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct H1Fault {
     /// The rule.
     pub error: H1Error,
-    /// The offset of the offending byte in the buffer parsed; the end of the head where the
-    /// head is wrong as a whole.
+    /// The offset of the offending byte in the parsed buffer; the end of the head when the head as
+    /// a whole is invalid.
     pub at_byte: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Heads, line by line: what requests and responses have in common.
+//! The common part of request and response heads: a line-by-line parser.
 
 use std::ops::Range;
 
@@ -6,31 +6,31 @@ use ballast_message::{Fields, Version, is_token_byte};
 
 use crate::error::{H1Error, H1Fault};
 
-/// What a look at the buffer gave.
+/// The result of parsing a buffer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Parse<Head> {
-    /// The head is not whole; come again with more bytes after the same ones.
+    /// The head is incomplete; call again with more bytes after the same ones.
     Incomplete,
-    /// The head is whole and was put into the message given.
+    /// The head is complete and was stored in the message.
     Complete(Head),
     /// `PRI * HTTP/2.0`: an HTTP/2 client. Only for requests; nothing was consumed.
     Http2Preface,
-    /// The message is refused; the message given is empty.
+    /// The message is refused, and the stored message is empty.
     Error(H1Fault),
 }
 
-/// How far a head was judged. Keep one beside each buffer, and start with a new one for each
-/// head: `HeadScan::default()`.
+/// How far a head was parsed. Keep one for each buffer, and start with a new one for each head:
+/// `HeadScan::default()`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeadScan {
-    /// Where the line begins that has not ended yet.
+    /// The start of the line that is incomplete.
     line_start: usize,
-    /// Up to where no line end was found.
+    /// The offset up to which no line end was found.
     searched: usize,
     stage: HeadPart,
-    /// Method, or the whole status line before the reason.
+    /// The method, or the status line up to the reason.
     first: (usize, usize),
-    /// Target, or reason.
+    /// The target, or the reason.
     second: (usize, usize),
     pub(crate) version: Version,
     pub(crate) status: u16,
@@ -45,7 +45,7 @@ enum HeadPart {
     Fields,
 }
 
-/// What a side lets pass.
+/// What is accepted from one side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub(crate) bare_lf: bool,
@@ -53,16 +53,16 @@ pub(crate) struct Policy {
     pub(crate) any_name: bool,
 }
 
-/// A line without its end.
+/// A line without its line end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadLine {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Where the next line starts.
+    /// The start of the next line.
     next: usize,
 }
 
-/// Which fields were met that a codec must act on, so that the others cost nothing.
+/// Which fields were found that the codec must act on; all others cost nothing.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct FieldFlags(u16);
 
@@ -74,7 +74,7 @@ impl FieldFlags {
     pub(crate) const HOST_AGAIN: u16 = 16;
     pub(crate) const TRANSFER_ENCODING: u16 = 32;
     pub(crate) const UPGRADE: u16 = 64;
-    /// One of the two fields that tell a length, more than once.
+    /// Fields that give a length occurred more than once.
     pub(crate) const LENGTH_AGAIN: u16 = 128;
     pub(crate) const TE: u16 = 256;
 
@@ -107,8 +107,8 @@ impl FieldFlags {
     }
 }
 
-/// Whether a field's name is this one of `N` lower-case letters and dashes. In the bytes a name
-/// may have, only the two cases of a letter differ in nothing but the bit that is set here.
+/// Whether a field's name equals this one of `N` lower-case letters and dashes. Among the bytes
+/// allowed in names, only the two cases of a letter differ in just the bit that is set here.
 #[inline]
 fn folds_to<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
     let Some(name) = name.first_chunk::<N>() else {
@@ -118,8 +118,8 @@ fn folds_to<const N: usize>(name: &[u8], known: &[u8; N]) -> bool {
     different.fold(0, |all, (byte, known)| all | ((byte | 0x20) ^ known)) == 0
 }
 
-/// How many bytes of bare line ends stand at the start of `buf`. They belong to no message
-/// (RFC 9112 section 2.2); a connection may drop them before it starts a head.
+/// The length of the empty lines at the start of `buf`. They belong to no message (RFC 9112 section
+/// 2.2); a connection may drop them before a head starts.
 pub fn leading_line_ends(buf: &[u8]) -> usize {
     buf.iter()
         .position(|byte| !matches!(byte, b'\r' | b'\n'))
@@ -139,12 +139,12 @@ impl HeadScan {
         self.second.0..self.second.1
     }
 
-    /// The offset of the line that is not whole yet.
+    /// The offset of the incomplete line.
     pub(crate) fn line_start(&self) -> usize {
         self.line_start
     }
 
-    /// Takes the start line, once. None while it is not whole. Line ends before it are
+    /// Parses the start line, once. `None` while it is incomplete. Empty lines before it are
     /// skipped, as RFC 9112 section 2.2 asks and HAProxy does.
     pub(crate) fn start_line(
         &mut self,
@@ -172,8 +172,8 @@ impl HeadScan {
         self.second = (second.start, second.end);
     }
 
-    /// Takes field lines up to the empty one. The bytes of the whole head, or None while it
-    /// is not whole.
+    /// Parses field lines up to the empty one. Returns the length of the whole head, or `None`
+    /// while it is incomplete.
     pub(crate) fn field_lines(
         &mut self,
         buf: &[u8],
@@ -181,8 +181,8 @@ impl HeadScan {
         policy: Policy,
     ) -> Result<Option<usize>, H1Fault> {
         loop {
-            // A line that was looked at before and had no end is left to the slow way, which
-            // remembers how far it looked.
+            // A line that was incomplete before is left to the slow parser, which remembers how far
+            // it looked.
             while self.searched == self.line_start
                 && let Some(quick) = quick_field(buf, self.line_start)
             {
@@ -203,7 +203,7 @@ impl HeadScan {
         }
     }
 
-    /// Takes a start line that was found in order, and ends at `next`.
+    /// Stores a start line that the fast parser accepted and that ends at `next`.
     pub(crate) fn started(&mut self, first: Range<usize>, second: Range<usize>, next: usize) {
         self.set_start(first, second);
         self.version = Version::Http11;
@@ -248,7 +248,7 @@ impl HeadScan {
     #[inline]
     fn next_line(&mut self, buf: &[u8], policy: Policy) -> Result<Option<HeadLine>, H1Fault> {
         let from = self.searched;
-        // A buffer shorter than before is the caller's mistake, not the network's.
+        // Only the caller can pass a shorter buffer than before; the network cannot.
         debug_assert!(
             from <= buf.len(),
             "a head is parsed from one growing buffer"
@@ -273,16 +273,16 @@ impl HeadScan {
     }
 }
 
-/// A field line as nearly all are.
+/// The common case of a field line.
 struct QuickField {
     colon: usize,
     value: Range<usize>,
     next: usize,
 }
 
-/// The line at `start`, if it is whole and in perfect order: a token, a colon, a value, CR LF.
-/// Looks at each byte once. Whatever else may be said of a line is left to the slow way, which
-/// must come to the same end for those that are in order.
+/// The line at `start`, if it is complete and perfectly regular: a token, a colon, a value, CR LF.
+/// Looks at each byte once. Any other line is left to the slow parser, which must give the same
+/// result for regular lines.
 #[inline]
 fn quick_field(buf: &[u8], start: usize) -> Option<QuickField> {
     let line = buf.get(start..)?;
@@ -314,15 +314,15 @@ pub(crate) const ONES: u64 = u64::MAX / 255;
 /// A word with the top bit set in each byte.
 pub(crate) const TOPS: u64 = ONES << 7;
 
-/// Marks with its top bit each byte of a word that is below `bound` (128 at most). Of the marks
-/// the lowest is right; those above it may be wrong.
+/// Sets the top bit of each byte of a word that is below `bound` (128 at most). Only the lowest
+/// mark is reliable.
 #[inline]
 pub(crate) fn bytes_below(word: u64, bound: u8) -> u64 {
     word.wrapping_sub(ONES * u64::from(bound)) & !word & TOPS
 }
 
-/// How many bytes stand before the first that `marks` finds, eight at a time, and `ends`
-/// confirms, which looks at one. None where there is none.
+/// The number of bytes before the first one that `marks` finds, eight at a time, and `ends`
+/// confirms for a single byte. `None` if there is none.
 #[inline]
 pub(crate) fn find_byte(
     bytes: &[u8],
@@ -346,7 +346,7 @@ pub(crate) fn find_byte(
     Some(at + rest.iter().position(|byte| ends(*byte))?)
 }
 
-/// How many bytes stand before the first that cannot be in a value: CR, LF, NUL.
+/// The number of bytes before the first that is not allowed in a value: CR, LF, NUL.
 #[inline]
 pub(crate) fn text_len(bytes: &[u8]) -> Option<usize> {
     find_byte(
@@ -360,7 +360,7 @@ pub(crate) fn fault(error: H1Error, at_byte: usize) -> H1Fault {
     H1Fault { error, at_byte }
 }
 
-/// Bytes of the name of a field line, up to its colon.
+/// The length of a field name, up to the colon.
 #[inline]
 pub(crate) fn field_name_len(line: &[u8], any_name: bool) -> Result<usize, (H1Error, usize)> {
     let stop = line.iter().position(|byte| !is_token_byte(*byte));
@@ -376,8 +376,8 @@ pub(crate) fn field_name_len(line: &[u8], any_name: bool) -> Result<usize, (H1Er
             };
             Err((error, at))
         }
-        // HAProxy's option lets any byte pass here; we keep white space and controls out,
-        // with which the next reader could see another name.
+        // HAProxy's option allows any byte here; we still refuse white space and control
+        // characters, because the next reader could find another name with them.
         Some((at, byte)) if any_name && byte > 0x20 && byte != 0x7f => {
             let rest = &line[at..];
             match rest
@@ -396,8 +396,8 @@ pub(crate) fn field_name_len(line: &[u8], any_name: bool) -> Result<usize, (H1Er
     }
 }
 
-/// The value within `start..end`, without the white space around it. NUL and a CR within are
-/// refused; other controls pass, as with HAProxy: RFC 9110 section 5.5 lets them.
+/// The value within `start..end`, without the white space around it. NUL and CR are refused; other
+/// control characters are accepted, as in HAProxy; RFC 9110 section 5.5 permits that.
 #[inline]
 fn value_range(buf: &[u8], start: usize, end: usize) -> Result<Range<usize>, H1Fault> {
     check_text(buf, start, end)?;
@@ -421,8 +421,8 @@ pub(crate) fn check_text(buf: &[u8], start: usize, end: usize) -> Result<(), H1F
     }
 }
 
-/// Reads `HTTP/d.d`. Later versions count as 1.1, as with HAProxy: it is what both sides speak.
-/// There is none below 1.0 that has a head.
+/// Parses `HTTP/d.d`. Later 1.x versions count as 1.1, as in HAProxy. There is no version below 1.0
+/// with a head.
 pub(crate) fn parse_version(bytes: &[u8]) -> Result<Version, H1Error> {
     match bytes {
         b"HTTP/1.1" => Ok(Version::Http11),

@@ -1,13 +1,13 @@
-//! The HTTP/1.x codec: bytes in, heads and body ranges out, no socket anywhere.
+//! The HTTP/1.x codec: bytes in, heads and body ranges out, no sockets.
 //!
-//! This is where request smuggling is stopped, so every rule stands here by name. Heads are
-//! judged line by line as they arrive: what is wrong is refused as soon as its line is there,
-//! nothing is looked at twice however slowly it comes, and the head is copied once, when it is
-//! whole. `httparse` was weighed and is now the judge of our tests only: it takes a head whole,
-//! starts over when bytes are missing, and does not say which rule was broken.
+//! Request smuggling is prevented here, so every rule has a name. Heads are parsed line by line as
+//! they arrive: an invalid line is refused as soon as it is complete, no byte is examined twice
+//! however slowly it comes, and the head is copied once, when it is complete. `httparse` is used in
+//! tests only: it parses a head as a whole, starts again when bytes are missing, and does not say
+//! which rule was broken.
 //!
-//! What is accepted was measured against HAProxy 3.2; where we are stricter it is said beside
-//! the rule and in the table of the tests.
+//! What is accepted was compared with HAProxy 3.2; where we are stricter, the rule and the table of
+//! the tests say so.
 
 mod chunk;
 mod encode;

@@ -1,10 +1,10 @@
-//! The bounds of what is received, and the few choices a configuration has.
+//! Limits and options of the parser.
 
-/// Bounds and choices for one side of a connection. The count of fields is bounded by the
+/// Limits and options for one side of a connection. The number of fields is limited by the
 /// [`ballast_message::HeadLimits`] of the head that is filled.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct H1Limits {
-    /// A whole head, with the line ends before it: HAProxy's `tune.bufsize` less
+    /// A whole head, including empty lines before it: HAProxy's `tune.bufsize` less
     /// `tune.maxrewrite`, 15360 by default.
     pub head_bytes_max: usize,
     /// A chunk-size line with its extensions.
@@ -14,8 +14,8 @@ pub struct H1Limits {
     /// A whole trailer section.
     pub trailer_bytes_max: usize,
     /// `option accept-invalid-http-request` or `-response` (in 3.x
-    /// `accept-unsafe-violations-in-http-*`): names, targets and hosts are judged loosely,
-    /// bare LF ends a line, folded lines are unfolded. Body length is never judged loosely.
+    /// `accept-unsafe-violations-in-http-*`): names, targets and hosts are checked loosely, LF
+    /// alone ends a line, folded lines are unfolded. The body length is always checked strictly.
     pub lenient: bool,
     /// `h1-accept-payload-with-any-method`: lets GET, HEAD and DELETE of HTTP/1.0 have a body.
     pub payload_with_any_method: bool,

@@ -1,5 +1,5 @@
-//! One meaning, one form: what is said twice, or in two ways, goes on said once, so that the
-//! next reader cannot pick another meaning than ours. These are rare paths.
+//! Normalisation: a head that says something twice, or in two ways, is forwarded saying it once, so
+//! that the next reader cannot interpret it differently. These cases are rare.
 
 use ballast_message::{
     ConnectionOptions, Fields, HostError, Method, Request, TargetForm, comma_values, default_port,
@@ -9,7 +9,7 @@ use ballast_message::{
 use crate::error::H1Error;
 use crate::head::FieldFlags;
 
-/// Checks the `Host` fields and leaves one.
+/// Checks the `Host` fields and keeps one.
 pub(crate) fn host(request: &mut Request, repeated: bool, lenient: bool) -> Result<(), H1Error> {
     if request
         .fields()
@@ -31,10 +31,10 @@ pub(crate) fn host(request: &mut Request, repeated: bool, lenient: bool) -> Resu
     Ok(())
 }
 
-/// Gives an absolute target the path `/` where it has none (not for OPTIONS, which asks for the
-/// server itself then), and takes a port out that is empty or the default; `Host` follows when the
-/// target changed. With CONNECT, a default port goes out of `Host` alone. HAProxy does so (RFC 3986
-/// sections 6.2.3 and 3.3), and rules match on it.
+/// Gives an absolute target without a path the path `/` (except for OPTIONS, which asks about the
+/// server itself then), and removes a port that is empty or the default; `Host` follows when the
+/// target changed. For CONNECT, only a default port in `Host` is removed. HAProxy does the same
+/// (RFC 3986 sections 6.2.3 and 3.3), and rules match the result.
 pub(crate) fn authority(request: &mut Request) {
     match request.form() {
         TargetForm::Absolute => absolute(request),
@@ -61,12 +61,12 @@ fn absolute(request: &mut Request) {
     target.extend_from_slice(b"://");
     target.extend_from_slice(&bare);
     target.extend_from_slice(path);
-    // A slash more fits wherever a head did; a refusal would leave an equivalent head.
+    // One more slash fits wherever the head did; if it does not, an equivalent head is left.
     let _ = request.set_target(&target);
     let host_start = memchr::memrchr(b'@', &bare).map_or(0, |at| at + 1);
     let host = &bare[host_start..];
-    // A lenient parser takes any authority in a target, but `Host` has only bytes that hosts have:
-    // the next reader would refuse the others there.
+    // A lenient parser accepts any authority in a target, but `Host` gets only bytes that are
+    // allowed in hosts: the next reader would refuse others.
     if is_host(host) {
         set_host(request, host);
     }
@@ -83,7 +83,7 @@ fn host_of_connect(request: &mut Request) {
     }
 }
 
-/// Has `Host` say this, where there is one.
+/// Sets the value of `Host`, if there is one.
 fn set_host(request: &mut Request, host: &[u8]) {
     let at = request.fields().positions(b"host").next();
     if let Some(at) = at {
@@ -91,8 +91,8 @@ fn set_host(request: &mut Request, host: &[u8]) {
     }
 }
 
-/// Leaves `Upgrade` only beside the option of `Connection` that makes it hold for this hop, and
-/// the option only beside the field. Whether another protocol is still asked for.
+/// Keeps `Upgrade` only together with the option of `Connection` that applies it to this hop, and
+/// the option only together with the field. Returns whether another protocol is still requested.
 pub(crate) fn upgrade(fields: &mut Fields, asked: bool) -> bool {
     if asked {
         without_http2(fields);
@@ -110,8 +110,8 @@ pub(crate) fn upgrade(fields: &mut Fields, asked: bool) -> bool {
     stays
 }
 
-/// Leaves of `TE` that trailers are taken: a coding that only one hop knows is none that the next
-/// may answer with (RFC 9110 section 10.1.4). HAProxy does the same.
+/// Keeps only `trailers` in `TE`: a coding that only one hop understands must not be offered to the
+/// next (RFC 9110 section 10.1.4). HAProxy does the same.
 pub(crate) fn te(fields: &mut Fields) {
     if !fields.values(b"te").any(|coding| coding == b"trailers") {
         fields.remove(b"te");
@@ -123,8 +123,8 @@ pub(crate) fn te(fields: &mut Fields) {
     }
 }
 
-/// Takes `h2c` and `h2` out of `Upgrade`: HTTP/2 is no protocol to upgrade to any more (RFC 9113
-/// section 3.1), nor one to offer so.
+/// Removes `h2c` and `h2` from `Upgrade`: HTTP/2 can no longer be reached by an upgrade (RFC 9113
+/// section 3.1), nor offered for one.
 pub(crate) fn without_http2(fields: &mut Fields) {
     let is_http2 = |protocol: &[u8]| {
         protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
@@ -149,8 +149,8 @@ pub(crate) fn without_http2(fields: &mut Fields) {
     }
 }
 
-/// Leaves one `Content-Length` with one number as it is written without leading zeros, and `chunked`
-/// alone in one `Transfer-Encoding`. Only for heads whose length was judged before.
+/// Keeps one `Content-Length` with one number, without leading zeros, and only `chunked` in one
+/// `Transfer-Encoding`. For heads whose length was checked before.
 pub(crate) fn length_fields(fields: &mut Fields, seen: FieldFlags) {
     let is_number = |value: &[u8]| {
         value.iter().all(u8::is_ascii_digit) && (value.len() < 2 || value[0] != b'0')
@@ -169,7 +169,7 @@ pub(crate) fn length_fields(fields: &mut Fields, seen: FieldFlags) {
         let value = fields.first(b"content-length").unwrap_or_default();
         let number = comma_values(value).next().unwrap_or_default();
         let zeros = number.iter().take_while(|digit| **digit == b'0').count();
-        // Of nothing but zeros, one is kept.
+        // Of a value of zeros, one is kept.
         let number = number[zeros.min(number.len().saturating_sub(1))..].to_vec();
         replace_first(fields, b"content-length", &number);
     }
@@ -184,9 +184,9 @@ pub(crate) fn length_fields(fields: &mut Fields, seen: FieldFlags) {
 fn replace_first(fields: &mut Fields, name: &[u8], value: &[u8]) {
     let at = fields.positions(name).next();
     if let Some(at) = at {
-        // The value is never longer than what it replaces, but for a list of empty members
-        // before `chunked`; should it not fit, the field goes and the length stays told by
-        // whoever writes the body.
+        // The value is never longer than what it replaces, except for a list of empty members
+        // before `chunked`; if it does not fit, the field is removed, and the length is announced
+        // by whoever writes the body.
         if fields.replace_value(at, value).is_err() {
             fields.remove_at(at);
         }

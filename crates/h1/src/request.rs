@@ -1,4 +1,4 @@
-//! Requests in.
+//! Parsing request heads.
 
 use std::ops::Range;
 
@@ -15,33 +15,33 @@ use crate::head::{
 use crate::limits::H1Limits;
 use crate::normalise;
 
-/// What a whole request head says beyond the [`Request`] itself.
+/// What a complete request head says beyond the [`Request`] itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RequestHead {
-    /// Bytes of the buffer that the head took, with the line ends before it.
+    /// Bytes of the buffer that the head took, including empty lines before it.
     pub head_bytes: usize,
     /// How the end of the body is found: `None`, `Known` or `Chunked`.
     pub body: BodyLength,
     /// The options of `Connection`.
     pub options: ConnectionOptions,
-    /// Whether the client will take another response on this connection.
+    /// Whether the client accepts another response on this connection.
     pub persistent: bool,
-    /// Whether another protocol is asked for (`Connection: upgrade` with `Upgrade`), which a
-    /// 101 then grants. CONNECT is told by the method.
+    /// Whether another protocol is requested (`Connection: upgrade` with `Upgrade`); a 101 accepts
+    /// that. CONNECT is visible in the method.
     pub upgrade: bool,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expect_continue: bool,
 }
 
-/// Looks for a request head at the start of `buf`.
+/// Parses a request head at the start of `buf`.
 ///
-/// Call it with a new `scan` for each head and again with the same one while it says
-/// [`Parse::Incomplete`], the buffer grown at its end only. `request` is emptied first and
-/// filled when the head is whole.
+/// Call it with a new `scan` for each head, and again with the same one while it returns
+/// [`Parse::Incomplete`]; the buffer may only grow at its end. `request` is cleared first, and
+/// filled when the head is complete.
 ///
-/// Made the same for the next hop, as HAProxy does: names are in lower case, equal `Host` and
-/// `Content-Length` fields become one, an absolute target has a path and no port that says
-/// nothing, `Upgrade` and the option of `Connection` stand together or not at all.
+/// The head is normalised for the next hop, as HAProxy does: names are in lower case, equal `Host`
+/// and `Content-Length` fields become one, an absolute target has a path and no default port, and
+/// `Upgrade` is kept only together with the option of `Connection`.
 pub fn parse_request(
     buf: &[u8],
     scan: &mut HeadScan,
@@ -70,7 +70,7 @@ fn parse(
         fold: lenient,
         any_name: lenient,
     };
-    // Bytes past the bound belong to no acceptable head: do not look at them.
+    // Bytes beyond the limit cannot belong to an acceptable head.
     let head = &buf[..buf.len().min(limits.head_bytes_max)];
     let too_long = buf.len() >= limits.head_bytes_max;
     let incomplete = |error| {
@@ -99,7 +99,7 @@ fn parse(
     }
     if !started {
         check_beginning(head, scan.line_start())?;
-        // A line that ends past the bound was not what is too long.
+        // A line that ends beyond the limit is not itself too long.
         let whole = too_long && memchr::memchr(b'\n', &buf[scan.line_start()..]).is_some();
         return incomplete(if whole {
             H1Error::HeadTooLong
@@ -123,8 +123,8 @@ fn parse(
         .map_err(|error| fault(error, head_bytes))
 }
 
-/// `method SP target SP version`. HAProxy lets several spaces or tabs stand for one, and so do
-/// we (RFC 9112 section 3 lets a reader): the next hop gets one.
+/// `method SP target SP version`. HAProxy accepts several spaces or tabs in place of one, and so do
+/// we (RFC 9112 section 3 allows it): the next hop gets one.
 fn start_line(
     buf: &[u8],
     scan: &mut HeadScan,
@@ -165,8 +165,8 @@ fn start_line(
     Ok(())
 }
 
-/// The request line, if it is whole, in perfect order and of HTTP/1.1; else it is left to
-/// [`start_line`], which comes to the same end for those that are.
+/// The request line, if it is complete, perfectly regular and of HTTP/1.1; any other is left to
+/// [`start_line`], which gives the same result for regular ones.
 #[inline]
 fn quick_start(buf: &[u8]) -> Option<(Range<usize>, Range<usize>, usize)> {
     const VERSION: &[u8] = b" HTTP/1.1\r\n";
@@ -178,7 +178,7 @@ fn quick_start(buf: &[u8]) -> Option<(Range<usize>, Range<usize>, usize)> {
     let target = find_byte(
         &buf[start..],
         |word| {
-            // Past 0x7e: the top bit is set, or becomes so by one more. A `#` becomes 0.
+            // Bytes above 0x7e: the top bit is set, or becomes so by adding one. A `#` becomes 0.
             let high = (((word & !TOPS) + ONES) | word) & TOPS;
             let hash = bytes_below(word ^ (ONES * u64::from(b'#')), 1);
             bytes_below(word, 0x21) | high | hash
@@ -208,8 +208,8 @@ fn skip_space(buf: &[u8], start: usize, end: usize) -> usize {
     len.map_or(end, |len| start + len)
 }
 
-/// A line not yet whole that cannot become a request line is refused at once: a TLS client on
-/// a clear port gets its 400 without waiting for a timeout, as from HAProxy.
+/// An incomplete line that cannot become a request line is refused at once: a TLS client on a clear
+/// port gets its 400 without waiting for a timeout, as in HAProxy.
 fn check_beginning(buf: &[u8], start: usize) -> Result<(), H1Fault> {
     const LOOK_BYTES: usize = 32;
     let line = &buf[start..buf.len().min(start + LOOK_BYTES)];
@@ -224,7 +224,7 @@ fn check_beginning(buf: &[u8], start: usize) -> Result<(), H1Fault> {
     Ok(())
 }
 
-/// Judges the head as a whole and makes it the same for every reader after us.
+/// Checks the head as a whole and normalises it.
 fn judge(
     request: &mut Request,
     scan: &HeadScan,
@@ -276,8 +276,8 @@ fn judge(
     })
 }
 
-/// RFC 9112 section 3.2: the form `host:port` is CONNECT's alone, and CONNECT takes no other; `*` is
-/// OPTIONS' alone.
+/// RFC 9112 section 3.2: the form `host:port` is allowed for CONNECT only, and CONNECT allows no
+/// other; `*` is for OPTIONS only.
 fn check_target_form(request: &Request, lenient: bool) -> Result<(), H1Error> {
     let connect = request.method() == Method::Connect;
     let valid = match request.form() {
@@ -314,7 +314,7 @@ fn check_body_allowed(
             Method::Get | Method::Head | Method::Delete
         );
     let body = match length {
-        // Whatever else is wrong with these chunks, there must be none.
+        // Whatever else is wrong with the chunks, the error is that there must be none.
         Err(
             LengthError::TransferEncodingBeforeHttp11
             | LengthError::CodingBeforeChunked

@@ -1,4 +1,4 @@
-//! Responses in.
+//! Parsing response heads.
 
 use std::ops::Range;
 
@@ -13,28 +13,28 @@ use crate::head::{
 use crate::limits::H1Limits;
 use crate::normalise;
 
-/// What a whole response head says beyond the [`Response`] itself.
+/// What a complete response head says beyond the [`Response`] itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ResponseHead {
-    /// Bytes of the buffer that the head took, with the line ends before it.
+    /// Bytes of the buffer that the head took, including empty lines before it.
     pub head_bytes: usize,
     /// How the end of the body is found.
     pub body: BodyLength,
     /// The options of `Connection`.
     pub options: ConnectionOptions,
-    /// Whether the server will take another request on this connection.
+    /// Whether the server accepts another request on this connection.
     pub persistent: bool,
     /// An interim response (1xx but 101): the final one follows.
     pub interim: bool,
 }
 
-/// Looks for a response head at the start of `buf`; `method` is that of the request it
-/// answers. To be called as [`crate::parse_request`] is.
+/// Parses a response head at the start of `buf`; `method` is that of the request it answers. To be
+/// called as [`crate::parse_request`] is.
 ///
-/// Servers are read more kindly than clients, as by HAProxy: LF alone ends a line, and folded
-/// lines are unfolded, for nothing can be smuggled past a reader who is the last. Lengths are
-/// judged as strictly. A `Content-Length` beside `Transfer-Encoding` is removed and the
-/// connection not used again; 1xx and 204 lose both.
+/// Servers are parsed more leniently than clients, as in HAProxy: LF alone ends a line, and folded
+/// lines are unfolded, because nothing can be smuggled past the last reader. Lengths are checked
+/// just as strictly. A `Content-Length` beside `Transfer-Encoding` is removed and the connection
+/// not reused; 1xx and 204 lose both.
 pub fn parse_response(
     buf: &[u8],
     scan: &mut HeadScan,
@@ -101,8 +101,8 @@ fn parse(
 
 const VERSION: &[u8] = b"HTTP/1.1";
 
-/// The status and where the reason lies, if the line is whole, in perfect order and of HTTP/1.1;
-/// else it is left to [`status_line`], which comes to the same end for those that are.
+/// The status and the range of the reason, if the line is complete, perfectly regular and of
+/// HTTP/1.1; any other is left to [`status_line`], which gives the same result for regular ones.
 #[inline]
 fn quick_status(buf: &[u8]) -> Option<(u16, Range<usize>)> {
     const REASON_START: usize = VERSION.len() + 5;
@@ -158,7 +158,7 @@ fn status_line(buf: &[u8], scan: &mut HeadScan, line: HeadLine) -> Result<(), H1
     Ok(())
 }
 
-/// Whatever does not begin as a status line is refused without waiting for its end.
+/// A line that does not begin as a status line is refused before its end arrives.
 fn check_beginning(buf: &[u8], start: usize) -> Result<(), H1Fault> {
     const BEGINNING: &[u8] = b"HTTP/";
     let line = &buf[start..];

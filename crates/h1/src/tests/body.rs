@@ -7,8 +7,8 @@ use crate::{
     write_last_chunk,
 };
 
-/// Feeds `input` in pieces of `piece` bytes, keeping what was not consumed, as a connection
-/// does. Gives the body, the trailers and what was left.
+/// Feeds `input` in parts of `piece` bytes, keeping what was not consumed, as a connection does.
+/// Returns the body, the trailers and the rest.
 pub(super) fn decode(
     decoder: &mut ChunkDecoder,
     input: &[u8],
@@ -90,7 +90,7 @@ fn chunks_are_judged_as_by_the_oracle_or_stricter() {
     use H1Error as E;
     let large = || Err(E::ChunkSizeTooLarge);
     let long = format!("2;{}\r\nab\r\n0\r\n\r\n", "a".repeat(5000));
-    // Bytes, HAProxy's answer, ours to a client, ours to a server.
+    // The bytes, HAProxy's status, ours to a client, ours to a server.
     type Row<'a> = (&'a str, u16, Result<&'a str, E>, Result<&'a str, E>);
     let rows: [Row<'_>; 27] = [
         ("2\r\nab\r\n0\r\n\r\n", 200, Ok("ab"), Ok("ab")),
@@ -258,7 +258,7 @@ fn relaying_keeps_what_is_plain_and_rewrites_what_is_odd() {
             assert_eq!(String::from_utf8(out).unwrap(), sent, "by {piece}");
         }
     }
-    // Plain chunks go in one piece, up to the last one.
+    // Plain chunks are relayed at once, up to the last one.
     let mut trailers = Fields::default();
     let step = request_decoder()
         .relay(b"1\r\na\r\n1\r\nb\r\n0\r\n\r\n", &mut trailers)

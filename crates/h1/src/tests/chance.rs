@@ -1,4 +1,4 @@
-//! Properties that must hold whatever comes.
+//! Properties that must hold for any input.
 
 use ballast_message::{Method, Request, Version};
 use proptest::collection::vec;
@@ -11,7 +11,7 @@ use crate::{
     parse_response, write_last_chunk, write_request_head,
 };
 
-/// Pieces that heads are made of, right and wrong.
+/// Valid and invalid parts of heads.
 fn head_bytes() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         6 => prop::sample::select(vec![
@@ -63,7 +63,8 @@ proptest! {
         let (at_once, one) = request(&bytes, &limits);
         let (in_steps, other) = slowly(&bytes, step, &limits);
         match (at_once, in_steps) {
-            // Refused early by its first bytes, the rule named may be another, the verdict not.
+            // When the first bytes are refused early, the rule may be a different one; the verdict
+            // is not.
             (Parse::Error(_), Parse::Error(_)) => {}
             (at_once, in_steps) => prop_assert_eq!(at_once, in_steps),
         }
@@ -85,7 +86,7 @@ proptest! {
         }
     }
 
-    /// Another parser reads what we forward as we do.
+    /// Another parser reads what we forward in the same way.
     #[test]
     fn httparse_agrees(bytes in head_bytes()) {
         if let (Parse::Complete(_), forwarded) = request(&bytes, &H1Limits::default()) {
@@ -95,7 +96,7 @@ proptest! {
             match other.parse(&out) {
                 Ok(httparse::Status::Complete(len)) => prop_assert_eq!(len, out.len()),
                 Ok(httparse::Status::Partial) => panic!("{out:?}"),
-                // Controls, which RFC 9110 lets pass, and it does not.
+                // Control characters, which RFC 9110 permits and the other parser refuses.
                 Err(error) => {
                     prop_assert_eq!(error, httparse::Error::HeaderValue);
                     return Ok(());
@@ -182,14 +183,14 @@ proptest! {
         if let (Ok(one), Ok(other), Ok((out, finished))) = (at_once, in_pieces, relayed) {
             prop_assert_eq!((&one.0, one.2), (&other.0, other.2));
             prop_assert_eq!(finished, one.2 != usize::MAX);
-            // What was relayed reads as the same data to the strictest reader.
+            // Relayed chunks give the same data to the strictest reader.
             let strict = decode(&mut ChunkDecoder::for_request(&limits), &out, 64).unwrap();
             prop_assert_eq!(strict.0, one.0);
         }
     }
 
-    /// The quick way over lines in order and the slow way over all others are one way: a head
-    /// in small pieces takes the slow one.
+    /// The fast parser for regular lines and the slow one agree: a head that arrives in small parts
+    /// is parsed by the slow one.
     #[test]
     fn any_response_is_the_same_in_any_pieces(
         start in prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! What a head becomes.
+//! Heads and how they are forwarded.
 
 use ballast_message::{BodyLength, Method, Request, Response, Version};
 
@@ -285,7 +285,7 @@ fn bounds_are_the_oracles() {
     );
     let short = &long(max + 1).as_bytes()[..max - 1].to_vec();
     assert_eq!(request(short, &limits).0, Parse::Incomplete);
-    // A request line that does not fit has its own status, unless its end was seen.
+    // A request line that does not fit has a status of its own, unless its end was seen.
     let line = |bytes: usize| format!("GET /{} HTTP/1.1\r\n", "a".repeat(bytes));
     assert_eq!(
         error_of(&line(max).as_bytes()[..max]),
@@ -293,7 +293,7 @@ fn bounds_are_the_oracles() {
     );
     assert_eq!(error_of(line(max).as_bytes()), H1Error::HeadTooLong);
     assert_eq!(error_of("a".repeat(max).as_bytes()), H1Error::TargetTooLong);
-    // Nothing but line ends is bounded too, and may be dropped before.
+    // Empty lines alone are limited too, and may be dropped before.
     assert_eq!(
         error_of("\r\n".repeat(max).as_bytes()),
         H1Error::HeadTooLong
@@ -337,7 +337,7 @@ fn a_head_is_reused_without_growing() {
         out.clear();
         write_request_head(&request, &mut out);
     }
-    // After a refusal nothing of the refused request can be read.
+    // After a refusal nothing of the refused request is visible.
     let parse = parse_request(
         b"GET / HTTP/1.1\r\nX : a",
         &mut HeadScan::default(),

@@ -1,4 +1,4 @@
-//! The codec against a table measured on HAProxy 3.2, and against chance.
+//! The codec against a table measured on HAProxy 3.2, and against random input.
 
 mod body;
 mod chance;

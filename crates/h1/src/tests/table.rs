@@ -1,5 +1,5 @@
-//! Each row: the head, what HAProxy 3.2 answers (200: forwarded), what we answer. Where the
-//! two differ, ours is the stricter, on purpose.
+//! Each row: the head, HAProxy 3.2's status (200: forwarded), and ours. Where the two differ, ours
+//! is stricter, on purpose.
 
 use ballast_message::{HostError, LengthError, Method};
 
@@ -10,10 +10,10 @@ use crate::{H1Error, H1Limits, Parse};
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n";
 const POST: &str = "POST / HTTP/1.1\r\nHost: a\r\n";
 
-/// What HAProxy answers: 200 where it forwards.
+/// HAProxy's status: 200 where it forwards.
 type Oracle = u16;
 
-/// One line more, after a POST and its Host.
+/// One additional line, after a POST and its Host.
 const FIELD_LINES: &[(&str, Oracle, Result<(), H1Error>)] = &[
     ("X: a\rb\r\n", 400, Err(E::BareCr)),
     ("X: a\r\r\n", 400, Err(E::BareCr)),
@@ -373,7 +373,7 @@ fn requests_are_judged_as_by_the_oracle_or_stricter() {
             }
             (parse, ours) => panic!("{head:?}: {parse:?}, not {ours:?}"),
         }
-        // Stricter only: never a head forwarded that the oracle refuses.
+        // Only stricter: a head that the oracle refuses is never forwarded.
         assert!(oracle == 200 || ours.is_err(), "{head:?}");
     }
 }
