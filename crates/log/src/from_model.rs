@@ -1,4 +1,4 @@
-//! From the model's `log` lines to this room's targets.
+//! Converts the model's `log` lines to log targets.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use ballast_model as model;
 use crate::spec::{Endpoint, Sample, TargetSpec};
 use crate::{Facility, Format, Level};
 
-/// A `log` line that is no target of this room.
+/// Why a `log` line cannot be used as a target.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum NotATarget {
     /// A backend in `mode log`.
     Backend(String),
     /// A facility number above 23.
     Facility(u8),
-    /// An address that is not one to send datagrams to.
+    /// An address that datagrams cannot be sent to.
     Kind(String),
     /// A host name that must be resolved first.
     Unresolved(String),

@@ -1,22 +1,20 @@
 //! Sinks for access and event logs.
 //!
-//! A worker must never wait for a log: not for a full pipe, not for a syslog
-//! daemon that is being restarted, not for a system call. So a worker only
-//! appends finished lines to a buffer of its own, and one thread takes the
-//! buffers away and sends them:
+//! A worker must never wait for a log: not for a full pipe, not for a syslog daemon that restarts,
+//! not for a system call. So a worker only appends finished lines to a buffer of its own, and one
+//! thread collects the buffers and sends them:
 //!
 //! ```text
 //!  WorkerLog --lines--> Queue --whole batches--> log thread --> Sink: UDP, unix
 //!  WorkerLog --lines--> Queue --^                               socket, descriptor
 //! ```
 //!
-//! Everything on the way is bounded ([`limits`]); what does not fit is dropped
-//! and counted ([`Counters`]), and a sink that fails delays no other.
+//! Everything on this path is bounded ([`limits`]); a line that does not fit is dropped and counted
+//! ([`Counters`]), and a sink that fails does not delay others.
 //!
-//! What the configuration says is a list of [`SetSpec`]s; [`Logs::open`] makes
-//! [`LogSet`]s of them, all or none. Sets are values: a change opens the new
-//! sets, puts them in the place of the old ones and lets those go. Sinks of the
-//! same endpoint are the same socket across such a change.
+//! The configuration is a list of [`SetSpec`]s; [`Logs::open`] opens a [`LogSet`] for each, all or
+//! none. A change opens the new sets and drops the old ones. Sinks with the same endpoint share one
+//! socket, also across such a change.
 
 mod from_model;
 pub mod limits;

@@ -17,8 +17,8 @@ use crate::spec::{Endpoint, SetSpec, TargetSpec};
 use crate::thread::{LogThread, Queues, Wakeup};
 use crate::worker::WorkerLog;
 
-/// The log service: one thread, and what it knows. Clones are the same service;
-/// with the last one dropped the thread sends what it has and ends.
+/// The log service: one thread and its shared state. Clones are the same service; when the last one
+/// is dropped the thread sends what it has and ends.
 #[derive(Clone, Debug)]
 pub struct Logs {
     shared: Arc<Shared>,
@@ -28,7 +28,7 @@ pub struct Logs {
 struct Shared {
     wakeup: Arc<Wakeup>,
     queues: Queues,
-    /// What is open, to be shared by who opens it again.
+    /// The open sinks, so that reopening an endpoint shares its sink.
     sinks: Mutex<HashMap<Endpoint, Weak<Sink>>>,
     /// For lines from threads that are not workers.
     events: Mutex<WorkerLog>,
@@ -38,9 +38,9 @@ struct Shared {
 /// A target that cannot be opened.
 #[derive(Debug)]
 pub struct OpenError {
-    /// Which.
+    /// The target.
     pub endpoint: Endpoint,
-    /// Why.
+    /// The error.
     pub source: io::Error,
 }
 
@@ -57,16 +57,16 @@ impl std::error::Error for OpenError {
 }
 
 impl Logs {
-    /// Starts the log thread. A process that goes into the background does so
-    /// first: a thread does not survive a fork, and lines carry the process id.
+    /// Starts the log thread. A process that goes into the background must do that first: a thread
+    /// does not survive a fork, and lines contain the process number.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn start() -> io::Result<Self> {
         let wakeup = Arc::new(Wakeup::default());
         let queues = Queues::default();
         let thread = LogThread::new(Arc::clone(&wakeup), Arc::clone(&queues));
-        // Not joined: its end is awaited on the wakeup, with a deadline.
+        // Not joined: its end is awaited through the wakeup, with a deadline.
         Builder::new()
             .name("ballast-log".to_owned())
             .spawn(move || thread.run())?;
@@ -83,8 +83,8 @@ impl Logs {
         })
     }
 
-    /// Opens the targets of all sets of a configuration, all or none; the
-    /// answer is in the order of `sets`. What is open already is shared.
+    /// Opens the targets of all sets of a configuration, all or none; the result is in the order of
+    /// `sets`. Endpoints that are open already are shared.
     ///
     /// # Errors
     /// The first target that cannot be opened.
@@ -135,19 +135,19 @@ impl Logs {
         }
     }
 
-    /// A worker's end. Each thread that logs often has one.
+    /// The handle of a worker. Each thread that logs often has one.
     pub fn worker(&self) -> WorkerLog {
         register(&self.shared.queues, &self.shared.wakeup)
     }
 
-    /// Writes a line from a thread that has no [`WorkerLog`] of its own: events
-    /// such as a server going down. On the same way, with the same promises,
-    /// except that several threads that call it wait for each other.
+    /// Writes a line from a thread that has no [`WorkerLog`], for example that a server went down.
+    /// It works in the same way with the same guarantees, except that several threads calling it
+    /// may wait for each other.
     pub fn emit(&self, set: &LogSet, level: Level, message: &[u8]) {
         lock(&self.shared.events).emit(set, level, message);
     }
 
-    /// What became of the lines, by endpoint that is open.
+    /// Counters of the open endpoints.
     pub fn counters(&self) -> Vec<(Endpoint, Counters)> {
         let sinks = lock(&self.shared.sinks);
         let open = |(endpoint, sink): (&Endpoint, &Weak<Sink>)| {
@@ -156,20 +156,19 @@ impl Logs {
         sinks.iter().filter_map(open).collect()
     }
 
-    /// How many lines were given up, for endpoints that are closed by now too.
+    /// How many lines were dropped, including those of endpoints that are closed by now.
     pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Waits until all lines written before this call are sent, for `patience`
-    /// at most; true if they are. The caller blocks: not for workers.
+    /// Waits until all lines written before this call are sent, for at most `patience`; true if
+    /// they are. Blocks the thread: not for workers.
     pub fn flush(&self, patience: Duration) -> bool {
         self.shared.wakeup.flush(patience)
     }
 
-    /// Sends what there is, waiting for `patience` at most, and ends the
-    /// thread; what could not be sent is counted as dropped. True if all was
-    /// sent. Lines written later go nowhere.
+    /// Sends all waiting lines, for at most `patience`, and ends the thread; lines that could not
+    /// be sent are counted as dropped. True if all were sent. Lines written later are lost.
     pub fn shutdown(&self, patience: Duration) -> bool {
         let until = std::time::Instant::now() + patience;
         let sent = self.shared.wakeup.flush(patience);
@@ -179,7 +178,7 @@ impl Logs {
     }
 }
 
-/// What the thread is given for its last round, which waits for nobody.
+/// The time limit of the thread's last round.
 const LAST_ROUND: Duration = Duration::from_millis(50);
 
 impl Drop for Shared {
@@ -194,7 +193,7 @@ fn register(queues: &Queues, wakeup: &Arc<Wakeup>) -> WorkerLog {
     WorkerLog::new(queue, Arc::clone(wakeup))
 }
 
-/// Lines of several sets are the same if they are the same value in memory.
+/// Lines of several sets are the same if they are the same object.
 fn key(spec: &Arc<TargetSpec>) -> *const TargetSpec {
     Arc::as_ptr(spec)
 }

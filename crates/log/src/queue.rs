@@ -1,15 +1,15 @@
-//! The lines of one worker that the log thread has not taken yet.
+//! The lines of one worker that the log thread has not collected yet.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::limits::{HURRY_LINES, KEPT_BYTES_MAX, QUEUED_BYTES_MAX, QUEUED_LINES_MAX};
 use crate::sink::Sink;
 
-/// Where one worker appends and the log thread takes away.
+/// A buffer that one worker appends to and the log thread empties.
 ///
-/// The lock is held by the worker while it writes a line and by the thread
-/// while it exchanges two batches, a few dozen bytes: neither waits for the
-/// other longer than that, and without contention locking is no system call.
+/// The worker holds the lock while it writes a line, and the thread while it swaps two batches (a
+/// few dozen bytes): neither waits for the other longer than that, and without contention locking
+/// is no system call.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     batch: Mutex<Batch>,
@@ -17,23 +17,23 @@ pub(crate) struct Queue {
 
 impl Queue {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Batch> {
-        // A panic while writing a line leaves at worst bytes of no line.
+        // A panic while a line is written leaves at worst bytes that belong to no line.
         self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes all lines, leaving `spare`, which must be empty, for the next.
+    /// Takes all lines, leaving `spare`, which must be empty, for the next ones.
     pub(crate) fn take(&self, spare: &mut Batch) {
         debug_assert!(spare.lines.is_empty());
         std::mem::swap(&mut *self.lock(), spare);
     }
 }
 
-/// Finished lines in the order they were written, and where each goes.
+/// Finished lines in the order they were written, with their sinks.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     lines: Vec<QueuedLine>,
-    slots: Vec<Slot>,
+    slots: Vec<BatchSink>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,34 +42,37 @@ struct QueuedLine {
     end: usize,
 }
 
-/// A sink that lines of this batch go to. One reference per batch, not per
-/// line: workers would fight over the count.
+/// A sink of lines in this batch. One reference per batch and not per line: workers would contend
+/// for the reference count.
 #[derive(Debug)]
-struct Slot {
+struct BatchSink {
     sink: Arc<Sink>,
     bytes: usize,
 }
 
-/// What became of a line.
+/// The result of appending a line.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Pushed {
+pub(crate) enum PushResult {
     /// It is the first of its batch.
     First,
-    /// Enough wait that the thread should not rest any longer.
+    /// So many lines wait that the thread should not pause any longer.
     Hurry,
-    /// It waits with others.
+    /// Other lines wait already.
     Queued,
     /// There was no room.
     Refused,
 }
 
 impl Batch {
-    /// Appends the line for `sink` that `write` appends to the buffer it is
-    /// given.
-    pub(crate) fn push(&mut self, sink: &Arc<Sink>, write: impl FnOnce(&mut Vec<u8>)) -> Pushed {
+    /// Appends a line for `sink`; `write` appends it to the buffer.
+    pub(crate) fn push(
+        &mut self,
+        sink: &Arc<Sink>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> PushResult {
         let slot = self.slot(sink);
         if self.lines.len() >= QUEUED_LINES_MAX {
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         let start = self.lines.last().map_or(0, |line| line.end);
         self.bytes.truncate(start);
@@ -78,7 +81,7 @@ impl Batch {
         let after = before + (self.bytes.len() - start);
         if after > QUEUED_BYTES_MAX {
             self.bytes.truncate(start);
-            return Pushed::Refused;
+            return PushResult::Refused;
         }
         self.slots[slot].bytes = after;
         self.lines.push(QueuedLine {
@@ -87,18 +90,18 @@ impl Batch {
         });
         let half_of_bytes = before < QUEUED_BYTES_MAX / 2 && after >= QUEUED_BYTES_MAX / 2;
         match self.lines.len() {
-            1 => Pushed::First,
-            n if n == HURRY_LINES || half_of_bytes => Pushed::Hurry,
-            _ => Pushed::Queued,
+            1 => PushResult::First,
+            n if n == HURRY_LINES || half_of_bytes => PushResult::Hurry,
+            _ => PushResult::Queued,
         }
     }
 
     fn slot(&mut self, sink: &Arc<Sink>) -> usize {
-        let same = |slot: &Slot| Arc::ptr_eq(&slot.sink, sink);
+        let same = |slot: &BatchSink| Arc::ptr_eq(&slot.sink, sink);
         if let Some(at) = self.slots.iter().position(same) {
             return at;
         }
-        self.slots.push(Slot {
+        self.slots.push(BatchSink {
             sink: Arc::clone(sink),
             bytes: 0,
         });
@@ -119,7 +122,7 @@ impl Batch {
         })
     }
 
-    /// Forgets all lines and keeps a reasonable room for others.
+    /// Removes all lines, and keeps a reasonable amount of memory for the next.
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
         self.slots.clear();
@@ -142,9 +145,9 @@ mod tests {
         let (a, b) = (sink("a"), sink("b"));
         let mut batch = Batch::default();
         let first = batch.push(&a, |out| out.extend_from_slice(b"one\n"));
-        assert_eq!(first, Pushed::First);
+        assert_eq!(first, PushResult::First);
         let second = batch.push(&b, |out| out.extend_from_slice(b"two\n"));
-        assert_eq!(second, Pushed::Queued);
+        assert_eq!(second, PushResult::Queued);
         batch.push(&a, |out| out.extend_from_slice(b"three\n"));
         let lines: Vec<_> = batch
             .lines()
@@ -167,18 +170,18 @@ mod tests {
         let mut hurries = 0;
         for _ in 0..QUEUED_BYTES_MAX / 1024 {
             let pushed = batch.push(&a, kilobyte);
-            assert_ne!(pushed, Pushed::Refused);
-            hurries += usize::from(pushed == Pushed::Hurry);
+            assert_ne!(pushed, PushResult::Refused);
+            hurries += usize::from(pushed == PushResult::Hurry);
         }
         assert_eq!(hurries, 2);
-        assert_eq!(batch.push(&a, kilobyte), Pushed::Refused);
-        // One that is full takes nothing from another.
-        assert_eq!(batch.push(&b, kilobyte), Pushed::Queued);
+        assert_eq!(batch.push(&a, kilobyte), PushResult::Refused);
+        // A sink at its limit does not affect another one.
+        assert_eq!(batch.push(&b, kilobyte), PushResult::Queued);
         let lines = batch.lines().count();
         for _ in lines..QUEUED_LINES_MAX {
-            assert_ne!(batch.push(&b, |out| out.push(b'\n')), Pushed::Refused);
+            assert_ne!(batch.push(&b, |out| out.push(b'\n')), PushResult::Refused);
         }
-        assert_eq!(batch.push(&b, |out| out.push(b'\n')), Pushed::Refused);
+        assert_eq!(batch.push(&b, |out| out.push(b'\n')), PushResult::Refused);
         assert_eq!(batch.lines().count(), QUEUED_LINES_MAX);
     }
 }

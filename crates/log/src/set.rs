@@ -1,4 +1,4 @@
-//! Opened log targets, ready to be written to.
+//! Open log targets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use ballast_wire::syslog::{Level, Origin};
 use crate::sink::{Counters, Sink};
 use crate::spec::TargetSpec;
 
-/// The opened targets of one proxy, or of the process itself.
+/// The open targets of one proxy, or of the process itself.
 ///
 /// Made by [`crate::Logs::open`]; shared by all workers.
 #[derive(Debug)]
@@ -28,20 +28,19 @@ impl LogSet {
         }
     }
 
-    /// Whether any target would send a line of that level: if not, its message
-    /// need not be made.
+    /// Whether any target accepts a line of that level: if not, the message need not be composed.
     pub fn wants(&self, level: Level) -> bool {
         self.level_max.is_some_and(|most| level <= most)
     }
 
-    /// Longer messages are cut, in bytes: one less than the longest line of any
-    /// target of the configuration, as in HAProxy.
+    /// Longer messages are cut, in bytes: one less than the longest line length of any target of
+    /// the configuration, as in HAProxy.
     pub fn message_bytes_max(&self) -> usize {
         self.message_bytes_max
     }
 
-    /// What became of the lines, by target in the order of the configuration.
-    /// Targets of the same endpoint share their counters.
+    /// The counters by target, in the order of the configuration. Targets with the same endpoint
+    /// share their counters.
     pub fn counters(&self) -> impl Iterator<Item = Counters> + '_ {
         self.targets.iter().map(|target| target.sink.counters())
     }
@@ -53,7 +52,7 @@ pub(crate) struct Target {
     pub(crate) origin: Origin,
     pub(crate) line_bytes_max: usize,
     spec: Arc<TargetSpec>,
-    /// Lines that were up for sampling, in all sets that share the line.
+    /// Lines that went through sampling, in all sets that share the `log` line.
     sampled: Arc<AtomicU64>,
 }
 
@@ -73,7 +72,7 @@ impl Target {
         }
     }
 
-    /// The level to send a line of `level` with, if it is to be sent.
+    /// The level with which a line of `level` is sent, if it is to be sent.
     pub(crate) fn admits(&self, level: Level) -> Option<Level> {
         if level > self.spec.level_max {
             return None;

@@ -1,5 +1,4 @@
-//! Where lines leave the process. Used by the log thread only, but for the
-//! counters.
+//! Sends lines out of the process. Used by the log thread only, except for the counters.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -15,56 +14,56 @@ use ballast_net::{Address, Datagram, inherit};
 use crate::limits::{FAILURES_IN_A_ROW_MAX, KEPT_BYTES_MAX, PENDING_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::spec::Endpoint;
 
-/// What became of the lines for one endpoint.
+/// Counters of one endpoint.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
-    /// Lines handed to the system.
+    /// Lines sent.
     pub sent: u64,
-    /// Lines given up: no room, or refused by the system.
+    /// Lines dropped: no room, or refused by the system.
     pub dropped: u64,
-    /// Times the system refused.
+    /// How often the system refused.
     pub errors: u64,
-    /// Why lines were given up last: the system's number, or 0 for want of room.
+    /// Why lines were dropped last: the system's error number, or 0 for lack of room.
     pub last_error: i32,
 }
 
-/// One opened endpoint.
+/// One open endpoint.
 #[derive(Debug)]
 pub(crate) struct Sink {
-    exit: Exit,
-    pending: Mutex<Pending>,
+    exit: Output,
+    pending: Mutex<UnsentLines>,
     sent: AtomicU64,
     dropped: AtomicU64,
     errors: AtomicU64,
     last_error: AtomicI32,
-    /// What all sinks of the service gave up, those that are closed by now too.
+    /// What all sinks of the service dropped, including closed ones.
     dropped_by_all: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
-enum Exit {
+enum Output {
     Datagram(Datagram),
     /// A pipe, terminal or file.
     File(File),
-    /// A connected socket, written to without its flags being touched.
+    /// A connected socket, written to without changing its flags.
     Socket(OwnedFd),
-    /// Nothing yet.
+    /// Not implemented: lines are dropped.
     Ring,
 }
 
-/// How much of what it held a sink could send.
+/// How much of its lines a sink could send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Pumped {
+pub(crate) enum SendProgress {
     All,
     Nothing,
     Some,
 }
 
-/// Lines on their way out.
+/// Lines that are being sent.
 #[derive(Debug, Default)]
-struct Pending {
+struct UnsentLines {
     bytes: Vec<u8>,
-    /// How much of `bytes` is gone.
+    /// How much of `bytes` is sent.
     start: usize,
     /// The lines in `bytes[start..]`; the first may have been sent in part.
     lengths: VecDeque<usize>,
@@ -76,7 +75,7 @@ impl Sink {
             Endpoint::Udp(address) => datagram(Address::Ip(*address))?,
             Endpoint::Unix(path) => datagram(Address::Unix(path.clone()))?,
             Endpoint::Fd(number) => descriptor(*number)?,
-            Endpoint::Ring(_) => Exit::Ring,
+            Endpoint::Ring(_) => Output::Ring,
         };
         Ok(Self {
             exit,
@@ -98,12 +97,12 @@ impl Sink {
         }
     }
 
-    /// Counts lines that were given up for want of room.
+    /// Counts lines that were dropped for lack of room.
     pub(crate) fn drop_lines(&self, lines: usize) {
         self.drop_lines_after(0, lines);
     }
 
-    /// Counts lines that were given up because of the system's refusal of this number.
+    /// Counts lines that were dropped because of this system error.
     fn drop_lines_after(&self, error: i32, lines: usize) {
         self.last_error.store(error, Ordering::Relaxed);
         self.dropped.fetch_add(lines as u64, Ordering::Relaxed);
@@ -111,7 +110,7 @@ impl Sink {
             .fetch_add(lines as u64, Ordering::Relaxed);
     }
 
-    /// Takes a line on its way; with no room it is given up.
+    /// Adds a line to be sent; without room it is dropped.
     pub(crate) fn push(&self, line: &[u8]) {
         let mut pending = self.lock();
         if pending.room() < line.len() {
@@ -125,32 +124,32 @@ impl Sink {
         pending.lengths.push_back(line.len());
     }
 
-    /// Sends what the system takes.
-    pub(crate) fn pump(&self) -> Pumped {
+    /// Sends as much as the system accepts.
+    pub(crate) fn pump(&self) -> SendProgress {
         let mut pending = self.lock();
         let before = pending.lengths.len();
         self.pump_locked(&mut pending);
         match pending.lengths.len() {
-            0 => Pumped::All,
-            after if after < before => Pumped::Some,
-            _ => Pumped::Nothing,
+            0 => SendProgress::All,
+            after if after < before => SendProgress::Some,
+            _ => SendProgress::Nothing,
         }
     }
 
-    /// Gives up what is left.
+    /// Drops what is left.
     pub(crate) fn abandon(&self) {
         let mut pending = self.lock();
         if !pending.lengths.is_empty() {
             self.drop_lines(pending.lengths.len());
         }
-        *pending = Pending::default();
+        *pending = UnsentLines::default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pending> {
+    fn lock(&self) -> MutexGuard<'_, UnsentLines> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pump_locked(&self, pending: &mut Pending) {
+    fn pump_locked(&self, pending: &mut UnsentLines) {
         let mut failures = 0;
         while !pending.lengths.is_empty() {
             match self.send_some(pending) {
@@ -158,8 +157,8 @@ impl Sink {
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                 Err(e) => {
-                    // This line is the reason (too long for a datagram) or not
-                    // (nobody listens): a few tries tell, without a storm.
+                    // Either this line is the cause (too long for a datagram) or it is not (nobody
+                    // listens): a few attempts tell, without flooding.
                     failures += 1;
                     self.errors.fetch_add(1, Ordering::Relaxed);
                     let given_up = match failures {
@@ -174,10 +173,10 @@ impl Sink {
         pending.compact();
     }
 
-    /// One call, or a few that all succeed.
-    fn send_some(&self, pending: &mut Pending) -> io::Result<()> {
+    /// One system call, or several as long as they succeed.
+    fn send_some(&self, pending: &mut UnsentLines) -> io::Result<()> {
         let lines = match &self.exit {
-            Exit::Datagram(datagram) => {
+            Output::Datagram(datagram) => {
                 let lines = datagram.send_many(&pending.lines())?;
                 if lines == 0 {
                     return Err(ErrorKind::WouldBlock.into());
@@ -185,15 +184,15 @@ impl Sink {
                 pending.forget_lines(lines);
                 lines
             }
-            Exit::File(file) => {
+            Output::File(file) => {
                 let written = (&*file).write(pending.chunk())?;
                 pending.forget_bytes(written)?
             }
-            Exit::Socket(socket) => {
+            Output::Socket(socket) => {
                 let written = ballast_net::send(socket, pending.chunk())?;
                 pending.forget_bytes(written)?
             }
-            Exit::Ring => {
+            Output::Ring => {
                 self.drop_lines(pending.lengths.len());
                 pending.forget_lines(pending.lengths.len());
                 0
@@ -204,7 +203,7 @@ impl Sink {
     }
 }
 
-impl Pending {
+impl UnsentLines {
     fn room(&self) -> usize {
         PENDING_BYTES_MAX.saturating_sub(self.bytes.len())
     }
@@ -218,7 +217,7 @@ impl Pending {
         self.lengths.iter().map(line).collect()
     }
 
-    /// As many whole lines as a pipe takes at once, but at least one.
+    /// As many whole lines as a pipe writes atomically, but at least one.
     fn chunk(&self) -> &[u8] {
         let mut size = 0;
         for length in &self.lengths {
@@ -234,7 +233,7 @@ impl Pending {
         self.start += self.lengths.drain(..count).sum::<usize>();
     }
 
-    /// Forgets what was written and answers how many lines it ended.
+    /// Removes what was written and returns how many lines that completed.
     fn forget_bytes(&mut self, mut written: usize) -> io::Result<usize> {
         if written == 0 {
             return Err(ErrorKind::WriteZero.into());
@@ -264,37 +263,37 @@ impl Pending {
     }
 }
 
-fn datagram(address: Address) -> io::Result<Exit> {
+fn datagram(address: Address) -> io::Result<Output> {
     let datagram = Datagram::new(address, None).map_err(io::Error::other)?;
-    Ok(Exit::Datagram(datagram))
+    Ok(Output::Datagram(datagram))
 }
 
-/// The descriptor `number`, such that writing never waits and, where it can be
-/// had, without a flag that other owners of the same pipe or terminal would
-/// notice: non-blocking output surprises a shell and our own messages alike.
-fn descriptor(number: i32) -> io::Result<Exit> {
+/// The descriptor `number`, made such that writing never blocks. If possible, the flags of the
+/// original are not changed, because other owners of the same pipe or terminal would notice:
+/// non-blocking output confuses a shell and our own messages alike.
+fn descriptor(number: i32) -> io::Result<Output> {
     let copy = File::from(inherit::duplicate(number).map_err(io::Error::other)?);
     let kind = copy.metadata()?.file_type();
     if kind.is_socket() {
-        return Ok(Exit::Socket(OwnedFd::from(copy)));
+        return Ok(Output::Socket(OwnedFd::from(copy)));
     }
     if !kind.is_fifo() && !kind.is_char_device() {
-        return Ok(Exit::File(copy));
+        return Ok(Output::File(copy));
     }
     let again = OpenOptions::new()
         .write(true)
         .custom_flags(O_NONBLOCK | O_NOCTTY)
         .open(format!("/proc/self/fd/{}", copy.as_raw_fd()));
     if let Ok(own) = again {
-        return Ok(Exit::File(own));
+        return Ok(Output::File(own));
     }
-    // Not ours to open (another user's terminal, a pipe without reader): share
-    // it and its flags. The wrapper asks for the flag only, whatever it wraps.
+    // We may not open it (another user's terminal, a pipe without reader): share it and its flags.
+    // The wrapper is used only to set the flag.
     let shared = UnixStream::from(OwnedFd::from(copy));
     shared.set_nonblocking(true)?;
-    Ok(Exit::File(File::from(OwnedFd::from(shared))))
+    Ok(Output::File(File::from(OwnedFd::from(shared))))
 }
 
-/// Linux's numbers, of all architectures we build for (fcntl.h, asm-generic).
+/// The values on all architectures that we build for (fcntl.h, asm-generic).
 const O_NONBLOCK: i32 = 0o4000;
 const O_NOCTTY: i32 = 0o400;

@@ -19,34 +19,32 @@ pub struct SetSpec {
     pub tag: String,
     /// `log-send-hostname`: the name to send, if one is to be sent.
     pub hostname: Option<String>,
-    /// Its `log` lines. A line that several sets share (`log global`) is the
-    /// same `Arc` in each: they count its samples together.
+    /// Its `log` lines. A line that several sets share (`log global`) is the same `Arc` in each:
+    /// its samples are counted together.
     pub targets: Vec<Arc<TargetSpec>>,
 }
 
 /// One `log` line (configuration manual, section 4.2, "log").
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TargetSpec {
-    /// Where lines go.
+    /// The endpoint.
     pub endpoint: Endpoint,
-    /// What stands before the message.
+    /// The format of the header before the message.
     pub format: Format,
-    /// `len`: what is longer is cut, newline not counted; put within
-    /// [`LINE_BYTES_RANGE`].
+    /// `len`: longer lines are cut, newline not counted; limited to [`LINE_BYTES_RANGE`].
     pub line_bytes_max: u32,
     /// Which lines of how many are sent; `None` for all.
     pub sample: Option<Sample>,
-    /// Who speaks.
+    /// The facility.
     pub facility: Facility,
     /// Lines less severe than this are not sent.
     pub level_max: Level,
-    /// Lines more severe than this are sent as this severe.
+    /// Lines more severe than this are sent with this level.
     pub level_min: Level,
 }
 
 impl TargetSpec {
-    /// A target with the defaults of the manual: all levels, `local` format,
-    /// 1024 bytes.
+    /// A target with the manual's defaults: all levels, `local` format, 1024 bytes.
     pub fn new(endpoint: Endpoint, facility: Facility) -> Self {
         Self {
             endpoint,
@@ -65,7 +63,7 @@ impl TargetSpec {
     }
 }
 
-/// Where lines go; equal endpoints share one socket.
+/// The destination of lines; equal endpoints share one socket.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Endpoint {
     /// `stdout` (1), `stderr` (2), `fd@N` for an inherited descriptor.
@@ -108,7 +106,7 @@ impl fmt::Display for Endpoint {
 pub struct Sample {
     /// Inclusive ranges of positions, from 1.
     pub ranges: Vec<(u32, u32)>,
-    /// After how many lines the count starts again; 0 stands for 1.
+    /// After how many lines the count starts again; 0 means 1.
     pub size: u32,
 }
 

@@ -13,7 +13,7 @@ use crate::limits::{PENDING_BYTES_MAX, QUEUED_BYTES_MAX};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Long enough for a busy machine, and well within any wait of a thread that was not woken.
+/// Long enough for a busy machine, and shorter than any wait of a thread that was not woken.
 const PROMPT: Duration = Duration::from_secs(2);
 
 fn collector() -> (UdpSocket, Endpoint) {
@@ -186,7 +186,7 @@ fn a_storm_arrives_in_order_through_a_pipe() {
     let number = inherit::register(OwnedFd::from(writer));
     let logs = Logs::start().unwrap();
     let set = open(&logs, vec![raw(&Endpoint::Fd(number))]);
-    // Only the log holds the pipe from now on: its end is seen.
+    // Only the log holds the pipe from now on: its end can be detected.
     drop(inherit::take(number).unwrap());
     let mut worker = logs.worker();
     let count = 20_000;
@@ -252,9 +252,9 @@ fn failures_are_counted_and_end() {
     assert!(logs.flush(PATIENCE));
     let counters = nobody.counters().next().unwrap();
     assert_eq!((counters.sent, counters.dropped), (0, 100));
-    // How the lines fell into rounds is open, but no line costs a try each.
+    // How the lines are split into rounds is open, but there are fewer attempts than lines.
     assert!(counters.errors > 0);
-    // When somebody comes, it works again.
+    // When a receiver appears, it works again.
     let daemon = UnixDatagram::bind(&path).unwrap();
     daemon.set_read_timeout(Some(PATIENCE)).unwrap();
     worker.emit(&nobody, Level::Info, b"found");
@@ -276,7 +276,7 @@ fn failures_are_counted_and_end() {
         };
         assert_eq!(counters, expected);
     }
-    // A datagram that cannot be that long takes no other with it.
+    // A datagram that is too long does not affect others.
     let (socket, endpoint) = collector();
     let long = TargetSpec {
         line_bytes_max: 65_535,
@@ -339,7 +339,7 @@ fn files_and_sockets_by_number() {
 
 #[test]
 fn many_workers_and_a_change_of_targets_lose_nothing() {
-    // A unix socket: UDP may lose what its reader is too slow for.
+    // A unix socket: UDP could lose datagrams when its reader is too slow.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("log");
     let daemon = UnixDatagram::bind(&path).unwrap();
@@ -352,7 +352,7 @@ fn many_workers_and_a_change_of_targets_lose_nothing() {
         std::thread::spawn(move || {
             let mut worker = logs.worker();
             for i in 0..count {
-                // A new set each time: what a reload does, only more often.
+                // A new set each time, as a reload makes it, only more often.
                 let set = open(&logs, vec![raw(&endpoint)]);
                 worker.emit(&set, Level::Info, format!("{name}{i}").as_bytes());
             }

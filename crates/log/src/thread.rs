@@ -1,4 +1,4 @@
-//! The thread that takes lines from workers and sends them.
+//! The thread that collects lines from workers and sends them.
 //!
 //! ```text
 //!   Asleep --ring--> round --lines--> Resting (REST) --> round ...
@@ -6,8 +6,8 @@
 //!      +----no lines----+
 //! ```
 //!
-//! Only the first line after a silence wakes it; while lines keep coming it
-//! looks every few milliseconds and workers wake nobody.
+//! Only the first line after a pause wakes it; while lines keep coming it looks at the queues every
+//! few milliseconds, and workers wake nobody.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,24 +15,24 @@ use std::time::{Duration, Instant};
 
 use crate::limits::{REST, SLOW_REST, STUCK_REST_MAX};
 use crate::queue::{Batch, Queue};
-use crate::sink::{Pumped, Sink};
+use crate::sink::{SendProgress, Sink};
 
 /// How workers and owners reach the thread.
 #[derive(Debug, Default)]
 pub(crate) struct Wakeup {
-    /// The thread waits without an end and wants to be woken.
+    /// The thread sleeps without a time limit and wants to be woken.
     asleep: AtomicBool,
     orders: Mutex<Orders>,
     to_thread: Condvar,
     from_thread: Condvar,
 }
 
-/// What the thread is asked, and what it has done.
+/// Requests to the thread, and its progress.
 #[derive(Debug, Default)]
 struct Orders {
-    /// Do not wait.
+    /// Do not pause.
     awake: bool,
-    /// How many flushes were asked for, and how many of those are done.
+    /// How many flushes were requested, and how many of those are done.
     flushes: u64,
     flushed: u64,
     stop: bool,
@@ -42,22 +42,21 @@ struct Orders {
 impl Wakeup {
     /// Wakes the thread if it sleeps. Must be called after the line is queued.
     pub(crate) fn ring(&self) {
-        // The thread says that it sleeps before it looks at the queues a last
-        // time, under the same locks that lines are queued under: either it
-        // sees the line or we see that it sleeps.
+        // The thread sets the flag before it looks at the queues a last time, under the same locks
+        // that lines are queued under: either it sees the line or we see the flag.
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Relaxed) {
             self.hurry();
         }
     }
 
-    /// Ends a sleep or a rest.
+    /// Ends a sleep or a pause.
     pub(crate) fn hurry(&self) {
         self.lock().awake = true;
         self.to_thread.notify_one();
     }
 
-    /// Asks for all lines queued before this call to be sent; true if they
-    /// were within `patience`.
+    /// Requests that all lines queued before this call are sent; true if they were within
+    /// `patience`.
     pub(crate) fn flush(&self, patience: Duration) -> bool {
         let mut orders = self.lock();
         if orders.stopped {
@@ -75,7 +74,7 @@ impl Wakeup {
         orders.flushed >= wanted
     }
 
-    /// Asks the thread to end after one more round.
+    /// Requests that the thread ends after one more round.
     pub(crate) fn stop(&self) {
         let mut orders = self.lock();
         orders.stop = true;
@@ -96,7 +95,7 @@ impl Wakeup {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until woken, or for as long as `rest` says.
+    /// Waits until woken, or for `rest`.
     fn wait(&self, rest: Option<Duration>) {
         let mut orders = self.lock();
         let until = rest.map(|rest| Instant::now() + rest);
@@ -122,15 +121,15 @@ impl Wakeup {
 /// The queues of all workers.
 pub(crate) type Queues = Arc<Mutex<Vec<Arc<Queue>>>>;
 
-/// What the thread owns.
+/// The state of the thread.
 pub(crate) struct LogThread {
     wakeup: Arc<Wakeup>,
     queues: Queues,
-    /// Exchanged for a worker's batch; empty between rounds.
+    /// Swapped for a worker's batch; empty between rounds.
     spare: Batch,
     /// Sinks that hold lines.
     busy: Vec<Arc<Sink>>,
-    /// How long to rest when nothing was queued and sinks hold lines.
+    /// How long to pause when nothing was queued and sinks hold lines.
     stuck_rest: Duration,
 }
 
@@ -179,7 +178,7 @@ impl LogThread {
         } else if some {
             self.wakeup.wait(Some(self.stuck_rest.min(REST)));
         } else {
-            // New lines for others must not wait that long: they wake us.
+            // New lines for other sinks must not wait that long: they wake the thread.
             self.sleep(Some(self.stuck_rest));
         }
     }
@@ -197,13 +196,12 @@ impl LogThread {
         queues.iter().all(|queue| queue.lock().is_empty())
     }
 
-    /// Takes all that is queued and sends what it can; true if there was
-    /// something.
+    /// Takes all queued lines and sends what it can; true if there were any.
     fn round(&mut self) -> bool {
         let mut some = false;
         let queues = {
             let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-            // A queue that only we hold has no worker any more.
+            // A queue that only this thread holds has no worker any more.
             queues.retain(|queue| Arc::strong_count(queue) > 1 || !queue.lock().is_empty());
             queues.clone()
         };
@@ -218,14 +216,14 @@ impl LogThread {
             }
             self.spare.clear();
         }
-        // Who takes nothing is tried less and less often.
+        // A sink that accepts nothing is tried less and less often.
         self.stuck_rest = (self.stuck_rest * 2).min(STUCK_REST_MAX);
         self.busy.retain(|sink| {
             let pumped = sink.pump();
-            if pumped == Pumped::Some {
+            if pumped == SendProgress::Some {
                 self.stuck_rest = SLOW_REST;
             }
-            pumped != Pumped::All
+            pumped != SendProgress::All
         });
         if self.busy.is_empty() {
             self.stuck_rest = SLOW_REST;

@@ -1,4 +1,4 @@
-//! The end of the log that a worker holds.
+//! The handle through which a worker logs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ballast_net::local_time;
 use ballast_wire::syslog::{DateTime, Level, LineText, Stamp};
 
-use crate::queue::{Pushed, Queue};
+use crate::queue::{PushResult, Queue};
 use crate::set::LogSet;
 use crate::thread::Wakeup;
 
 /// Writes the lines of one worker. Made by [`crate::Logs::worker`]; each thread
 /// has its own.
 ///
-/// Lines already written are still sent when it is dropped.
+/// Lines already written are still sent after it is dropped.
 pub struct WorkerLog {
     queue: Arc<Queue>,
     wakeup: Arc<Wakeup>,
@@ -32,11 +32,10 @@ impl WorkerLog {
         }
     }
 
-    /// Writes a line to each target of `set` that wants it, dated now.
+    /// Writes a line to each target of `set` that accepts its level, with the present date.
     ///
-    /// Never waits and never fails: what does not fit is counted. Costs no
-    /// system call, but for the first line after a silence, which wakes the log
-    /// thread.
+    /// Never waits and never fails: a line that does not fit is counted. Makes no system call,
+    /// except for the first line after a pause, which wakes the log thread.
     pub fn emit(&mut self, set: &LogSet, level: Level, message: &[u8]) {
         let text = LineText {
             structured_data: b"",
@@ -68,10 +67,10 @@ impl WorkerLog {
                 origin.write_line(out, level, &self.stamp, microsecond, text, bytes_max);
             };
             match batch.push(&target.sink, write) {
-                Pushed::First => ring = true,
-                Pushed::Hurry => self.wakeup.hurry(),
-                Pushed::Queued => {}
-                Pushed::Refused => target.sink.drop_lines(1),
+                PushResult::First => ring = true,
+                PushResult::Hurry => self.wakeup.hurry(),
+                PushResult::Queued => {}
+                PushResult::Refused => target.sink.drop_lines(1),
             }
         }
         drop(batch);
@@ -80,7 +79,7 @@ impl WorkerLog {
         }
     }
 
-    /// Reads the clock, makes a new stamp if the second is new, and answers the
+    /// Reads the clock, makes a new timestamp if the second has changed, and returns the
     /// microsecond.
     fn tick(&mut self) -> u32 {
         let now = SystemTime::now()
