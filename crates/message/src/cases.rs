@@ -1,19 +1,19 @@
-//! Field names in a case of their own, for peers that insist on one.
+//! Spellings of field names, for peers that require a certain case.
 //!
-//! Names mean the same in every case (RFC 9110, section 5.1) and travel in lower case here. A
-//! peer that breaks that rule is told the names it knows (`h1-case-adjust`), by HTTP/1 alone.
+//! Case does not matter in field names (RFC 9110, section 5.1); internally they are in lower case.
+//! A peer that does not follow this rule gets the spelling it requires (`h1-case-adjust`), over
+//! HTTP/1 only.
 
 use std::collections::HashMap;
 
-/// Which names are written how.
+/// The spelling of each name.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct NameCases {
     by_name: HashMap<Box<[u8]>, Box<[u8]>>,
 }
 
 impl NameCases {
-    /// From pairs of a name in lower case and the same name as it is to be written. The first
-    /// pair of a name wins.
+    /// From pairs of a name in lower case and its spelling. The first pair of a name wins.
     pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> NameCases {
         let mut by_name: HashMap<Box<[u8]>, Box<[u8]>> = HashMap::new();
         for (from, to) in pairs {
@@ -24,12 +24,12 @@ impl NameCases {
         NameCases { by_name }
     }
 
-    /// Whether no name has a case of its own.
+    /// Whether there is no special spelling.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// How the name, given in lower case, is written; `None` leaves it as it is.
+    /// The spelling of a name given in lower case; `None` leaves it in lower case.
     pub fn of(&self, name: &[u8]) -> Option<&[u8]> {
         self.by_name.get(name).map(|written| &**written)
     }

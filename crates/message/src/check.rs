@@ -1,4 +1,4 @@
-//! What every version demands of names, values, targets and hosts.
+//! Checks of names, values, targets and hosts that apply to every HTTP version.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,9 +6,9 @@ use std::fmt;
 use crate::request::Request;
 use crate::target::TargetForm;
 
-/// Which bytes may stand in a token (RFC 9110 section 5.6.2). A table, for a token is walked
-/// byte by byte up to the first that is none; the other classes are plain comparisons, which
-/// the compiler turns into whole registers at a time.
+/// Which bytes are allowed in a token (RFC 9110 section 5.6.2). A table, because tokens are scanned
+/// byte by byte up to the first other byte; the other classes are plain comparisons, which the
+/// compiler vectorises.
 static TOKEN: [bool; 256] = token_table();
 
 const fn token_table() -> [bool; 256] {
@@ -40,13 +40,13 @@ const fn token_table() -> [bool; 256] {
     table
 }
 
-/// Looks at every byte, without stopping at the first bad one: good ones are the rule.
+/// Examines every byte without stopping at the first bad one: valid input is the common case.
 #[inline]
 fn all(bytes: &[u8], valid: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(true, |all, byte| all & valid(*byte))
 }
 
-/// Whether a byte may stand in a token.
+/// Whether a byte is allowed in a token.
 #[inline]
 pub fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]
@@ -57,38 +57,38 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, is_token_byte)
 }
 
-/// Whether these bytes may be a field's name.
+/// Whether these bytes are a valid field name.
 pub fn is_field_name(bytes: &[u8]) -> bool {
     is_token(bytes)
 }
 
-/// Whether these bytes may be a field's value: visible bytes, space, tab and bytes above 0x7f
-/// (RFC 9110 section 5.5); no control character.
+/// Whether these bytes are a valid field value: visible bytes, space, tab and bytes above 0x7f (RFC
+/// 9110 section 5.5); no control characters.
 pub fn is_field_value(bytes: &[u8]) -> bool {
     all(bytes, |byte| {
         (byte == b'\t') | ((byte >= 0x20) & (byte != 0x7f))
     })
 }
 
-/// As [`is_field_value`], but letting through every byte that cannot end a line or a string:
-/// all but NUL, CR and LF. What `option accept-invalid-http-request` lets pass.
+/// As [`is_field_value`], but accepts every byte that cannot end a line or a string: all but NUL,
+/// CR and LF. Used for `option accept-invalid-http-request`.
 pub fn is_field_value_lenient(bytes: &[u8]) -> bool {
     memchr::memchr3(0, b'\r', b'\n', bytes).is_none()
 }
 
-/// A place in a head that something is composed for.
+/// A part of a head that text is composed for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Piece {
+pub(crate) enum HeadText {
     /// A field's name.
     Name,
-    /// A field's value, or a reason phrase: ends with the line.
+    /// A field's value, or a reason phrase: the line end ends it.
     Line,
-    /// A method or a target: ends with a space.
+    /// A method or a target: a space ends it.
     Word,
 }
 
-impl Piece {
-    /// Whether the byte would end the piece, or make it another.
+impl HeadText {
+    /// Whether the byte would end the part, or change what it is.
     fn excludes(self, byte: u8) -> bool {
         match self {
             Self::Name => byte <= b' ' || byte == 0x7f || byte == b':',
@@ -97,9 +97,9 @@ impl Piece {
         }
     }
 
-    /// The door that everything composed goes through on its way into a head: what would end the
-    /// piece is written as `%0D` is, which is how HAProxy's log formats write it. So no value, wherever
-    /// it came from, begins another field or another message.
+    /// Escapes a text before it is put into a head: a byte that would end the part is written as
+    /// `%0D` is, in the way of HAProxy's log formats. So no value, wherever it came from, can begin
+    /// another field or another message. Every composed text goes through here.
     pub(crate) fn fit(self, bytes: &[u8]) -> Cow<'_, [u8]> {
         let is_fit = match self {
             Self::Line => is_field_value_lenient(bytes),
@@ -124,27 +124,27 @@ fn hex_digit(number: u8) -> u8 {
     b"0123456789ABCDEF"[usize::from(number & 15)]
 }
 
-/// Whether these bytes may be a request target: visible ASCII without `#`, which ends a
-/// target and never travels (RFC 9112 section 3.2).
+/// Whether these bytes are a valid request target: visible ASCII without `#`, which begins a
+/// fragment and is never sent (RFC 9112 section 3.2).
 pub fn is_target(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, |byte| (byte > 0x20) & (byte < 0x7f) & (byte != b'#'))
 }
 
-/// As [`is_target`], with `#` and bytes above 0x7f let through.
+/// As [`is_target`], but also accepts `#` and bytes above 0x7f.
 pub fn is_target_lenient(bytes: &[u8]) -> bool {
     !bytes.is_empty() && all(bytes, |byte| (byte > 0x20) & (byte != 0x7f))
 }
 
-/// Which bytes HAProxy takes in a host: visible ASCII without the marks that begin or end another
-/// part of a URI, and without the comma that would make two of one.
+/// The bytes that HAProxy accepts in a host: visible ASCII without the characters that delimit
+/// other parts of a URI, and without the comma, which would make it a list.
 fn is_host_byte(byte: u8) -> bool {
     (byte > 0x20)
         & (byte < 0x7f)
         & !matches!(byte, b'#' | b',' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']')
 }
 
-/// Whether these bytes may be the value of `Host`: `host[:port]`, an address of IPv6 in brackets.
-/// It may be empty (RFC 9112 section 3.2); whether the port is a number is not asked.
+/// Whether these bytes are a valid `Host`: `host[:port]`, with an IPv6 address in brackets. It may
+/// be empty (RFC 9112 section 3.2); the port need not be a number.
 pub fn is_host(bytes: &[u8]) -> bool {
     let (inner, after) = match bytes {
         [b'[', rest @ ..] => match memchr::memchr(b']', rest) {
@@ -158,23 +158,23 @@ pub fn is_host(bytes: &[u8]) -> bool {
         && matches!(after.first(), None | Some(b':'))
 }
 
-/// Whether these bytes may be the authority of a target: a host as in [`is_host`], after the
-/// user information there may be, at which nobody looks.
+/// Whether these bytes are a valid authority of a target: a host as in [`is_host`], after optional
+/// user information, which is not checked.
 pub fn is_authority(bytes: &[u8]) -> bool {
     let start = memchr::memrchr(b'@', bytes).map_or(0, |at| at + 1);
     is_host(&bytes[start..])
 }
 
-/// Why the request does not say clearly whom it is for.
+/// Why it is not clear which host a request is for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum HostError {
     /// More than one `Host`, and they differ.
     HostsDiffer,
     /// The target names one host and `Host` another.
     HostNotAuthority,
-    /// The target's authority cannot be taken apart, or has user information in CONNECT.
+    /// The target's authority is malformed, or has user information in CONNECT.
     AuthorityInvalid,
-    /// `Host` has a byte that no host has, or a bracket too few.
+    /// `Host` has an invalid byte, or an unbalanced bracket.
     HostInvalid,
 }
 
@@ -192,8 +192,8 @@ impl fmt::Display for HostError {
 impl std::error::Error for HostError {}
 
 /// Splits `[user@]host[:port]` into host and port (without the colon); the user is dropped. The
-/// port is what follows the last colon, a number or not.
-/// None when a bracket is not closed, or followed by something else than a port.
+/// port is what follows the last colon, a number or not. `None` when a bracket is not closed, or
+/// followed by something other than a port.
 pub fn parse_authority(authority: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let start = memchr::memrchr(b'@', authority).map_or(0, |at| at + 1);
     let rest = &authority[start..];
@@ -245,13 +245,13 @@ pub fn validate_host(request: &Request) -> Result<(), HostError> {
     }
 }
 
-/// An empty port is none (RFC 3986 section 3.2.3).
+/// An empty port counts as none (RFC 3986 section 3.2.3).
 fn effective_port(port: Option<&[u8]>) -> Option<&[u8]> {
     port.filter(|port| !port.is_empty())
 }
 
-/// The ports that need not be written in this request's authority. CONNECT has no scheme:
-/// HAProxy takes both usual ports there.
+/// The default ports for this request's authority. CONNECT has no scheme: HAProxy accepts both
+/// usual ports there.
 pub fn default_port(request: &Request) -> &'static [&'static [u8]] {
     match request.scheme() {
         Some(scheme) if scheme.eq_ignore_ascii_case(b"http") => &[b"80"],

@@ -1,4 +1,4 @@
-//! What `Connection` asks for, and the fields that go no further than one hop.
+//! The `Connection` field, and the fields that apply to a single hop.
 
 use crate::fields::{Fields, NoRoom};
 use crate::values::comma_values;
@@ -19,7 +19,7 @@ pub struct ConnectionOptions {
 pub fn connection_options(fields: &Fields) -> ConnectionOptions {
     let mut options = ConnectionOptions::default();
     for value in fields.find(b"connection") {
-        // Mostly it is one option, and no list.
+        // The common case is one option and no list.
         if !options.note(value) {
             for option in comma_values(value) {
                 options.note(option);
@@ -30,7 +30,7 @@ pub fn connection_options(fields: &Fields) -> ConnectionOptions {
 }
 
 impl ConnectionOptions {
-    /// Sets the option that is named; false when it is none of these.
+    /// Sets the option with this name; false when it is none of these.
     fn note(&mut self, option: &[u8]) -> bool {
         let known = match option.len() {
             5 if option.eq_ignore_ascii_case(b"close") => &mut self.close,
@@ -54,8 +54,8 @@ pub fn is_persistent(version: Version, options: ConnectionOptions) -> bool {
     }
 }
 
-/// The first protocol named by `Upgrade`, where `Connection` names `upgrade` too; without
-/// that the field is to be ignored (RFC 9110 section 7.8).
+/// The first protocol named by `Upgrade`, if `Connection` contains `upgrade` too; otherwise the
+/// field must be ignored (RFC 9110 section 7.8).
 pub fn upgrade_protocol(fields: &Fields) -> Option<&[u8]> {
     if !connection_options(fields).upgrade {
         return None;
@@ -63,7 +63,7 @@ pub fn upgrade_protocol(fields: &Fields) -> Option<&[u8]> {
     comma_values(fields.first(b"upgrade")?).find(|protocol| !protocol.is_empty())
 }
 
-/// Takes the options set in `gone` out of the `Connection` fields, and the fields left empty.
+/// Removes the options set in `gone` from the `Connection` fields, and fields that are empty then.
 /// The other options stay, in order.
 ///
 /// # Errors
@@ -94,7 +94,7 @@ pub fn remove_connection_options(
     fields.remove_matching(|field| {
         field.name == b"connection" && comma_values(field.value).all(is_gone)
     });
-    // What remains needs cutting only when options are mixed, which is rare: allocate there.
+    // The rest must be composed only when options are mixed, which is rare: it may allocate.
     for at in 0..fields.len() {
         let Some(field) = fields.field(at) else { break };
         if field.name != b"connection" || !comma_values(field.value).any(is_gone) {
@@ -109,10 +109,10 @@ pub fn remove_connection_options(
     Ok(())
 }
 
-/// Removes what belongs to the hop alone when a message crosses into a version without
-/// connection options (RFC 9113 section 8.2.2): `Connection` and all fields it names,
-/// `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding`, `Upgrade`, and `TE` unless it says
-/// `trailers`. Returns how many fields went.
+/// Removes the fields that apply to a single hop when a message is forwarded with a version that
+/// has no connection options (RFC 9113 section 8.2.2): `Connection` and all fields it names,
+/// `Keep-Alive`, `Proxy-Connection`, `Transfer-Encoding`, `Upgrade`, and `TE` unless it is
+/// `trailers`. Returns how many fields were removed.
 pub fn remove_hop_by_hop(fields: &mut Fields) -> usize {
     const ALWAYS: [&[u8]; 5] = [
         b"connection",
@@ -121,7 +121,7 @@ pub fn remove_hop_by_hop(fields: &mut Fields) -> usize {
         b"transfer-encoding",
         b"upgrade",
     ];
-    // Fields that bear the message's meaning are never taken away on a sender's word.
+    // Fields that carry the meaning of the message are never removed because a sender says so.
     const KEPT: [&[u8]; 3] = [b"content-length", b"host", b"te"];
     let named: Vec<Vec<u8>> = fields
         .values(b"connection")

@@ -2,23 +2,23 @@
 
 use crate::trim_ows;
 
-/// One piece of a `Cookie` or `Set-Cookie` field, a `name=value` mostly.
+/// One part of a `Cookie` or `Set-Cookie` field, usually `name=value`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CookiePair<'a> {
-    /// What stands before the first equals sign, without the space around it.
+    /// The text before the first equals sign, without surrounding space.
     pub name: &'a [u8],
-    /// What stands after it, without the space around it.
+    /// The text after it, without surrounding space.
     pub value: &'a [u8],
-    /// All of it as it stands there, with the space around it.
+    /// The whole part as received, with surrounding space.
     pub raw: &'a [u8],
-    /// Whether there is an equals sign: without it nothing is named.
+    /// Whether there is an equals sign; without it there is no name.
     pub is_named: bool,
-    /// What follows it: a semicolon or a comma.
+    /// The separator after it: a semicolon or a comma.
     pub separator: Option<u8>,
 }
 
-/// The pieces of a field, in order, empty ones included. Commas separate as semicolons do
-/// (RFC 2965, and HAProxy); within quotes neither does.
+/// The parts of a field, in order, including empty ones. Commas separate as semicolons do (RFC
+/// 2965, and HAProxy); within quotes neither does.
 pub fn cookie_pairs(value: &[u8]) -> impl Iterator<Item = CookiePair<'_>> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -41,8 +41,8 @@ pub fn cookie_pairs(value: &[u8]) -> impl Iterator<Item = CookiePair<'_>> {
 }
 
 /// The cookies of a `Cookie` field, or with `sets` of a `Set-Cookie` field, as HAProxy's fetches
-/// and captures see them: pieces that name nothing are none, nor are those of RFC 2965 that speak
-/// of the others (`$Version`), nor the attributes that follow a cookie that is set.
+/// and captures see them: without parts that have no name, without the attributes of RFC 2965
+/// (`$Version`), and without the attributes after a cookie that is set.
 pub fn cookies(value: &[u8], sets: bool) -> impl Iterator<Item = CookiePair<'_>> {
     let mut of_attributes = false;
     cookie_pairs(value).filter(move |pair| {

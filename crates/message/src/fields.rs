@@ -1,18 +1,18 @@
-//! Fields in their order, their bytes in one arena.
+//! Header fields in their order, stored in one arena.
 //!
-//! The arena also holds the pieces of the start line of the head the fields belong to, so that
-//! a head is one allocation. Replacing a value appends the new one and forgets the old; the
-//! forgotten bytes are squeezed out when the arena would pass twice the head's bound.
+//! The arena also holds the parts of the start line of the same head, so that a head is one
+//! allocation. Replacing a value appends the new one and abandons the old; abandoned bytes are
+//! removed when the arena would exceed twice the head's limit.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use crate::check::Piece;
+use crate::check::HeadText;
 use crate::limits::HeadLimits;
 use crate::values::{CommaValues, comma_values};
 
-/// The head would pass its [`HeadLimits`]; it is left as it was.
+/// The head would exceed its [`HeadLimits`]; it is unchanged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NoRoom;
 
@@ -24,7 +24,7 @@ impl fmt::Display for NoRoom {
 
 impl std::error::Error for NoRoom {}
 
-/// One field, borrowed. The name is in lower case; the value has no space around it.
+/// One field, borrowed. The name is in lower case; the value has no surrounding space.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Field<'a> {
     /// The name in lower case.
@@ -33,14 +33,14 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-/// A piece of the arena.
+/// A range of the arena.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Span {
+pub(crate) struct ArenaRange {
     start: u32,
     len: u32,
 }
 
-impl Span {
+impl ArenaRange {
     pub(crate) fn len(self) -> usize {
         self.len as usize
     }
@@ -52,22 +52,22 @@ impl Span {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    name: Span,
-    value: Span,
+    name: ArenaRange,
+    value: ArenaRange,
 }
 
 impl Entry {
-    /// Bytes on the wire: name, colon, space, value, line end.
+    /// Size on the wire: name, colon, space, value, line end.
     fn wire_bytes(self) -> u32 {
         self.name.len + self.value.len + ENTRY_EXTRA_BYTES as u32
     }
 }
 
-/// What a field line has besides name and value: colon, space, line end.
+/// Size of a field line besides name and value: colon, space, line end.
 const ENTRY_EXTRA_BYTES: usize = 4;
 
-/// The mark of a name, the same in any case: one of 64 bits, chosen so that the names asked for
-/// most share theirs with few others.
+/// The filter bit of a name, independent of case: one of 64 bits, chosen so that the names that are
+/// looked up most share theirs with few others.
 #[inline]
 fn mark_of(name: &[u8]) -> u64 {
     let (first, last) = match name {
@@ -79,8 +79,8 @@ fn mark_of(name: &[u8]) -> u64 {
     1 << (number % 64)
 }
 
-/// Puts ASCII letters in lower case, a word at a time: names are short, and have no time to gain
-/// from wider registers.
+/// Converts ASCII letters to lower case, a word at a time: names are too short for wider registers
+/// to pay off.
 #[inline]
 fn make_lower(bytes: &mut [u8]) {
     let len = bytes.len();
@@ -90,7 +90,7 @@ fn make_lower(bytes: &mut [u8]) {
         at += 8;
     }
     if at < len {
-        // The last word once more, from its end: what is lower stays lower.
+        // The last word again, from its end: letters that are lower case already stay so.
         match bytes.last_chunk_mut::<8>() {
             Some(word) => *word = lower_word(*word),
             None => bytes.make_ascii_lowercase(),
@@ -104,7 +104,7 @@ fn lower_word(word: [u8; 8]) -> [u8; 8] {
     const TOPS: u64 = ONES << 7;
     let word = u64::from_ne_bytes(word);
     let low = word & !TOPS;
-    // The top bit of each byte says "at least `A`", and "past `Z`".
+    // The top bit of each byte means "at least `A`", and "past `Z`".
     let from_a = low + ONES * (0x80 - b'A' as u64);
     let past_z = low + ONES * (0x7f - b'Z' as u64);
     let upper = from_a & !past_z & !word & TOPS;
@@ -116,18 +116,18 @@ fn lower_word(word: [u8; 8]) -> [u8; 8] {
 pub struct Fields {
     arena: Vec<u8>,
     entries: Vec<Entry>,
-    /// The start line's pieces: method and target, or reason.
-    line: [Span; 2],
-    /// Bytes the head takes when written, without the version.
+    /// The parts of the start line: method and target, or reason.
+    line: [ArenaRange; 2],
+    /// Size of the head when written, without the version.
     wire_bytes: u32,
-    /// The marks of all names that were ever here: a name whose mark is missing is not, and
-    /// nobody need look. Most questions are about fields that are not there.
+    /// The filter bits of all names that were ever added: a name whose bit is missing is not there,
+    /// and no search is needed. Most look-ups are for fields that are not there.
     marks: u64,
     limits: HeadLimits,
 }
 
 impl Fields {
-    /// No fields yet; nothing is allocated before the first.
+    /// No fields; nothing is allocated before the first.
     pub fn new(limits: HeadLimits) -> Fields {
         Fields {
             limits,
@@ -135,21 +135,21 @@ impl Fields {
         }
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes everything and keeps the memory.
     pub fn clear(&mut self) {
         self.arena.clear();
         self.entries.clear();
-        self.line = [Span::default(); 2];
+        self.line = [ArenaRange::default(); 2];
         self.wire_bytes = 0;
         self.marks = 0;
     }
 
-    /// Forgets everything and gives the memory back, for a connection that goes idle.
+    /// Removes everything and frees the memory, for a connection that becomes idle.
     pub fn release(&mut self) {
         *self = Fields::new(self.limits);
     }
 
-    /// Makes this the same as `other`, in the memory it has.
+    /// Makes this equal to `other`, in its present memory.
     pub fn copy_from(&mut self, other: &Fields) {
         self.arena.clone_from(&other.arena);
         self.entries.clone_from(&other.entries);
@@ -159,44 +159,44 @@ impl Fields {
         self.limits = other.limits;
     }
 
-    /// The bounds in force.
+    /// The limits in force.
     pub fn limits(&self) -> HeadLimits {
         self.limits
     }
 
-    /// Sets the bounds for what is added from now on.
+    /// Sets the limits for everything that is added from now on.
     pub fn set_limits(&mut self, limits: HeadLimits) {
         self.limits = limits;
     }
 
-    /// How many fields there are, of any name.
+    /// The number of fields of any name.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is no field at all.
+    /// Whether there are no fields.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Bytes the head takes when written as HTTP/1, without the version and the status.
+    /// Size of the head when written as HTTP/1, without the version and the status.
     pub fn wire_bytes(&self) -> usize {
         self.wire_bytes as usize
     }
 
-    /// Bytes of all names and values together.
+    /// Size of all names and values together.
     pub fn pair_bytes(&self) -> usize {
         let line = self.line[0].len() + self.line[1].len();
         self.wire_bytes() - line - ENTRY_EXTRA_BYTES * self.entries.len()
     }
 
-    /// Bytes held, forgotten ones included.
+    /// Bytes in the arena, abandoned ones included.
     #[cfg(test)]
     pub(crate) fn arena_bytes(&self) -> usize {
         self.arena.len()
     }
 
-    // === asking ===
+    // === looking up ===
 
     /// All fields in order.
     pub fn iter(&self) -> FieldIter<'_> {
@@ -212,8 +212,8 @@ impl Fields {
     }
 
     /// The whole values of the fields of this name (any case), in order: what `fhdr()` sees.
-    pub fn find<'a>(&'a self, name: &'a [u8]) -> Find<'a> {
-        Find {
+    pub fn find<'a>(&'a self, name: &'a [u8]) -> FieldValues<'a> {
+        FieldValues {
             fields: self,
             name,
             entries: self.candidates(name).iter(),
@@ -244,14 +244,14 @@ impl Fields {
         Some(self.slice(entry.value))
     }
 
-    /// Whether a field of this name is there.
+    /// Whether there is a field of this name.
     pub fn contains(&self, name: &[u8]) -> bool {
         self.candidates(name)
             .iter()
             .any(|entry| self.is_named(*entry, name))
     }
 
-    /// How many fields (lines) of this name there are: `fhdr_cnt()`.
+    /// The number of fields (lines) of this name: `fhdr_cnt()`.
     pub fn count(&self, name: &[u8]) -> usize {
         self.candidates(name)
             .iter()
@@ -265,40 +265,41 @@ impl Fields {
             .flat_map(|value| -> CommaValues<'a> { comma_values(value) })
     }
 
-    /// How many members the fields of this name have together: `hdr_cnt()`.
+    /// The number of members in all fields of this name: `hdr_cnt()`.
     pub fn value_count(&self, name: &[u8]) -> usize {
         self.values(name).count()
     }
 
-    /// The member `hdr(name,occurrence)` gives: 1 is the first, -1 the last, 0 the last too
-    /// (HAProxy's reading of a `hdr()` without a number).
+    /// The member that `hdr(name,occurrence)` returns: 1 is the first, -1 the last, 0 the last too
+    /// (HAProxy's meaning of `hdr()` without a number).
     pub fn value_at<'a>(&'a self, name: &'a [u8], occurrence: i32) -> Option<&'a [u8]> {
         pick(occurrence, || self.values(name))
     }
 
-    /// The line `fhdr(name,occurrence)` gives, counted as in [`Fields::value_at`].
+    /// The line that `fhdr(name,occurrence)` returns, counted as in [`Fields::value_at`].
     pub fn line_at<'a>(&'a self, name: &'a [u8], occurrence: i32) -> Option<&'a [u8]> {
         pick(occurrence, || self.find(name))
     }
 
     // === changing ===
 
-    // Each of these goes through `Piece::fit`: whatever name and value hold, they are one field.
+    // Each of these goes through `HeadText::fit`: whatever name and value contain, they stay one
+    // field.
 
     /// Appends a field. The name is stored in lower case. A byte that would end the name or the
-    /// line is written as `%0D` is.
+    /// line is escaped, as in `%0D`.
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
         self.insert(self.entries.len(), name, value)
     }
 
-    /// Puts a field before all others.
+    /// Inserts a field before all others.
     pub fn add_front(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
         self.insert(0, name, value)
     }
 
-    /// Puts a field at `index`, or at the end where there are fewer fields.
+    /// Inserts a field at `index`, or at the end when there are fewer fields.
     pub fn insert(&mut self, index: usize, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
-        let (name, value) = (&*Piece::Name.fit(name), &*Piece::Line.fit(value));
+        let (name, value) = (&*HeadText::Name.fit(name), &*HeadText::Line.fit(value));
         let bytes = name.len() + value.len() + 4;
         self.admit(bytes)?;
         self.marks |= mark_of(name);
@@ -311,10 +312,10 @@ impl Fields {
         Ok(())
     }
 
-    /// Leaves one field of this name, last in order, with this value: `set-header`.
-    /// On [`NoRoom`] the fields are as before.
+    /// Replaces all fields of this name by one at the end with this value: `set-header`. On
+    /// [`NoRoom`] the fields are unchanged.
     pub fn set(&mut self, name: &[u8], value: &[u8]) -> Result<(), NoRoom> {
-        let value = &*Piece::Line.fit(value);
+        let value = &*HeadText::Line.fit(value);
         let freed = self.bytes_of(name) as usize;
         let kept = self.wire_bytes as usize - freed;
         if kept + name.len() + value.len() + 4 > self.limits.head_bytes_max as usize {
@@ -324,7 +325,7 @@ impl Fields {
         self.add(name, value)
     }
 
-    /// Removes all fields of this name and says how many there were.
+    /// Removes all fields of this name and returns how many there were.
     pub fn remove(&mut self, name: &[u8]) -> usize {
         let mut places = self.positions(name);
         match (places.next(), places.next()) {
@@ -350,7 +351,7 @@ impl Fields {
         true
     }
 
-    /// Removes each field for which `matches` is true and says how many there were.
+    /// Removes each field for which `matches` is true and returns how many there were.
     pub fn remove_matching(&mut self, mut matches: impl FnMut(Field<'_>) -> bool) -> usize {
         let Fields {
             arena,
@@ -359,7 +360,7 @@ impl Fields {
             ..
         } = self;
         let before = entries.len();
-        let slice = |span: Span| arena.get(span.range()).unwrap_or_default();
+        let slice = |span: ArenaRange| arena.get(span.range()).unwrap_or_default();
         entries.retain(|entry| {
             let field = Field {
                 name: slice(entry.name),
@@ -374,13 +375,13 @@ impl Fields {
         before - entries.len()
     }
 
-    /// Gives the field at `index` another value; its place and name stay.
-    /// A field that is not there is left alone.
+    /// Replaces the value of the field at `index`; its position and name stay. Does nothing if
+    /// there is no such field.
     pub fn replace_value(&mut self, index: usize, value: &[u8]) -> Result<(), NoRoom> {
         let Some(entry) = self.entries.get(index).copied() else {
             return Ok(());
         };
-        let value = &*Piece::Line.fit(value);
+        let value = &*HeadText::Line.fit(value);
         self.admit_change(entry.value.len, value.len())?;
         let span = self.append(value);
         self.entries[index].value = span;
@@ -390,8 +391,8 @@ impl Fields {
 
     // === for codecs ===
 
-    /// Adds a field by the places of its name and value in the head being received. It reads as
-    /// empty until [`Fields::finish_received`] brings the bytes.
+    /// Adds a field by the ranges of its name and value in the head that is being received. It is
+    /// empty until [`Fields::finish_received`] copies the bytes.
     ///
     /// # Errors
     /// [`NoRoom`] past [`HeadLimits::field_count_max`].
@@ -409,8 +410,8 @@ impl Fields {
         Ok(())
     }
 
-    /// Lets the value of the field pushed last reach over a continuation line at `more`, or be
-    /// `more` where it was empty.
+    /// Extends the value of the last field that was pushed by a continuation line at `more`; an
+    /// empty value becomes `more`.
     pub fn extend_received(&mut self, more: Range<usize>) {
         if let Some(entry) = self.entries.last_mut() {
             let start = if entry.value.len == 0 {
@@ -424,10 +425,10 @@ impl Fields {
         }
     }
 
-    /// Brings the bytes that the places pushed before lie in, and puts names in lower case.
+    /// Copies the bytes that the ranges pushed before refer to, and converts names to lower case.
     /// With `folded`, line ends within values become spaces (RFC 9112 section 5.2).
     ///
-    /// Not bounded by `head_bytes_max`: the codec has its own bound for what it receives.
+    /// Not limited by `head_bytes_max`: the codec has its own limit for what it receives.
     pub fn finish_received(&mut self, head: &[u8], folded: bool) {
         self.arena.clear();
         self.arena.extend_from_slice(head);
@@ -447,9 +448,9 @@ impl Fields {
         }
     }
 
-    /// The longest run of fields from `index` on that stand in memory as they go on the wire
-    /// (name, colon, space, value, line end), and the index after it; None where the field at
-    /// `index` does not. What was received and not changed is written in one piece by it.
+    /// The longest run of fields from `index` on that are in memory exactly as on the wire (name,
+    /// colon, space, value, line end), and the index after it; `None` where the field at `index` is
+    /// not. With this, unchanged fields are written in one go.
     pub fn wire_run(&self, index: usize) -> Option<(&[u8], usize)> {
         let entries = self.entries.get(index..)?;
         let start = entries.first()?.name.range().start;
@@ -483,23 +484,23 @@ impl Fields {
         self.line[piece] = span;
     }
 
-    /// Sets a piece of the start line from parts, each either new bytes or a range within
-    /// the piece as it is.
-    pub(crate) fn set_line(&mut self, piece: usize, parts: &[Part<'_>]) -> Result<(), NoRoom> {
-        let len = parts.iter().map(Part::len).sum();
+    /// Sets a part of the start line from segments, each either new bytes or a range within the
+    /// present value.
+    pub(crate) fn set_line(&mut self, piece: usize, parts: &[Segment<'_>]) -> Result<(), NoRoom> {
+        let len = parts.iter().map(Segment::len).sum();
         let old = self.line[piece];
         self.admit_change(old.len, len)?;
-        // Taken after admitting, which may have squeezed the arena.
+        // Read after the check for room, which may have compacted the arena.
         let old = self.line[piece];
         let start = self.arena.len();
         for part in parts {
             match part {
-                Part::Kept(range) => {
+                Segment::Kept(range) => {
                     let base = old.start as usize;
                     self.arena
                         .extend_from_within(base + range.start..base + range.end);
                 }
-                Part::New(bytes) => self.arena.extend_from_slice(bytes),
+                Segment::New(bytes) => self.arena.extend_from_slice(bytes),
             }
         }
         let span = span_of(start..start + len);
@@ -510,9 +511,9 @@ impl Fields {
 
     // === the arena ===
 
-    /// Empty for a place whose bytes are not here yet: a head half received may be asked.
+    /// Empty for a range whose bytes are not here yet: a partly received head may be looked at.
     #[inline]
-    fn slice(&self, span: Span) -> &[u8] {
+    fn slice(&self, span: ArenaRange) -> &[u8] {
         self.arena.get(span.range()).unwrap_or_default()
     }
 
@@ -523,7 +524,7 @@ impl Fields {
         }
     }
 
-    /// The entries among which one of this name may be: all, or none.
+    /// The entries that may contain this name: all, or none.
     #[inline]
     fn candidates(&self, name: &[u8]) -> &[Entry] {
         if self.marks & mark_of(name) == 0 {
@@ -538,7 +539,7 @@ impl Fields {
             return false;
         }
         let own = self.slice(entry.name);
-        // Mostly it is asked for in lower case, as it stands.
+        // Usually the name is given in lower case and matches directly.
         own == name || own.eq_ignore_ascii_case(name)
     }
 
@@ -571,7 +572,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Squeezes the forgotten bytes out when appending would pass twice the head's bound.
+    /// Compacts the arena when appending would exceed twice the head's limit.
     fn make_room(&mut self, bytes: usize) {
         let arena_bytes_max = 2 * self.limits.head_bytes_max as usize;
         if self.arena.len() + bytes <= arena_bytes_max {
@@ -592,47 +593,47 @@ impl Fields {
         }
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Span {
+    fn append(&mut self, bytes: &[u8]) -> ArenaRange {
         let start = self.arena.len();
         self.arena.extend_from_slice(bytes);
         span_of(start..self.arena.len())
     }
 
-    fn append_lower(&mut self, bytes: &[u8]) -> Span {
+    fn append_lower(&mut self, bytes: &[u8]) -> ArenaRange {
         let span = self.append(bytes);
         self.arena[span.range()].make_ascii_lowercase();
         span
     }
 }
 
-/// A part of a new start-line piece.
-pub(crate) enum Part<'a> {
-    /// A range within the piece as it stands.
+/// A segment of a new part of the start line.
+pub(crate) enum Segment<'a> {
+    /// A range within the present value.
     Kept(Range<usize>),
-    /// Bytes from outside, made fit.
+    /// Bytes from outside, escaped.
     New(Cow<'a, [u8]>),
 }
 
-impl<'a> Part<'a> {
-    /// Bytes from outside, for a place of that kind.
-    pub(crate) fn new(piece: Piece, bytes: &'a [u8]) -> Self {
+impl<'a> Segment<'a> {
+    /// Bytes from outside, for this kind of part.
+    pub(crate) fn new(piece: HeadText, bytes: &'a [u8]) -> Self {
         Self::New(piece.fit(bytes))
     }
 
     fn len(&self) -> usize {
         match self {
-            Part::Kept(range) => range.len(),
-            Part::New(bytes) => bytes.len(),
+            Segment::Kept(range) => range.len(),
+            Segment::New(bytes) => bytes.len(),
         }
     }
 }
 
 #[inline]
-fn span_of(range: Range<usize>) -> Span {
-    // A head is bounded far below 4 GiB by `head_bytes_max`, itself a u32.
+fn span_of(range: Range<usize>) -> ArenaRange {
+    // A head is limited far below 4 GiB by `head_bytes_max`, itself a u32.
     let start = u32::try_from(range.start).expect("a head is smaller than 4 GiB");
     let len = u32::try_from(range.len()).expect("a head is smaller than 4 GiB");
-    Span { start, len }
+    ArenaRange { start, len }
 }
 
 fn pick<'a, I: Iterator<Item = &'a [u8]>>(
@@ -690,17 +691,17 @@ impl<'a> IntoIterator for &'a Fields {
 
 /// Iterates over the values of the fields of one name. See [`Fields::find`].
 #[derive(Clone, Debug)]
-pub struct Find<'a> {
+pub struct FieldValues<'a> {
     fields: &'a Fields,
     name: &'a [u8],
     entries: std::slice::Iter<'a, Entry>,
 }
 
-impl<'a> Iterator for Find<'a> {
+impl<'a> Iterator for FieldValues<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
-        let Find {
+        let FieldValues {
             fields,
             name,
             entries,
@@ -711,9 +712,9 @@ impl<'a> Iterator for Find<'a> {
     }
 }
 
-impl DoubleEndedIterator for Find<'_> {
+impl DoubleEndedIterator for FieldValues<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let Find {
+        let FieldValues {
             fields,
             name,
             entries,

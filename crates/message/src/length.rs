@@ -1,7 +1,7 @@
-//! How long a body is: the question request smuggling is made of.
+//! The length of a body. Request smuggling is about this.
 //!
-//! RFC 9112 section 6.3, taken at its strictest for requests: whatever two readers could
-//! take differently is refused.
+//! RFC 9112 section 6.3, in its strictest reading for requests: whatever two readers could
+//! interpret differently is refused.
 
 use std::fmt;
 
@@ -24,31 +24,31 @@ pub enum BodyLength {
     Chunked,
     /// Until the sender closes; responses only.
     UntilClose,
-    /// What follows is not HTTP any more: 101, or 2xx to CONNECT.
+    /// What follows is not HTTP any more: after 101, or 2xx to CONNECT.
     Tunnel,
 }
 
-/// Why the length of a body cannot be told for sure.
+/// Why the length of a body is not certain.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum LengthError {
     /// `Content-Length` is not a number below 2^63.
     ContentLengthInvalid,
-    /// `Content-Length` is there more than once, with different values.
+    /// Several `Content-Length` with different values.
     ContentLengthsDiffer,
     /// Both `Content-Length` and `Transfer-Encoding`.
     ContentLengthAndTransferEncoding,
-    /// `Transfer-Encoding` where the version has none.
+    /// `Transfer-Encoding` in a version that has none.
     TransferEncodingBeforeHttp11,
-    /// `chunked` is named, but not last, or more than once.
+    /// `chunked` is present, but not last, or more than once.
     ChunkedNotLast,
-    /// Other codings before `chunked`: we cannot undo them, and servers disagree about them.
+    /// Other codings before `chunked`: we cannot decode them, and servers disagree about them.
     CodingBeforeChunked,
     /// A `Transfer-Encoding` without `chunked`: the end of the body cannot be found.
     ChunkedMissing,
 }
 
 impl LengthError {
-    /// The status a client gets, as HAProxy gives it (400, or 422 for a coding before chunked).
+    /// The status of the response, as in HAProxy (400, or 422 for a coding before chunked).
     pub fn status(self) -> u16 {
         match self {
             LengthError::CodingBeforeChunked => 422,
@@ -80,25 +80,25 @@ impl fmt::Display for LengthError {
 
 impl std::error::Error for LengthError {}
 
-/// What the `Transfer-Encoding` fields say together.
+/// The meaning of all `Transfer-Encoding` fields together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TransferCoding {
     /// No such field.
     Absent,
-    /// `chunked`, alone.
+    /// `chunked` alone.
     Chunked,
     /// Other codings, then `chunked`.
     CodedThenChunked,
-    /// Other codings, `chunked` not among them.
+    /// Other codings, without `chunked`.
     Unknown,
 }
 
-/// Reads all `Transfer-Encoding` fields as one list.
+/// Parses all `Transfer-Encoding` fields as one list.
 ///
 /// # Errors
 /// [`LengthError::ChunkedNotLast`] when `chunked` is repeated or followed by anything;
-/// [`LengthError::ChunkedMissing`] where a member is empty, as HAProxy has it: two readers may take
-/// an empty one differently.
+/// [`LengthError::ChunkedMissing`] when a member is empty, as in HAProxy: readers may interpret an
+/// empty one differently.
 pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
     let mut found = TransferCoding::Absent;
     for coding in fields.values(b"transfer-encoding") {
@@ -117,10 +117,10 @@ pub fn transfer_coding(fields: &Fields) -> Result<TransferCoding, LengthError> {
     Ok(found)
 }
 
-/// The one value of all `Content-Length` fields; equal repetitions are one.
+/// The value of all `Content-Length` fields; equal repetitions count as one.
 ///
 /// # Errors
-/// When a value is no number, or two differ.
+/// When a value is not a number, or two differ.
 pub fn content_length(fields: &Fields) -> Result<Option<u64>, LengthError> {
     let mut found = None;
     let mut note = |length: u64| {
@@ -131,7 +131,7 @@ pub fn content_length(fields: &Fields) -> Result<Option<u64>, LengthError> {
         Ok(())
     };
     for value in fields.find(b"content-length") {
-        // Mostly it is one number, and no list.
+        // The common case is one number and no list.
         if let Some(length) = parse_content_length(value) {
             note(length)?;
             continue;
@@ -143,11 +143,11 @@ pub fn content_length(fields: &Fields) -> Result<Option<u64>, LengthError> {
     Ok(found)
 }
 
-/// That many digits never reach 2^63.
+/// This many digits are always below 2^63.
 const DIGITS_THAT_FIT: usize = 18;
 
-/// One `Content-Length`: digits only, below 2^63 (RFC 9110 section 8.6), so that no sum with it
-/// can overflow.
+/// One `Content-Length`: digits only, below 2^63 (RFC 9110 section 8.6), so that adding to it
+/// cannot overflow.
 pub fn parse_content_length(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -172,7 +172,7 @@ pub fn parse_content_length(digits: &[u8]) -> Option<u64> {
         .filter(|length| i64::try_from(*length).is_ok())
 }
 
-/// How long the body of a request is (RFC 9112 section 6.3, rules 3 to 7 for requests).
+/// The length of a request's body (RFC 9112 section 6.3, rules 3 to 7 for requests).
 ///
 /// # Errors
 /// Any [`LengthError`]: the request must be refused and the connection closed.
@@ -181,8 +181,8 @@ pub fn request_body_length(request: &Request) -> Result<BodyLength, LengthError>
     let length = content_length(fields)?;
     match transfer_coding(fields)? {
         TransferCoding::Absent => {}
-        // Forwarding a coding we cannot undo is allowed, but no server does well with it,
-        // and it is the classic way to make two readers disagree.
+        // Forwarding a coding that we cannot decode is allowed, but servers handle it badly, and it
+        // is the classic way to make two readers disagree.
         TransferCoding::CodedThenChunked => return Err(LengthError::CodingBeforeChunked),
         TransferCoding::Unknown => return Err(LengthError::ChunkedMissing),
         TransferCoding::Chunked if request.version() < Version::Http11 => {
@@ -196,12 +196,12 @@ pub fn request_body_length(request: &Request) -> Result<BodyLength, LengthError>
     Ok(length.map_or(BodyLength::None, BodyLength::Known))
 }
 
-/// How long the body of a response is, given the method it answers (RFC 9112 section 6.3).
+/// The length of a response's body, given the method it answers (RFC 9112 section 6.3).
 ///
-/// A `Content-Length` beside a `Transfer-Encoding` is overruled by it; the codec must then
-/// remove it before the response goes on. `Transfer-Encoding` in an HTTP/1.0 response is
-/// honoured, as HAProxy does (the connection must not be kept after it); any coding but
-/// `chunked` alone is refused, as HAProxy does.
+/// `Transfer-Encoding` overrides `Content-Length`; the codec must then remove the latter before the
+/// response is forwarded. `Transfer-Encoding` in an HTTP/1.0 response is accepted, as in HAProxy
+/// (the connection must not be kept afterwards); any coding other than `chunked` alone is refused,
+/// as in HAProxy.
 ///
 /// # Errors
 /// Any [`LengthError`] but [`LengthError::ContentLengthAndTransferEncoding`] and

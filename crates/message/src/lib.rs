@@ -1,12 +1,12 @@
-//! HTTP without a version: heads, fields, and the checks every version must pass.
+//! HTTP without a version: heads, fields, and the checks that apply to every version.
 //!
-//! Everything above the codecs (rules, expressions, the stream) asks about a message here and
-//! nowhere else, so that a rule written for HTTP/1 holds for HTTP/2 unchanged. A codec fills a
-//! [`Request`] or a [`Response`]; both keep all their bytes in one arena that is emptied and
-//! refilled for each message, so that a warm connection allocates nothing.
+//! Everything above the codecs (rules, expressions, the stream) reads messages only through this
+//! crate, so that a rule written for HTTP/1 works for HTTP/2 unchanged. A codec fills a [`Request`]
+//! or a [`Response`]; both keep all their bytes in one arena that is cleared and refilled for each
+//! message, so that a connection in use allocates nothing.
 //!
-//! Field names are stored in lower case, whatever the case they came in: HAProxy forwards,
-//! logs and matches them so, and HTTP/2 demands it.
+//! Field names are stored in lower case, whatever the case they were received in: HAProxy forwards,
+//! logs and matches them so, and HTTP/2 requires it.
 
 mod cases;
 mod check;
@@ -34,7 +34,7 @@ pub use connection::{
     remove_hop_by_hop, upgrade_protocol,
 };
 pub use cookie::{CookiePair, cookie_pairs, cookies};
-pub use fields::{Field, FieldIter, Fields, Find, NoRoom};
+pub use fields::{Field, FieldIter, FieldValues, Fields, NoRoom};
 pub use length::{
     BodyLength, LengthError, TransferCoding, content_length, parse_content_length,
     request_body_length, response_body_length, transfer_coding,

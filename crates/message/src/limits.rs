@@ -1,14 +1,14 @@
-//! The bounds of a head.
+//! Limits of a head.
 
-/// How large one head (or one trailer section) may grow.
+/// The maximum size of one head (or one trailer section).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HeadLimits {
-    /// HAProxy's `tune.http.maxhdr`, 101 by default. One place of it is kept for the end mark,
-    /// so that 100 fields are received and 101 are refused. Only reception is bounded by it:
-    /// what rules add is bounded by `head_bytes_max`.
+    /// HAProxy's `tune.http.maxhdr`, 101 by default. One entry is reserved for the end mark, so
+    /// that 100 fields are accepted and 101 are refused. It applies to reception only: what rules
+    /// add is limited by `head_bytes_max`.
     pub field_count_max: u32,
-    /// Bytes the head may take once written (HAProxy `tune.bufsize`, 16384 by default).
-    /// The arena itself may hold up to twice as much, with replaced values in it.
+    /// Size of the head when written (HAProxy `tune.bufsize`, 16384 by default). The arena itself
+    /// may hold up to twice as much, with replaced values in it.
     pub head_bytes_max: u32,
 }
 

@@ -1,7 +1,7 @@
-//! The methods that matter to framing and to retries.
+//! The methods that affect framing and retries.
 
-/// A request method, as far as this program treats it apart. RFC 9110 section 9.3; names are
-/// case-sensitive.
+/// A request method; those that this program does not treat specially are all `Other`. RFC 9110
+/// section 9.3; names are case-sensitive.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Method {
     /// CONNECT: asks for a tunnel.
@@ -44,13 +44,13 @@ impl Method {
         }
     }
 
-    /// Whether asking twice does no harm (RFC 9110 section 9.2.2). An unknown method is not
-    /// taken for idempotent.
+    /// Whether repeating the request does no harm (RFC 9110 section 9.2.2). An unknown method is
+    /// not considered idempotent.
     pub fn is_idempotent(self) -> bool {
         self.is_safe() || matches!(self, Method::Put | Method::Delete)
     }
 
-    /// Whether asking is meant to change nothing (RFC 9110 section 9.2.1).
+    /// Whether the request is meant to change nothing (RFC 9110 section 9.2.1).
     pub fn is_safe(self) -> bool {
         matches!(
             self,

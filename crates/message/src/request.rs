@@ -1,19 +1,19 @@
-//! A request's head.
+//! Request heads.
 
 use std::ops::Range;
 
-use crate::check::Piece;
-use crate::fields::{Fields, NoRoom, Part};
+use crate::check::HeadText;
+use crate::fields::{Fields, NoRoom, Segment};
 use crate::limits::HeadLimits;
 use crate::method::Method;
 use crate::target::{TargetForm, TargetShape};
 use crate::version::Version;
 
-/// Which piece of the start line is which.
+/// The indexes of the parts of the start line.
 const METHOD: usize = 0;
 const TARGET: usize = 1;
 
-/// A request's head. Make one per connection, [`Request::clear`] it for each request.
+/// A request's head. Create one per connection, and [`Request::clear`] it for each request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     fields: Fields,
@@ -23,7 +23,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// An empty head within these bounds; nothing is allocated yet.
+    /// An empty head with these limits; nothing is allocated yet.
     pub fn new(limits: HeadLimits) -> Request {
         Request {
             fields: Fields::new(limits),
@@ -31,7 +31,7 @@ impl Request {
         }
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes everything and keeps the memory.
     pub fn clear(&mut self) {
         self.fields.clear();
         self.method = Method::default();
@@ -39,12 +39,12 @@ impl Request {
         self.version = Version::default();
     }
 
-    /// Forgets everything and gives the memory back, for a connection that goes idle.
+    /// Removes everything and frees the memory, for a connection that becomes idle.
     pub fn release(&mut self) {
         *self = Request::new(self.fields.limits());
     }
 
-    /// Makes this the same as `other`, in the memory it has.
+    /// Makes this equal to `other`, in its present memory.
     pub fn copy_from(&mut self, other: &Request) {
         self.fields.copy_from(&other.fields);
         self.method = other.method;
@@ -52,7 +52,7 @@ impl Request {
         self.version = other.version;
     }
 
-    // === asking ===
+    // === reading ===
 
     /// The method, classified.
     pub fn method(&self) -> Method {
@@ -64,7 +64,7 @@ impl Request {
         self.fields.line_piece(METHOD)
     }
 
-    /// The version the request came in.
+    /// The version of the request as received.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -74,7 +74,7 @@ impl Request {
         self.fields.line_piece(TARGET)
     }
 
-    /// Which form the target has.
+    /// The form of the target.
     pub fn form(&self) -> TargetForm {
         self.shape.form
     }
@@ -84,28 +84,28 @@ impl Request {
         self.shape.scheme().map(|at| &self.target()[at])
     }
 
-    /// The authority within the target, with user information and port as they stand there.
+    /// The authority within the target, with user information and port as received.
     pub fn target_authority(&self) -> Option<&[u8]> {
         self.shape.authority().map(|at| &self.target()[at])
     }
 
-    /// Whom the request is for: the target's authority, else the first `Host` field.
+    /// The host the request is for: the target's authority, else the first `Host` field.
     pub fn authority(&self) -> Option<&[u8]> {
         self.target_authority().or_else(|| self.host())
     }
 
-    /// The first `Host` field: sample `hdr(host)` of most files.
+    /// The first `Host` field: usually the sample `hdr(host)`.
     pub fn host(&self) -> Option<&[u8]> {
         self.fields.first(b"host")
     }
 
-    /// The path without the query: sample `path`. Empty where the target has none
-    /// (`*`, `host:port`, `http://host`); then the sample has no value.
+    /// The path without the query: sample `path`. Empty when the target has none (`*`, `host:port`,
+    /// `http://host`); then the sample has no value.
     pub fn path(&self) -> &[u8] {
         &self.target()[self.shape.path()]
     }
 
-    /// What follows the first `?`: sample `query`. None where there is no `?`.
+    /// The text after the first `?`: sample `query`. `None` when there is no `?`.
     pub fn query(&self) -> Option<&[u8]> {
         self.shape.query().map(|at| &self.target()[at])
     }
@@ -128,7 +128,7 @@ impl Request {
 
     // === changing ===
 
-    /// The fields, to be changed.
+    /// The fields, mutable.
     pub fn fields_mut(&mut self) -> &mut Fields {
         &mut self.fields
     }
@@ -141,14 +141,14 @@ impl Request {
     /// Sets the method: `set-method`.
     pub fn set_method(&mut self, token: &[u8]) -> Result<(), NoRoom> {
         self.fields
-            .set_line(METHOD, &[Part::new(Piece::Word, token)])?;
+            .set_line(METHOD, &[Segment::new(HeadText::Word, token)])?;
         self.method = Method::from_token(token);
         Ok(())
     }
 
     /// Sets the whole target: `set-uri`.
     pub fn set_target(&mut self, target: &[u8]) -> Result<(), NoRoom> {
-        self.reshape(&[Part::new(Piece::Word, target)])
+        self.reshape(&[Segment::new(HeadText::Word, target)])
     }
 
     /// Sets the path and keeps scheme, authority and query: `set-path`. A target that has neither
@@ -160,35 +160,37 @@ impl Request {
         let old = self.shape.path();
         let end = self.target().len();
         self.reshape(&[
-            Part::Kept(0..old.start),
-            Part::new(Piece::Word, path),
-            Part::Kept(old.end..end),
+            Segment::Kept(0..old.start),
+            Segment::new(HeadText::Word, path),
+            Segment::Kept(old.end..end),
         ])
     }
 
     /// Sets path and query and keeps scheme and authority: `set-pathq`. As [`Request::set_path`]
-    /// where there is neither.
+    /// when there is neither.
     pub fn set_path_and_query(&mut self, path_and_query: &[u8]) -> Result<(), NoRoom> {
         if self.path_and_query().is_empty() {
             return self.set_target(path_and_query);
         }
         let start = self.shape.path_and_query().start;
-        self.reshape(&[Part::Kept(0..start), Part::new(Piece::Word, path_and_query)])
+        self.reshape(&[
+            Segment::Kept(0..start),
+            Segment::new(HeadText::Word, path_and_query),
+        ])
     }
 
-    /// Sets what follows the `?` (given without it): `set-query`. An empty query takes the
-    /// `?` away.
+    /// Sets the text after the `?` (given without it): `set-query`. An empty query removes the `?`.
     pub fn set_query(&mut self, query: &[u8]) -> Result<(), NoRoom> {
         let path_end = self.shape.path().end;
         let mark: &[u8] = if query.is_empty() { b"" } else { b"?" };
         self.reshape(&[
-            Part::Kept(0..path_end),
-            Part::new(Piece::Word, mark),
-            Part::new(Piece::Word, query),
+            Segment::Kept(0..path_end),
+            Segment::new(HeadText::Word, mark),
+            Segment::new(HeadText::Word, query),
         ])
     }
 
-    fn reshape(&mut self, parts: &[Part<'_>]) -> Result<(), NoRoom> {
+    fn reshape(&mut self, parts: &[Segment<'_>]) -> Result<(), NoRoom> {
         self.fields.set_line(TARGET, parts)?;
         self.shape = TargetShape::of(self.fields.line_piece(TARGET));
         Ok(())
@@ -196,8 +198,8 @@ impl Request {
 
     // === for codecs ===
 
-    /// Ends the reception of a head: brings its bytes and says where method and target lie in
-    /// them. The fields were pushed before with [`Fields::push_received`].
+    /// Ends the reception of a head: copies its bytes; `method` and `target` are their ranges. The
+    /// fields were pushed before with [`Fields::push_received`].
     pub fn finish_received(
         &mut self,
         head: &[u8],

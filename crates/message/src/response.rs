@@ -1,15 +1,15 @@
-//! A response's head.
+//! Response heads.
 
 use std::ops::Range;
 
-use crate::check::Piece;
-use crate::fields::{Fields, NoRoom, Part};
+use crate::check::HeadText;
+use crate::fields::{Fields, NoRoom, Segment};
 use crate::limits::HeadLimits;
 use crate::version::Version;
 
 const REASON: usize = 0;
 
-/// A response's head. Make one per connection, [`Response::clear`] it for each response.
+/// A response's head. Create one per connection, and [`Response::clear`] it for each response.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
     fields: Fields,
@@ -18,7 +18,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// An empty head within these bounds; nothing is allocated yet.
+    /// An empty head with these limits; nothing is allocated yet.
     pub fn new(limits: HeadLimits) -> Response {
         Response {
             fields: Fields::new(limits),
@@ -26,19 +26,19 @@ impl Response {
         }
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes everything and keeps the memory.
     pub fn clear(&mut self) {
         self.fields.clear();
         self.status = 0;
         self.version = Version::default();
     }
 
-    /// Forgets everything and gives the memory back, for a connection that goes idle.
+    /// Removes everything and frees the memory, for a connection that becomes idle.
     pub fn release(&mut self) {
         *self = Response::new(self.fields.limits());
     }
 
-    /// Makes this the same as `other`, in the memory it has.
+    /// Makes this equal to `other`, in its present memory.
     pub fn copy_from(&mut self, other: &Response) {
         self.fields.copy_from(&other.fields);
         self.status = other.status;
@@ -60,7 +60,7 @@ impl Response {
         self.fields.line_piece(REASON)
     }
 
-    /// The version the response came in.
+    /// The version of the response as received.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -70,7 +70,7 @@ impl Response {
         &self.fields
     }
 
-    /// The fields, to be changed.
+    /// The fields, mutable.
     pub fn fields_mut(&mut self) -> &mut Fields {
         &mut self.fields
     }
@@ -88,13 +88,13 @@ impl Response {
     /// Sets status and reason phrase: `set-status N reason R`.
     pub fn set_status_and_reason(&mut self, status: u16, reason: &[u8]) -> Result<(), NoRoom> {
         self.fields
-            .set_line(REASON, &[Part::new(Piece::Line, reason)])?;
+            .set_line(REASON, &[Segment::new(HeadText::Line, reason)])?;
         self.status = status;
         Ok(())
     }
 
-    /// Ends the reception of a head: brings its bytes and says where the reason lies in them.
-    /// The fields were pushed before with [`Fields::push_received`].
+    /// Ends the reception of a head: copies its bytes; `reason` is the range of the reason. The
+    /// fields were pushed before with [`Fields::push_received`].
     pub fn finish_received(
         &mut self,
         head: &[u8],
@@ -110,7 +110,7 @@ impl Response {
     }
 }
 
-/// The usual reason phrase of a status code (IANA's registry); `Unknown` for one without.
+/// The usual reason phrase of a status code (IANA's registry); `Unknown` if there is none.
 pub fn reason_phrase(status: u16) -> &'static str {
     match status {
         100 => "Continue",

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-/// Which of the four forms a request target has.
+/// The four forms of a request target.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum TargetForm {
-    /// `http://host/path`: to a proxy, and what HTTP/2's pseudo-fields amount to.
+    /// `http://host/path`: sent to proxies, and the equivalent of HTTP/2's pseudo-fields.
     Absolute,
     /// `*`, of OPTIONS.
     Asterisk,
@@ -16,23 +16,23 @@ pub enum TargetForm {
     Origin,
 }
 
-/// Where the parts of a target lie, relative to its first byte.
+/// The positions of the parts of a target, relative to its first byte.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TargetShape {
     pub(crate) form: TargetForm,
-    /// Bytes of the scheme; 0 where there is none.
+    /// Length of the scheme; 0 when there is none.
     scheme_len: u32,
     authority_start: u32,
     authority_end: u32,
     path_start: u32,
-    /// Where the `?` stands; the end of the target where there is none.
+    /// Position of the `?`; the end of the target when there is none.
     query_mark: u32,
     end: u32,
 }
 
 impl TargetShape {
-    /// Takes a target apart. Never fails: what has no scheme and no leading slash is taken
-    /// for an authority, and the checks judge it.
+    /// Splits a target. Never fails: a target with no scheme and no leading slash is treated as an
+    /// authority, and the checks reject it if necessary.
     pub(crate) fn of(target: &[u8]) -> TargetShape {
         let end = target.len();
         let (form, scheme_len, authority) = match target.first() {
@@ -88,7 +88,7 @@ impl TargetShape {
     }
 }
 
-/// Bytes of the scheme of an absolute target: RFC 3986 section 3.1, followed by `://`.
+/// Length of the scheme of an absolute target: RFC 3986 section 3.1, followed by `://`.
 fn scheme_len(target: &[u8]) -> Option<usize> {
     let len = target
         .iter()

@@ -1,4 +1,4 @@
-//! What the rest of the house relies on.
+//! Tests of what all other crates rely on.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -155,7 +155,7 @@ fn a_head_is_bounded_and_a_refusal_changes_nothing() {
     assert_eq!(lines(&f), own(&[("a", "12345"), ("b", "1234")]));
     f.set(b"a", b"123456").unwrap();
     assert_eq!((f.wire_bytes(), f.limits()), (20, limits));
-    // The count bounds what is received, as HAProxy's does: one place is the end mark's.
+    // The limit applies to reception, as in HAProxy: one entry is for the end mark.
     f.clear();
     assert_eq!(f.push_received(0..1, 2..3), Ok(()));
     assert_eq!(f.push_received(4..5, 6..7), Ok(()));
@@ -223,7 +223,7 @@ fn targets_have_parts() {
             assert_eq!(text(request.query()).as_deref(), query, "{target}");
         }
     }
-    // A `?` with nothing after it is a query, an empty one.
+    // A `?` with nothing after it is an empty query.
     assert_eq!(request("GET", "/a?", &[]).query(), Some(&b""[..]));
 }
 
@@ -503,7 +503,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Fields behave as a list of pairs within a bound, however the arena is squeezed.
+    /// Fields behave as a list of pairs with a limit, whenever the arena is compacted.
     #[test]
     fn fields_are_a_list(operations in vec(operation(), 0..60)) {
         let max = 120;
@@ -625,7 +625,8 @@ fn what_was_changed_is_not_in_the_run_that_goes_on_as_it_came() {
     assert_eq!(fields.wire_run(0), Some((&b"a: 1\r\n"[..], 1)));
 }
 
-/// Whatever is composed from is one piece of a head: nothing in it ends a line, a name or a word.
+/// Whatever it is composed from, the result is one part of a head: nothing in it ends a line, a
+/// name or a word.
 #[test]
 fn what_is_composed_stays_one_piece() {
     let evil = b"a\r\nx-evil: 1\r\n\r\nGET /\0";

@@ -1,6 +1,6 @@
-//! Lists in field values: what `hdr()` sees where `fhdr()` sees the whole line.
+//! Lists in field values: `hdr()` sees the members where `fhdr()` sees the whole line.
 
-/// Cuts spaces and tabs (OWS, RFC 9110 section 5.6.3) from both ends.
+/// Removes spaces and tabs (OWS, RFC 9110 section 5.6.3) from both ends.
 pub fn trim_ows(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
         bytes = rest;
@@ -17,9 +17,9 @@ pub struct CommaValues<'a> {
     rest: Option<&'a [u8]>,
 }
 
-/// Splits a field value at its commas as HAProxy's `hdr()` does: a comma within a quoted
-/// string (with `\` escapes) does not split; each member is trimmed of spaces and tabs;
-/// empty members are given too, so `a,,b` has three and an empty value has one.
+/// Splits a field value at its commas as HAProxy's `hdr()` does: a comma within a quoted string
+/// (with `\` escapes) does not split; members are trimmed of spaces and tabs; empty members are
+/// included, so `a,,b` has three and an empty value has one.
 pub fn comma_values(value: &[u8]) -> CommaValues<'_> {
     CommaValues { rest: Some(value) }
 }
@@ -38,13 +38,12 @@ impl<'a> Iterator for CommaValues<'a> {
     }
 }
 
-/// Up to here a plain loop is faster than [`memchr`].
+/// Up to this length a plain loop is faster than [`memchr`].
 const SHORT_BYTES: usize = 24;
 
-/// Where the comma that ends the first member stands.
+/// Position of the comma that ends the first member.
 fn member_end(value: &[u8]) -> Option<usize> {
-    // Nearly no value is quoted: look for both bytes at memchr's speed first, which pays from a
-    // few words on.
+    // Quotes are rare: search for both bytes with memchr first, which pays off from a few words on.
     let mut at = if value.len() < SHORT_BYTES {
         value.iter().position(|byte| matches!(byte, b',' | b'"'))?
     } else {

@@ -1,11 +1,11 @@
-//! The version of a message, as far as rules and logs may ask for it.
+//! The version of a message, for rules and logs.
 
 use std::fmt;
 
-/// The HTTP version a message came in with. Ordered by age.
+/// The HTTP version of a received message. Ordered by age.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Version {
-    /// A simple request without a version (refused by the codec; a name for the log).
+    /// A simple request without a version (refused by the codec; it exists for the log).
     Http09,
     /// HTTP/1.0.
     Http10,
@@ -19,7 +19,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// As it stands in a start line or a log (`HTTP/1.1`, `HTTP/2.0`).
+    /// Its text in a start line or a log (`HTTP/1.1`, `HTTP/2.0`).
     pub fn as_str(self) -> &'static str {
         match self {
             Version::Http09 => "HTTP/0.9",
@@ -30,7 +30,7 @@ impl Version {
         }
     }
 
-    /// What the samples `req.ver` and `res.ver` give: `1.1`.
+    /// The value of the samples `req.ver` and `res.ver`: `1.1`.
     pub fn number(self) -> &'static str {
         &self.as_str()[5..]
     }
