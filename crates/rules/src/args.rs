@@ -1,5 +1,5 @@
-//! Reading the words of a rule: a cursor that knows where it stands and what is allowed there,
-//! and notes what the arguments ask and name.
+//! Reads the words of a rule: a cursor that knows the rule's place and what is allowed there, and
+//! collects what the arguments need and name.
 
 use ballast_expr::{Error, Expr, LogFormat, Phases, Regex, Usage, VarName};
 
@@ -17,12 +17,12 @@ pub(crate) struct Args<'w, 'e, 'v> {
     pub(crate) place: RuleSet,
     /// Where its expressions are evaluated.
     pub(crate) phases: Phases,
-    /// What surrounds it.
+    /// The parser's environment.
     pub(crate) env: &'v mut ParseEnv<'e>,
-    /// The word that messages name when the action is not carried out yet.
+    /// The word that messages name when the action is not implemented.
     word: &'static str,
     notes: Notes,
-    /// What an action evaluates that is not carried out yet.
+    /// The expressions of an action that is not implemented.
     later: Option<Later>,
 }
 
@@ -33,7 +33,8 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         env: &'v mut ParseEnv<'e>,
     ) -> Args<'w, 'e, 'v> {
         let phases = place.phases(env.capability);
-        // The action's own word comes first, but for `redirect`, where it belongs to the line.
+        // The action's own word comes first, except for `redirect`, where it is the word of the
+        // line.
         let at = usize::from(place != RuleSet::Redirect);
         Args {
             words,
@@ -62,18 +63,18 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         Ok(Action::new(row, action, std::mem::take(&mut self.notes)))
     }
 
-    /// The action with these arguments is not carried out yet.
+    /// Marks the action with these arguments as not implemented.
     pub(crate) fn later(&mut self) -> Box<dyn AnyAction> {
         self.notes.unserved.insert(0, self.word);
         Box::new(self.later.take().unwrap_or_default())
     }
 
-    /// Has messages name `word` when the action is not carried out yet.
+    /// Sets the word that messages name when the action is not implemented.
     pub(crate) fn named(&mut self, word: &'static str) {
         self.word = word;
     }
 
-    /// Notes what the action names elsewhere in the configuration.
+    /// Records a reference to another part of the configuration.
     pub(crate) fn names(&mut self, reference: Reference) {
         self.notes.references.push(reference);
     }
@@ -88,7 +89,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         }
     }
 
-    /// Notes what a format asks and names; see [`Args::unnoted_format`].
+    /// Records what a format needs and names; see [`Args::unnoted_format`].
     pub(crate) fn note_format(&mut self, format: &LogFormat) {
         self.notes.needs = self.notes.needs | format.needs();
         self.notes.unserved.extend(format.unserved());
@@ -104,7 +105,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         self.words.first().copied().unwrap_or_default()
     }
 
-    /// Where the cursor stands.
+    /// The position of the cursor.
     pub(crate) const fn at(&self) -> usize {
         self.at
     }
@@ -129,14 +130,14 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         Some(word)
     }
 
-    /// Whether the next word is `word`, which is then passed.
+    /// Whether the next word is `word`; if so, skips it.
     pub(crate) fn take(&mut self, word: &str) -> bool {
         let taken = self.peek() == Some(word);
         self.at += usize::from(taken);
         taken
     }
 
-    /// The next word; it must be there and not be empty.
+    /// The next word; it must exist and not be empty.
     pub(crate) fn text(&mut self, missing: &str) -> Result<&'w str, Error> {
         match self.peek() {
             Some(word) if !word.is_empty() => {
@@ -153,14 +154,14 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         self.format_of(text, usage)
     }
 
-    /// `text`, which was read last, as a format whose samples must be available here.
+    /// Parses `text`, which was read last, as a format whose samples must be available here.
     pub(crate) fn format_of(&mut self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
         let format = self.unnoted_format(text, usage)?;
         self.note_format(&format);
         Ok(format)
     }
 
-    /// The same for a format that the action may drop: nothing of it is noted.
+    /// The same for a format that the action may discard: nothing is recorded.
     pub(crate) fn unnoted_format(&self, text: &str, usage: Usage) -> Result<LogFormat, Error> {
         let at = self.at.saturating_sub(1);
         let format = LogFormat::parse(text, usage).map_err(|error| error.in_word(at))?;
@@ -182,7 +183,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         }
     }
 
-    /// The next words as an expression; converters may be words of their own.
+    /// The next words as an expression; converters may be separate words.
     pub(crate) fn expr(&mut self) -> Result<Expr, Error> {
         let at = self.at;
         if self.peek().is_none_or(str::is_empty) {
@@ -198,7 +199,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         Ok(expr)
     }
 
-    /// `text`, which was read last, as an expression.
+    /// Parses `text`, which was read last, as an expression.
     pub(crate) fn expr_of(&mut self, text: &str) -> Result<Expr, Error> {
         let at = self.at.saturating_sub(1);
         let expr = Expr::parse(text).map_err(|error| error.in_word(at))?;
@@ -206,7 +207,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         Ok(expr)
     }
 
-    /// Whether `expr`, which begins at word `at`, may be evaluated here.
+    /// Checks that `expr`, which begins at word `at`, may be evaluated here.
     fn check(&self, expr: &Expr, at: usize) -> Result<(), Error> {
         if expr.phases().meets(self.phases) {
             return Ok(());
@@ -232,7 +233,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         Regex::new(text, false).map_err(|error| error.in_word(at))
     }
 
-    /// What stands between the parentheses of the action's word, and where it begins.
+    /// The text between the parentheses of the action's word, and its offset.
     pub(crate) fn parens(&self, expects: &str) -> Result<(&'w str, usize), Error> {
         let head = self.head();
         let inside = head
@@ -248,7 +249,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
             })
     }
 
-    /// The arguments between the parentheses of the action's word, each with where it begins.
+    /// The arguments between the parentheses of the action's word, each with its offset.
     pub(crate) fn paren_args(&self, expects: &str) -> Result<Vec<(&'w str, usize)>, Error> {
         let (inside, mut at) = self.parens(expects)?;
         Ok(inside

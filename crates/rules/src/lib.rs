@@ -1,12 +1,12 @@
-//! Acting: a family of actions per file, run on a trait [`Transaction`].
+//! Rules: a family of actions per file, run on a trait [`Transaction`].
 //!
 //! `quic-initial`, `tcp-request`, `tcp-response`, `http-request`, `http-response` and
 //! `http-after-response` lines are lowered into [`RuleSets`] by [`parse_rule`]. Each action is a
-//! row of one table ([`rows`]): its word, the places that accept it, its help, its parser, what
-//! it needs. [`run()`] runs the rules of one place over one transaction and gives their verdict.
-//! [`proceed`] does the same while something may still come: it may stop at a rule that must
-//! wait, and goes on from there with the cursor that it gave. No clock, no chance, no file is
-//! touched from here.
+//! row of one table ([`rows`]): its word, the places that accept it, its help, its parser, what it
+//! needs. [`run()`] runs the rules of one place over one transaction and returns their verdict.
+//! [`proceed`] does the same while more data may still come: it may stop at a rule that must wait,
+//! and continues from there with the cursor that it returned. This crate uses no clock, no
+//! randomness and no files.
 
 mod action;
 mod args;

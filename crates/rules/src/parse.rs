@@ -1,4 +1,4 @@
-//! From the words of a line to a rule.
+//! Parses the words of a line into a rule.
 
 use ballast_expr::{AclSet, Condition, Error, Files, Misplaced, Phase, Slot, nearest};
 
@@ -7,31 +7,31 @@ use crate::row::{Row, row, rows_of};
 use crate::rule::Rule;
 use crate::ruleset::{Capability, RuleSet};
 
-/// What surrounds a rule while it is parsed.
+/// The environment in which a rule is parsed.
 pub struct ParseEnv<'a> {
     /// The ACLs declared so far in the section.
     pub acls: &'a AclSet,
-    /// Reads the files whose contents rules answer with.
+    /// Reads the files that rules return as content.
     pub files: &'a mut dyn Files,
-    /// What the section faces.
+    /// The sides that the section faces.
     pub capability: Capability,
-    /// The section as messages name it: `frontend 'web'`.
+    /// The section's name in messages: `frontend 'web'`.
     pub title: &'a str,
     /// `expose-experimental-directives` is on.
     pub experimental: bool,
     /// Sticky counters per stream: `tune.stick-counters`, 3 by default.
     pub stick_counters: u32,
-    /// How many request captures the frontend has so far; `capture ... len` makes one more.
+    /// How many request captures the frontend has so far; `capture ... len` adds one.
     pub request_captures: usize,
-    /// Lengths of the request captures that rules made, in order: to be added to the frontend's
-    /// own, whose number [`ParseEnv::request_captures`] was at first.
+    /// Lengths of the request captures that rules added, in order: to be appended to the frontend's
+    /// own, of which there were [`ParseEnv::request_captures`] at first.
     pub new_captures: Vec<u32>,
-    /// What is doubtful; same form as an error.
+    /// Warnings; in the same form as errors.
     pub warnings: Vec<Error>,
 }
 
 impl<'a> ParseEnv<'a> {
-    /// An environment with the defaults of everything that is not said.
+    /// An environment with all defaults.
     pub fn new(
         acls: &'a AclSet,
         files: &'a mut dyn Files,
@@ -55,9 +55,8 @@ impl<'a> ParseEnv<'a> {
 /// Parses the words that follow those of the place (`http-request`, `tcp-request content`,
 /// `redirect` ...): the action, its arguments, and the condition.
 ///
-/// # Errors
-/// With the word, counted from the action's, and the byte range at fault; a place whose words
-/// are missing altogether points at word 0.
+/// With the word, counted from the action's, and the byte range that is wrong; when all words are
+/// missing, at word 0.
 pub fn parse_rule(place: RuleSet, words: &[&str], env: &mut ParseEnv<'_>) -> Result<Rule, Error> {
     let row = find(place, words, env)?;
     let captures_before = (env.request_captures, env.new_captures.len());
@@ -118,7 +117,7 @@ fn parse_with(
     })
 }
 
-/// The words that a row's own usage names, for suggestions.
+/// The words in a row's own usage, for suggestions.
 fn hints(row: &Row) -> impl Iterator<Item = &'static str> {
     row.args
         .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'))
@@ -180,7 +179,7 @@ fn in_rule(error: Error, place: RuleSet, words: &[&str], title: &str) -> Error {
     }
 }
 
-/// Keeps the word and the range within what there is.
+/// Limits the word and the range to what exists.
 fn within(mut error: Error, words: &[&str]) -> Error {
     let Some(last) = words.len().checked_sub(1) else {
         return Error {
@@ -198,7 +197,7 @@ fn within(mut error: Error, words: &[&str]) -> Error {
     error
 }
 
-/// Warns of ACLs that can never match in this place, as HAProxy does.
+/// Warns about ACLs that can never match in this place, as HAProxy does.
 fn warn_misplaced(
     condition: &Condition,
     place: RuleSet,
@@ -210,7 +209,7 @@ fn warn_misplaced(
     let mut found: Option<Vec<Misplaced>> = None;
     for phase in Phase::ALL.iter().filter(|phase| phases.has(**phase)) {
         let here = condition.misplaced(*phase, env.acls);
-        // A `listen` evaluates its rules in two places: what one of them has is not misplaced.
+        // A `listen` evaluates its rules in two places: an ACL that works in one of them is fine.
         found = Some(match found {
             None => here,
             Some(mut before) => {

@@ -1,9 +1,9 @@
-//! What rules name that must exist elsewhere in the configuration.
+//! References of rules to other parts of the configuration.
 
-/// Something a rule names.
+/// A reference in a rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Reference {
-    /// Named by an expression, a format or a condition.
+    /// From an expression, a format or a condition.
     Asked(ballast_expr::Reference),
     /// A bandwidth limitation filter of the proxy.
     BandwidthLimit(String),
@@ -28,6 +28,6 @@ pub enum Reference {
         /// The group.
         group: String,
     },
-    /// A stick table by the name of its proxy; none means the proxy's own.
+    /// A stick table by the name of its proxy; `None` means the proxy's own.
     Table(Option<String>),
 }

@@ -1,4 +1,4 @@
-//! A row of the table of actions: the word with all its sides.
+//! A row of the table of actions.
 
 use ballast_expr::{Error, Needs};
 
@@ -13,20 +13,20 @@ pub(crate) enum Form {
     Plain,
     /// With arguments between parentheses.
     Parens,
-    /// With anything behind it (`track-sc0`, `lua.name`).
+    /// With any text after it (`track-sc0`, `lua.name`).
     Prefix,
 }
 
-/// How the arguments of an action are read.
+/// The parser of an action's arguments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Parse {
-    /// The action is carried out: gives what does it.
+    /// The action is implemented: returns the parsed action.
     Served(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Parsed),
-    /// The action is checked and not carried out yet: takes its arguments.
+    /// The action is checked but not implemented: only reads its arguments.
     Later(for<'w, 'e, 'v, 'a> fn(&'a mut Args<'w, 'e, 'v>) -> Result<(), Error>),
 }
 
-/// One action with all its sides.
+/// Everything about one action.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Its word.
@@ -34,23 +34,23 @@ pub struct Row {
     pub(crate) form: Form,
     /// The places that accept it.
     pub places: Places,
-    /// What follows the word.
+    /// Its arguments.
     pub args: &'static str,
-    /// Whether no rule of its set is reached behind it.
+    /// Whether no rule of its set is reached after it.
     pub is_final: bool,
-    /// What it needs beside what its arguments ask and its place brings.
+    /// What it needs, besides what its arguments need and its place provides.
     pub needs: Needs,
-    /// What it does, in a few words.
+    /// Help: what it does, in a few words.
     pub help: &'static str,
-    /// Words of rules that are accepted in the first of the places.
+    /// Examples that are accepted in the first of the places.
     pub good: &'static [&'static str],
-    /// Words of rules that are refused there.
+    /// Examples that are refused there.
     pub bad: &'static [&'static str],
     pub(crate) parse: Parse,
 }
 
 impl Row {
-    /// An action that is carried out.
+    /// An action that is implemented.
     pub(crate) const fn new(
         word: &'static str,
         columns: &'static str,
@@ -61,7 +61,7 @@ impl Row {
         Row::with(word, columns, args, help, Parse::Served(parse))
     }
 
-    /// An action that is checked and not carried out yet: a configuration that holds it is not
+    /// An action that is checked but not implemented: a configuration that contains it is not
     /// started.
     pub(crate) const fn later(
         word: &'static str,
@@ -148,7 +148,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     FAMILIES.iter().copied().flatten()
 }
 
-/// The action that `word`, the first of a rule, names; arguments in parentheses may follow.
+/// The action named by `word`, the first of a rule; arguments in parentheses may follow.
 pub fn row(word: &str) -> Option<&'static Row> {
     let name = word.split('(').next().unwrap_or_default();
     rows()

@@ -1,4 +1,4 @@
-//! Rules and the sets they stand in.
+//! Rules and rule sets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl RuleSets {
         }
     }
 
-    /// The rules of one place, to be added to.
+    /// The rules of one place, mutable.
     pub fn of_mut(&mut self, place: RuleSet) -> &mut Vec<Rule> {
         match place {
             RuleSet::QuicInitial => &mut self.quic_initial,
@@ -75,7 +75,7 @@ impl RuleSets {
             .flat_map(|place| self.of(place).iter().map(move |rule| (place, rule)))
     }
 
-    /// Every rule, to be changed.
+    /// Every rule, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Rule> {
         self.quic_initial
             .iter_mut()
@@ -94,7 +94,7 @@ impl RuleSets {
         RuleSet::ALL.iter().all(|place| self.of(*place).is_empty())
     }
 
-    /// Puts the rules of `more` behind these; its delays win where it has some.
+    /// Appends the rules of `more`; its delays replace these where it has some.
     pub fn append(&mut self, mut more: RuleSets) {
         for place in RuleSet::ALL {
             self.of_mut(place).append(more.of_mut(place));
@@ -103,8 +103,8 @@ impl RuleSets {
         self.response_inspect_delay = more.response_inspect_delay.or(self.response_inspect_delay);
     }
 
-    /// What is checked and not carried out yet, in order: actions, places, samples and
-    /// converters by their words. A configuration that holds one is not started.
+    /// What is checked but not implemented, in order: the words of actions, places, samples and
+    /// converters. A configuration that contains one is not started.
     pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
         let mut all = Vec::new();
         for place in RuleSet::ALL {
@@ -124,17 +124,17 @@ impl RuleSets {
         all
     }
 
-    /// What the rules of one place need. `acls` holds the ACLs of the proxy; once the rules are
-    /// linked it may be empty.
+    /// What the rules of one place need. `acls` holds the ACLs of the proxy; after linking it may
+    /// be empty.
     pub fn needs(&self, place: RuleSet, acls: &AclSet) -> Needs {
         let rules = self.of(place).iter();
         rules.fold(Needs::NONE, |sum, rule| sum | rule.needs(acls))
     }
 
-    /// Joins every rule to the ACLs, lists and maps it names.
+    /// Links every rule to the ACLs, lists and maps it names.
     ///
     /// # Errors
-    /// One for each rule that could not be joined.
+    /// One for each rule that could not be linked.
     pub fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Vec<Error>> {
         let errors: Vec<Error> = self
             .iter_mut()
@@ -147,9 +147,9 @@ impl RuleSets {
         }
     }
 
-    /// Brings the pages that `errorfiles` arguments name. `page` gives the bytes of the page of
-    /// a section for a status, whole response; a section without a page for the status leaves
-    /// the proxy's page in force.
+    /// Sets the pages that `errorfiles` arguments name. `page` returns the page of a section for a
+    /// status, as a whole response; if a section has no page for the status, the proxy's page is
+    /// used.
     pub fn link_pages(&mut self, mut page: impl FnMut(&str, u16) -> Option<Arc<[u8]>>) {
         for rule in self.iter_mut() {
             rule.action.link_pages(&mut page);
@@ -157,10 +157,10 @@ impl RuleSets {
     }
 }
 
-/// One action and when it runs.
+/// An action and its condition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// What is done.
+    /// The action.
     pub action: Action,
     /// When; always if `None`.
     pub condition: Option<Condition>,
@@ -170,7 +170,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// What is checked and not carried out yet: the action's word, samples, converters.
+    /// What is checked but not implemented: the action's word, samples, converters.
     pub fn unserved(&self, acls: &AclSet) -> Vec<&'static str> {
         let mut all = self.action.unserved().to_vec();
         if let Some(condition) = &self.condition {
@@ -179,14 +179,14 @@ impl Rule {
         all
     }
 
-    /// What its action and its condition need. `acls` holds the ACLs of the proxy; once the rule
-    /// is linked it may be empty.
+    /// What its action and its condition need. `acls` holds the ACLs of the proxy; after linking it
+    /// may be empty.
     pub fn needs(&self, acls: &AclSet) -> Needs {
         let condition = self.condition.as_ref();
         self.action.needs() | condition.map_or(Needs::NONE, |condition| condition.needs(acls))
     }
 
-    /// What the rule names elsewhere in the configuration.
+    /// The references of the rule to other parts of the configuration.
     pub fn references(&self) -> Vec<Reference> {
         let mut all = self.action.references().to_vec();
         if let Some(condition) = &self.condition {
@@ -195,7 +195,7 @@ impl Rule {
         all
     }
 
-    /// Says on which line the rule stands, for those who look at the lists it uses.
+    /// Sets the line of the rule, which is shown for the lists it uses.
     pub fn stand_at(&mut self, place: &Place) {
         self.place.fill(place.clone());
         if let Some(condition) = &mut self.condition {
@@ -203,7 +203,7 @@ impl Rule {
         }
     }
 
-    /// Joins the rule to the ACLs, lists and maps it names.
+    /// Links the rule to the ACLs, lists and maps it names.
     ///
     /// # Errors
     /// When an ACL does not exist or a file cannot be used.
@@ -220,7 +220,7 @@ impl Rule {
 }
 
 impl fmt::Display for Rule {
-    /// The words as written, between quotes where a configuration needs them.
+    /// The words as written, quoted where a configuration needs it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, word) in self.words.iter().enumerate() {
             if at > 0 {
@@ -231,7 +231,7 @@ impl fmt::Display for Rule {
             {
                 f.write_str(word)?;
             } else {
-                // Nothing is special between single quotes but the quote itself.
+                // Between single quotes only the quote itself is special.
                 write!(f, "'{}'", word.replace('\'', "'\\''"))?;
             }
         }

@@ -1,10 +1,10 @@
-//! The places that hold rules, and sets of them.
+//! The places that rules belong to.
 
 use std::fmt;
 
 use ballast_expr::{Phase, Phases};
 
-/// A place that holds rules.
+/// A place that rules belong to.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 pub enum RuleSet {
@@ -20,12 +20,12 @@ pub enum RuleSet {
     TcpResponse,
     /// `http-request`.
     HttpRequest,
-    /// `http-response`: what servers answer.
+    /// `http-response`: responses of servers.
     HttpResponse,
-    /// `http-after-response`: every response, those made here included.
+    /// `http-after-response`: every response, including those made here.
     HttpAfterResponse,
-    /// The `redirect` keyword: redirections run after the `http-request` rules, whose strings
-    /// are taken as they stand.
+    /// The `redirect` keyword: redirections run after the `http-request` rules, and their strings
+    /// are literal.
     Redirect,
 }
 
@@ -43,7 +43,7 @@ impl RuleSet {
         RuleSet::Redirect,
     ];
 
-    /// The words that begin its lines.
+    /// The words at the start of its lines.
     pub const fn words(self) -> &'static str {
         match self {
             RuleSet::QuicInitial => "quic-initial",
@@ -69,7 +69,7 @@ impl RuleSet {
         )
     }
 
-    /// Whether its rules run while a response is on its way.
+    /// Whether its rules run on a response.
     pub const fn is_response(self) -> bool {
         matches!(
             self,
@@ -77,13 +77,13 @@ impl RuleSet {
         )
     }
 
-    /// Whether something runs its rules already. Rules of the others are checked and
+    /// Whether its rules are run. Rules of the others are only checked, and
     /// [`crate::RuleSets::unserved`] names the place.
     pub const fn is_served(self) -> bool {
         !matches!(self, RuleSet::QuicInitial | RuleSet::TcpResponse)
     }
 
-    /// Where its expressions are evaluated, in a proxy of these capabilities.
+    /// Where its expressions are evaluated, in a proxy with these capabilities.
     pub fn phases(self, capability: Capability) -> Phases {
         let (front, back) = match self {
             RuleSet::QuicInitial | RuleSet::TcpConnection => (Phase::FrontendConnection, None),
@@ -117,7 +117,7 @@ impl fmt::Display for RuleSet {
     }
 }
 
-/// What the proxy around a rule faces. A `defaults` section faces both.
+/// The sides that a proxy faces. A `defaults` section faces both.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Capability {
     /// Clients: `frontend` and `listen`.

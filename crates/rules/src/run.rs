@@ -1,4 +1,4 @@
-//! Running the rules of one place over one transaction.
+//! Runs the rules of one place over one transaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use ballast_message::NoRoom;
 use crate::rule::Rule;
 use crate::transaction::{Transaction, Workspace};
 
-/// What the rules decided.
+/// The decision of the rules.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Verdict {
-    /// The last rule was passed: go on.
+    /// The end of the rules was reached: continue.
     Continue,
-    /// `allow`, `accept`: the rest of this place's rules is passed over; go on.
+    /// `allow`, `accept`: the remaining rules of this place are skipped; continue.
     Allow,
-    /// The client gets an answer made here.
+    /// The client gets a response made here.
     Answer(Answer),
-    /// `reject`: the connection closes without an answer.
+    /// `reject`: the connection is closed without a response.
     Close,
 }
 
-/// An answer that a rule gives in place of a server.
+/// A response that a rule gives in place of a server.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
-    /// Why: decides counters and the termination state of the log line.
+    /// The reason: decides counters and the termination state of the log line.
     pub cause: Cause,
-    /// Its status; that of a raw page stands in the page.
+    /// Its status; that of a raw page is in the page.
     pub status: u16,
-    /// Where it is.
+    /// Its content.
     pub page: Page,
 }
 
-/// Why a rule answers.
+/// Why a rule responds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Cause {
     /// `deny`: counted as denied, logged `PR` (`PH` in a response).
@@ -46,17 +46,17 @@ pub enum Cause {
     Return,
 }
 
-/// Where an answer is.
+/// Where the content of a response is.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Page {
     /// In [`Transaction::answer_mut`]: head and body.
     Made,
-    /// The page of the proxy for the status: its `errorfile`, or the default one.
+    /// The page of the proxy for the status: its `errorfile`, or the built-in one.
     Proxy,
-    /// A whole response, head included, as a file holds it. Empty: nothing is sent and the
-    /// connection closes.
+    /// A whole response, head included, as read from a file. Empty: nothing is sent and the
+    /// connection is closed.
     Raw(Arc<[u8]>),
-    /// `use-service`: the service makes it.
+    /// `use-service`: the service produces it.
     Service(Service),
 }
 
@@ -85,50 +85,50 @@ impl Answer {
     }
 }
 
-/// How far the rules came.
+/// How far a run got.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// To their end.
+    /// To the end of the rules.
     Done(Verdict),
-    /// To one that waits.
+    /// To a rule that must wait.
     Wait(Pending),
 }
 
-/// What a rule waits for.
+/// What a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pending {
     /// One of these must come, or the end of it.
     pub needs: Needs,
-    /// Once this time has passed it is not waited for any longer; `None`: as long as it takes.
+    /// After this time the rule is not kept waiting any longer; `None`: as long as it takes.
     pub at_most: Option<Duration>,
-    /// Where to go on.
+    /// Where to continue.
     pub cursor: Cursor,
 }
 
-/// A place in a set of rules: where a run begins, or goes on after it waited. Rules before it are
-/// not evaluated again.
+/// A position in a set of rules: where a run begins, or continues after it waited. Rules before it
+/// are not evaluated again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Cursor {
     rule: usize,
-    /// Its condition held.
+    /// Its condition was true.
     held: bool,
     /// Its action asked to wait, and has waited.
     waited: bool,
-    /// `strict-mode off` was met.
+    /// `strict-mode off` is in force.
     lenient: bool,
 }
 
-/// Runs `rules` in order until one decides. Nothing more will come: nothing is waited for.
+/// Runs `rules` in order until one decides. Nothing more will come, so no rule waits.
 pub fn run(rules: &[Rule], transaction: &mut dyn Transaction, space: &mut Workspace) -> Verdict {
     match proceed(rules, Cursor::default(), Needs::NONE, transaction, space) {
         Progress::Done(verdict) => verdict,
-        // Nothing is pending that could be waited for; to refuse would be the safe mistake.
+        // There is nothing to wait for, so this is not reached; refusing is the safe choice.
         Progress::Wait(_) => Verdict::Answer(Answer::fault()),
     }
 }
 
-/// Runs `rules` in order from a place on until one decides, or must wait for what `more` says may
-/// still come. A rule is reached only once all before it are decided.
+/// Runs `rules` in order from a position on, until one decides, or must wait for something that may
+/// still come according to `more`. A rule is reached only when all rules before it are decided.
 pub fn proceed(
     rules: &[Rule],
     from: Cursor,
@@ -178,17 +178,16 @@ pub fn proceed(
     Progress::Done(Verdict::Continue)
 }
 
-/// What an action leads to.
+/// The result of an action.
 pub(crate) enum Step {
-    /// The next rule.
+    /// Continue with the next rule.
     Next,
-    /// The end of the rules.
+    /// End the run.
     Stop(Verdict),
-    /// The message could not be rewritten and is as it was.
+    /// The message could not be rewritten and is unchanged.
     Failed,
-    /// The action is performed again, with [`Stage::waited`] set, once one of the needs has come
-    /// or, at the latest, when the time has passed. Where nothing of it may come any more, at
-    /// once.
+    /// Perform the action again, with [`Stage::waited`] set, when one of the needs has come or, at
+    /// the latest, when the time has passed. At once if none of them can come any more.
     #[allow(
         dead_code,
         reason = "the first action that asks for it changes nothing here"
@@ -205,7 +204,7 @@ impl From<Result<(), NoRoom>> for Step {
     }
 }
 
-/// A run under way.
+/// The state of a run.
 pub(crate) struct Stage<'t> {
     pub(crate) transaction: &'t mut dyn Transaction,
     pub(crate) space: &'t mut Workspace,
@@ -213,11 +212,11 @@ pub(crate) struct Stage<'t> {
     pub(crate) strict: bool,
     /// What may still come.
     more: Needs,
-    /// What of it samples ask: often nothing, and then they cost what they cost without it.
+    /// The part of it that samples need: often nothing, and then they cost no more than without it.
     more_for_samples: Needs,
-    /// What of it the action that is performed had no value without.
+    /// The part of it without which the current action had no value.
     missing: Needs,
-    /// The action that is performed has waited: it does not ask for the same again.
+    /// The current action has waited: it must not ask for the same again.
     pub(crate) waited: bool,
 }
 
@@ -257,7 +256,7 @@ impl Stage<'_> {
         self.render_more(format);
     }
 
-    /// Renders `format` behind what `space.text` holds.
+    /// Appends the rendered `format` to `space.text`.
     pub(crate) fn render_more(&mut self, format: &LogFormat) {
         if let Some(text) = format.as_literal() {
             self.space.text.extend_from_slice(text.as_bytes());
@@ -268,7 +267,7 @@ impl Stage<'_> {
             .ask(&mut |facts| format.render(facts, scratch, text));
     }
 
-    /// Evaluates `expr`; bytes lie in `space.text`. None when there is no value; where it may
+    /// Evaluates `expr`; bytes are in `space.text`. `None` when there is no value; if the value may
     /// still come, the action is performed again.
     pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<Held> {
         let Workspace { scratch, text, .. } = &mut *self.space;
@@ -288,7 +287,7 @@ impl Stage<'_> {
     }
 }
 
-/// A value whose bytes, if it has some, lie in the workspace's text.
+/// A value; its bytes, if any, are in the workspace's text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Held {
     Plain(Value<'static>),

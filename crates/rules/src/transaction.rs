@@ -1,36 +1,37 @@
-//! What rules act on: the one door between the rules and the traffic.
+//! The interface between the rules and the traffic.
 
 use ballast_expr::{Facts, Scratch, Value, VarName};
 use ballast_message::{Request, Response};
 
-/// An exchange (or a connection, before there is one) as rules may change it.
+/// An exchange (or a connection, before there is one) that rules read and change.
 ///
-/// Asking and changing are apart: an expression is evaluated first, into the [`Workspace`],
-/// while the transaction is only looked at; then it is changed.
+/// Reading and changing are separate: an expression is first evaluated into the [`Workspace`], with
+/// the transaction borrowed immutably; then the transaction is changed.
 pub trait Transaction {
-    /// Hands the facts to `question`, once.
+    /// Calls `question` once, with the facts.
     fn ask(&self, question: &mut dyn FnMut(&dyn Facts));
 
-    /// The request's head, while it is known.
+    /// The request's head, while it is available.
     fn request_mut(&mut self) -> Option<&mut Request> {
         None
     }
 
-    /// The response's head, while it is known: the server's, or in `http-after-response` the
+    /// The response's head, while it is available: the server's, or in `http-after-response` the
     /// one made here.
     fn response_mut(&mut self) -> Option<&mut Response> {
         None
     }
 
-    /// Where an answer made by a rule is put: head and body. What was there is forgotten.
+    /// Storage for the response that a rule makes: head and body. The previous content is
+    /// discarded.
     fn answer_mut(&mut self) -> (&mut Response, &mut Vec<u8>);
 
-    /// Sets a variable, or forgets it. A scope that is not there (no transaction yet) is
-    /// silently passed over, as HAProxy does.
+    /// Sets a variable, or removes it. If its scope does not exist (no transaction yet) nothing
+    /// happens, as in HAProxy.
     fn set_var(&mut self, name: &VarName, value: Option<Value<'_>>);
 
-    /// Keeps `value` in request capture `slot`, cut to the slot's length; a slot that the
-    /// frontend does not have is passed over.
+    /// Stores `value` in request capture `slot`, cut to the slot's length; ignored if the frontend
+    /// has no such slot.
     fn capture_request(&mut self, slot: usize, value: &[u8]);
 
     /// The same for response captures.
@@ -39,19 +40,19 @@ pub trait Transaction {
     /// Sets the level of the exchange's log line.
     fn set_log_level(&mut self, level: LogLevel);
 
-    /// A rule could not rewrite the message: counted as `failed rewrites`.
+    /// Counts a rewrite that failed (`failed rewrites`).
     fn rewrite_failed(&mut self);
 }
 
-/// Memory that rules work in: one per worker, handed from run to run so that nothing is
-/// allocated once it has grown.
+/// Memory for running rules: one per worker, reused by all runs so that nothing is allocated once
+/// it has grown.
 #[derive(Debug, Default)]
 pub struct Workspace {
     /// For expressions.
     pub scratch: Scratch,
-    /// What was rendered or evaluated last.
+    /// The text that was rendered or evaluated last.
     pub(crate) text: Vec<u8>,
-    /// What is made of it.
+    /// The text composed from it.
     pub(crate) out: Vec<u8>,
 }
 
@@ -67,6 +68,6 @@ impl Workspace {
 pub enum LogLevel {
     /// A syslog severity, from 0 (`emerg`) to 7 (`debug`).
     Severity(u8),
-    /// `silent`: no line at all.
+    /// `silent`: no log line.
     Silent,
 }

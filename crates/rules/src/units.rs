@@ -1,10 +1,10 @@
-//! Times and sizes as configuration lines write them (manual, section 2.4 and 2.5).
+//! Times and sizes in configuration lines (manual, section 2.4 and 2.5).
 
 use std::time::Duration;
 
 use ballast_expr::Error;
 
-/// Milliseconds a timer may hold: HAProxy's are 31 bits.
+/// The maximum of a timer in milliseconds: HAProxy's have 31 bits.
 const DELAY_MS_MAX: u64 = (1 << 31) - 1;
 
 /// A time: a number and one of `us`, `ms` (the default), `s`, `m`, `h`, `d`.
@@ -26,7 +26,7 @@ pub fn parse_delay(text: &str) -> Result<Duration, Error> {
         .checked_mul(micros)
         .filter(|all| *all <= DELAY_MS_MAX * 1_000);
     match micros {
-        // A time above zero and below the timer's step waits one step.
+        // A time above zero but below the resolution becomes one step.
         Some(micros @ 1..1_000) => Ok(Duration::from_millis(micros.div_ceil(1_000))),
         Some(micros) => Ok(Duration::from_micros(micros)),
         None => Err(Error::new(

@@ -1,4 +1,5 @@
-//! Rule lines, accepted and refused, as HAProxy does. Skipped, loudly, without HAProxy.
+//! Rule lines must be accepted and refused as by HAProxy. Skipped with a message when HAProxy is
+//! not installed.
 //!
 //! One file with all the lines is given to `haproxy -c`, which names each line it refuses.
 
@@ -24,7 +25,7 @@ use common::{BACK, FRONT, parse};
 /// `f` or `b` for the section, then the line.
 const LINES: &str = include_str!("acceptance.txt");
 
-/// Ends of lines judged otherwise than HAProxy 2.6 does, and why.
+/// Lines (by their ends) for which our verdict differs from HAProxy 2.6's, and why.
 const DEVIATIONS: &[(&str, &str)] = &[
     (" if", "a condition without a term says nothing: refused"),
     (" unless", "the same"),
@@ -46,7 +47,7 @@ const DEVIATIONS: &[(&str, &str)] = &[
     ("keep-query", "an option of 3.x"),
 ];
 
-/// Words that came after 2.6.
+/// Words that are newer than 2.6.
 const LATER: &[&str] = &[
     "sc-add-gpc",
     "set-bandwidth-limit",
@@ -68,8 +69,8 @@ fn lines() -> impl Iterator<Item = (bool, &'static str)> {
         .map(|line| (line.starts_with('f'), &line[2..]))
 }
 
-/// The numbers of the lines that HAProxy refuses. Lines that we accept are given to it
-/// together; the others one by one, for after some errors it reads no further.
+/// The numbers of the lines that HAProxy refuses. Lines that we accept are given to it together;
+/// the others one by one, because it stops reading after some errors.
 fn refused() -> Option<BTreeSet<usize>> {
     let all: Vec<_> = lines().enumerate().collect();
     let (together, alone): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, (front, line))| {
@@ -166,7 +167,7 @@ fn haproxy_and_we_accept_the_same_lines() {
         }
         compared += 1;
         let theirs = !refused.contains(&number);
-        // Which section may hold which place is not ours to say.
+        // Which section accepts which place is not decided in this crate.
         let misplaced = match place {
             RuleSet::TcpConnection | RuleSet::TcpSession => !front,
             RuleSet::TcpResponse => front,

@@ -1,4 +1,4 @@
-//! What actions do, on a transaction of plain values.
+//! The effects of actions, on a transaction of plain values.
 
 #![allow(
     clippy::panic,
@@ -17,7 +17,7 @@ use common::{Fake, Owned, act, head_text, rules};
 
 use RuleSet::{HttpAfterResponse, HttpRequest, HttpResponse, Redirect, TcpConnection};
 
-/// The request after some rules.
+/// The request after these rules.
 fn after(lines: &[&str], fake: &mut Fake) -> String {
     assert_eq!(
         act(HttpRequest, lines, fake),
@@ -133,7 +133,7 @@ fn a_failed_rewrite_is_500_unless_strict_mode_is_off() {
     assert_eq!(fake.failures, 1);
     assert!(text.ends_with("x-b: z\n"), "{text}");
 
-    // What cannot stand in a request line or a header is not written.
+    // Bytes that are not allowed in a request line or a header are escaped.
     for line in [
         "set-method \"a b\"",
         "set-path \"/a b\"",
@@ -142,7 +142,7 @@ fn a_failed_rewrite_is_500_unless_strict_mode_is_off() {
     ] {
         assert_eq!(act(HttpRequest, &[line], &mut get("/")), fault, "{line}");
     }
-    // A name that is none is left out, as the parser warned.
+    // An invalid name is left out, as the parser warned.
     assert_eq!(
         after(&["set-header x: y"], &mut get("/")),
         get("/").request_text()
@@ -166,7 +166,7 @@ fn rules_stop_where_they_should() {
         Verdict::Close
     );
     assert_eq!(seen(TcpConnection, &["accept", "reject"]), Verdict::Allow);
-    // A rule without a handler lets nothing through.
+    // A rule without an implementation lets nothing through.
     assert!(matches!(
         seen(HttpRequest, &["silent-drop"]),
         Verdict::Answer(_)
@@ -319,7 +319,7 @@ fn redirects_go_where_they_say() {
         ),
         "none"
     );
-    // The old keyword takes text as it stands.
+    // The old keyword takes literal text.
     assert_eq!(to(Redirect, "/", "location /%[src]"), "302 /%[src]");
 }
 

@@ -1,4 +1,4 @@
-//! Any words: nothing panics, errors stay within their words, what was parsed prints back.
+//! For any words: nothing panics, errors point into the words, and what was parsed prints the same.
 
 #![allow(
     clippy::panic,
@@ -13,7 +13,7 @@ use ballast_rules::{RuleSet, Workspace, rows, run};
 use common::{BOTH, Fake, parse, words};
 use proptest::prelude::*;
 
-/// A rule of the table with words changed, or no rule at all.
+/// A rule of the table with changed words, or no rule at all.
 fn line() -> impl Strategy<Value = String> {
     let good: Vec<&'static str> = rows().flat_map(|row| row.good.iter().copied()).collect();
     let bits = prop_oneof![

@@ -1,5 +1,5 @@
-//! Every rule of real configurations that HAProxy accepts is parsed, and what is not carried out
-//! yet is counted. Skipped, loudly, where there is no corpus.
+//! Every rule of real configurations that HAProxy accepts must parse; what is not implemented is
+//! counted. Skipped with a message when there is no corpus.
 
 #![allow(
     clippy::panic,
@@ -17,7 +17,7 @@ use ballast_expr::AclSet;
 use ballast_rules::{ParseEnv, RuleSet, parse_rule};
 use common::{BACK, BOTH, FRONT, words};
 
-/// Files are not at hand: each is taken for one line.
+/// Files are not available: each reads as one line.
 #[allow(
     clippy::unnecessary_wraps,
     reason = "the shape that the parser asks for"
@@ -26,7 +26,7 @@ fn stand_in(_: &str) -> Result<Vec<u8>, String> {
     Ok(b"text\n".to_vec())
 }
 
-/// The place that a line begins with, and what follows.
+/// The place that a line begins with, and the rest.
 fn place<'w, 'a>(words: &'w [&'a str]) -> Option<(RuleSet, &'w [&'a str])> {
     RuleSet::ALL.into_iter().find_map(|place| {
         let names: Vec<&str> = place.words().split(' ').collect();

@@ -1,7 +1,8 @@
-//! The same rules over the same message, by HAProxy and by us. Skipped, loudly, without HAProxy.
+//! The same rules over the same message, by HAProxy and by us. Skipped with a message when HAProxy
+//! is not installed.
 //!
-//! Every case is one request through HAProxy to a server that answers with the head it got. The
-//! rules of all cases stand in one frontend, each under the number that the request carries.
+//! Every case is one request through HAProxy to a server that returns the head it got. The rules of
+//! all cases are in one frontend, each under the number that the request carries.
 
 #![allow(
     clippy::panic,
@@ -23,9 +24,9 @@ use std::time::{Duration, Instant};
 use ballast_rules::{Answer, Page, RuleSet, Verdict};
 use common::{Fake, act, head_text, lossy};
 
-/// Target, rules. Left out, for we differ on purpose: values with space around them (cut off
-/// here), reason phrases of statuses that have none registered (HAProxy writes that of the class),
-/// empty targets and methods (a fault here), an empty query (without question mark here).
+/// Target and rules. Left out, because we differ on purpose: values with surrounding space (removed
+/// here), reason phrases of unregistered statuses (HAProxy writes that of the class), empty targets
+/// and methods (an error here), an empty query (without question mark here).
 type Case = (&'static str, &'static [&'static str]);
 
 const HEADERS: &[(&str, &str)] = &[
@@ -194,7 +195,7 @@ const REQUESTS: &[Case] = &[
     ("/p?q", &["set-uri https://o:80/z"]),
     ("/p?q", &["del-header host", "set-uri http://o/z"]),
     ("/p?q", &["set-query ?a"]),
-    // Answers.
+    // Responses.
     (
         "/",
         &["return status 200 content-type text/plain string hello hdr X-A b hdr Y %[src]"],
@@ -282,7 +283,7 @@ impl Drop for Haproxy {
     }
 }
 
-/// A server that answers with the head it received as the body.
+/// A server that returns the head it received as the body.
 fn origin() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -331,7 +332,7 @@ fn free_port() -> u16 {
         .port()
 }
 
-/// A running HAProxy with all the rules, and where it listens.
+/// A running HAProxy with all the rules, and its address.
 fn haproxy(dir: &std::path::Path) -> Option<(Haproxy, SocketAddr)> {
     let (front, back) = (free_port(), origin());
     let mut text = format!(
@@ -379,7 +380,7 @@ fn haproxy(dir: &std::path::Path) -> Option<(Haproxy, SocketAddr)> {
     Some((running, address))
 }
 
-/// What comes back: status line and fields, then the body.
+/// The response: status line and fields, then the body.
 fn ask(address: SocketAddr, target: &str, case: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream
@@ -401,7 +402,7 @@ fn ask(address: SocketAddr, target: &str, case: &str) -> (String, String) {
     (normal(&head), lossy(&body))
 }
 
-/// A head as the fakes write it: no version, no `\r`.
+/// A head as our transaction prints it: no version, no `\r`.
 fn normal(head: &str) -> String {
     let head = head.replace("\r\n", "\n");
     let head = head.trim_end_matches('\n');
@@ -415,7 +416,8 @@ fn request(target: &str, case: &str) -> Fake {
     Fake::asking("GET", target, &headers)
 }
 
-/// What our rules make of a case: the head that goes on, and the body when it ends here.
+/// The result of our rules for a case: the head that is forwarded, or the body of a response made
+/// by a rule.
 fn ours(place: RuleSet, fake: &mut Fake, rules: &[&str]) -> (String, Option<String>) {
     match act(place, rules, fake) {
         Verdict::Continue | Verdict::Allow if place == RuleSet::HttpRequest => {
@@ -438,7 +440,8 @@ fn requests_and_answers_are_those_of_haproxy() {
     };
     let mut wrong = String::new();
     for (number, (target, rules)) in REQUESTS.iter().enumerate() {
-        // HAProxy 3.2 gives a 204 a length, which `http_return_204` of the conformance scripts shows.
+        // HAProxy 3.2 sends a length with a 204, which `http_return_204` of the conformance scripts
+        // shows.
         if rules == &["return status 204"] && installed::version() >= (3, 2) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The rows of the table: their examples are true, their places are the reference's.
+//! The rows of the table: their examples are right, and their places are the manual's.
 
 #![allow(
     clippy::panic,
@@ -25,7 +25,7 @@ fn examples_are_true_in_every_place() {
             for good in row.good {
                 // Some arguments belong to some of the places only.
                 let first = match row.word {
-                    // The one service there is speaks HTTP.
+                    // The only service is an HTTP one.
                     "use-service" => place == RuleSet::HttpRequest,
                     _ => row.places.iter().next() == Some(place),
                 };
@@ -70,7 +70,7 @@ fn words_are_known_once() {
     assert!(row("set-vars(txn.a)").is_none());
 }
 
-/// The reference's matrix, where it is at hand.
+/// The manual's matrix, if it is available.
 #[test]
 fn places_are_those_of_the_reference() {
     let path = concat!(
@@ -94,7 +94,7 @@ fn places_are_those_of_the_reference() {
         let columns = &columns[..8];
         let row = row(word.split(' ').next().unwrap()).unwrap_or_else(|| panic!("no row: {word}"));
         for (at, place) in RuleSet::ALL.into_iter().take(8).enumerate() {
-            // Documented for responses that go out, too (manual 4.4), and taken there by 3.2.
+            // Documented for responses that are sent, too (manual 4.4), and accepted there by 3.2.
             let is_documented = word.starts_with("del-acl") && place == RuleSet::HttpAfterResponse;
             let listed = columns.as_bytes()[at] == b'X' || is_documented;
             assert_eq!(row.places.has(place), listed, "{word} in {place}");

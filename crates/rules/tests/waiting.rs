@@ -1,4 +1,4 @@
-//! Rules that wait: what is pending is told with a cursor, from which the run goes on.
+//! Rules that wait: the run returns what is pending and a cursor, and continues from there.
 
 #![allow(
     clippy::panic,
@@ -43,13 +43,13 @@ fn a_rule_waits_when_it_is_reached() {
     let (needs, cursor) = pending(far(&rules, Cursor::default(), BYTES, &mut fake));
     assert_eq!(needs, BYTES);
     assert_eq!(fake.var("txn.first"), Some(&Owned::Int(1)));
-    // What stands before the cursor is not done again.
+    // Rules before the cursor are not run again.
     fake.vars.clear();
     fake.data = Some(b"bad".to_vec());
     let done = far(&rules, cursor, BYTES, &mut fake);
     assert_eq!(done, Progress::Done(Verdict::Close));
     assert_eq!(fake.var("txn.first"), None);
-    // All of the value is there, and another one: nothing can change that.
+    // The value is complete and is a different one: nothing can change that.
     fake.data = Some(b"good".to_vec());
     let done = far(&rules, cursor, BYTES, &mut fake);
     assert_eq!(done, Progress::Done(Verdict::Allow));
@@ -81,7 +81,7 @@ fn conditions_are_yes_no_or_not_yet() {
             Progress::Wait(pending) => Err(pending.needs),
         }
     };
-    // A match is a yes even where the value may change.
+    // A match is true even if the value may still grow.
     assert_eq!(decided("if { req.len gt 2 }", more), Ok(true));
     assert_eq!(decided("if { req.len gt 3 }", more), Err(BYTES));
     assert_eq!(decided("if { req.len gt 3 }", Needs::NONE), Ok(false));
@@ -90,7 +90,7 @@ fn conditions_are_yes_no_or_not_yet() {
     assert_eq!(decided("if !{ req.len gt 3 }", more), Err(BYTES));
     assert_eq!(decided("if WAIT_END", more), Err(Needs::INSPECTION_END));
     assert_eq!(decided("if WAIT_END", BYTES), Ok(true));
-    // A no among terms that must all hold, or a yes among others, is enough.
+    // A false among terms that must all hold, or a true among alternatives, is enough.
     let term = "{ req.len gt 3 }";
     assert_eq!(decided(&format!("if {term} FALSE"), more), Ok(false));
     assert_eq!(decided(&format!("if {term} TRUE"), more), Err(BYTES));
@@ -99,7 +99,7 @@ fn conditions_are_yes_no_or_not_yet() {
         decided(&format!("if {term} || WAIT_END || FALSE"), more),
         Err(more)
     );
-    // All there will ever be of a hello is there: it has no name.
+    // The hello is complete: it has no name.
     assert_eq!(decided("if { req.ssl_sni -m found }", more), Ok(false));
 }
 

@@ -47,7 +47,7 @@ fn one(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     let before = args.at();
     args.expr()?;
     if args.at() - before > 1 {
-        // HAProxy takes one word here; converters must be joined to it by commas.
+        // HAProxy reads one word here; converters must be joined to it by commas.
         return Err(
             args.error_before("expects one expression: converters follow the sample after a comma")
         );

@@ -1,4 +1,4 @@
-//! `deny`, `return`, `tarpit`: answers made by rules.
+//! `deny`, `return`, `tarpit`: responses made by rules.
 
 use ballast_expr::{Error, Linker, Needs};
 
@@ -91,7 +91,7 @@ fn deny(args: &mut Args<'_, '_, '_>) -> Result<Answer, Error> {
     })
 }
 
-/// Without arguments, or with `deny_status` alone, the proxy's page is meant.
+/// Without arguments, or with `deny_status` alone, the proxy's error page is used.
 fn refusal(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
     if args.ends() {
         return Ok(Reply::page(status));

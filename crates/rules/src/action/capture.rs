@@ -1,4 +1,4 @@
-//! `capture`: a sample kept for the log.
+//! `capture`: stores a sample for the log.
 
 use ballast_expr::{Error, Expr, Linker};
 

@@ -1,5 +1,5 @@
-//! What is done to a connection itself: `expect-proxy`, `switch-mode`, `attach-srv`, `close`
-//! and the answers to a first QUIC datagram.
+//! Actions on the connection itself: `expect-proxy`, `switch-mode`, `attach-srv`, `close` and the
+//! answers to a first QUIC datagram.
 
 use ballast_expr::Error;
 

@@ -1,4 +1,4 @@
-//! `allow`, `accept`, `reject`, `strict-mode`: what is done with the rules themselves.
+//! `allow`, `accept`, `reject`, `strict-mode`: actions that control the evaluation of rules.
 
 use ballast_expr::Error;
 

@@ -109,7 +109,7 @@ fn track(args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
     let max = args.env.stick_counters.saturating_sub(1);
     let wrong = |message| Error::new(message, "track-sc".len()..head.len());
     let number = match digits {
-        // HAProxy takes a missing number for the first counter.
+        // HAProxy reads a missing number as the first counter.
         "" => 0,
         _ => digits
             .parse::<u32>()

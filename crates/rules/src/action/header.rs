@@ -1,4 +1,4 @@
-//! `set-header`, `add-header`, `del-header`, and the forms that take a whole block.
+//! `set-header`, `add-header`, `del-header`, and the forms for a whole block of headers.
 
 use ballast_expr::{Error, Linker, LogFormat, Regex, Usage};
 use ballast_message::{Field, Fields, is_field_name};
@@ -110,7 +110,7 @@ const TWO: &str = "expects exactly 2 arguments";
 /// A header that is set, added or removed.
 #[derive(Clone, Debug, PartialEq)]
 struct Header {
-    /// The name in lower case, or what is looked for in names.
+    /// The name in lower case, or the pattern for names.
     name: Vec<u8>,
     how: How,
     side: Side,
@@ -118,17 +118,17 @@ struct Header {
     value: Option<LogFormat>,
 }
 
-/// What is done.
+/// The kind of change.
 #[derive(Clone, Debug, PartialEq)]
 enum How {
     Add,
-    /// Nothing: the name cannot be sent, which the parser said.
+    /// Nothing: the name cannot be sent, and the parser has warned.
     Nothing,
     Remove(Matching),
     Set,
 }
 
-/// How names are looked for.
+/// How names are matched.
 #[derive(Clone, Debug, PartialEq)]
 enum Matching {
     Begin,
@@ -163,7 +163,7 @@ fn remove(args: &mut Args<'_, '_, '_>) -> Result<Header, Error> {
             "end" => Matching::End,
             "sub" => Matching::Within,
             "reg" => {
-                // Names are in lower case; the expression tells cases apart.
+                // Names are in lower case here, but the regular expression may be case-sensitive.
                 Matching::Regex(Regex::new(name, false).map_err(|error| error.in_word(name_at))?)
             }
             other => {
@@ -260,7 +260,7 @@ impl Matching {
     }
 }
 
-/// What is left to do when a rule has written `Host`.
+/// What remains to be done after a rule has written `Host`.
 pub(super) fn host_written(stage: &mut Stage<'_>, step: Step) -> Step {
     match (step, stage.transaction.request_mut()) {
         (Step::Next, Some(request)) => {

@@ -40,7 +40,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-/// Severities by their number.
+/// Severities by number.
 const SEVERITIES: [&str; 8] = [
     "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
 ];

@@ -1,4 +1,4 @@
-//! `set-map`, `del-map`, `add-acl`, `del-acl`: lists and maps changed by traffic.
+//! `set-map`, `del-map`, `add-acl`, `del-acl`: rules that change lists and maps.
 
 use ballast_expr::{Error, Linker, LogFormat, NamedList, PatternError, Slot, Usage, Which};
 
@@ -52,11 +52,11 @@ pub(crate) const ROWS: &[Row] = &[
     .examples(&["del-acl(a.lst) %[src]"], &["del-acl(a.lst)"]),
 ];
 
-/// A change of a list or map, by traffic.
+/// A change of a list or map by a rule.
 #[derive(Clone, Debug, PartialEq)]
 struct List {
     edit: MapEdit,
-    /// The name of its file, as ACLs and converters that read it give it.
+    /// The name of its file, as it is written in the ACLs and converters that read it.
     name: String,
     key: LogFormat,
     value: Option<LogFormat>,
@@ -101,7 +101,7 @@ impl Perform for List {
     }
 
     fn perform(&self, stage: &mut Stage<'_>) -> Step {
-        // A list that nothing reads is not there; HAProxy passes it over, too.
+        // A list that no ACL or converter reads does not exist; HAProxy ignores it too.
         let Some(list) = self.list.filled().and_then(NamedList::list) else {
             return Step::Next;
         };
@@ -122,7 +122,7 @@ impl Perform for List {
         };
         stage.space.out = key;
         if !matches!(changed, Ok(()) | Err(PatternError::NotFound)) {
-            // What the list cannot hold leaves it as it was; the exchange goes on.
+            // A value that the list cannot hold leaves it unchanged; the exchange continues.
             stage.transaction.rewrite_failed();
         }
         Step::Next

@@ -1,6 +1,6 @@
-//! The actions: one file per tight family, whole. A family's file holds the words, their
-//! arguments, what is evaluated, what must be linked, and what is done to the exchange. Nothing
-//! outside of the file knows its members: [`FAMILIES`] names the file, once.
+//! The actions: one file per small family. The file of a family contains everything about it: the
+//! words, their arguments, what is evaluated, what must be linked, and what is done to the
+//! exchange. No other file knows its members: [`FAMILIES`] names the file, once.
 
 mod address;
 mod answer;
@@ -54,21 +54,21 @@ pub(crate) const FAMILIES: &[&[Row]] = &[
     variable::ROWS,
 ];
 
-/// What an action does, with its arguments. The file of its family implements it.
+/// A parsed action. The file of its family implements this.
 pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
-    /// Does it.
+    /// Performs it.
     fn perform(&self, stage: &mut Stage<'_>) -> Step;
 
-    /// Joins what it evaluates to the lists and maps that are named there.
+    /// Links its expressions to the lists and maps they name.
     fn link(&mut self, _linker: &mut Linker<'_>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Brings the pages that `errorfiles` arguments name.
+    /// Sets the pages that `errorfiles` arguments name.
     fn link_pages(&mut self, _pages: &mut Pages<'_>) {}
 }
 
-/// The same without its type, as rules hold it.
+/// The same with the type erased, as rules store it.
 pub(crate) trait AnyAction: Debug + Send + Sync {
     fn perform(&self, stage: &mut Stage<'_>) -> Step;
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error>;
@@ -104,28 +104,28 @@ impl<T: Perform> AnyAction for T {
     }
 }
 
-/// What the parser of a row gives.
+/// The result of a row's parser.
 pub(crate) type Parsed = Result<Box<dyn AnyAction>, Error>;
 
-/// An action of its family's type, as [`Parsed`].
+/// Converts an action of its family's type to [`Parsed`].
 pub(crate) fn does<T: Perform>(parsed: Result<T, Error>) -> Parsed {
     Ok(Box::new(parsed?))
 }
 
-/// What the arguments of an action hold for others to know, noted by [`Args`] while they are
+/// What others must know about the arguments of an action; collected by [`Args`] while they are
 /// read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Notes {
-    /// What must be there for it to be carried out.
+    /// What must be available for it to be performed.
     pub(crate) needs: Needs,
-    /// The words of it that are checked and not carried out yet: the action's own, samples and
+    /// The words in it that are checked but not implemented: the action's own, samples and
     /// converters.
     pub(crate) unserved: Vec<&'static str>,
-    /// What it names elsewhere in the configuration.
+    /// The names in it that refer to other parts of the configuration.
     pub(crate) references: Vec<Reference>,
 }
 
-/// What a rule does.
+/// An action of a rule.
 #[derive(Debug)]
 pub struct Action {
     row: &'static Row,
@@ -135,7 +135,7 @@ pub struct Action {
 }
 
 impl Action {
-    /// Puts together what the parser of `row` gave and what was noted beside it.
+    /// Combines the result of the parser of `row` with what was collected about its arguments.
     pub(crate) fn new(row: &'static Row, action: Box<dyn AnyAction>, notes: Notes) -> Action {
         Action {
             row,
@@ -150,23 +150,22 @@ impl Action {
         self.row
     }
 
-    /// Whether the action is carried out, not only checked.
+    /// Whether the action is implemented, and not only checked.
     pub const fn is_served(&self) -> bool {
         self.is_served
     }
 
-    /// What must be there for it to be carried out, as it wants to be.
+    /// What must be available for it to be performed as written.
     pub const fn needs(&self) -> Needs {
         self.notes.needs
     }
 
-    /// The words of it that are checked and not carried out yet: its own, samples and
-    /// converters.
+    /// The words in it that are checked but not implemented: its own, samples and converters.
     pub fn unserved(&self) -> &[&'static str] {
         &self.notes.unserved
     }
 
-    /// What it names elsewhere in the configuration.
+    /// The names in it that refer to other parts of the configuration.
     pub fn references(&self) -> &[Reference] {
         &self.notes.references
     }
@@ -203,8 +202,7 @@ impl PartialEq for Action {
     }
 }
 
-/// An action that is checked and not carried out yet: what it evaluates is linked, so that
-/// errors are found.
+/// An action that is checked but not implemented: its expressions are linked only to find errors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Later {
     pub(crate) exprs: Vec<Expr>,
@@ -212,8 +210,8 @@ pub(crate) struct Later {
 }
 
 impl Perform for Later {
-    /// A configuration with such a rule is not started; were it run all the same, doing nothing
-    /// could let through what the rule would have stopped.
+    /// A configuration with such a rule is not started. If it were run nevertheless, doing nothing
+    /// could let through what the rule should have stopped.
     fn perform(&self, _stage: &mut Stage<'_>) -> Step {
         Step::Stop(Verdict::Answer(Answer::fault()))
     }
@@ -228,7 +226,7 @@ impl Perform for Later {
     }
 }
 
-/// Which message a rule changes.
+/// The message that a rule changes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Side {
     Request,
@@ -245,13 +243,13 @@ impl Side {
     }
 }
 
-/// What may be in a header's value: no space around it, and nothing that ends a line.
+/// Makes a text valid as a header's value: no space around it, and no line end.
 fn header_value(text: &[u8]) -> Option<&[u8]> {
     let value = ballast_message::trim_ows(text);
     ballast_message::is_field_value_lenient(value).then_some(value)
 }
 
-/// An integer of the range, or the message.
+/// An integer in the range, or the error message.
 fn integer<T: std::str::FromStr + PartialOrd>(
     args: &mut Args<'_, '_, '_>,
     range: std::ops::RangeInclusive<T>,

@@ -1,5 +1,5 @@
-//! `set-mark`, `set-tos` and their kin, `set-nice`, `silent-drop`, `set-bandwidth-limit`: what
-//! happens to packets and tasks.
+//! `set-mark`, `set-tos` and related actions, `set-nice`, `silent-drop`, `set-bandwidth-limit`:
+//! options of packets and tasks.
 
 use ballast_expr::Error;
 
@@ -69,7 +69,7 @@ pub(crate) const ROWS: &[Row] = &[
         "<nice>",
         "set the priority of the task",
         |args| {
-            // HAProxy takes what is no number for 0 and cuts to -1024..1024.
+            // HAProxy reads anything but a number as 0 and clamps to -1024..1024.
             args.text("expects exactly 1 argument (integer value)")
                 .map(drop)
         },

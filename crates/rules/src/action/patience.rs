@@ -1,5 +1,5 @@
-//! What changes how long is waited and how often is tried: `set-timeout`, `pause`,
-//! `wait-for-*`, `set-retries`, `disable-l7-retry`, `set-priority-*`.
+//! Actions about waiting and retrying: `set-timeout`, `pause`, `wait-for-*`, `set-retries`,
+//! `disable-l7-retry`, `set-priority-*`.
 
 use ballast_expr::{Error, Needs};
 

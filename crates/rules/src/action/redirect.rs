@@ -1,4 +1,4 @@
-//! `redirect`: an answer that sends the client elsewhere.
+//! `redirect`: a response that sends the client to another location.
 
 use ballast_expr::{Error, Item, Linker, LogFormat, Usage};
 use ballast_message::{NoRoom, Request};
@@ -127,7 +127,7 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Redirect, Error> {
     Ok(redirect)
 }
 
-/// A format, or in a `redirect` line the text as it stands.
+/// A format, or in a `redirect` line a literal text.
 fn target(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<LogFormat, Error> {
     if args.place == RuleSet::Redirect {
         return Ok(literal(args.text(missing)?));
@@ -200,7 +200,7 @@ impl Redirect {
         Ok(())
     }
 
-    /// Appends the location to `out`; `text` is what the rule says.
+    /// Appends the location to `out`; `text` is the text of the rule.
     fn locate(&self, request: &Request, text: &[u8], out: &mut Vec<u8>) {
         match self.kind {
             RedirectKind::Location => {
@@ -211,7 +211,7 @@ impl Redirect {
                 }
                 return;
             }
-            // A prefix of a single slash stands for none.
+            // A prefix of a single slash means none.
             RedirectKind::Prefix if text == b"/" => {}
             RedirectKind::Prefix => out.extend_from_slice(text),
             RedirectKind::Scheme => {

@@ -84,13 +84,13 @@ struct Replace {
     /// The header's name in lower case.
     name: Vec<u8>,
     regex: Regex,
-    /// What comes in its place; `\1` to `\9` stand for groups once rendered.
+    /// The replacement; `\1` to `\9` refer to groups after it was rendered.
     template: LogFormat,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum What {
-    /// Whole lines of a header.
+    /// Whole header lines.
     Lines,
     /// Members of a header's list.
     Members,
@@ -162,7 +162,7 @@ impl Perform for Replace {
                     Some(Ok(())) if !is_target_lenient(out) => return Step::Failed,
                     Some(Ok(())) => {}
                 }
-                // Glued to an authority, a path without its slash would be part of it.
+                // Directly after an authority, a path without its slash would become part of it.
                 if self.what != What::Target
                     && request.target_authority().is_some()
                     && !out.starts_with(b"/")
@@ -187,7 +187,7 @@ impl Perform for Replace {
 }
 
 impl Replace {
-    /// Appends what comes in the place of `subject`; None when it does not match.
+    /// Appends the replacement of `subject`; `None` when it does not match.
     fn replace(
         &self,
         subject: &[u8],
@@ -220,7 +220,7 @@ impl Replace {
         Step::Next
     }
 
-    /// The same for each member of a list; what stands between them stays.
+    /// The same for each member of a list; the separators stay.
     fn in_list(
         &self,
         line: &[u8],
@@ -232,7 +232,7 @@ impl Replace {
         for member in comma_values(line) {
             let start = member.as_ptr().addr() - line.as_ptr().addr();
             let end = start + member.len();
-            // What is replaced takes the space around it along.
+            // A replaced member includes the space around it.
             let space = |byte: &u8| matches!(byte, b' ' | b'\t');
             let lead = line[copied..start]
                 .iter()
@@ -257,8 +257,8 @@ impl Replace {
     }
 }
 
-/// Appends `template` with `\0` to `\9` replaced by the groups and `\xHH` by a byte; any other
-/// byte after a backslash stands for itself.
+/// Appends `template` with `\0` to `\9` replaced by the groups and `\xHH` by a byte; after a
+/// backslash any other byte is literal.
 fn expand(
     template: &[u8],
     subject: &[u8],

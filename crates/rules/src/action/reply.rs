@@ -1,4 +1,4 @@
-//! The answer that `deny`, `return` and `tarpit` share: how it is written and how it is made.
+//! The response of `deny`, `return` and `tarpit`: its arguments and its composition.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::args::Args;
 use crate::reference::Reference;
 use crate::run::{Answer, Cause, Page, Stage, Step, Verdict};
 
-/// Statuses that have a page of their own in every proxy (manual, `errorfile`).
+/// Statuses for which every proxy has an error page (manual, `errorfile`).
 const PAGES: [u16; 21] = [
     200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502,
     503, 504,
 ];
 
-/// Headers that an answer always makes itself.
+/// Headers that a response always computes itself.
 const OWN_HEADERS: [&str; 3] = ["content-length", "content-type", "transfer-encoding"];
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Reply {
     status: u16,
@@ -30,10 +30,10 @@ pub(super) struct Reply {
     headers: Vec<(Vec<u8>, LogFormat)>,
 }
 
-/// Gives the page of an `http-errors` section for a status.
+/// Returns the page of an `http-errors` section for a status.
 pub(crate) type Pages<'a> = dyn FnMut(&str, u16) -> Option<Arc<[u8]>> + 'a;
 
-/// What the answer carries.
+/// The content of the response.
 #[derive(Clone, Debug, PartialEq)]
 enum Body {
     /// `errorfile`: a whole response.
@@ -61,7 +61,7 @@ impl Reply {
         }
     }
 
-    /// Parses the arguments up to the first word that is none.
+    /// Parses the arguments up to the first word that is not one of them.
     pub(super) fn parse(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
         let mut reply = Reply {
             body: Body::Nothing,
@@ -144,7 +144,7 @@ impl Reply {
         Ok(())
     }
 
-    /// What goes together.
+    /// Checks that the arguments fit together.
     fn check(&mut self, args: &mut Args<'_, '_, '_>) -> Result<(), Error> {
         let is_page = matches!(
             self.body,
@@ -198,7 +198,7 @@ impl Reply {
         Ok(())
     }
 
-    /// Joins its formats to the lists and maps they name.
+    /// Links its formats to the lists and maps they name.
     pub(super) fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {
         if let Body::Format(format) = &mut self.body {
             format.link(linker)?;
@@ -214,7 +214,7 @@ impl Reply {
         }
     }
 
-    /// Makes the answer.
+    /// Composes the response.
     pub(super) fn make(&self, stage: &mut Stage<'_>, cause: Cause) -> Step {
         let page = match &self.body {
             Body::Page | Body::ErrorFiles(_, None) => Page::Proxy,
@@ -258,7 +258,7 @@ impl Reply {
             response.fields_mut().add(name, value)?;
         }
         let (response, _) = stage.transaction.answer_mut();
-        // RFC 9110, section 8.6: a 204 tells no length.
+        // RFC 9110, section 8.6: a 204 has no length.
         if self.status != 204 {
             add_length(response, length, &mut stage.space.text)?;
         }
@@ -291,7 +291,7 @@ pub(super) fn add_length(
 }
 
 impl Body {
-    /// Parses what follows the word.
+    /// Parses the argument of the word.
     fn parse(word: &str, args: &mut Args<'_, '_, '_>) -> Result<Body, Error> {
         let expects = |what: &str| format!("'{word}' expects <{what}> as argument");
         Ok(match word {

@@ -1,4 +1,5 @@
-//! Work handed to something else: services, caches, agents, name servers, scripts, credentials.
+//! Actions that pass work to something else: services, caches, agents, name servers, scripts,
+//! credentials.
 
 use ballast_expr::{Error, Needs, Reference as Asked};
 

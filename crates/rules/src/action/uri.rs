@@ -66,7 +66,7 @@ pub(crate) const ROWS: &[Row] = &[
 
 const ONE: &str = "expects exactly 1 argument <format>";
 
-/// A part of the request line that is set.
+/// A part of the request line to set.
 #[derive(Clone, Debug, PartialEq)]
 struct Uri {
     what: What,
@@ -134,11 +134,11 @@ impl Perform for Uri {
         let sound = match self.what {
             What::Method => is_token(text),
             What::Target => is_target_lenient(text),
-            // Glued to an authority, such a path would be part of it.
+            // Directly after an authority, such a path would become part of it.
             What::Path | What::PathAndQuery if request.target_authority().is_some() => {
                 is_target_lenient(text) && text.starts_with(b"/")
             }
-            // An empty path or query takes the part away.
+            // An empty path or query removes the part.
             _ => text.is_empty() || is_target_lenient(text),
         };
         if !sound {
@@ -157,7 +157,7 @@ impl Perform for Uri {
     }
 }
 
-/// Gives every `Host` the authority of a target that has one, so that a server cannot read two
+/// Sets every `Host` to the authority of a target that has one, so that a server cannot find two
 /// hosts in one request (RFC 9112 section 3.2.2). `buffer` is overwritten.
 pub(super) fn host_after_target(request: &mut Request, buffer: &mut Vec<u8>) -> Result<(), NoRoom> {
     let Some(authority) = request.target_authority() else {
@@ -174,7 +174,7 @@ pub(super) fn host_after_target(request: &mut Request, buffer: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// The other way round: gives an absolute target the host that a rule wrote last.
+/// The reverse: sets the host of an absolute target to the one that a rule wrote last.
 pub(super) fn target_after_host(request: &mut Request, buffer: &mut Vec<u8>) -> Result<(), NoRoom> {
     let (Some(scheme), Some(host)) = (request.scheme(), request.fields().last(b"host")) else {
         return Ok(());

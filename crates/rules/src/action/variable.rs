@@ -40,7 +40,7 @@ pub(crate) const ROWS: &[Row] = &[
         "set a variable to a format",
         |args| {
             let (name, conditions) = target(args)?;
-            // HAProxy takes a missing format for an empty one.
+            // HAProxy reads a missing format as an empty one.
             let value = match args.next() {
                 Some(text) => args.format_of(text, Usage::Text)?,
                 None => LogFormat::parse("", Usage::Text)?,
@@ -73,11 +73,11 @@ pub(crate) const ROWS: &[Row] = &[
 
 const EXPECTS: &str = "set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset-var(<var-name>)";
 
-/// A variable that is set or forgotten.
+/// A variable to set or to remove.
 #[derive(Clone, Debug, PartialEq)]
 struct Variable {
     name: VarName,
-    /// All must hold for the variable to be set.
+    /// All of these must hold for the variable to be set.
     conditions: Vec<When>,
     value: Source,
 }
@@ -87,7 +87,7 @@ struct Variable {
 enum Source {
     Expr(Expr),
     Format(LogFormat),
-    /// The variable is forgotten.
+    /// The variable is removed.
     Nothing,
 }
 
@@ -157,7 +157,7 @@ impl Perform for Variable {
         let held = match &self.value {
             Source::Expr(expr) => match stage.evaluate(expr) {
                 Some(held) => held,
-                // What has no value changes nothing.
+                // An expression without a value changes nothing.
                 None => return Step::Next,
             },
             Source::Format(format) => {
@@ -217,7 +217,7 @@ impl When {
                         now < input
                     }
                 }
-                // Said of integers only.
+                // Applies to integers only.
                 _ => true,
             },
         }
