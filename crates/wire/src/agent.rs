@@ -1,41 +1,40 @@
-//! What an agent says of its server in reply to `agent-check` (configuration
-//! manual, section 5.2).
+//! Parser of an agent's reply to `agent-check` (configuration manual, section 5.2).
 
 /// The longest reply line, in bytes. A longer one is refused.
 pub const REPLY_BYTES_MAX: usize = 16384;
 
-/// What an agent asks for; what it does not name stays as it is.
+/// The content of a reply; what it does not mention stays as it is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Reply<'a> {
     /// `ready`, `drain` or `maint`.
     pub administrative: Option<Administrative>,
     /// `up`, `down`, `fail` or `stopped`.
     pub operating: Option<Operating>,
-    /// What follows a `#`, up to the end of the line.
+    /// The text after `#`, up to the end of the line.
     pub description: Option<&'a [u8]>,
     /// `75%`: percent of the configured weight.
     pub weight_percent: Option<u32>,
     /// `maxconn:30`.
     pub maxconn: Option<u32>,
-    /// The first word that means nothing, to be reported.
+    /// The first unknown word, to be reported.
     pub unknown: Option<&'a [u8]>,
 }
 
-/// What an agent makes of the operator's state of a server.
+/// The administrative state that an agent sets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Administrative {
-    /// Only persistent clients are sent there.
+    /// Only persistent clients use the server.
     Drain,
-    /// Nobody is sent there and it is not checked.
+    /// The server is not used and not checked.
     Maint,
     /// Neither.
     Ready,
 }
 
-/// What an agent says of the service.
+/// The state of the service, according to the agent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Operating {
-    /// It does not answer.
+    /// It does not respond.
     Down,
     /// It fails its own checks.
     Fail,
@@ -45,15 +44,15 @@ pub enum Operating {
     Up,
 }
 
-/// What has arrived so far.
+/// The result of parsing what has arrived so far.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Parsed<'a> {
-    /// The end of the line is missing.
+    /// The line is incomplete.
     Incomplete,
-    /// A whole line.
+    /// A complete line.
     Complete(Reply<'a>),
-    /// No end of the line within [`REPLY_BYTES_MAX`], or none before the agent
-    /// closed the connection, or an empty line.
+    /// No end of the line within [`REPLY_BYTES_MAX`] or before the agent closed the connection, or
+    /// an empty line.
     Invalid,
 }
 

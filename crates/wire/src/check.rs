@@ -1,10 +1,10 @@
-//! Health checks that speak a little of a server's protocol: what to send, and
-//! what to make of the reply. One file per protocol.
+//! Health checks that speak a few steps of a server's protocol: what to send, and how to judge the
+//! reply. One file per protocol.
 //!
-//! A check is a list of [`Step`]s, run in order on one connection. Sends are
-//! not answered one by one: a send followed by a send goes out at once. Codes
-//! and texts are those HAProxy 2.6 shows in `last_chk`; a reply that can no
-//! longer become good fails at once, where HAProxy waits for its timeout.
+//! A check is a list of [`Step`]s, performed in order on one connection. Not every send has a
+//! reply: two sends in a row are sent at once. Codes and texts are those that HAProxy 2.6 shows in
+//! `last_chk`; a reply that can no longer become valid fails at once, where HAProxy waits for its
+//! timeout.
 
 mod ldap;
 mod mysql;
@@ -20,8 +20,7 @@ pub use redis::redis;
 pub use smtp::smtp;
 pub use ssl_hello::ssl_hello;
 
-/// Replies longer than this are refused, in bytes; a checker's buffer needs no
-/// more.
+/// The maximum length of a reply, in bytes; a checker's buffer need not be larger.
 pub const REPLY_BYTES_MAX: usize = 16384;
 
 /// One step of a check.
@@ -29,18 +28,18 @@ pub const REPLY_BYTES_MAX: usize = 16384;
 pub enum Step {
     /// Send these bytes.
     Send(Vec<u8>),
-    /// Receive until [`Expectation::judge`] has made up its mind.
+    /// Receive until [`Expectation::judge`] decides.
     Expect(Expectation),
 }
 
-/// What a reply must be.
+/// The reply that is expected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Expectation {
-    /// A bind response of LDAP version 3 that says success.
+    /// A bind response of LDAP version 3 with the result success.
     LdapBound,
-    /// A packet of MySQL that is not an error.
+    /// A MySQL packet that is not an error.
     MysqlPacket,
-    /// A request for authentication of PostgreSQL.
+    /// PostgreSQL's request for authentication.
     PgsqlAuthentication,
     /// `+PONG`.
     RedisPong,
@@ -50,44 +49,43 @@ pub enum Expectation {
     SslHello,
 }
 
-/// What a reply amounts to.
+/// The verdict on a reply.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Verdict<'a> {
-    /// More must arrive.
+    /// More bytes are needed.
     Undecided,
-    /// As expected: go on with the next step after `bytes` of the reply.
+    /// As expected: continue with the next step after `bytes` of the reply.
     Pass {
-        /// How much of what was received is used up.
+        /// How much of the received bytes belongs to the reply.
         bytes: usize,
         /// The status code, if the protocol has one.
         code: Option<u32>,
-        /// What to show.
+        /// The text to show.
         text: &'a [u8],
     },
-    /// The server is not well.
+    /// The server is not healthy.
     Fail {
-        /// Whether the reply was understood.
+        /// Whether the reply could be parsed.
         kind: Failure,
         /// The status code, if the reply has one.
         code: Option<u32>,
-        /// What to show.
+        /// The text to show.
         text: &'a [u8],
     },
 }
 
-/// How a reply disappoints.
+/// How a reply fails.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Failure {
-    /// Not a reply of this protocol: L7RSP, and L6RSP for TLS.
+    /// It is not a reply of this protocol: L7RSP, or L6RSP for TLS.
     InvalidResponse,
-    /// A reply that says no: L7STS.
+    /// It reports an error: L7STS.
     WrongStatus,
 }
 
 impl Expectation {
-    /// Judges what was received since the last step that passed; `ended` says
-    /// that the server has closed its side, and then the answer is never
-    /// [`Verdict::Undecided`].
+    /// Judges the bytes received since the last step that passed. `ended` says that the server has
+    /// closed its side; then the result is never [`Verdict::Undecided`].
     pub fn judge(self, received: &[u8], ended: bool) -> Verdict<'_> {
         let verdict = match self {
             Self::LdapBound => ldap::judge(received),
@@ -119,7 +117,7 @@ fn first_line(bytes: &[u8]) -> &[u8] {
     &bytes[..end.unwrap_or(bytes.len()).min(TEXT_BYTES_MAX)]
 }
 
-/// What is shown of a strange reply at most, in bytes.
+/// How much of an unknown reply is shown at most, in bytes.
 const TEXT_BYTES_MAX: usize = 128;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! CRC32c (Castagnoli), the checksum of PROXY protocol v2 headers.
 //!
-//! The outside library at hand computes the other CRC32; headers are short, so
-//! a table of 256 words is enough.
+//! The library at hand computes the other CRC32; headers are short, so a table of 256 words is
+//! enough.
 
 /// The CRC32c of RFC 4960, appendix B, over `bytes`.
 pub fn crc32c(bytes: &[u8]) -> u32 {
@@ -12,8 +12,8 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     !state
 }
 
-/// As [`crc32c`] over `bytes` with the four bytes at `hole` taken for zeroes:
-/// how a checksum that stands inside what it covers is verified.
+/// As [`crc32c`] over `bytes`, with the four bytes at `hole` read as zeroes: verifies a checksum
+/// that is part of the data it covers.
 pub(crate) fn crc32c_with_hole(bytes: &[u8], hole: usize) -> u32 {
     let mut state = START;
     for (at, &byte) in bytes.iter().enumerate() {

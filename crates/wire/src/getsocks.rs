@@ -1,38 +1,38 @@
-//! `_getsocks`: what is said when one process hands its listening sockets to the next.
+//! `_getsocks`: the messages with which a process gives its listening sockets to the next one.
 //!
-//! Whoever starts (`-x`) connects to a `stats socket ... expose-fd listeners` of whoever serves
-//! and sends [`REQUEST`]. The answer is the number of sockets, four bytes in the order of the
-//! machine, then messages of at most [`SOCKETS_PER_MESSAGE_MAX`] sockets: the descriptors as
-//! ancillary data, and for each a record of what cannot be asked of a descriptor:
+//! A new process (`-x`) connects to a `stats socket ... expose-fd listeners` of the running one and
+//! sends [`REQUEST`]. The answer is the number of sockets, four bytes in native order, then
+//! messages of at most [`SOCKETS_PER_MESSAGE_MAX`] sockets: the descriptors as ancillary data, and
+//! for each a record of what cannot be read from a descriptor:
 //!
 //! ```text
 //!   length (1 byte), namespace;  length (1 byte), interface;  4 bytes that are 0 and mean nothing
 //! ```
 //!
-//! After each message the receiver says how many sockets it had before it, four bytes; the sender
+//! After each message the receiver sends how many sockets it had before it, four bytes; the sender
 //! waits for that before the next message, and closes after the last.
 //!
-//! Source: management manual, `-x`; configuration manual, `expose-fd`; the bytes as seen between
-//! two processes of HAProxy 2.6.
+//! Source: management manual, `-x`; configuration manual, `expose-fd`; the bytes as observed
+//! between two HAProxy 2.6 processes.
 
 use std::fmt;
 
-/// What the receiver says first.
+/// The receiver's request.
 pub const REQUEST: &[u8] = b"_getsocks\n";
 
-/// Sockets in one message at most.
+/// The maximum number of sockets in one message.
 pub const SOCKETS_PER_MESSAGE_MAX: usize = 252;
 
-/// Sockets that are taken from one process at most.
+/// The maximum number of sockets from one process.
 pub const SOCKET_COUNT_MAX: usize = 65_536;
 
-/// Bytes of one record at most.
+/// The maximum size of a record.
 pub const RECORD_BYTES_MAX: usize = 2 * (1 + u8::MAX as usize) + OPTION_BYTES;
 
-/// Bytes of a record that mean nothing.
+/// The reserved bytes of a record.
 const OPTION_BYTES: usize = 4;
 
-/// What is said of a socket beside its descriptor. Empty is none.
+/// What is sent about a socket besides its descriptor. An empty text means none.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Record {
     /// `namespace` of its bind.
@@ -41,14 +41,14 @@ pub struct Record {
     pub interface: String,
 }
 
-/// Why bytes are no part of an answer.
+/// Why an answer cannot be parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Malformed {
-    /// A count below none or beyond [`SOCKET_COUNT_MAX`].
+    /// A negative count, or one above [`SOCKET_COUNT_MAX`].
     Count(i32),
-    /// A name that is no UTF-8.
+    /// A name that is not UTF-8.
     Name,
-    /// A name longer than its length can say.
+    /// A name whose length does not fit its field.
     TooLong,
 }
 
@@ -64,10 +64,10 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// A count as it is sent.
+/// Encodes the number of sockets.
 ///
 /// # Errors
-/// [`Malformed::Count`] when it is beyond [`SOCKET_COUNT_MAX`].
+/// [`Malformed::Count`] when it is above [`SOCKET_COUNT_MAX`].
 pub fn write_count(count: usize) -> Result<[u8; 4], Malformed> {
     match i32::try_from(count) {
         Ok(number) if count <= SOCKET_COUNT_MAX => Ok(number.to_ne_bytes()),
@@ -75,7 +75,7 @@ pub fn write_count(count: usize) -> Result<[u8; 4], Malformed> {
     }
 }
 
-/// The count that was sent.
+/// Decodes the number of sockets.
 ///
 /// # Errors
 /// [`Malformed::Count`].
@@ -95,7 +95,7 @@ pub fn write(record: &Record, into: &mut Vec<u8>) -> Result<(), Malformed> {
     write_names(&record.namespace, &record.interface, into)
 }
 
-/// Appends a record of these names.
+/// Appends a record with these names.
 ///
 /// # Errors
 /// [`Malformed::TooLong`]; then nothing was appended.
@@ -112,7 +112,7 @@ pub fn write_names(namespace: &str, interface: &str, into: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// The first record of some bytes, and how many bytes it takes; `None` when it is not whole.
+/// The first record in the bytes, and its length; `None` when it is incomplete.
 ///
 /// # Errors
 /// [`Malformed::Name`].
@@ -137,7 +137,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<(Record, usize)>, Malformed> {
     Ok(Some((record, bytes.len() - rest.len())))
 }
 
-/// A name and what follows it.
+/// A name and the bytes after it.
 fn name(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = bytes.split_first()?;
     rest.split_at_checked(usize::from(length))
@@ -189,7 +189,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// What is written is read again, and no part of it is taken for the whole.
+        /// Encoded records decode to the same, and no prefix of one decodes.
         #[test]
         fn records_survive_the_way(namespace in "[a-zà]{0,40}", interface in "[a-z0-9]{0,15}") {
             let record = Record { namespace, interface };

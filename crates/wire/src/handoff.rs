@@ -1,9 +1,9 @@
-//! What one process tells the next: tables of numbers by name, and the words of the line between
-//! a master and its worker.
+//! What a process passes to the next one: tables of numbers by name, and the messages between a
+//! master and its worker.
 //!
-//! The two may be of different versions. So everything is by name: a table that the reader does
-//! not know is passed over, a column it does not know is dropped, and one that it misses keeps
-//! its value. A new kind of thing to hand over is a new table.
+//! The two may have different versions. So everything is identified by name: a table that the
+//! reader does not know is skipped, a column that it does not know is dropped, and one that is
+//! missing keeps its value. A new kind of data is a new table.
 //!
 //! ```text
 //!   snapshot := "BLST" 1 table*
@@ -12,38 +12,37 @@
 //!   name, key := length (LEB128), bytes
 //! ```
 //!
-//! A message of the line is a byte that says which, and what follows from it; descriptors go
-//! beside it.
+//! A message is a byte for its kind, and the content for that kind; descriptors are sent beside it.
 
 use std::fmt;
 
-/// How a snapshot begins: a mark, and the version of its form.
+/// The start of a snapshot: a magic number, and the format version.
 const MARK: &[u8] = b"BLST\x01";
 
-/// Bytes of a name or a key at most.
+/// The maximum length of a name or a key.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Keys of a row at most.
+/// The maximum number of keys in a row.
 pub const KEY_COUNT_MAX: usize = 4;
 
-/// Columns of a table at most.
+/// The maximum number of columns in a table.
 pub const COLUMN_COUNT_MAX: usize = 255;
 
-/// Bytes of a message of the line at most.
+/// The maximum size of a message between master and worker.
 pub const MESSAGE_BYTES_MAX: usize = 60_000;
 
-/// Why bytes are no snapshot, or no message.
+/// Why bytes are not a snapshot, or not a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Malformed {
-    /// They do not begin as one does, or their form is of another version.
+    /// The magic number or the format version is wrong.
     Mark,
-    /// They end in the middle.
+    /// They are truncated.
     Cut,
-    /// A number, a name or a count is beyond its bound.
+    /// A number, a name or a count is too large.
     Bound,
-    /// A name is no UTF-8.
+    /// A name is not UTF-8.
     Text,
-    /// A message of no known kind.
+    /// A message of an unknown kind.
     Kind(u8),
 }
 
@@ -82,7 +81,7 @@ impl Default for Writer {
 }
 
 impl Writer {
-    /// A snapshot of nothing.
+    /// An empty snapshot.
     pub fn new() -> Self {
         Self::default()
     }
@@ -102,8 +101,7 @@ impl Writer {
         }
     }
 
-    /// Adds a row to the table that was begun last; what is missing is empty or 0, what is too
-    /// much is left out.
+    /// Adds a row to the last table; missing values are empty or 0, surplus ones are left out.
     pub fn row(&mut self, keys: &[&str], numbers: &[u64]) {
         if !self.open {
             return;
@@ -120,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// The whole.
+    /// The finished snapshot.
     pub fn finish(mut self) -> Vec<u8> {
         self.close();
         self.bytes
@@ -133,7 +131,7 @@ impl Writer {
     }
 }
 
-/// Appends a text, cut where it is longer than it may be.
+/// Appends a text, cut if it is too long.
 fn text(bytes: &mut Vec<u8>, text: &str) {
     let cut = text.floor_char_boundary(NAME_BYTES_MAX);
     number(bytes, cut as u64);
@@ -152,27 +150,27 @@ fn number(bytes: &mut Vec<u8>, mut value: u64) {
     }
 }
 
-/// A row as it is read.
+/// A row, when reading.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Row<'s> {
     /// The table.
     pub table: &'s str,
-    /// Whom it is about.
+    /// Its keys: what the row is about.
     pub keys: Vec<&'s str>,
     /// The columns of the table.
     pub columns: &'s [&'s str],
-    /// A number for each.
+    /// The numbers, one for each column.
     pub numbers: Vec<u64>,
 }
 
 impl Row<'_> {
-    /// The number of a column, when the writer knew it.
+    /// The number in a column, if the writer knew the column.
     pub fn number(&self, column: &str) -> Option<u64> {
         let place = self.columns.iter().position(|&name| name == column)?;
         self.numbers.get(place).copied()
     }
 
-    /// A key, empty when there is none.
+    /// A key, empty if it is missing.
     pub fn key(&self, place: usize) -> &str {
         self.keys.get(place).copied().unwrap_or_default()
     }
@@ -181,7 +179,7 @@ impl Row<'_> {
 /// Reads a snapshot row by row.
 ///
 /// # Errors
-/// [`Malformed`]; the rows before it were handed over.
+/// [`Malformed`]; the rows before the error were passed on.
 pub fn read(snapshot: &[u8], mut each: impl FnMut(&Row<'_>)) -> Result<(), Malformed> {
     let rest = snapshot.strip_prefix(MARK).ok_or(Malformed::Mark)?;
     let mut rest = Rest(rest);
@@ -214,7 +212,7 @@ pub fn read(snapshot: &[u8], mut each: impl FnMut(&Row<'_>)) -> Result<(), Malfo
     Ok(())
 }
 
-/// What is not read yet.
+/// The bytes that were not read yet.
 struct Rest<'s>(&'s [u8]);
 
 impl<'s> Rest<'s> {
@@ -240,7 +238,7 @@ impl<'s> Rest<'s> {
         Err(Malformed::Bound)
     }
 
-    /// As many as are said to follow, and no more than there are.
+    /// As many as announced, and no more than there are.
     fn bytes(&mut self) -> Result<&'s [u8], Malformed> {
         let length = usize::try_from(self.number()?).map_err(|_| Malformed::Bound)?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed::Cut)?;
@@ -259,10 +257,10 @@ impl<'s> Rest<'s> {
     }
 }
 
-/// How pairs begin: a mark, and the version of their form.
+/// The start of a list of pairs: a magic number, and the format version.
 const MARK_OF_PAIRS: &[u8] = b"BLSP\x01";
 
-/// Questions and their answers, each any bytes, one after the other.
+/// Questions and their answers, arbitrary bytes, one after the other.
 pub fn write_pairs<'p>(pairs: impl IntoIterator<Item = (&'p [u8], &'p [u8])>) -> Vec<u8> {
     let mut bytes = MARK_OF_PAIRS.to_vec();
     for (question, answer) in pairs {
@@ -274,10 +272,10 @@ pub fn write_pairs<'p>(pairs: impl IntoIterator<Item = (&'p [u8], &'p [u8])>) ->
     bytes
 }
 
-/// Hands over each question with its answer.
+/// Passes on each question with its answer.
 ///
 /// # Errors
-/// [`Malformed`]; the pairs before it were handed over.
+/// [`Malformed`]; the pairs before the error were passed on.
 pub fn read_pairs<'p>(
     pairs: &'p [u8],
     mut each: impl FnMut(&'p [u8], &'p [u8]),
@@ -291,12 +289,12 @@ pub fn read_pairs<'p>(
     Ok(())
 }
 
-/// A message of the line between a master and its worker.
+/// A message between a master and its worker.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Message {
-    /// Listening sockets, with their records: of the worker for the master to hold, or of the
-    /// master for a worker that starts. `begins` a new list, which takes the place of the one
-    /// before once it `ends`.
+    /// Listening sockets, with their records: from the worker for the master to hold, or from the
+    /// master for a worker that starts. `begins` starts a new list, which replaces the previous one
+    /// when it `ends`.
     Sockets {
         /// The first of a list.
         begins: bool,
@@ -305,33 +303,35 @@ pub enum Message {
         /// Records of `_getsocks`, one for each descriptor.
         records: Vec<u8>,
     },
-    /// Master: nothing more comes, start. A descriptor beside it holds the last snapshot.
+    /// From the master: there is nothing more, start. A descriptor beside it holds the last
+    /// snapshot.
     Start {
-        /// The first worker of this master: what there is to say was said by the master.
+        /// The first worker of this master: the master has already printed all messages about the
+        /// start.
         first: bool,
     },
-    /// Worker: it serves. The text is what it said while it started.
+    /// From the worker: it is ready. The text is what it printed while it started.
     Ready(String),
-    /// Worker: it cannot start, and why.
+    /// From the worker: it cannot start, with the reason.
     Failed(String),
-    /// Worker: a snapshot, in the descriptor beside it.
+    /// From the worker: a snapshot, in the descriptor beside it.
     Snapshot,
-    /// Master: send a snapshot now, and count from it what comes after.
+    /// From the master: send a snapshot now, and count from it what comes after.
     Handover,
-    /// Worker that ends: what it counted since it was told [`Message::Handover`]. Master: what a
-    /// former worker counted late.
+    /// From a worker that ends: what it counted since it received [`Message::Handover`]. From the
+    /// master: what a previous worker counted late.
     Late,
-    /// Master: the descriptor beside it is a caller of the worker's Runtime API.
+    /// From the master: the descriptor beside it is a client of the worker's Runtime API.
     Caller,
-    /// Master: read the configuration again. A descriptor beside it holds what a scout was
-    /// answered by the machine ([`read_pairs`]).
+    /// From the master: read the configuration again. A descriptor beside it holds the answers that
+    /// a scout got from the machine ([`read_pairs`]).
     Reload,
-    /// Scout: what the machine answered, in the descriptor beside it.
+    /// From a scout: the machine's answers, in the descriptor beside it.
     Scouted,
-    /// Worker: what came of [`Message::Reload`].
+    /// From the worker: the result of [`Message::Reload`].
     Reloaded(Outcome, String),
-    /// Master, which has no log of its own: a line for the worker's, about something that was
-    /// done, or refused.
+    /// From the master, which has no log of its own: a line for the worker's log, about something
+    /// that was done or refused.
     Log {
         /// It was refused.
         is_refused: bool,
@@ -340,7 +340,7 @@ pub enum Message {
     },
 }
 
-/// What came of reading the configuration again.
+/// The result of reading the configuration again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
     /// It is in force.
@@ -349,12 +349,12 @@ pub enum Outcome {
     Refused,
     /// It needs a new process.
     NeedsProcess,
-    /// It needs a scout: the worker may not look at the machine, or open what it must.
+    /// It needs a scout: the worker is not allowed to inspect the machine, or to open what it must.
     NeedsScout,
 }
 
 impl Message {
-    /// The bytes of a message, at most [`MESSAGE_BYTES_MAX`]: a longer text is cut.
+    /// Encodes a message, at most [`MESSAGE_BYTES_MAX`]: a longer text is cut.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![self.kind()];
         let mut said = |text: &String| {
@@ -415,7 +415,7 @@ impl Message {
         }
     }
 
-    /// The message of some bytes.
+    /// Decodes a message.
     ///
     /// # Errors
     /// [`Malformed`].

@@ -1,9 +1,8 @@
 //! Small wire formats: PROXY protocol, syslog, state files; a file each.
 //!
-//! Each codec is pure: bytes in, values out, or the reverse. None reads a
-//! clock, keeps a connection or allocates more than what the caller's buffer
-//! grows by, and every length that a stranger announces is bounded before it is
-//! believed.
+//! Each codec is pure: bytes in, values out, or the reverse. None reads a clock, keeps a connection
+//! or allocates more than it appends to the caller's buffer, and every length from outside is
+//! checked against a limit before it is used.
 
 pub mod agent;
 pub mod check;

@@ -1,10 +1,9 @@
-//! The PROXY protocol: who is really at the other end of a connection.
+//! The PROXY protocol: the real client address of a connection.
 //!
-//! A proxy in front of us says so in a header before the first byte of data, in
-//! a text form (version 1) or a binary form (version 2); see the protocol's
-//! text, `proxy-protocol.txt`. Parsing is incremental and tolerates any
-//! fragmentation, as section 2 recommends, and gives up at the first byte that
-//! cannot belong to a header.
+//! A proxy in front of us sends it in a header before the first byte of data, in a text format
+//! (version 1) or a binary format (version 2); see the protocol's text, `proxy-protocol.txt`.
+//! Parsing is incremental and tolerates any fragmentation, as section 2 recommends, and fails at
+//! the first byte that cannot belong to a header.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,20 +11,20 @@ use std::net::SocketAddr;
 use crate::proxy_v1;
 use crate::proxy_v2::{self, Tlvs};
 
-/// What the bytes received so far amount to.
+/// The result of parsing the bytes received so far.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed<'a> {
-    /// A beginning: at least `bytes_needed` more bytes are missing.
+    /// Incomplete: at least `bytes_needed` more bytes are missing.
     Incomplete {
-        /// How many bytes are missing at least; never 0. A reader that must not
-        /// read past the header reads this many at most.
+        /// How many bytes are missing at least; never 0. A reader that must not read past the
+        /// header reads at most this many.
         bytes_needed: usize,
     },
-    /// A whole header.
+    /// A complete header.
     Complete {
-        /// What it says.
+        /// Its content.
         header: Header<'a>,
-        /// How many bytes it takes: data begins there.
+        /// Its length: data begins there.
         bytes: usize,
     },
 }
@@ -35,19 +34,18 @@ pub enum Parsed<'a> {
 pub struct Header<'a> {
     /// 1 or 2.
     pub version: u8,
-    /// Whether the connection stands for another one.
+    /// Whether the connection is relayed for another one.
     pub command: Command,
-    /// The ends of the connection it stands for.
+    /// The addresses of the relayed connection.
     pub addresses: Addresses<'a>,
-    /// What else version 2 tells; empty in version 1 and for
-    /// [`Command::Local`], whose block is to be discarded.
+    /// The other values of version 2; empty in version 1 and for [`Command::Local`], where they
+    /// must be ignored.
     pub tlvs: Tlvs<'a>,
 }
 
 impl Header<'_> {
-    /// Source and destination that replace those of the socket, or `None` when
-    /// the socket's own are to be used (LOCAL, UNKNOWN, families and transports
-    /// that a TCP listener cannot show).
+    /// Source and destination that replace those of the socket, or `None` when the socket's own are
+    /// to be used (LOCAL, UNKNOWN, families and transports that a TCP listener cannot have).
     pub fn endpoints(&self) -> Option<(SocketAddr, SocketAddr)> {
         match self.addresses {
             Addresses::Ip {
@@ -60,37 +58,36 @@ impl Header<'_> {
     }
 }
 
-/// Whom a connection with a header was made for.
+/// The reason for the connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Command {
-    /// The proxy itself, to check our health for example.
+    /// The proxy's own connection, for example a health check.
     Local,
-    /// Another end that the proxy relays.
+    /// Relayed for a client.
     Proxy,
 }
 
-/// The ends of the relayed connection.
+/// The addresses of the relayed connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Addresses<'a> {
-    /// Not said: the socket's own addresses hold.
+    /// Unknown: the socket's own addresses are used.
     Unknown,
     /// IPv4 or IPv6.
     Ip {
         /// TCP or UDP.
         transport: Transport,
-        /// Who connected.
+        /// The client's address.
         source: SocketAddr,
-        /// To what address.
+        /// The address it connected to.
         destination: SocketAddr,
     },
-    /// Unix sockets: names without their trailing zeroes; an abstract name
-    /// begins with a zero.
+    /// Unix sockets: names without their trailing zeroes; an abstract name begins with a zero.
     Unix {
         /// Stream or datagram.
         transport: Transport,
-        /// Who connected; empty if unnamed.
+        /// The client's name; empty if unnamed.
         source: &'a [u8],
-        /// To what socket.
+        /// The name it connected to.
         destination: &'a [u8],
     },
 }
@@ -104,28 +101,27 @@ pub enum Transport {
     Datagram,
 }
 
-/// Why bytes are not a PROXY protocol header. The sender is at fault and the
-/// connection is to be closed.
+/// Why bytes are not a PROXY protocol header. It is the sender's fault, and the connection must be
+/// closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Error {
-    /// An address that is not one of its family, or not there.
+    /// An address that does not fit its family, or is missing.
     Address,
-    /// A command that version 2 does not know.
+    /// An unknown command of version 2.
     Command,
-    /// The checksum differs, or is not four bytes.
+    /// The checksum is wrong, or is not four bytes long.
     Checksum,
-    /// An address family or transport that version 2 does not know.
+    /// An unknown address family or transport of version 2.
     Family,
-    /// The bytes begin as no version of the header does.
+    /// The bytes do not begin with a header of either version.
     Signature,
-    /// Longer than allowed: 107 bytes in version 1, the caller's bound in
-    /// version 2.
+    /// Too long: more than 107 bytes in version 1, or than the caller's limit in version 2.
     TooLong,
     /// The block is shorter than the addresses or values it announces.
     Truncated,
-    /// A value that is longer than its type allows.
+    /// A value that is longer than allowed for its type.
     Value,
-    /// A version of the binary header other than 2.
+    /// A binary header with a version other than 2.
     Version,
 }
 
@@ -149,8 +145,8 @@ impl std::error::Error for Error {}
 
 /// Parses a header of either version at the beginning of `input`.
 ///
-/// `header_bytes_max` bounds what a version 2 header may announce; a listener
-/// gives the size of its buffer.
+/// `header_bytes_max` limits what a version 2 header may announce; a listener passes the size of
+/// its buffer.
 ///
 /// # Errors
 /// As soon as `input` cannot be the beginning of a header.

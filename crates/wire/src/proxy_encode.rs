@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use crate::crc32c;
 use crate::proxy_v2::{FIXED_BYTES, SIGNATURE, UNIQUE_ID_BYTES_MAX, kind};
 
-/// What `proxy-v2-options` asks for (configuration manual, section 5.2).
+/// The values that `proxy-v2-options` enables (configuration manual, section 5.2).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct V2Options {
-    /// `authority`: the host name asked for by TLS.
+    /// `authority`: the host name requested with TLS.
     pub authority: bool,
     /// `cert-cn`: the common name of the client's certificate.
     pub cert_cn: bool,
@@ -20,7 +20,7 @@ pub struct V2Options {
     pub cert_sig: bool,
     /// `crc32c`: a checksum.
     pub crc32c: bool,
-    /// `ssl`: what is known of TLS; implied by the other words about TLS.
+    /// `ssl`: facts of the TLS layer; implied by the other options about TLS.
     pub ssl: bool,
     /// `ssl-cipher`: the cipher's name.
     pub ssl_cipher: bool,
@@ -41,7 +41,7 @@ impl V2Options {
         "unique-id",
     ];
 
-    /// Switches on what `word` asks for; false if there is no such word.
+    /// Enables the option `word`; false if there is no such option.
     pub fn enable(&mut self, word: &str) -> bool {
         match word {
             "authority" => self.authority = true,
@@ -58,18 +58,18 @@ impl V2Options {
     }
 }
 
-/// What is known of the relayed connection. Every part that the options do not
-/// ask for is left out, so a caller may fill in all it knows.
+/// The facts of the relayed connection. Values whose option is not enabled are left out, so a
+/// caller may fill in all it knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct V2Facts<'a> {
-    /// The protocol TLS agreed on; sent whatever the options.
+    /// The protocol negotiated by TLS; sent regardless of the options.
     pub alpn: Option<&'a [u8]>,
-    /// The host name asked for by TLS.
+    /// The host name requested with TLS.
     pub authority: Option<&'a [u8]>,
-    /// The connection's identifier; an empty one is sent as such, as HAProxy
-    /// does when the frontend has no `unique-id-format`. Cut at 128 bytes.
+    /// The connection's identifier; an empty one is sent as such, as in HAProxy when the frontend
+    /// has no `unique-id-format`. Cut at 128 bytes.
     pub unique_id: Option<&'a [u8]>,
-    /// What is known of TLS; `None` for a connection without it.
+    /// Facts of the TLS layer; `None` for a connection without TLS.
     pub ssl: Option<SslFacts<'a>>,
     /// The network namespace the connection came from.
     pub namespace: Option<&'a [u8]>,
@@ -77,14 +77,14 @@ pub struct V2Facts<'a> {
     pub custom: &'a [(u8, &'a [u8])],
 }
 
-/// What is known of the TLS layer of the relayed connection.
+/// Facts of the TLS layer of the relayed connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SslFacts<'a> {
     /// Such as `TLSv1.3`.
     pub version: &'a [u8],
-    /// The client gave a certificate over this connection.
+    /// The client sent a certificate over this connection.
     pub certificate_in_connection: bool,
-    /// The client gave a certificate over this session.
+    /// The client sent a certificate in this session.
     pub certificate_in_session: bool,
     /// 0, or the code with which the client's certificate was refused.
     pub verify_result: u32,
@@ -98,8 +98,8 @@ pub struct SslFacts<'a> {
     pub key_algorithm: Option<&'a [u8]>,
 }
 
-/// The values do not fit in the 65535 bytes that a header may announce, or one
-/// of them is longer than that.
+/// The values do not fit in the 65535 bytes that a header may announce, or one of them is longer
+/// than that.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TooLong;
 
@@ -111,8 +111,8 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-/// Appends a version 1 header to `out`: `UNKNOWN` without addresses, and TCP6
-/// if one of the two is an IPv6 address.
+/// Appends a version 1 header to `out`: `UNKNOWN` without addresses, and TCP6 if one of the two is
+/// an IPv6 address.
 pub fn encode_v1(out: &mut Vec<u8>, endpoints: Option<(SocketAddr, SocketAddr)>) {
     let Some((source, destination)) = endpoints else {
         out.extend_from_slice(b"PROXY UNKNOWN\r\n");
@@ -144,8 +144,7 @@ fn write_ports(out: &mut Vec<u8>, from: u16, to: u16) -> std::io::Result<()> {
 /// Appends a version 2 header to `out`: LOCAL without addresses (our own
 /// health checks, clients on unix sockets), and IPv6 if one of the two is.
 ///
-/// # Errors
-/// [`TooLong`]; `out` is as it was before.
+/// [`TooLong`]; `out` is unchanged.
 pub fn encode_v2(
     out: &mut Vec<u8>,
     endpoints: Option<(SocketAddr, SocketAddr)>,
@@ -256,7 +255,7 @@ fn write_ssl(
     write_length(out, length_at)
 }
 
-/// Puts the number of bytes after `at + 2` into the two bytes at `at`.
+/// Stores the number of bytes after `at + 2` in the two bytes at `at`.
 fn write_length(out: &mut [u8], at: usize) -> Result<(), TooLong> {
     let length = u16::try_from(out.len() - at - 2).map_err(|_| TooLong)?;
     out[at..at + 2].copy_from_slice(&length.to_be_bytes());

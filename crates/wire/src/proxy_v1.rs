@@ -1,9 +1,8 @@
 //! PROXY protocol version 1: one line of text.
 //!
-//! Stricter than HAProxy 2.6, which takes `1.2.3`, `01.2.3.4` and port 65536:
-//! section 2.1 forbids them, and two readers that understand an address
-//! differently are a way past an access rule. Looser in one place: what follows
-//! `UNKNOWN ` is ignored, as the same section demands.
+//! Stricter than HAProxy 2.6, which accepts `1.2.3`, `01.2.3.4` and port 65536: section 2.1 forbids
+//! them, and two readers that parse an address differently open a way around an access rule. More
+//! lenient in one case: text after `UNKNOWN ` is ignored, as the same section requires.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -13,7 +12,7 @@ use crate::proxy_v2::Tlvs;
 /// The longest line with its CRLF, in bytes (section 2.1, worst case).
 pub const HEADER_BYTES_MAX: usize = 107;
 
-/// What must have arrived before the version can be told (section 2.2).
+/// How many bytes are needed to recognise the version (section 2.2).
 pub const HEADER_BYTES_MIN: usize = 8;
 
 /// Parses a version 1 header at the beginning of `input`.
@@ -90,7 +89,7 @@ fn addresses(line: &[u8]) -> Result<Addresses<'static>, Error> {
 }
 
 fn v4(word: &str) -> Result<IpAddr, Error> {
-    // The standard parser refuses leading zeroes and missing parts, as it must.
+    // The standard parser rejects leading zeroes and missing parts, as it must.
     let address: Ipv4Addr = word.parse().map_err(|_| Error::Address)?;
     Ok(IpAddr::V4(address))
 }

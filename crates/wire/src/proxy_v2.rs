@@ -1,30 +1,30 @@
 //! PROXY protocol version 2: a binary block.
 //!
-//! Families and transports that a TCP listener cannot show (UDP, unix, unspec)
-//! are understood and fall back to the socket's own addresses, as section 2.2
-//! allows; HAProxy 2.6 closes such connections. Unassigned ones are refused.
+//! Families and transports that a TCP listener cannot have (UDP, unix, unspec) are parsed, and the
+//! socket's own addresses are used, as section 2.2 allows; HAProxy 2.6 closes such connections.
+//! Unassigned ones are refused.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::crc32c::crc32c_with_hole;
 use crate::proxy::{Addresses, Command, Error, Header, Parsed, Transport};
 
-/// How every version 2 header begins.
+/// The signature of every version 2 header.
 pub const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 
-/// The part whose size does not vary, in bytes.
+/// The length of the fixed part.
 pub const FIXED_BYTES: usize = 16;
 
-/// Unique identifiers may be this long (section 2.2.5), in bytes.
+/// The maximum length of a unique identifier (section 2.2.5).
 pub const UNIQUE_ID_BYTES_MAX: usize = 128;
 
-/// Host names in AUTHORITY may be this long, in bytes, as in HAProxy.
+/// The maximum length of a host name in AUTHORITY, as in HAProxy.
 pub const AUTHORITY_BYTES_MAX: usize = 255;
 
-/// The length of each of the two unix socket names, in bytes.
+/// The length of each of the two unix socket names.
 pub(crate) const UNIX_NAME_BYTES: usize = 108;
 
-/// The types of values (section 2.2).
+/// Types of values (section 2.2).
 #[expect(missing_docs, reason = "the names of section 2.2")]
 pub mod kind {
     pub const ALPN: u8 = 0x01;
@@ -85,19 +85,19 @@ pub fn parse(input: &[u8], header_bytes_max: usize) -> Result<Parsed<'_>, Error>
     Ok(Parsed::Complete { header, bytes })
 }
 
-/// The values of a version 2 header, checked when the header was parsed.
+/// The values of a version 2 header, which were checked when the header was parsed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Tlvs<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Tlvs<'a> {
-    /// All values in order, with their types; NOOP among them.
+    /// All values in order, with their types, including NOOP.
     pub fn iter(&self) -> TlvIter<'a> {
         TlvIter { rest: self.bytes }
     }
 
-    /// The last value of a type: what HAProxy keeps when one comes twice.
+    /// The last value of a type: HAProxy uses the last of several.
     pub fn find(&self, kind: u8) -> Option<&'a [u8]> {
         self.iter()
             .filter(|(k, _)| *k == kind)
@@ -105,7 +105,7 @@ impl<'a> Tlvs<'a> {
             .last()
     }
 
-    /// The host name the client asked for.
+    /// The host name that the client requested.
     pub fn authority(&self) -> Option<&'a [u8]> {
         self.find(kind::AUTHORITY)
     }
@@ -120,12 +120,12 @@ impl<'a> Tlvs<'a> {
         self.find(kind::NETNS)
     }
 
-    /// What is said of TLS, if it is said in the form of section 2.2.6.
+    /// The facts of the TLS layer, if the value has the format of section 2.2.6.
     pub fn ssl(&self) -> Option<Ssl<'a>> {
         Ssl::parse(self.find(kind::SSL)?)
     }
 
-    /// Whether no value was sent.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -150,10 +150,10 @@ impl<'a> Iterator for TlvIter<'a> {
 /// The value of type SSL (section 2.2.6).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ssl<'a> {
-    /// Bits: 1 the client used TLS, 2 it gave a certificate over this
-    /// connection, 4 over this session.
+    /// Bits: 1 the client used TLS, 2 it sent a certificate over this connection, 4 in this
+    /// session.
     pub client: u8,
-    /// 0 if a certificate was given and verified.
+    /// 0 if a certificate was sent and verified.
     pub verify: u32,
     values: Tlvs<'a>,
 }
@@ -194,8 +194,8 @@ fn proxied(family: u8, block: &[u8]) -> Result<(Addresses<'_>, Tlvs<'_>), Error>
     };
     let body = &block[FIXED_BYTES..];
     let (address_bytes, addresses) = match family >> 4 {
-        // Nothing says where addresses end when the family is not known, so
-        // what follows is skipped, values and all.
+        // For an unknown family the end of the addresses is not known, so all that follows is
+        // skipped, values included.
         0 => return Ok((Addresses::Unknown, Tlvs::default())),
         1 => (12, v4(body, transport).ok_or(Error::Truncated)?),
         2 => (36, v6(body, transport).ok_or(Error::Truncated)?),
@@ -273,8 +273,8 @@ fn name(field: &[u8]) -> &[u8] {
     &field[..end]
 }
 
-/// Checks the values that begin at `start` of `block`, and the checksum of the
-/// whole block if one of them is a checksum.
+/// Checks the values that begin at `start` of `block`, and the checksum of the whole block if there
+/// is one.
 fn check_values(block: &[u8], start: usize) -> Result<(), Error> {
     let mut rest = &block[start..];
     while let Some((value_kind, value, after)) = split(rest)? {
@@ -303,7 +303,7 @@ fn check_structure(mut rest: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Type, value and what follows; `None` at the end.
+/// Type, value and the rest; `None` at the end.
 type Split<'a> = Option<(u8, &'a [u8], &'a [u8])>;
 
 fn split(bytes: &[u8]) -> Result<Split<'_>, Error> {

@@ -41,7 +41,7 @@ fn addresses_of_each_family() {
     v6[33] = 11;
     v6[35] = 22;
     assert_eq!(ends(&block(0x21, 0x21, &v6)), some("[::1]:11", "[::2]:22"));
-    // What a TCP listener cannot show falls back to the socket's addresses.
+    // Families that a TCP listener cannot have: the socket's addresses are used.
     assert_eq!(ends(&block(0x21, 0x12, &V4)), None);
     assert_eq!(ends(&block(0x21, 0x10, &V4)), None);
     assert_eq!(ends(&block(0x21, 0x00, b"")), None);
@@ -136,7 +136,7 @@ fn values_are_read() {
     assert_eq!(ssl.version(), Some(&b"TLSv1.3"[..]));
     assert_eq!(ssl.common_name(), Some(&b"client one"[..]));
     assert_eq!(ssl.values().iter().count(), 2);
-    // A value that is not in its form is not understood, which is no error.
+    // A value with an unexpected format is ignored, which is no error.
     let short = with(&tlv(kind::SSL, b"\x01"));
     assert_eq!(parse_tlvs(&short).ssl(), None);
 }

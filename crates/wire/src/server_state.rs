@@ -1,15 +1,15 @@
-//! State files: what `show servers state` printed, read back at the next start.
+//! State files: the output of `show servers state`, read at the next start.
 //!
-//! The first line is the version of the format, 1; then a row for each server, with its columns
-//! between spaces; lines that begin with `#` are comments.
+//! The first line is the version of the format, 1; then one row per server, with columns separated
+//! by spaces; lines that begin with `#` are comments.
 //!
-//! Source: management guide, "show servers state"; which files and rows are refused, and what is
-//! said of them, as seen of HAProxy 2.6.
+//! Source: management guide, "show servers state"; which files and rows are refused, and the
+//! messages, as observed with HAProxy 2.6.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// The columns of version 1, in their order.
+/// The columns of version 1, in order.
 const COLUMNS: [&str; 25] = [
     "be_id",
     "be_name",
@@ -38,32 +38,31 @@ const COLUMNS: [&str; 25] = [
     "srv_agent_port",
 ];
 
-/// Files that end their rows after `srvrecord` were written by older programs.
+/// Files whose rows end after `srvrecord` were written by older versions.
 const COLUMN_COUNT_MIN: usize = 20;
 
-/// A file that holds no states, or cannot be believed.
+/// Why a file is not a state file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unreadable {
-    /// It does not begin with a version that is known.
+    /// It does not begin with a known version.
     Version,
-    /// A row has too few columns, or holds no text. Lines are counted from the one after the
-    /// version.
+    /// A row has too few columns, or is not text. Lines are counted from the one after the version.
     Row {
         /// Which line.
         line: usize,
     },
 }
 
-/// A row whose names are read and whose values are not judged yet.
+/// A row whose columns are split but not parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Row<'a> {
     columns: [&'a str; COLUMNS.len()],
 }
 
-/// What a row says of a server.
+/// The parsed values of a row.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Saved {
-    /// `be_id`; 0 where it is no number.
+    /// `be_id`; 0 when it is not a number.
     pub backend_id: u32,
     /// `srv_addr`.
     pub address: Option<IpAddr>,
@@ -73,7 +72,7 @@ pub struct Saved {
     pub admin: u8,
     /// `srv_uweight`, 0 to 256.
     pub weight_user: u16,
-    /// `srv_iweight`: what its configuration said, 0 to 256.
+    /// `srv_iweight`: the configured weight, 0 to 256.
     pub weight_initial: u16,
     /// `srv_time_since_last_change`, in seconds.
     pub since_change_s: u64,
@@ -99,7 +98,7 @@ pub struct Saved {
     pub agent_port: Option<u16>,
 }
 
-/// The values of a row that are none. Prints as HAProxy lists them.
+/// The invalid values of a row. Its `Display` is HAProxy's list of them.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Invalid<'a> {
     values: Vec<(&'static str, &'a str)>,
@@ -108,8 +107,8 @@ pub struct Invalid<'a> {
 /// The rows of a file.
 ///
 /// # Errors
-/// [`Unreadable::Version`]; each row may turn out to be [`Unreadable::Row`], and then nothing of
-/// the file is to be believed.
+/// [`Unreadable::Version`]; each row may also be [`Unreadable::Row`], and then the whole file must
+/// be ignored.
 pub fn rows(file: &[u8]) -> Result<Rows<'_>, Unreadable> {
     let is_end: fn(&u8) -> bool = |byte| *byte == b'\n';
     let mut lines = file.split(is_end);
@@ -166,15 +165,15 @@ impl<'a> Row<'a> {
         self.columns[3]
     }
 
-    /// Judges the values. An address that is none is left out: it is `-` for servers without.
+    /// Parses the values. An invalid address counts as none: it is `-` for servers without one.
     ///
     /// # Errors
-    /// All that are not what their columns hold.
+    /// All values that do not fit their columns.
     pub fn values(&self) -> Result<Saved, Invalid<'a>> {
         let mut invalid = Invalid::default();
         let mut number = |index: usize, max: u64| {
             let text = self.columns[index];
-            // Columns that older programs do not write are as good as 0.
+            // Columns that older versions do not write count as 0.
             let value = if text == "-" {
                 Some(0)
             } else {

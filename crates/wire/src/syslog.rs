@@ -1,17 +1,16 @@
-//! Syslog lines in the eight forms of `log ... format <format>`
-//! (configuration manual, section 4.2, "log"), byte for byte as HAProxy 2.6.
+//! Syslog lines in the eight formats of `log ... format <format>` (configuration manual, section
+//! 4.2, "log"), byte for byte as HAProxy 2.6.
 //!
-//! A line is priority, stamp, origin, structured data, message, newline, each
-//! form leaving some of them out. The stamp changes once a second and the
-//! origin hardly ever, so both are kept as text ([`Stamp`], [`Origin`]) and a
-//! line costs a few copies.
+//! A line is priority, timestamp, origin, structured data, message, newline; most formats leave
+//! some of them out. The timestamp changes once a second and the origin hardly ever, so both are
+//! kept as text ([`Stamp`], [`Origin`]), and a line costs a few copies.
 
 use std::str::FromStr;
 
-/// The longest line by default, in bytes: `len`.
+/// The default of the maximum line length, in bytes: `len`.
 pub const LINE_BYTES_DEFAULT: u32 = 1024;
 
-/// A form of line.
+/// A line format.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Format {
     /// ISO date and message.
@@ -72,7 +71,7 @@ impl FromStr for Format {
     }
 }
 
-/// How bad it is: a syslog severity, the lower the worse.
+/// A syslog severity: the lower, the more severe.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names of RFC 5424, table 2")]
@@ -88,7 +87,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, the worst first.
+    /// All levels, the most severe first.
     pub const ALL: [Self; 8] = [
         Self::Emerg,
         Self::Alert,
@@ -115,7 +114,7 @@ impl FromStr for Level {
     }
 }
 
-/// Who speaks: a syslog facility, 0 to 23.
+/// A syslog facility, 0 to 23.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Facility(u8);
 
@@ -171,7 +170,7 @@ pub struct DateTime {
     pub utc_offset_s: i32,
 }
 
-/// One second as text, in the two ways lines write it.
+/// The text of one second, in the two forms that lines use.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Stamp {
     /// `Nov  4 09:34:47`
@@ -183,7 +182,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The texts for `time`. Numbers out of their range are shown wrong.
+    /// The texts for `time`. Numbers that are out of range are shown wrong.
     pub fn new(time: &DateTime) -> Self {
         let mut rfc3164 = *b"Jan  0 00:00:00";
         let month = usize::from(time.month).clamp(1, 12) - 1;
@@ -227,7 +226,7 @@ impl Stamp {
     }
 }
 
-/// What stands between the stamp and the message: host name, tag and process.
+/// The text between the timestamp and the message: host name, tag and process.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Origin {
     format: Format,
@@ -270,8 +269,7 @@ impl Origin {
         self.format
     }
 
-    /// Appends the header of a line: all that precedes structured data and
-    /// message.
+    /// Appends the header of a line: everything before structured data and message.
     pub fn write_header(&self, out: &mut Vec<u8>, level: Level, stamp: &Stamp, microsecond: u32) {
         self.write_priority(out, level);
         match self.format {
@@ -298,10 +296,9 @@ impl Origin {
 
     /// Appends a whole line with its newline.
     ///
-    /// It takes `line_bytes_max` bytes at most, newline not counted: a longer
-    /// message is cut, and structured data that do not fit are left out
-    /// together with the message. Structured data are for RFC 5424 only; an
-    /// empty one is written `-`.
+    /// It has at most `line_bytes_max` bytes, newline not counted: a longer message is cut, and
+    /// structured data that do not fit are left out together with the message. Structured data are
+    /// for RFC 5424 only; if they are empty, `-` is written.
     pub fn write_line(
         &self,
         out: &mut Vec<u8>,
@@ -334,7 +331,7 @@ impl Origin {
     }
 }
 
-/// What a line says.
+/// The content of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct LineText<'a> {
     /// `log-format-sd`, or empty.
@@ -343,8 +340,8 @@ pub struct LineText<'a> {
     pub message: &'a [u8],
 }
 
-/// Appends `message` with its length before it, for syslog over a stream
-/// (octet counting, RFC 6587, section 3.4.1).
+/// Appends `message` with its length before it, for syslog over a stream (octet counting, RFC 6587,
+/// section 3.4.1).
 pub fn write_counted(out: &mut Vec<u8>, message: &[u8]) {
     out.extend_from_slice(itoa::Buffer::new().format(message.len()).as_bytes());
     out.push(b' ');
@@ -456,12 +453,12 @@ mod tests {
             assert_eq!(line.len(), 81, "{line:?}");
             assert!(line.ends_with('\n'));
         }
-        // Structured data are whole or absent.
+        // Structured data are written whole or not at all.
         let fits = line(Format::Rfc5424, None, b"[aaa@1 x=1234567890]", &message, 80);
         assert!(fits.ends_with(" - [aaa@1 x=1234567890] x\n"), "{fits:?}");
         let long = line(Format::Rfc5424, None, &message, &message, 80);
         assert!(long.ends_with(" - haproxy 11798 - \n"), "{long:?}");
-        // Even a header is cut, where a bound that small is given.
+        // Even the header is cut, if the limit is that small.
         assert_eq!(line(Format::Local, None, b"", b"x", 8), "<158>Nov\n");
     }
 

@@ -1,5 +1,4 @@
-//! Lines of every format, compared byte for byte with those of the HAProxy
-//! that is installed.
+//! Lines of every format, compared byte for byte with those of the installed HAProxy.
 #![expect(clippy::unwrap_used, reason = "a test; the lint knows unit tests only")]
 
 #[path = "../../../tests/src/oracle.rs"]
@@ -61,7 +60,7 @@ fn request(port: u16) {
     stream.read_to_end(&mut Vec::new()).unwrap();
 }
 
-/// The date at the beginning of an ISO stamp, and its microsecond.
+/// The date at the start of an ISO timestamp, and its microsecond.
 fn date(stamp: &str) -> (DateTime, u32) {
     let number = |from: usize, to: usize| stamp[from..to].parse::<u32>().unwrap();
     let small = |from: usize, to: usize| u8::try_from(number(from, to)).unwrap();
@@ -82,7 +81,7 @@ fn date(stamp: &str) -> (DateTime, u32) {
     (time, number(20, 26))
 }
 
-/// What is compared: the settings, and what our writer is told instead.
+/// What is compared: the settings for HAProxy, and those for our writer.
 struct Case {
     global: &'static str,
     frontend: &'static str,
@@ -117,7 +116,7 @@ fn compare(case: &Case) -> bool {
         .find(|(_, f)| *f == Format::Iso);
     let (second, _) = date(iso.unwrap().0);
     for (line, format) in theirs.iter().zip(Format::ALL) {
-        // The stamp with microseconds differs from line to line.
+        // Timestamps with microseconds differ from line to line.
         let (time, microsecond) = match format {
             Format::Iso => date(line),
             Format::Timed => date(line.split_once('>').unwrap().1),

@@ -34,7 +34,7 @@ pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
 
 struct NotLdap;
 
-/// The result code of the bind response to message 1, once it has arrived.
+/// The result code of the bind response to message 1, once it is complete.
 fn result_code(bytes: &[u8]) -> Result<Option<u32>, NotLdap> {
     let Some(rest) = open(bytes, 0x30)? else {
         return Ok(None);
@@ -51,8 +51,7 @@ fn result_code(bytes: &[u8]) -> Result<Option<u32>, NotLdap> {
     Ok(rest.first().map(|&code| u32::from(code)))
 }
 
-/// What follows a tag and its length, which is short or long and else of no
-/// interest.
+/// The content after a tag and its length, which may have the short or the long form.
 fn open(bytes: &[u8], tag: u8) -> Result<Option<&[u8]>, NotLdap> {
     let Some(rest) = literal(bytes, &[tag])? else {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! `option mysql-check`: reads the greeting and, given a user, logs in without
-//! a password and leaves (MySQL client/server protocol, connection phase).
+//! `option mysql-check`: reads the greeting and, if a user is given, logs in without a password and
+//! quits (MySQL client/server protocol, connection phase).
 
 use super::{Expectation, Failure, REPLY_BYTES_MAX, Step, Verdict, first_line, invalid};
 

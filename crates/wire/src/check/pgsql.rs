@@ -1,4 +1,4 @@
-//! `option pgsql-check`: a startup message, answered by a request for
+//! `option pgsql-check`: a startup message, to which the server replies with a request for
 //! authentication (PostgreSQL frontend/backend protocol, version 3).
 
 use super::{Expectation, Failure, Step, Verdict, first_line, invalid};
@@ -43,7 +43,7 @@ pub(super) fn judge(received: &[u8]) -> Verdict<'_> {
     }
 }
 
-/// The severity, which is the first field of an error.
+/// The severity, the first field of an error.
 fn error(received: &[u8]) -> Verdict<'_> {
     let fields = received.get(5..).unwrap_or_default();
     if !fields.contains(&0) {

@@ -1,4 +1,4 @@
-//! `option redis-check`: PING, answered by PONG (Redis serialization protocol).
+//! `option redis-check`: PING, with the reply PONG (Redis serialization protocol).
 
 use super::{Expectation, Step, Verdict, first_line, invalid};
 

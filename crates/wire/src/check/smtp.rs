@@ -1,6 +1,6 @@
-//! `option smtpchk`: greeting, hello, farewell, each answered by a code of 200
-//! to 299. Replies of several lines (RFC 5321, section 4.2.1) are understood
-//! everywhere; HAProxy 2.6 takes a greeting of one line only.
+//! `option smtpchk`: greeting, HELO, QUIT, each with a reply code of 200 to 299. Replies of several
+//! lines (RFC 5321, section 4.2.1) are accepted everywhere; HAProxy 2.6 accepts a greeting of one
+//! line only.
 
 use super::{Expectation, Failure, Step, Verdict, first_line, invalid};
 

@@ -1,11 +1,9 @@
-//! `option ssl-hello-chk`: a client hello of SSL 3.0 (RFC 6101), answered by
-//! anything of TLS. Servers of today refuse the version with an alert, which
-//! proves as much as a hello.
+//! `option ssl-hello-chk`: a client hello of SSL 3.0 (RFC 6101); any TLS record is accepted as the
+//! reply. Today's servers refuse this version with an alert, which proves as much as a hello.
 
 use super::{Expectation, Step, Verdict, first_line, invalid};
 
-/// The steps of `option ssl-hello-chk`; `unix_s` is the wall clock, which
-/// stands in the hello.
+/// The steps of `option ssl-hello-chk`; `unix_s` is the wall clock, which is part of the hello.
 pub fn ssl_hello(unix_s: u32) -> Vec<Step> {
     let suites = (0x01..=0x1b).chain(0x2f..=0x3a);
     let suites: Vec<u8> = suites.flat_map(|suite: u8| [0, suite]).collect();

@@ -1,4 +1,4 @@
-// Payloads and verdicts as HAProxy 2.6.12 sent and gave them.
+// Payloads and verdicts as HAProxy 2.6.12 sent and reported them.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn bad(text: &str) -> Verdict<'_> {
     invalid(text.as_bytes())
 }
 
-/// The verdict once all has arrived; no beginning may give another one.
+/// The verdict on the whole reply; a part of it must not give another one.
 fn judged(expectation: Expectation, received: &[u8]) -> Verdict<'_> {
     let verdict = expectation.judge(received, false);
     for cut in 0..received.len() {
