@@ -7,8 +7,8 @@
 //! term      = { "!" } ( integer | "(" any ")" | predicate [ "(" arguments ")" ] )
 //! ```
 //!
-//! All of a condition is read, and refused when it makes no sense, also where the result is already
-//! known.
+//! A condition is always parsed completely, and refused when it is malformed, even where the result
+//! is already known.
 //!
 //! Source: HAProxy configuration manual, section 2.4.
 
@@ -21,12 +21,12 @@ use crate::{
     Version,
 };
 
-/// Why a condition cannot be read.
+/// Why a condition is malformed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ConditionError {
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Which bytes of the condition.
+    /// The byte range in the condition.
     pub at: Range<usize>,
     /// The predicate that was probably meant.
     pub suggestion: Option<&'static str>,
@@ -50,7 +50,7 @@ impl ConditionError {
     }
 }
 
-/// A predicate: its word, what it wants, what it answers.
+/// A predicate: its word, its arguments, its function.
 pub struct Predicate {
     /// The word.
     pub word: &'static str,
@@ -58,7 +58,7 @@ pub struct Predicate {
     pub arguments: &'static [&'static str],
     /// Whether arguments may be missing, which makes them empty.
     pub is_lenient: bool,
-    /// When it is true.
+    /// Its function.
     pub help: &'static str,
     holds: fn(&[String], &Env, &dyn Facts) -> Result<bool, String>,
 }
@@ -198,11 +198,11 @@ fn awslc(args: &[String]) -> Result<u64, String> {
         .map_err(|_| format!("'{}' is no AWS-LC API number", args[0]))
 }
 
-/// Evaluates a condition whose quotes and variables are already resolved.
+/// Evaluates a condition in which quotes and variables are already resolved.
 ///
 /// # Errors
 ///
-/// When the condition cannot be read.
+/// When the condition is malformed.
 pub fn evaluate(text: &str, env: &Env, facts: &dyn Facts) -> Result<bool, ConditionError> {
     let mut reader = Reader {
         text,
@@ -229,11 +229,12 @@ pub fn evaluate(text: &str, env: &Env, facts: &dyn Facts) -> Result<bool, Condit
     }
 }
 
-/// Evaluates a condition as `haproxy -cc` takes it: the words are first resolved as a line's are.
+/// Evaluates a condition in the form of `haproxy -cc`: the words are first resolved like those of a
+/// line.
 ///
 /// # Errors
 ///
-/// When the line or the condition cannot be read. The diagnostic has no span; a note shows the
+/// When the line or the condition is malformed. The diagnostic has no span; a note shows the
 /// condition.
 pub fn evaluate_condition(text: &str, env: &Env, facts: &dyn Facts) -> Result<bool, Diagnostic> {
     if text.len() > LINE_BYTES_MAX {
@@ -261,7 +262,7 @@ pub fn evaluate_condition(text: &str, env: &Env, facts: &dyn Facts) -> Result<bo
     evaluate(&words.join(" "), env, facts).map_err(|error| diagnostic(&error).note(shown))
 }
 
-/// The diagnostic for a condition that cannot be read, without place.
+/// The diagnostic for a malformed condition, without a span.
 pub(crate) fn diagnostic(error: &ConditionError) -> Diagnostic {
     let diagnostic = Diagnostic::alert("bad-condition", error.message.clone());
     match error.suggestion {
@@ -291,7 +292,7 @@ impl<'a> Reader<'a> {
             .count();
     }
 
-    /// Takes `word` after spaces, if it is there.
+    /// Skips spaces, and `word` if it follows.
     fn take(&mut self, word: &str) -> bool {
         self.skip_spaces();
         let is_there = self.rest().starts_with(word);
@@ -417,7 +418,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The arguments from `(` to `)`: a second level of quotes and escapes, commas between.
+    /// The arguments from `(` to `)`: a second level of quotes and escapes, separated by commas.
     fn arguments(&mut self, predicate: &Predicate) -> Result<Vec<String>, ConditionError> {
         let start = self.at;
         self.at += 1;
@@ -437,14 +438,15 @@ impl<'a> Reader<'a> {
                 None => return Err(ConditionError::new("'(' is never closed", start..start + 1)),
             }
         }
-        // `f()` has no argument rather than one that is empty.
+        // `f()` has no argument, and not an empty one.
         if arguments.len() == 1 && &self.text[start..self.at] == "()" {
             arguments.clear();
         }
         Ok(arguments)
     }
 
-    /// One argument and the character that ended it. Leading spaces do not count, trailing ones do.
+    /// One argument and the character that ended it. Leading spaces are removed, trailing ones are
+    /// not.
     fn argument(&mut self) -> Result<(String, Option<char>), ConditionError> {
         self.skip_spaces();
         let mut argument = String::new();
@@ -478,7 +480,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a backslash and `c` mean in an argument; `#`, `$` and `x` mean nothing special there.
+/// The meaning of a backslash and `c` in an argument; `#`, `$` and `x` have no special meaning
+/// there.
 fn escaped(c: char) -> Option<char> {
     Some(match c {
         'n' => '\n',

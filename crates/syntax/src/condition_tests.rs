@@ -1,4 +1,4 @@
-//! Conditions against a table; `tests/oracle.rs` holds the same table against HAProxy.
+//! Conditions against a table; `tests/oracle.rs` checks the same table against HAProxy.
 
 use super::*;
 use crate::FixedFacts;

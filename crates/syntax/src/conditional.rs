@@ -1,4 +1,4 @@
-//! The blocks of `.if`, `.elif`, `.else` and `.endif`: which lines count.
+//! The blocks of `.if`, `.elif`, `.else` and `.endif`: which lines are active.
 //!
 //! ```text
 //!            .if false             .elif/.else that holds
@@ -28,24 +28,25 @@ struct Block {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    /// This branch counts.
+    /// This branch is active.
     Active,
-    /// No branch has counted yet.
+    /// No branch was active so far.
     Waiting,
-    /// No further branch may count.
+    /// No further branch can be active.
     Done,
 }
 
 impl Blocks {
-    /// Whether the lines here count.
+    /// Whether the present lines are active.
     pub(crate) fn is_active(&self) -> bool {
-        // A block opened where lines do not count is never active, so the innermost one tells.
+        // A block that is opened in an inactive one is never active, so the innermost block
+        // decides.
         self.open
             .last()
             .is_none_or(|block| block.state == State::Active)
     }
 
-    /// `.if`. The condition is asked only where it matters; one that cannot be read excludes all
+    /// `.if`. The condition is evaluated only where it matters; a malformed one disables all
     /// branches.
     pub(crate) fn open(
         &mut self,
@@ -102,7 +103,7 @@ impl Blocks {
             .ok_or_else(|| lone(".endif", at))
     }
 
-    /// The end of the file: what is still open is wrong.
+    /// The end of the file: blocks that are still open are errors.
     pub(crate) fn finish(self) -> impl Iterator<Item = Diagnostic> {
         self.open.into_iter().map(|block| {
             Diagnostic::alert("unterminated-if", "'.if' without '.endif'")

@@ -1,15 +1,16 @@
-//! What is said about a configuration: how bad, where, why, and what to write instead.
+//! Messages about a configuration: severity, place, cause, and what to write instead.
 
 use crate::Span;
 
-/// How bad it is, in HAProxy's levels.
+/// The severity, in HAProxy's levels.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Severity {
-    /// Of interest in diagnostic mode (`-dD`) only.
+    /// Shown in diagnostic mode (`-dD`) only.
     Diag,
     /// For information.
     Notice,
-    /// The configuration is used, but probably not as meant. Fatal with `zero-warning` (`-dW`).
+    /// The configuration is accepted, but probably does not do what was intended. Fatal with
+    /// `zero-warning` (`-dW`).
     Warning,
     /// The configuration is refused.
     Alert,
@@ -28,36 +29,36 @@ impl Severity {
     }
 }
 
-/// An exact edit that puts right what a diagnostic complains about.
+/// An exact edit that fixes the cause of a diagnostic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Edit {
-    /// What is replaced; an empty span inserts.
+    /// The text to replace; an empty span inserts.
     pub span: Span,
     /// The new text.
     pub text: String,
 }
 
-/// One thing said about the configuration.
+/// One message about the configuration.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// A short name that stays the same between releases, such as `unmatched-quote`.
     pub code: &'static str,
-    /// What is wrong, without place and without final newline.
+    /// The message, without place and without final newline.
     pub message: String,
-    /// Where.
+    /// The place.
     pub span: Option<Span>,
-    /// More about the cause, a line each.
+    /// More about the cause, one line each.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The edit that does it. Boxed so that a diagnostic stays small enough to be an `Err`.
+    /// The edit that fixes it. Boxed so that a diagnostic stays small enough to be an `Err`.
     pub replacement: Option<Box<Edit>>,
 }
 
 impl Diagnostic {
-    /// A diagnostic of any level, without place.
+    /// A diagnostic of any level, without a place.
     #[must_use]
     pub fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -96,7 +97,7 @@ impl Diagnostic {
         Self::new(Severity::Diag, code, message)
     }
 
-    /// The same, placed at `span`.
+    /// The same, at `span`.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.span = Some(span);
@@ -117,7 +118,7 @@ impl Diagnostic {
         self
     }
 
-    /// The same with the edit that puts it right.
+    /// The same with the edit that fixes it.
     #[must_use]
     pub fn replace(mut self, span: Span, text: impl Into<String>) -> Self {
         let text = text.into();

@@ -1,4 +1,4 @@
-//! The tree of a whole configuration.
+//! The syntax tree of a whole configuration.
 
 use crate::{
     Diagnostic, Env, FileId, Line, Section, SectionKind, SectionPlace, Severity, SourceMap,
@@ -7,14 +7,14 @@ use crate::{
 /// One or several files, read in sequence.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The files, kept whole.
+    /// The files, unchanged.
     pub sources: SourceMap,
     /// The sections in order. Each file starts with a [`crate::SectionKind::Preamble`], which holds
     /// the lines before its first section and may be empty.
     pub sections: Vec<Section>,
-    /// What is wrong with the text, in order of files and lines.
+    /// The errors in the text, in order of files and lines.
     pub diagnostics: Vec<Diagnostic>,
-    /// The environment as the last line left it.
+    /// The environment after the last line.
     pub env: Env,
 }
 
@@ -24,7 +24,7 @@ impl Document {
         self.sections.iter().flat_map(Section::all_lines)
     }
 
-    /// Where the sections of proxies stand, in order.
+    /// The places of proxy sections, in order.
     #[must_use]
     pub fn places(&self) -> Vec<SectionPlace> {
         let proxies = [
@@ -45,7 +45,7 @@ impl Document {
         places.collect()
     }
 
-    /// Whether an alert was raised: the configuration is to be refused.
+    /// Whether there was an alert: the configuration must be refused.
     #[must_use]
     pub fn has_alerts(&self) -> bool {
         self.diagnostics
@@ -53,7 +53,7 @@ impl Document {
             .any(|diagnostic| diagnostic.severity == Severity::Alert)
     }
 
-    /// A file put together again from the pieces of its lines: always the bytes that were parsed.
+    /// A file, put together again from the parts of its lines: always the bytes that were parsed.
     #[must_use]
     pub fn reassemble(&self, file: FileId) -> Vec<u8> {
         let lines = self.lines().filter(|line| line.span.file == file);

@@ -1,4 +1,4 @@
-//! The environment as the configuration sees and changes it.
+//! The environment that the configuration reads and changes.
 //!
 //! Source: HAProxy configuration manual, sections 2.3 and 3.1 (`setenv`, `presetenv`, `unsetenv`,
 //! `resetenv`).
@@ -13,7 +13,7 @@ pub struct Env {
     variables: BTreeMap<String, String>,
 }
 
-/// A name that the system does not take for a variable: empty, or holding `=` or NUL.
+/// A name that is invalid for the system: empty, or with `=` or NUL.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct EnvNameError;
 
@@ -38,28 +38,28 @@ impl Env {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// Whether a variable exists, even empty.
+    /// Whether a variable exists, even an empty one.
     #[must_use]
     pub fn is_defined(&self, name: &str) -> bool {
         self.variables.contains_key(name)
     }
 
-    /// `setenv`: gives a variable a value, whatever it had.
+    /// `setenv`: sets a variable.
     ///
     /// # Errors
     ///
-    /// When the name cannot be a variable's.
+    /// When the name is invalid.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), EnvNameError> {
         check_name(name)?;
         self.variables.insert(name.to_owned(), value.to_owned());
         Ok(())
     }
 
-    /// `presetenv`: gives a variable a value unless it has one.
+    /// `presetenv`: sets a variable unless it exists.
     ///
     /// # Errors
     ///
-    /// When the name cannot be a variable's.
+    /// When the name is invalid.
     pub fn preset(&mut self, name: &str, value: &str) -> Result<(), EnvNameError> {
         check_name(name)?;
         self.variables
@@ -72,14 +72,14 @@ impl Env {
     ///
     /// # Errors
     ///
-    /// When the name cannot be a variable's.
+    /// When the name is invalid.
     pub fn unset(&mut self, name: &str) -> Result<(), EnvNameError> {
         check_name(name)?;
         self.variables.remove(name);
         Ok(())
     }
 
-    /// `resetenv`: removes all variables but the named ones.
+    /// `resetenv`: removes all variables except the named ones.
     pub fn reset_except(&mut self, kept: &[&str]) {
         self.variables
             .retain(|name, _| kept.contains(&name.as_str()));

@@ -1,13 +1,13 @@
-//! What a condition may ask about the program that reads the configuration.
+//! What a condition can ask about the program that reads the configuration.
 
 use crate::{SslVersion, Version};
 
-/// Answers to the predicates of `.if` that are about the program, not the environment.
+/// Answers to the predicates of `.if` about the program (and not the environment).
 pub trait Facts {
-    /// The HAProxy version whose language is spoken.
+    /// The HAProxy version whose configuration language is supported.
     fn version(&self) -> Version;
 
-    /// Whether `name` is a feature built in, by HAProxy's names (`OPENSSL`, `THREAD` ...).
+    /// Whether the feature `name` is built in, by HAProxy's names (`OPENSSL`, `THREAD` ...).
     fn has_feature(&self, name: &str) -> bool;
 
     /// Whether an option is enabled at run time: `POLL`, `EPOLL`, `KQUEUE`, `EVPORTS`, `SPLICE`,
@@ -17,14 +17,14 @@ pub trait Facts {
     /// The OpenSSL version offered to `openssl_version_*`; `None` makes both predicates false.
     fn openssl_version(&self) -> Option<SslVersion>;
 
-    /// The TLS library's name as `ssllib_name_startswith` sees it; `None` when there is none.
+    /// The TLS library's name for `ssllib_name_startswith`; `None` when there is none.
     fn ssl_library(&self) -> Option<&str>;
 
     /// The AWS-LC API version offered to `awslc_api_*`; `None` makes both predicates false.
     fn awslc_api(&self) -> Option<u64>;
 }
 
-/// Facts written down beforehand.
+/// Fixed answers.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FixedFacts {
     /// See [`Facts::version`].

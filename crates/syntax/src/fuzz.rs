@@ -1,13 +1,13 @@
-//! What the fuzz target runs: any bytes, and what must hold of them.
+//! The body of the fuzz target: any bytes, and what must be true of the result.
 
 use crate::{Env, FixedFacts, Parser, TimeUnit, evaluate_condition, parse_size, parse_time};
 
-/// Parses `data` as one file, then as two, and as a condition and a value, and checks what always
-/// holds: the tree gives the bytes back, each span lies within its line, sections within their file.
+/// Parses `data` as one file, then as two, and as a condition and a value, and checks invariants:
+/// the tree gives the bytes back, each span lies within its line, sections within their file.
 ///
 /// # Panics
 ///
-/// When something does not hold.
+/// When an invariant is violated.
 pub fn fuzz_one(data: &[u8]) {
     let env: Env = [("A", "a"), ("LIST", " x  y "), ("EMPTY", "")]
         .into_iter()
@@ -36,7 +36,7 @@ pub fn fuzz_one(data: &[u8]) {
             }
         }
     }
-    // Who edits a section touches no other.
+    // Editing a section leaves all others unchanged.
     let mut ends = [0; 3];
     for place in document.places() {
         let (file, bytes) = (place.file, place.bytes);

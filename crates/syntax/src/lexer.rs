@@ -1,4 +1,4 @@
-//! One line cut into words: quotes, escapes and variables.
+//! Splits a line into words: quotes, escapes and variables.
 //!
 //! Source: HAProxy configuration manual, sections 2.2 and 2.3; what the manual leaves open follows
 //! what HAProxy 2.6 does. `"${VAR-default}"` is the manual's (2.6 refuses it).
@@ -12,7 +12,7 @@ use crate::{
     Word,
 };
 
-/// What variables stand for on this line.
+/// The values of the special variables on this line.
 pub(crate) struct Surroundings<'a> {
     pub(crate) env: &'a Env,
     pub(crate) file_name: &'a str,
@@ -20,18 +20,18 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) section: &'a str,
 }
 
-/// What became of a line.
+/// A line split into words.
 pub(crate) struct Lexed {
     pub(crate) words: Vec<Word>,
     pub(crate) comment: Option<Span>,
-    /// What is left of the line when a bound was met.
+    /// The rest of the line, when a limit was reached.
     pub(crate) ignored: Option<Span>,
     /// How many bytes the variables added.
     pub(crate) expanded_bytes: usize,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
-/// Cuts `source`, a line without its end that starts at `base` in `file`, into words.
+/// Splits `source`, a line without its end that starts at `base` in `file`, into words.
 pub(crate) fn lex(source: &[u8], file: FileId, base: u32, around: &Surroundings<'_>) -> Lexed {
     let out = Lexed {
         words: Vec::new(),
@@ -72,14 +72,14 @@ struct Lexer<'a> {
     out: Lexed,
 }
 
-/// What is written without a space between; one word, or several when a list is expanded in it.
+/// The text between two spaces; one word, or several when a list is expanded in it.
 struct Token {
     start: usize,
     complete: Vec<WordBuilder>,
     word: WordBuilder,
-    /// A list was expanded: if the last word is empty, there is none.
+    /// A list was expanded: if the last word is empty, it is dropped.
     is_list: bool,
-    /// A space of a list was met: what comes next starts a new word, if this one is not empty.
+    /// A space of a list was reached: the next text starts a new word, if this one is not empty.
     is_cut: bool,
 }
 
@@ -95,7 +95,7 @@ impl Token {
         }
     }
 
-    /// The word that the next bytes go to.
+    /// The word that the next bytes are added to.
     fn open_word(&mut self) -> &mut WordBuilder {
         if std::mem::take(&mut self.is_cut) && self.word.len() > 0 {
             let mut next = WordBuilder::new();
@@ -183,7 +183,7 @@ impl Lexer<'_> {
         self.out.diagnostics.push(diagnostic.at(span).help(help));
     }
 
-    /// A backslash and what follows. One that means nothing stands for itself.
+    /// A backslash and what follows. An unknown escape is literal.
     fn escape(&mut self, is_weak: bool) {
         let means = match self.source.get(self.at + 1) {
             Some(b'n') => b'\n',
@@ -354,7 +354,7 @@ impl Lexer<'_> {
         self.token.get_or_insert_with(|| Token::new(at))
     }
 
-    /// Takes `len` bytes as they read.
+    /// Adds `len` bytes literally.
     fn verbatim(&mut self, len: usize) {
         let (bytes, source) = (&self.source[self.at..self.at + len], self.offset(self.at));
         let token = self.token.get_or_insert_with(|| Token::new(self.at));
@@ -364,7 +364,7 @@ impl Lexer<'_> {
         self.check_bounds();
     }
 
-    /// Takes `len` bytes as meaning `bytes`.
+    /// Adds `len` bytes that mean `bytes`.
     fn substitute(&mut self, bytes: &[u8], len: usize) {
         let origin = self.offset(self.at)..self.offset(self.at + len);
         if !bytes.is_empty() {
@@ -404,8 +404,8 @@ impl Lexer<'_> {
                 self.out.diagnostics.push(diagnostic);
             }
             self.over_bounds = true;
-            // The word is not kept, so its bytes are part of what is ignored, unless they gave a
-            // word that is.
+            // The word is dropped, so its bytes belong to the ignored part, unless they gave
+            // another word.
             let kept_end = self
                 .out
                 .words
@@ -442,8 +442,8 @@ impl Lexer<'_> {
             .push(Diagnostic::alert("line-too-long", message).at(span));
     }
 
-    /// A word made of variables without a value is none where another follows; as the last word it
-    /// is an empty argument.
+    /// A word of variables without values is dropped when another follows; as the last word it is
+    /// an empty argument.
     fn drop_empty_variables(&mut self) {
         let mut left = self.out.words.len();
         self.out.words.retain(|word| {
@@ -452,8 +452,8 @@ impl Lexer<'_> {
         });
     }
 
-    /// HAProxy's words end at the first empty one for most keywords: what follows would be lost
-    /// there without a word.
+    /// For most keywords, HAProxy stops at the first empty word: what follows would be lost there
+    /// without a message.
     fn check_empty_words(&mut self) {
         let words = &self.out.words;
         let Some(empty) = words.iter().position(|word| word.text().is_empty()) else {
@@ -485,7 +485,7 @@ impl Lexer<'_> {
 /// A variable as written.
 struct Variable {
     name: String,
-    /// Where its default value is.
+    /// The range of its default value.
     default: Option<Range<usize>>,
     is_list: bool,
     /// The offset after it.

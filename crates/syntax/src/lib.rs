@@ -1,15 +1,15 @@
-//! Configuration text to a lossless tree with spans; never fails.
+//! Configuration text to a lossless syntax tree with spans; never fails.
 //!
-//! This room knows the grammar of `haproxy.cfg` that holds for every line: words, quotes, escapes,
-//! variables, sections, conditional blocks, and the forms of times and sizes. It does not know what
-//! any keyword inside a section means. Whatever the text is, a [`Document`] comes out: what is wrong
-//! with it is said in [`Document::diagnostics`], and the pieces of the tree put together give the
-//! text back byte for byte.
+//! This crate knows the grammar of `haproxy.cfg` that applies to every line: words, quotes,
+//! escapes, variables, sections, conditional blocks, and the formats of times and sizes. It does
+//! not know any keyword inside a section. Every text gives a [`Document`]: errors are in
+//! [`Document::diagnostics`], and the parts of the tree put together give the text back byte for
+//! byte.
 //!
-//! The room is pure: files are handed in as bytes, the environment as an [`Env`], and what a
+//! The crate is pure: files are passed in as bytes, the environment as an [`Env`], and what a
 //! condition may ask about the program as [`Facts`].
 //!
-//! Source: HAProxy configuration manual, section 2, and what HAProxy is observed to do.
+//! Source: HAProxy configuration manual, section 2, and HAProxy's observed behaviour.
 
 mod condition;
 mod conditional;

@@ -1,17 +1,17 @@
-//! A line: its words, its comment, and the pieces that give its bytes back.
+//! A line: its words, its comment, and the parts that give its bytes back.
 
 use crate::{Span, Word};
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum LineKind {
-    /// It holds no word: empty, spaces, or a comment alone.
+    /// It has no word: empty, spaces, or only a comment.
     Blank,
     /// A directive of the configuration language (`.if`, `.notice` ...).
     Directive(Directive),
     /// It opens a section.
     Header,
-    /// It says something within a section.
+    /// A statement within a section.
     Statement,
 }
 
@@ -26,13 +26,13 @@ pub enum Directive {
     Endif,
     If,
     Notice,
-    /// A word with a leading dot that is none of them.
+    /// An unknown word with a leading dot.
     Unknown,
     Warning,
 }
 
 impl Directive {
-    /// The directive a first word is; `None` without leading dot.
+    /// The directive that a first word is; `None` without a leading dot.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Some(match word.strip_prefix('.')? {
@@ -52,7 +52,7 @@ impl Directive {
 /// One line of a file.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// What it is.
+    /// Its kind.
     pub kind: LineKind,
     /// The line number in its file, from 1.
     pub number: u32,
@@ -62,20 +62,20 @@ pub struct Line {
     pub words: Vec<Word>,
     /// The comment from its `#` on, without line end.
     pub comment: Option<Span>,
-    /// What could not or must not be read: what follows a carriage return or NUL within the line,
-    /// a line over the bounds.
+    /// The part that is not parsed: what follows a carriage return or NUL within the line, or a
+    /// line over the limits.
     pub ignored: Option<Span>,
     /// The line end: `\n`, `\r\n`, or empty at the end of a file without final newline.
     pub end: Span,
-    /// Whether a conditional block excludes it; of `.elif`, `.else` and `.endif`, whether the branch
-    /// they end was excluded.
+    /// Whether a conditional block excludes it; for `.elif`, `.else` and `.endif`, whether the
+    /// branch they end was excluded.
     pub skipped: bool,
-    /// Whether an alert was raised about its form: the words are what could be saved of it.
+    /// Whether its form is wrong: then only some of the words may be there.
     pub broken: bool,
 }
 
 impl Line {
-    /// Whether it is a statement that counts: not blank, directive or header, not skipped, not
+    /// Whether it is an active statement: not blank, not a directive or header, not skipped, not
     /// broken.
     #[must_use]
     pub fn is_statement(&self) -> bool {
@@ -88,7 +88,7 @@ impl Line {
         self.words.get(index).map_or("", Word::text)
     }
 
-    /// From the first word to the last as written; where the line ends when it has none.
+    /// From the first word to the last as written; the end of the line when there are none.
     #[must_use]
     pub fn words_span(&self) -> Span {
         match (self.words.first(), self.words.last()) {
@@ -97,7 +97,7 @@ impl Line {
         }
     }
 
-    /// The pieces of the line, in order and without gap: their bytes are the line's.
+    /// The parts of the line, in order and without gaps: together they are the bytes of the line.
     #[must_use]
     pub fn pieces(&self) -> Vec<Piece> {
         let words = self.words.iter().map(|word| (PieceKind::Word, word.span()));
@@ -109,7 +109,7 @@ impl Line {
         let mut pieces = Vec::new();
         for (kind, span) in words.chain(comment).chain(ignored).chain(end) {
             if span.start < at {
-                continue; // The second word of one `"${A[*]}"` has the first one's span.
+                continue; // Words of one `"${A[*]}"` share a span.
             }
             if span.start > at {
                 let space = Span::new(span.file, at, span.start);
@@ -127,12 +127,12 @@ impl Line {
     }
 }
 
-/// What a piece of a line is.
+/// The kind of a part of a line.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum PieceKind {
     /// From `#` to the end of the line.
     Comment,
-    /// What was not read.
+    /// Bytes that were not parsed.
     Ignored,
     /// `\n`, `\r\n`.
     LineEnd,
@@ -142,11 +142,11 @@ pub enum PieceKind {
     Word,
 }
 
-/// A piece of a line.
+/// A part of a line.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Piece {
-    /// What it is.
+    /// Its kind.
     pub kind: PieceKind,
-    /// Where it is.
+    /// Its place.
     pub span: Span,
 }

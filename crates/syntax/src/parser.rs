@@ -1,4 +1,4 @@
-//! Files to a [`Document`], line by line.
+//! Parses files into a [`Document`], line by line.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub fn parse<N: Into<String>>(
 }
 
 /// Parses one text in an empty environment where every predicate about the program is false: for
-/// tests and for tools that look at form alone.
+/// tests and for tools that only need the syntax.
 #[must_use]
 pub fn parse_str(name: &str, text: &str) -> Document {
     parse(
@@ -35,19 +35,19 @@ pub fn parse_str(name: &str, text: &str) -> Document {
     )
 }
 
-/// Reads files in sequence, each starting where the environment was left by the one before.
+/// Parses files in sequence; each starts with the environment at the end of the one before.
 pub struct Parser<'f> {
     facts: &'f dyn Facts,
     document: Document,
     blocks: Blocks,
-    /// What `${.SECTION}` stands for.
+    /// The value of `${.SECTION}`.
     section_name: String,
     expanded_bytes: usize,
     dropped_diagnostics: usize,
 }
 
 impl<'f> Parser<'f> {
-    /// A parser that starts with an environment: usually the process's, and HAProxy's own variables
+    /// A parser with an initial environment: usually the process's, and HAProxy's own variables
     /// (`HAPROXY_LOCALPEER` ...).
     #[must_use]
     pub fn new(env: Env, facts: &'f dyn Facts) -> Self {
@@ -67,7 +67,7 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// Parses one more file. `None`, and an alert, when it is over [`FILE_BYTES_MAX`].
+    /// Parses one more file. `None`, and an alert, when it is larger than [`FILE_BYTES_MAX`].
     pub fn add_file(&mut self, name: impl Into<String>, bytes: Vec<u8>) -> Option<FileId> {
         let name = name.into();
         let Some(file) = self.document.sources.add(name.clone(), bytes) else {
@@ -78,7 +78,7 @@ impl<'f> Parser<'f> {
         self.section_name.clear();
         self.open_section(SectionKind::Preamble, file, None);
 
-        // The map keeps the bytes; they are borrowed from it while the rest of self changes.
+        // The map owns the bytes; they are taken out while the rest of self is changed.
         let sources = std::mem::take(&mut self.document.sources);
         let bytes = sources.bytes(file);
         let mut start = 0;
@@ -104,7 +104,7 @@ impl<'f> Parser<'f> {
         Some(file)
     }
 
-    /// The tree.
+    /// The finished tree.
     #[must_use]
     pub fn finish(mut self) -> Document {
         if self.dropped_diagnostics > 0 {
@@ -134,7 +134,7 @@ impl<'f> Parser<'f> {
         };
         let broken = found.iter().any(|found| found.severity == Severity::Alert);
         for diagnostic in found {
-            // HAProxy, too, refuses an open quote where lines are skipped, but nothing less.
+            // HAProxy, too, refuses an open quote where lines are skipped, but no other error.
             if is_active || diagnostic.severity == Severity::Alert {
                 self.report(diagnostic);
             }
@@ -169,7 +169,7 @@ impl<'f> Parser<'f> {
         if self.expanded_bytes <= RESOLVED_BYTES_MAX || lexed.expanded_bytes == 0 {
             return lexed;
         }
-        // The words are given back at once, or the bound would be none.
+        // The words are dropped at once, or the limit would have no effect.
         let ignored = Some(source.span(content));
         Lexed {
             words: Vec::new(),
@@ -179,7 +179,7 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// Finds out what a line is, does what it does to the parse, and puts it into the tree.
+    /// Classifies a line, applies it to the state of the parser, and adds it to the tree.
     fn place(&mut self, mut line: Line) {
         let Some(first) = line.words.first() else {
             return self.push(line);
@@ -189,7 +189,7 @@ impl<'f> Parser<'f> {
             if !line.broken {
                 self.directive(directive, &line);
             } else if directive == Directive::If {
-                // Its block is opened all the same, or its `.endif` would be another error.
+                // Its block is opened nevertheless, or its `.endif` would be a second error.
                 let _ = self.blocks.open(first.span(), || Ok(false));
             } else if directive == Directive::Endif {
                 let _ = self.blocks.close(first.span());
@@ -220,7 +220,7 @@ impl<'f> Parser<'f> {
 
     fn statement(&mut self, line: &Line) {
         match self.document.sections.last().map(|section| section.kind) {
-            // Looking for the word that was meant takes time a dropped message is not worth.
+            // Searching for a similar word is not worth the time for a message that is dropped.
             Some(SectionKind::Preamble) if self.dropped_diagnostics > 0 => {
                 self.dropped_diagnostics += 1;
             }
@@ -262,7 +262,7 @@ impl<'f> Parser<'f> {
 
     // === the environment ===
 
-    /// `setenv` and its kin, which change what the following lines mean.
+    /// `setenv` and related keywords, which affect the lines that follow.
     ///
     /// Source: HAProxy configuration manual, section 3.1. `localpeer` sets `HAPROXY_LOCALPEER`.
     fn environment_statement(&mut self, line: &Line) {
@@ -357,9 +357,9 @@ struct LineSource<'a> {
     range: Range<usize>,
 }
 
-/// A line before it is cut into words.
+/// A line before it is split into words.
 struct Layout {
-    /// What is cut into words.
+    /// The part that is split into words.
     content: Range<usize>,
     ignored: Option<Span>,
     end: Span,
@@ -371,7 +371,7 @@ impl LineSource<'_> {
         Span::new(self.file, offset(range.start), offset(range.end))
     }
 
-    /// Finds the line end and what cannot be read.
+    /// Finds the line end and the part that is not parsed.
     fn layout(&self) -> Layout {
         let Range { mut start, end } = self.range;
         let mut diagnostics = Vec::new();
@@ -411,7 +411,8 @@ impl LineSource<'_> {
         }
     }
 
-    /// Where the text stops being read: at a NUL, a carriage return, or at once when it is too long.
+    /// Where parsing of the line stops: at a NUL, a carriage return, or at once when it is too
+    /// long.
     fn content_end(&self, text: Range<usize>, diagnostics: &mut Vec<Diagnostic>) -> usize {
         if self.number > LINE_COUNT_MAX {
             let message = format!("the file is over {LINE_COUNT_MAX} lines: the rest is not read");
@@ -441,9 +442,9 @@ impl LineSource<'_> {
     }
 }
 
-// === what directives say ===
+// === arguments of directives ===
 
-/// The condition of an `.if` or `.elif`: all words after the first, a space between.
+/// The condition of an `.if` or `.elif`: all words after the first, separated by spaces.
 fn condition_of(line: &Line, env: &Env, facts: &dyn Facts) -> Result<bool, Diagnostic> {
     let words = &line.words[1..];
     let texts: Vec<&str> = words.iter().map(Word::text).collect();
@@ -453,7 +454,7 @@ fn condition_of(line: &Line, env: &Env, facts: &dyn Facts) -> Result<bool, Diagn
     })
 }
 
-/// Where in the words a condition went wrong.
+/// Where in the words an error of a condition is.
 fn condition_span(words: &[Word], error: &ConditionError) -> Option<Span> {
     let mut start = 0;
     for word in words {
@@ -482,7 +483,8 @@ fn no_more_words(line: &Line, count: usize) -> Result<(), Diagnostic> {
     Err(diagnostic)
 }
 
-/// What `.notice` and its kin say, in quotes and with a full stop as HAProxy prints it.
+/// The message of `.notice` and related directives, in quotes and with a full stop as HAProxy
+/// prints it.
 fn message_of(directive: Directive, line: &Line) -> Diagnostic {
     let (severity, code) = match directive {
         Directive::Alert => (Severity::Alert, "alert-directive"),
@@ -514,7 +516,7 @@ fn out_of_section(word: &Word) -> Diagnostic {
     }
 }
 
-/// Adds the nearest of `words` to a diagnostic about `word`, when one is near.
+/// Adds the most similar of `words` to a diagnostic about `word`, if one is similar enough.
 fn suggest(
     diagnostic: Diagnostic,
     word: &Word,

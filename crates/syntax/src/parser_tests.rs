@@ -1,4 +1,4 @@
-//! The tree of small texts, piece by piece. `tests/oracle.rs` holds the same rules against HAProxy.
+//! The tree of small texts, part by part. `tests/oracle.rs` checks the same rules against HAProxy.
 
 use proptest::prelude::*;
 
@@ -26,7 +26,7 @@ fn parsed(text: impl AsRef<[u8]>) -> Document {
     document
 }
 
-/// The words of one line, and the codes of what is said about it.
+/// The words of one line, and the codes of its diagnostics.
 fn words(line: &str) -> (Vec<String>, Vec<&'static str>) {
     let document = parsed(format!("global\n{line}\n"));
     let words = &document.sections[1].lines[0].words;
@@ -42,7 +42,7 @@ fn codes(document: &Document) -> Vec<&'static str> {
         .collect()
 }
 
-/// What the `.notice` lines that count say.
+/// The messages of the active `.notice` lines.
 fn notices(text: &str) -> Vec<String> {
     let document = parsed(text);
     let notices = document
@@ -422,7 +422,7 @@ fn bounds_are_kept() {
     );
 }
 
-/// Texts made of what the grammar cares about.
+/// Texts made of everything that is special in the grammar.
 fn tricky() -> impl Strategy<Value = Vec<u8>> {
     let parts = prop::sample::select(vec![
         &b"global"[..],

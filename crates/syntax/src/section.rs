@@ -1,4 +1,4 @@
-//! The sections of a configuration, a row each.
+//! The sections of a configuration, one row each.
 
 use std::ops::Range;
 
@@ -38,15 +38,15 @@ pub enum SectionKind {
 /// Whether a section's keyword is followed by a name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Naming {
-    /// There is none.
+    /// Never.
     None,
-    /// It may be left out.
+    /// Optionally.
     Optional,
-    /// It must be given.
+    /// Always.
     Required,
 }
 
-/// What is known of a kind of section.
+/// A row about a kind of section.
 #[derive(Clone, Copy, Debug)]
 pub struct SectionRow {
     /// The kind.
@@ -57,7 +57,7 @@ pub struct SectionRow {
     pub naming: Naming,
     /// Whether `from <defaults>` may follow the name.
     pub inherits: bool,
-    /// What it is for.
+    /// Its purpose.
     pub help: &'static str,
 }
 
@@ -77,7 +77,7 @@ const fn row(
     }
 }
 
-/// All sections, sorted by word. The preamble is none of them: no word opens it.
+/// All sections, sorted by word. The preamble is not one of them: no word opens it.
 pub const SECTIONS: &[SectionRow] = &[
     row(
         SectionKind::Acme,
@@ -229,7 +229,7 @@ pub const SECTIONS: &[SectionRow] = &[
 ];
 
 impl SectionKind {
-    /// The kind a word opens.
+    /// The kind of section that a word opens.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         SECTIONS
@@ -290,16 +290,17 @@ impl Section {
         words.get(after_name + 1).filter(|_| is_from)
     }
 
-    /// The lines that say something and count: no blank, skipped or broken line, no directive.
+    /// The active statements: no blank, skipped or broken lines, no directives.
     pub fn statements(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| line.is_statement())
     }
 
-    /// Which bytes of its file say it: from its opening line to the last line that says something.
+    /// The byte range of the section in its file: from its opening line to the last line that is a
+    /// statement.
     ///
-    /// What stands after that belongs to nobody: comments, empty lines, and a conditional block in
-    /// which another section begins. `None` for the preamble, and for a section that begins in a
-    /// conditional block and goes on after it: no piece of text is that section alone.
+    /// What follows belongs to no section: comments, empty lines, and a conditional block in which
+    /// another section begins. `None` for the preamble, and for a section that begins in a
+    /// conditional block and continues after it: no range of text is that section alone.
     #[must_use]
     pub fn extent(&self) -> Option<Range<usize>> {
         let header = self.header.as_ref()?;
@@ -309,11 +310,11 @@ impl Section {
         for line in lines.by_ref() {
             let end = line.span.range().end;
             match line.kind {
-                // Of a branch that does not count.
+                // Of an inactive branch.
                 LineKind::Header => break,
                 LineKind::Blank => {}
                 LineKind::Directive(Directive::If) => depth += 1,
-                // Those of a block that the section itself stands in.
+                // Of a block that contains the section itself.
                 LineKind::Directive(Directive::Elif | Directive::Else | Directive::Endif)
                     if depth == 0 =>
                 {
@@ -333,14 +334,13 @@ impl Section {
         (!goes_on).then_some(extent)
     }
 
-    /// Its first two words: what it is, and its name. `None` where it has no name.
+    /// Its first two words: the keyword and the name. `None` when it has no name.
     #[must_use]
     pub fn title(&self) -> Option<String> {
         Some(format!("{} {}", self.kind.word(), self.name()?.text()))
     }
 
-    /// A number that tells texts of a section apart, as they are written; comments and blanks are
-    /// nothing to it.
+    /// A hash of the text of the section; comments and blanks do not affect it.
     #[must_use]
     pub fn mark(&self, sources: &SourceMap) -> u64 {
         let mut said = Xxh64::new(0);
@@ -362,12 +362,12 @@ impl Section {
     }
 }
 
-/// Where a proxy's section stands in the files, and what tells it from another text.
+/// The place of a proxy's section in the files, and a hash of its text.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SectionPlace {
     /// Its first two words.
     pub title: String,
-    /// The place of its file among the others.
+    /// The index of its file.
     pub file: usize,
     /// Its bytes there: see [`Section::extent`].
     pub bytes: Range<usize>,

@@ -1,4 +1,4 @@
-//! Where text comes from: files, spans, and how a span becomes a line and a column.
+//! Files, spans, and the conversion of a span to a line and a column.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 pub struct FileId(pub(crate) u32);
 
 impl FileId {
-    /// Its place among the files that were added, from 0.
+    /// Its index among the files, from 0.
     #[must_use]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -54,7 +54,7 @@ impl Span {
         self.start as usize..self.end as usize
     }
 
-    /// The smallest span that holds both. Of two files, the first one's span is kept.
+    /// The smallest span that contains both. If they are in two files, the first span is kept.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         if self.file != other.file {
@@ -68,7 +68,7 @@ impl Span {
     }
 }
 
-/// A place as a person reads it.
+/// A place as shown to people.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Location<'a> {
     /// The file's name as it was given.
@@ -79,7 +79,7 @@ pub struct Location<'a> {
     pub column: u32,
 }
 
-/// The files of a document, kept whole.
+/// The files of a document, unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
@@ -100,7 +100,7 @@ impl SourceMap {
         Self::default()
     }
 
-    /// Adds a file. `None` when it is over [`crate::FILE_BYTES_MAX`].
+    /// Adds a file. `None` when it is larger than [`crate::FILE_BYTES_MAX`].
     pub fn add(&mut self, name: impl Into<String>, bytes: Vec<u8>) -> Option<FileId> {
         if bytes.len() > crate::FILE_BYTES_MAX {
             return None;
@@ -123,7 +123,8 @@ impl SourceMap {
 
     /// The name of a file as it was given.
     ///
-    /// # Panics
+    /// When the id comes from another map; the same applies to the other functions that take an id
+    /// or a span.
     ///
     /// When the id comes from another map; so do the other functions that take an id or a span.
     #[must_use]
@@ -137,7 +138,7 @@ impl SourceMap {
         &self.file(file).bytes
     }
 
-    /// The bytes a span covers; a span that reaches over the end is cut there.
+    /// The bytes of a span; a span that reaches beyond the end is cut there.
     #[must_use]
     pub fn slice(&self, span: Span) -> &[u8] {
         let bytes = self.bytes(span.file);
@@ -145,7 +146,7 @@ impl SourceMap {
         &bytes[span.range().start.min(end)..end]
     }
 
-    /// The text a span covers, with what is not UTF-8 replaced.
+    /// The text of a span; invalid UTF-8 is replaced.
     #[must_use]
     pub fn text(&self, span: Span) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.slice(span))
@@ -190,7 +191,7 @@ impl SourceMap {
     }
 }
 
-/// An offset in a file as we store it.
+/// An offset in a file, in the stored type.
 pub(crate) fn offset(at: usize) -> u32 {
     u32::try_from(at).expect("files are at most FILE_BYTES_MAX bytes")
 }

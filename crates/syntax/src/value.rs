@@ -1,7 +1,7 @@
-//! The forms of values that many keywords share: times and sizes.
+//! The formats of times and sizes, which many keywords share.
 //!
-//! Source: HAProxy configuration manual, sections "Time format" and "Size format". The bounds and
-//! the rounding are those HAProxy is observed to have.
+//! Source: HAProxy configuration manual, sections "Time format" and "Size format". Limits and
+//! rounding are as observed in HAProxy.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +33,7 @@ impl TimeUnit {
         }
     }
 
-    /// The suffix that means it.
+    /// Its suffix.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl TimeUnit {
         }
     }
 
-    /// The unit a suffix means.
+    /// The unit for a suffix.
     #[must_use]
     pub fn of(suffix: &str) -> Option<Self> {
         let all = [
@@ -61,28 +61,28 @@ impl TimeUnit {
     }
 }
 
-/// Why a value is not one.
+/// Why a value is invalid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ValueError {
-    /// Why.
+    /// The reason.
     pub kind: ValueErrorKind,
-    /// Which bytes of the text; see [`crate::Word::span_of`].
+    /// The byte range in the text; see [`crate::Word::span_of`].
     pub at: Range<usize>,
 }
 
-/// Why a value is not one.
+/// Why a value is invalid.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ValueErrorKind {
     /// There is no text.
     Empty,
-    /// The value is over `max`, in the unit the keyword counts in (`None` for sizes).
+    /// The value is above `max`, in the unit of the keyword (`None` for sizes).
     Overflow {
         /// The largest value.
         max: u64,
         /// The unit of `max`.
         unit: Option<TimeUnit>,
     },
-    /// A character that does not belong there.
+    /// A character that is not allowed there.
     Unexpected(char),
 }
 
@@ -107,12 +107,11 @@ impl fmt::Display for ValueError {
 
 impl std::error::Error for ValueError {}
 
-/// The largest time, in the unit the keyword counts in: 24.8 days for the usual milliseconds.
+/// The largest time, in the unit of the keyword: 24.8 days for the usual milliseconds.
 const TIME_MAX: u64 = i32::MAX as u64;
 
-/// Reads a time: digits and one of `us ms s m h d`, `unit` when there is none. The result counts
-/// `unit`, rounded up, so that no time but zero becomes zero (`1us` is 1 ms), and is at most
-/// 2147483647.
+/// Parses a time: digits and one of `us ms s m h d`, or `unit` when there is none. The result is in
+/// `unit`, rounded up, so that only zero becomes zero (`1us` is 1 ms), and is at most 2147483647.
 ///
 /// # Errors
 ///
@@ -141,7 +140,7 @@ pub fn parse_time(text: &str, unit: TimeUnit) -> Result<u32, ValueError> {
     Ok(u32::try_from(value).expect("TIME_MAX fits 32 bits"))
 }
 
-/// Reads a time as [`parse_time`] does, rounding included, as a duration.
+/// Parses a time as [`parse_time`] does, rounding included, as a duration.
 ///
 /// # Errors
 ///
@@ -151,8 +150,8 @@ pub fn parse_duration(text: &str, unit: TimeUnit) -> Result<Duration, ValueError
     Ok(Duration::from_micros(count * unit.microseconds()))
 }
 
-/// Reads a size: digits and one of `k m g` in either case (1024, 1024^2, 1024^3), at most `max`.
-/// HAProxy's own bound is `u32::MAX`.
+/// Parses a size: digits and one of `k m g` in either case (1024, 1024^2, 1024^3), at most `max`.
+/// HAProxy's own limit is `u32::MAX`.
 ///
 /// # Errors
 ///
@@ -184,7 +183,7 @@ pub fn parse_size(text: &str, max: u64) -> Result<u64, ValueError> {
     Ok(size)
 }
 
-/// The number at the head (`None` when it is over 64 bits) and what follows it.
+/// The leading number (`None` when it is over 64 bits) and the rest.
 fn leading_digits(text: &str) -> Result<(Option<u64>, &str), ValueError> {
     let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit());
     if text.is_empty() {
@@ -199,7 +198,7 @@ fn leading_digits(text: &str) -> Result<(Option<u64>, &str), ValueError> {
     Ok((text[..text.len() - suffix.len()].parse().ok(), suffix))
 }
 
-/// The first character of a suffix that no unit has there.
+/// The first character of a suffix that is not a unit there.
 fn unexpected_in_suffix(suffix: &str, at: usize) -> ValueError {
     let known = ["us", "ms", "s", "m", "h", "d"]
         .iter()

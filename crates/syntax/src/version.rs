@@ -1,4 +1,4 @@
-//! Version numbers as conditions compare them.
+//! Version numbers, as conditions compare them.
 
 /// A HAProxy version, as `haproxy -v` prints it: `2.6.12`, `2.7-dev3`, `2.5-dev8-b1b1f3-19`.
 /// Missing components are zero; versions order as releases do, `dev` and `rc` before the release.
@@ -28,7 +28,7 @@ impl Version {
         }
     }
 
-    /// Reads a version as far as it makes sense; what does not is taken as zero, as HAProxy does
+    /// Parses a version as far as possible; invalid parts count as zero, as in HAProxy
     /// (`version_atleast(abc)` is true there).
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -76,7 +76,7 @@ impl SslVersion {
         }
     }
 
-    /// Reads a version; `None` when it is not three numbers, optional letters and an optional
+    /// Parses a version; `None` when it is not three numbers, optional letters and an optional
     /// `-alphaN`, `-betaN` or `-dev`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -115,7 +115,7 @@ impl SslVersion {
     }
 }
 
-/// Up to `N` numbers with dots between them, and what follows. A number that is missing is zero.
+/// Up to `N` numbers separated by dots, and the rest. A missing number is zero.
 fn leading_numbers<const N: usize>(text: &str) -> ([u64; N], &str) {
     let mut numbers = [0; N];
     let mut rest = text;
@@ -133,7 +133,7 @@ fn leading_numbers<const N: usize>(text: &str) -> ([u64; N], &str) {
     (numbers, rest)
 }
 
-/// The number at the head of `text`, held at the largest when it is larger, and what follows.
+/// The leading number of `text`, saturating, and the rest.
 fn leading_number(text: &str) -> (Option<u64>, &str) {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let digits = &text[..text.len() - rest.len()];

@@ -1,4 +1,4 @@
-//! A word: what was written, what it means, and how the one maps to the other.
+//! A word: what was written, what it means, and the mapping between them.
 
 use std::ops::Range;
 
@@ -14,48 +14,48 @@ pub struct Word {
     bytes: Option<Box<[u8]>>,
     quoted: bool,
     expanded: bool,
-    /// How text maps to source, in order; empty when the word is written as it reads.
+    /// The mapping from text to source, in order; empty when the word is literal.
     segments: Box<[Segment]>,
 }
 
-/// A stretch of resolved text with one origin; it ends where the next one starts.
+/// A range of the resolved text with one origin; it ends where the next one starts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Segment {
     /// Offset in the resolved text.
     at: u32,
     /// Offset of the origin in the file.
     source: u32,
-    /// The end of the origin when the text was substituted for it; byte for byte when `None`.
+    /// The end of the origin when the text was substituted for it; `None` when it is literal.
     source_end: Option<u32>,
 }
 
 impl Word {
-    /// What the word means: quotes and escapes removed, variables expanded. Bytes that are not
-    /// UTF-8 are shown as U+FFFD; see [`Word::bytes`].
+    /// The meaning of the word: quotes and escapes removed, variables expanded. Invalid UTF-8 is
+    /// shown as U+FFFD; see [`Word::bytes`].
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What the word means, byte for byte.
+    /// The meaning of the word, byte for byte.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.bytes.as_deref().unwrap_or(self.text.as_bytes())
     }
 
-    /// Whether the word is UTF-8, so that text and bytes are the same.
+    /// Whether the word is UTF-8, so that text and bytes are equal.
     #[must_use]
     pub fn is_utf8(&self) -> bool {
         self.bytes.is_none()
     }
 
-    /// The word as written, quotes included. Words that came out of one `"${A[*]}"` share it.
+    /// The word as written, quotes included. All words of one `"${A[*]}"` have the same span.
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Whether any part of it was between quotes.
+    /// Whether any part of it was quoted.
     #[must_use]
     pub fn is_quoted(&self) -> bool {
         self.quoted
@@ -67,14 +67,14 @@ impl Word {
         self.expanded
     }
 
-    /// Whether it is written as it reads: no quote, escape or variable.
+    /// Whether it is literal: no quotes, escapes or variables.
     #[must_use]
     pub fn is_verbatim(&self) -> bool {
         self.segments.is_empty()
     }
 
-    /// Where a range of [`Word::text`] was written. Text that came from an escape or a variable
-    /// maps to the whole of it; a range over the end is cut; a word that is not UTF-8 maps whole.
+    /// Where a range of [`Word::text`] was written. Text from an escape or a variable maps to the
+    /// whole of it; a range beyond the end is cut; a word that is not UTF-8 maps as a whole.
     #[must_use]
     pub fn span_of(&self, range: Range<usize>) -> Span {
         if self.bytes.is_some() {
@@ -110,7 +110,7 @@ impl Word {
     }
 }
 
-/// A word while it is read.
+/// A word that is being parsed.
 #[derive(Debug)]
 pub(crate) struct WordBuilder {
     bytes: Vec<u8>,
@@ -133,7 +133,7 @@ impl WordBuilder {
         self.bytes.len()
     }
 
-    /// Adds bytes that are written at `source` as they read.
+    /// Adds literal bytes, written at `source`.
     pub(crate) fn push_verbatim(&mut self, bytes: &[u8], source: u32) {
         let at = offset(self.bytes.len());
         let continues = self.segments.last().is_some_and(|last| {
@@ -149,7 +149,7 @@ impl WordBuilder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Adds bytes that stand for what is written at `source`.
+    /// Adds bytes that are the meaning of the text at `source`.
     pub(crate) fn push_substituted(&mut self, bytes: &[u8], source: Range<u32>) {
         if bytes.is_empty() {
             return;
@@ -163,7 +163,7 @@ impl WordBuilder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Cuts the word at its first NUL; whether there was one.
+    /// Cuts the word at its first NUL; returns whether there was one.
     pub(crate) fn cut_at_nul(&mut self) -> bool {
         let Some(at) = memchr::memchr(0, &self.bytes) else {
             return false;
@@ -180,7 +180,7 @@ impl WordBuilder {
             source_end: None,
         };
         let is_verbatim = self.segments.as_slice() == [whole] && self.bytes.len() == span.len();
-        // A quoted empty word has no segment but is not written as it reads.
+        // A quoted empty word has no segment, but is not literal.
         let segments = if is_verbatim {
             Box::default()
         } else if self.segments.is_empty() {

@@ -1,4 +1,4 @@
-//! Real configurations: each comes back byte for byte, and none is refused for its form.
+//! Real configurations: each is reproduced byte for byte, and none is refused for its syntax.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn real_configurations_come_back() {
                 found.message
             );
         }
-        // A file whose last line does not end is refused as a whole (HAProxy 3.2): no matter of form.
+        // A file without a final newline is refused as a whole (HAProxy 3.2), whatever its syntax.
         let is_refused = document.diagnostics.iter().any(|found| {
             found.severity == Severity::Alert && found.code != "missing-final-newline"
         });

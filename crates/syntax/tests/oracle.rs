@@ -1,6 +1,6 @@
-//! The same texts through HAProxy and through us: what is refused, what words and conditions mean.
+//! The same texts parsed by HAProxy and by us: what is refused, and what words and conditions mean.
 //!
-//! HAProxy shows what a word means in the message of `.notice`. Where we differ on purpose, the
+//! HAProxy shows the meaning of a word in the message of `.notice`. Where we differ on purpose, the
 //! table says so.
 
 #[path = "../../../tests/src/oracle.rs"]
@@ -25,7 +25,7 @@ const VARIABLES: [(&str, &str); 5] = [
     ("TABS", "x\ty"),
 ];
 
-/// HAProxy with our environment; `None`, and a word, when it is not installed.
+/// HAProxy with our environment; `None`, with a message, when it is not installed.
 fn haproxy(arguments: &[&str]) -> Option<Output> {
     let output = Command::new(installed::haproxy()?)
         .args(arguments)
@@ -35,7 +35,7 @@ fn haproxy(arguments: &[&str]) -> Option<Output> {
     Some(output.expect("haproxy can be run"))
 }
 
-/// What HAProxy says about a file, as level, line and message.
+/// HAProxy's messages about a file, as level, line and text.
 fn asked(text: &[u8]) -> Option<Vec<(String, u32, String)>> {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let path = directory.path().join("t.cfg");
@@ -46,7 +46,7 @@ fn asked(text: &[u8]) -> Option<Vec<(String, u32, String)>> {
     let mut found = Vec::new();
     let mut said = format!("\n{said}");
     for level in ["ALERT", "DIAG", "NOTICE", "WARNING"] {
-        // Messages may hold line feeds: only a level at the start of a line separates them.
+        // Messages may contain line feeds: only a level at the start of a line separates them.
         said = said.replace(&format!("\n[{level}]"), &format!("\0{level}]"));
     }
     for message in said.split('\0').skip(1) {
@@ -88,7 +88,7 @@ fn is_before_dialect() -> bool {
     installed::version() < (3, 2)
 }
 
-/// Per line, what both sides make of it: refused, or the notice it gives.
+/// The result for each line on both sides: refused, or the notice.
 type Verdicts = BTreeMap<u32, String>;
 
 fn our_verdicts(text: &[u8]) -> Verdicts {
@@ -105,7 +105,8 @@ fn our_verdicts(text: &[u8]) -> Verdicts {
     verdicts
 }
 
-/// HAProxy 3.2 gives no notice of a file it refuses, so what it refuses is left out the next time.
+/// HAProxy 3.2 prints no notices for a file that it refuses, so refused lines are left out the next
+/// time.
 fn their_verdicts(text: &[u8]) -> Option<Verdicts> {
     let mut lines: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
     let mut refused = Verdicts::new();
@@ -135,7 +136,7 @@ fn their_verdicts(text: &[u8]) -> Option<Verdicts> {
     }
 }
 
-/// What follows `.notice` in a line: quotes, escapes, variables, comments.
+/// Texts after `.notice`: quotes, escapes, variables, comments.
 const NOTICES: &[&str] = &[
     "a",
     "\"a b\"",
@@ -198,7 +199,7 @@ const NOTICES: &[&str] = &[
     "'it'\\''s'",
 ];
 
-/// Whole texts: sections, directives, variables set on the way, blocks.
+/// Whole texts: sections, directives, variables set by lines, blocks.
 const TEXTS: &[&str] = &[
     "global\r\n .notice a\r\n",
     "global\n .notice \"${.LINE}\"\r\r\n",
@@ -274,7 +275,7 @@ fn lines_mean_the_same() {
         let Some(theirs) = their_verdicts(text.as_bytes()) else {
             return;
         };
-        // HAProxy places an open block at the last line, we at the `.if`.
+        // HAProxy reports an open block at the last line, we at the `.if`.
         if text.starts_with(".if") && theirs.values().any(|said| said == "refused") {
             assert!(ours(text.as_bytes()).has_alerts(), "{text:?}");
         } else {
@@ -283,7 +284,7 @@ fn lines_mean_the_same() {
     }
 }
 
-/// What HAProxy 2.6 refuses and we do not, each with a warning at least, or by the manual.
+/// What HAProxy 2.6 refuses and we do not: each gives at least a warning, or follows the manual.
 #[test]
 fn what_we_do_on_purpose() {
     let many = format!("global\nunsetenv {}\n", "w ".repeat(70));
@@ -308,9 +309,9 @@ fn what_we_do_on_purpose() {
     }
 }
 
-/// Lines made of what the grammar cares about, hundreds to a file. A variable without a value is
-/// not among it: 3.2 glues what follows the word to it, which `command_line_empty_variable` of the
-/// conformance scripts shows.
+/// Lines made of everything that is special in the grammar, hundreds per file. Variables without a
+/// value are left out: 3.2 joins such a word with the text after it, which
+/// `command_line_empty_variable` of the conformance scripts shows.
 #[test]
 fn random_words_mean_the_same() {
     if installed::haproxy().is_none() || is_before_dialect() {
@@ -350,7 +351,7 @@ fn random_words_mean_the_same() {
     ]);
     let line = prop::collection::vec(parts, 1..9);
     let mut runner = TestRunner::deterministic();
-    // HAProxy gives up after 100 errors, so a file holds fewer lines.
+    // HAProxy stops after 100 errors, so a file contains fewer lines.
     for _ in 0..60 {
         let mut text = String::from("global\n");
         for _ in 0..33 {
