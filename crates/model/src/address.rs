@@ -1,4 +1,4 @@
-//! Where a bind listens, a server is reached, or a log is sent.
+//! Addresses of binds, servers and log targets.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,16 +6,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// A socket address as the configuration can name it (configuration manual, section 11).
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Address {
-    /// IPv4 or IPv6 with its port. Port 0 means "the client's destination port" for a
-    /// server, and is refused on a bind.
+    /// IPv4 or IPv6 with its port. Port 0 means "the client's destination port" for a server, and
+    /// is refused on a bind.
     Inet(SocketAddr),
-    /// A name still to be resolved, with its port.
+    /// A host name that is not resolved yet, with its port.
     Name {
         /// The host name as written.
         host: String,
         /// The port, 0 when none was given.
         port: u16,
-        /// `ipv4@` or `ipv6@`: only addresses of this family are taken.
+        /// `ipv4@` or `ipv6@`: only addresses of this family are used.
         family: Host,
     },
     /// `unix@path` or a path that begins with a slash.
@@ -24,7 +24,7 @@ pub enum Address {
     Abstract(String),
     /// `abnsz@name`: the abstract namespace, not padded.
     AbstractUnpadded(String),
-    /// `fd@N`: a socket inherited from whoever started the program.
+    /// `fd@N`: a socket that the program was started with.
     Fd(i32),
     /// `sockpair@N`: connections arrive as descriptors over an inherited socket pair.
     SocketPair(i32),
@@ -33,7 +33,7 @@ pub enum Address {
 /// Which address family a name may resolve to.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Host {
-    /// Whatever the resolver answers first.
+    /// The first address that the resolver returns.
     #[default]
     Any,
     /// `ipv4@`.
@@ -85,7 +85,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// How a server's port follows from what was written.
+/// How a server's port is determined.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum PortSpec {
     /// The port written on the line (or 0: the client's destination port).
@@ -95,18 +95,17 @@ pub enum PortSpec {
     Offset(i32),
 }
 
-/// An address range, as `option forwardfor except` takes it.
+/// An address range, as in `option forwardfor except`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Network {
-    /// The network's address.
+    /// The network address.
     pub address: IpAddr,
-    /// How many leading bits count: at most 32 for IPv4, 128 for IPv6.
+    /// The number of leading bits that are compared: at most 32 for IPv4, 128 for IPv6.
     pub prefix_bits: u8,
 }
 
 impl Network {
-    /// Whether the address lies in the network. An IPv4 address written as IPv4-mapped
-    /// IPv6 is looked up as IPv4.
+    /// Whether the address is in the network. An IPv4-mapped IPv6 address is compared as IPv4.
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self.address, ip.to_canonical()) {
             (IpAddr::V4(network), IpAddr::V4(ip)) => {
@@ -121,7 +120,7 @@ impl Network {
         }
     }
 
-    /// The network that holds every address of IPv4's loopback range.
+    /// IPv4's loopback range.
     pub fn loopback_v4() -> Self {
         Self {
             address: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)),
@@ -129,7 +128,7 @@ impl Network {
         }
     }
 
-    /// The network that holds IPv6's loopback address alone.
+    /// IPv6's loopback address alone.
     pub fn loopback_v6() -> Self {
         Self {
             address: IpAddr::V6(Ipv6Addr::LOCALHOST),

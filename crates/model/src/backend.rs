@@ -1,4 +1,4 @@
-//! Backends: the servers, and how one is chosen, reached and given up.
+//! Backends: servers, balancing, persistence, timeouts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::{Check, Common, Forwarded, Keepalive, Server};
 /// A `backend`, or the back half of a `listen`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Backend {
-    /// Name, mode, and what frontends have too.
+    /// Name, mode, and other fields that frontends have too.
     pub common: Common,
     /// `server` lines and expanded `server-template` lines, in order.
     pub servers: Vec<Arc<Server>>,
@@ -36,13 +36,13 @@ pub struct Backend {
     pub full_connections: Option<u32>,
     /// `http-reuse`.
     pub http_reuse: HttpReuse,
-    /// How servers are probed.
+    /// Health checks of the servers.
     pub check: Check,
     /// `use-server` rules, in order.
     pub use_servers: Vec<UseServer>,
-    /// `force-persist` and `ignore-persist`, in order: the first that holds decides.
+    /// `force-persist` and `ignore-persist`, in order: the first whose condition holds decides.
     pub persistence_rules: Vec<PersistenceRule>,
-    /// `http-send-name-header`: the field that tells a server its name.
+    /// `http-send-name-header`: the field that carries the server's name.
     pub name_header: Option<String>,
     /// `option forwarded`.
     pub forwarded: Option<Forwarded>,
@@ -50,11 +50,12 @@ pub struct Backend {
     pub keepalive: Keepalive,
     /// `source` of the section, for servers that set none.
     pub source: Option<crate::SourceAddress>,
-    /// Boolean options that only backends know.
+    /// Boolean options of backends only.
     pub options: BackendOptions,
     /// `max-keep-alive-queue`.
     pub keep_alive_queue_max: Option<u32>,
-    /// `load-server-state-from-file`: where the states of its servers are read from at start.
+    /// `load-server-state-from-file`: the file from which the states of its servers are read at
+    /// start.
     pub server_states: Option<ServerStates>,
 }
 
@@ -67,10 +68,10 @@ pub enum ServerStates {
     Local(String),
 }
 
-/// Boolean `option` words that only backends know.
+/// Boolean `option` words of backends only.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct BackendOptions {
-    /// `option allbackups`: all backup servers work together.
+    /// `option allbackups`: all backup servers share the load.
     pub all_backups: bool,
     /// `option persist`: a cookie's server is tried even when it is down.
     pub persist: bool,
@@ -86,7 +87,7 @@ pub struct BackendOptions {
     pub smart_connect: bool,
     /// `option h1-case-adjust-bogus-server`.
     pub case_adjust: bool,
-    /// `option transparent`: the client's own destination is the server.
+    /// `option transparent`: the client's destination is used as the server.
     pub transparent: bool,
     /// `option http-drop-request-trailers`.
     pub drop_request_trailers: bool,
@@ -109,8 +110,8 @@ pub struct BackendTimeouts {
     pub check: Option<Duration>,
     /// `timeout tarpit`; [`Self::connect`] when `None`.
     pub tarpit: Option<Duration>,
-    /// `timeout http-request` and `http-keep-alive` given to a backend act where it is the
-    /// backend of a request that waits for its body (`option http-buffer-request`).
+    /// `timeout http-request` and `http-keep-alive` of a backend apply when its request waits for
+    /// the body (`option http-buffer-request`).
     pub http_request: Option<Duration>,
     /// `timeout http-keep-alive` of the backend.
     pub http_keep_alive: Option<Duration>,
@@ -136,7 +137,7 @@ pub enum Balance {
     UrlParam {
         /// The parameter's name.
         name: String,
-        /// Look for it in a POST body too.
+        /// Look for it in the body of a POST too.
         check_post: bool,
     },
     /// `hdr(<name>) [use_domain_only]`.
@@ -157,7 +158,7 @@ pub enum Balance {
 }
 
 impl Balance {
-    /// The word as statistics show it.
+    /// The word that statistics show.
     pub fn word(&self) -> &'static str {
         match self {
             Self::RoundRobin => "roundrobin",
@@ -176,7 +177,7 @@ impl Balance {
     }
 }
 
-/// Which part of the URI `balance uri` hashes.
+/// The part of the URI that `balance uri` hashes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct UriKey {
     /// `whole`: the query string too.
@@ -196,7 +197,7 @@ pub struct HashType {
     pub consistent: bool,
     /// The hash function.
     pub function: HashFunction,
-    /// `avalanche`. Also what `hash-type avalanche` alone stands for.
+    /// `avalanche`. Also the meaning of `hash-type avalanche` alone.
     pub avalanche: bool,
 }
 
@@ -212,7 +213,7 @@ pub enum HashFunction {
     Wt6,
     /// `crc32`.
     Crc32,
-    /// `none`: the key's own number.
+    /// `none`: the key is a number itself.
     None,
 }
 
@@ -221,7 +222,7 @@ pub enum HashFunction {
 pub struct CookiePersistence {
     /// Cookie name.
     pub name: String,
-    /// `rewrite`, `insert`, `prefix`, or none of them: only read.
+    /// `rewrite`, `insert`, `prefix`, or none of them: the cookie is only read.
     pub mode: CookieMode,
     /// `indirect`.
     pub indirect: bool,
@@ -247,7 +248,7 @@ pub struct CookiePersistence {
     pub attributes: Vec<String>,
 }
 
-/// What `cookie` does to responses.
+/// How `cookie` changes responses.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum CookieMode {
     /// None of the words: the cookie is read and never written.
@@ -264,12 +265,12 @@ pub enum CookieMode {
 /// `option redispatch [interval]`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Redispatch {
-    /// Positive: on every n-th retry. Negative: on the n-th before the last; -1, the default,
-    /// is the last retry. 0 never.
+    /// Positive: on every n-th retry. Negative: on the n-th before the last; -1, the default, is
+    /// the last retry. 0: never.
     pub interval: i32,
 }
 
-/// `retry-on`: which failures may be tried again.
+/// `retry-on`: which failures are retried.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RetryOn {
     /// `conn-failure`, the default.
@@ -297,7 +298,7 @@ impl Default for RetryOn {
 }
 
 impl RetryOn {
-    /// Whether anything after the connection may be retried, so that the request is kept.
+    /// Whether anything but connecting may be retried, so that the request must be kept.
     pub fn after_send(&self) -> bool {
         self.empty_response
             || self.junk_response
@@ -311,10 +312,11 @@ impl RetryOn {
 pub enum HttpReuse {
     /// `never`.
     Never,
-    /// `safe`: the first request of a session opens or proves its own connection.
+    /// `safe`: the first request of a session uses a new connection or one that has been reused
+    /// before.
     #[default]
     Safe,
-    /// `aggressive`: connections that proved reusable serve first requests too.
+    /// `aggressive`: connections that were reused once serve first requests too.
     Aggressive,
     /// `always`.
     Always,
@@ -329,12 +331,12 @@ pub struct PersistenceRule {
     pub condition: Condition,
 }
 
-/// What a persistence rule does to a request it holds for.
+/// The effect of a persistence rule on a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PersistenceAction {
     /// `force-persist`: its server is used even when it is down, and never another.
     Force,
-    /// `ignore-persist`: the cookie is not looked at, and none is given.
+    /// `ignore-persist`: the cookie is ignored, and none is set.
     Ignore,
 }
 

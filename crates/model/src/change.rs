@@ -1,8 +1,8 @@
-//! What lies between two configurations, and the way from one to the other.
+//! The difference between two configurations as a list of changes.
 //!
-//! Whoever wants something else to run, be it a file read again, a command or a control plane,
-//! says it in [`Change`]s. `apply(a, diff(a, b)) == b` for any two configurations, and what no
-//! change names is the same object before and after.
+//! Everything that changes the configuration (a reload, a command, a control plane) produces
+//! [`Change`]s. `apply(a, diff(a, b)) == b` for any two configurations, and an object that no
+//! change names is the same before and after.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -13,38 +13,38 @@ use crate::{Backend, Config, Frontend, Global, Server, Userlist};
 /// One step from a configuration to another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// The global section is another.
+    /// The global section changed.
     SetGlobal(Arc<Global>),
-    /// The user lists are others.
+    /// The user lists changed.
     SetUserlists(Vec<Userlist>),
-    /// A frontend that was not there, at the end.
+    /// A new frontend, at the end.
     AddFrontend(Arc<Frontend>),
-    /// A frontend is another, and keeps its name.
+    /// A frontend changed; its name is the same.
     SetFrontend(Arc<Frontend>),
-    /// A frontend goes.
+    /// A frontend is removed.
     RemoveFrontend(String),
-    /// The order of the frontends, all of them named.
+    /// The order of the frontends, with all names.
     OrderFrontends(Vec<String>),
-    /// A backend that was not there, with its servers, at the end.
+    /// A new backend with its servers, at the end.
     AddBackend(Arc<Backend>),
-    /// The settings of a backend are others; its servers stay, those given here are not looked at.
+    /// The settings of a backend changed; its servers stay, and the servers given here are ignored.
     SetBackend(Arc<Backend>),
-    /// A backend goes, with its servers.
+    /// A backend is removed, with its servers.
     RemoveBackend(String),
-    /// The order of the backends, all of them named.
+    /// The order of the backends, with all names.
     OrderBackends(Vec<String>),
-    /// A server that was not there, at the end of its backend.
+    /// A new server, at the end of its backend.
     AddServer(String, Arc<Server>),
-    /// A server is another, and keeps its name.
+    /// A server changed; its name is the same.
     SetServer(String, Arc<Server>),
-    /// A server of a backend goes.
+    /// A server is removed.
     RemoveServer(String, String),
-    /// The order of the servers of a backend, all of them named.
+    /// The order of the servers of a backend, with all names.
     OrderServers(String, Vec<String>),
 }
 
 impl Change {
-    /// Whether it is about servers of one backend.
+    /// Whether it concerns the servers of one backend.
     pub fn is_of_server(&self) -> bool {
         matches!(
             self,
@@ -56,14 +56,14 @@ impl Change {
     }
 }
 
-/// A change that does not fit the configuration it was to change.
+/// A change that does not fit the configuration it is applied to.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ChangeError {
-    /// There is none of that kind and name.
+    /// There is no object of that kind and name.
     Unknown(&'static str, String),
-    /// There is one of that kind and name already.
+    /// There is such an object already.
     Exists(&'static str, String),
-    /// An order does not name what is there.
+    /// An order does not contain exactly the existing names.
     Order(&'static str),
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for ChangeError {
 
 impl std::error::Error for ChangeError {}
 
-/// What has a name in a list.
+/// Objects with a name.
 trait Named {
     const KIND: &'static str;
     fn name(&self) -> &str;
@@ -106,8 +106,8 @@ impl Named for Server {
     }
 }
 
-/// The steps from `old` to `new`, such that [`apply`] takes them in this order. What is equal is
-/// not named.
+/// The changes from `old` to `new`, in the order in which [`apply`] needs them. Equal objects are
+/// not mentioned.
 pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     let mut changes = Vec::new();
     if !is_same(&old.global, &new.global) {
@@ -164,7 +164,7 @@ fn diff_backends(old: &Backend, new: &Arc<Backend>, changes: &mut Vec<Change>) {
     );
 }
 
-/// Whether two backends differ in their servers at most.
+/// Whether two backends differ in nothing but their servers.
 fn has_same_settings(old: &Backend, new: &Backend) -> bool {
     let bare = |backend: &Backend| Backend {
         servers: Vec::new(),
@@ -177,7 +177,7 @@ fn is_same<T: PartialEq>(old: &Arc<T>, new: &Arc<T>) -> bool {
     Arc::ptr_eq(old, new) || old == new
 }
 
-/// Two lists of named things.
+/// Two lists of named objects, old and new.
 struct Lists<'l, T> {
     old: &'l [Arc<T>],
     new: &'l [Arc<T>],
@@ -195,7 +195,7 @@ impl<'l, T: Named> Lists<'l, T> {
         }
     }
 
-    /// The names that are left out.
+    /// The names that are removed.
     fn gone(&self) -> impl Iterator<Item = String> {
         let gone = self
             .old
@@ -204,14 +204,14 @@ impl<'l, T: Named> Lists<'l, T> {
         gone.map(|one| one.name().to_owned())
     }
 
-    /// What is there now, each with what it was.
+    /// The new list, each object with its old version.
     fn pairs(&self) -> impl Iterator<Item = (Option<&'l Arc<T>>, &'l Arc<T>)> {
         self.new
             .iter()
             .map(|one| (self.of_name.get(one.name()).copied(), one))
     }
 
-    /// The order, if taking out and adding at the end does not lead to it.
+    /// The order, unless removing and appending already leads to it.
     fn order(&self) -> Option<Vec<String>> {
         let stay = self.old.iter().filter(|one| self.kept.contains(one.name()));
         let come = self
@@ -225,10 +225,10 @@ impl<'l, T: Named> Lists<'l, T> {
     }
 }
 
-/// Takes the steps, each on what the last one left.
+/// Applies the changes, each to the result of the one before.
 ///
 /// # Errors
-/// The first change that does not fit; nothing of the others is seen then.
+/// The first change that does not fit; the configuration is then unchanged.
 pub fn apply(config: &Config, changes: &[Change]) -> Result<Config, ChangeError> {
     let mut config = config.clone();
     let mut batch = Batch::default();
@@ -265,8 +265,8 @@ pub fn apply(config: &Config, changes: &[Change]) -> Result<Config, ChangeError>
     Ok(config)
 }
 
-/// The names in the backend whose servers were changed last: many servers of one backend come
-/// and go together, and looking each name up among all would take the square of their number.
+/// The names in the backend whose servers were changed last: a change often concerns many servers
+/// of one backend, and searching for each name would take quadratic time.
 #[derive(Default)]
 struct Batch {
     backend: Option<String>,

@@ -1,10 +1,10 @@
-//! How the servers of a backend are probed.
+//! Health checks of a backend's servers.
 
 use ballast_expr::LogFormat;
 
 use crate::Address;
 
-/// What a probe does beyond connecting.
+/// What a check does after connecting.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Check {
     /// A connection that opens is enough.
@@ -20,16 +20,15 @@ pub enum Check {
         /// `http-check send-state`.
         send_state: bool,
     },
-    /// `option tcp-check`, and the protocol checks that are told in its terms.
+    /// `option tcp-check`, and the protocol checks that are defined by its rules.
     Tcp {
-        /// The rules, in order and as written: a `connect` that is not written is not here, and
-        /// steps in messages are counted from the first. Empty: a connection that opens is
-        /// enough.
+        /// The rules, in order and as written: an implied `connect` is not included, and messages
+        /// count steps from the first. Empty: a connection that opens is enough.
         rules: Vec<CheckRule>,
-        /// The word that asked for it, as statistics and logs name it.
+        /// The word that selected it, for statistics and logs.
         word: &'static str,
     },
-    /// A check that speaks a little of a protocol.
+    /// A check that speaks a few steps of a protocol.
     Protocol(ProtocolCheck),
     /// `option external-check`: a program decides.
     External {
@@ -40,21 +39,21 @@ pub enum Check {
     },
 }
 
-/// Checks whose question and answer are fixed by a protocol.
+/// Checks whose request and expected response are defined by a protocol.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ProtocolCheck {
     /// `option ldap-check`.
     Ldap,
     /// `option mysql-check`.
     Mysql {
-        /// `user`: logs in as this one; only the greeting is read when `None`.
+        /// `user`: the name to log in with; only the greeting is read when `None`.
         user: Option<String>,
         /// `pre-41`.
         before_41: bool,
     },
     /// `option pgsql-check user <name>`.
     Pgsql {
-        /// Who is said to log in.
+        /// The user to log in as.
         user: String,
     },
     /// `option redis-check`.
@@ -68,10 +67,10 @@ pub enum ProtocolCheck {
     SslHello,
 }
 
-/// One step of a probe.
+/// One rule of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CheckRule {
-    /// `http-check comment` or `tcp-check comment`: said of a later step that fails and has no
+    /// `http-check comment` or `tcp-check comment`: reported for a later rule that fails and has no
     /// comment of its own.
     Comment(String),
     /// `http-check connect` or `tcp-check connect`.
@@ -104,16 +103,16 @@ pub struct CheckConnect {
 /// `tcp-check send`, `send-binary` and their log-format forms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckSend {
-    /// What is sent.
+    /// The bytes to send.
     pub payload: CheckPayload,
     /// `comment`.
     pub comment: Option<String>,
 }
 
-/// Bytes of a check.
+/// Bytes to send in a check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CheckPayload {
-    /// The bytes themselves.
+    /// Literal bytes.
     Bytes(Vec<u8>),
     /// A log-format string.
     Format(LogFormat),
@@ -149,7 +148,7 @@ pub struct CheckExpect {
     pub negated: bool,
     /// What is looked for, and where.
     pub subject: ExpectSubject,
-    /// `min-recv`: bytes to wait for before a miss is believed; -1 is no limit.
+    /// `min-recv`: how many bytes must be received before a mismatch counts; -1 is no limit.
     pub receive_bytes_min: i64,
     /// `ok-status`.
     pub ok: Option<ExpectOutcome>,
@@ -167,7 +166,7 @@ pub struct CheckExpect {
     pub comment: Option<String>,
 }
 
-/// What an `expect` looks for.
+/// The subject of an `expect`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExpectSubject {
     /// `status`: inclusive ranges.
@@ -188,7 +187,7 @@ pub enum ExpectSubject {
     BinaryFormat(LogFormat),
     /// `hdr`/`fhdr`: a header by name and value, each with its match method.
     Header {
-        /// Whole value instead of each comma-separated part.
+        /// The whole value instead of each comma-separated member.
         full: bool,
         /// Match method of the name: `str`, `beg`, `end`, `sub` or `reg`.
         name_match: String,

@@ -7,8 +7,8 @@ use ballast_rules::RuleSets;
 
 use crate::{LogTarget, Network, StatsPage};
 
-/// Where in the configuration something was written. All origins are equal: a line that has
-/// moved says what it said before.
+/// The place in the configuration where something was written. All origins compare equal: a line
+/// that only moved is unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
     /// File name as given on the command line.
@@ -25,8 +25,7 @@ impl PartialEq for Origin {
 
 impl Eq for Origin {}
 
-/// Whether something was written that would have been so anyway. All are equal: it is told, and
-/// nothing follows from it.
+/// Whether a default was written explicitly. All values compare equal: it is only informative.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Written(pub bool);
 
@@ -38,15 +37,15 @@ impl PartialEq for Written {
 
 impl Eq for Written {}
 
-/// The name, the mode and the words every proxy understands.
+/// Name, mode and options of every proxy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Common {
     /// `id`, or the number the configuration order gave it; unique among proxies
     /// (a `listen` shares one between its halves).
     pub id: u32,
-    /// Whether `id` gave the number: what is only counted may be another for the same section.
+    /// Whether `id` gave the number; a counted number may change for the same section.
     pub id_is_given: Written,
-    /// `guid`: the name that survives renames.
+    /// `guid`: a name that stays when the section is renamed.
     pub guid: Option<String>,
     /// Section name.
     pub name: String,
@@ -56,25 +55,25 @@ pub struct Common {
     pub mode: Mode,
     /// `description`.
     pub description: Option<String>,
-    /// `disabled`: the section is kept, checked, and does nothing.
+    /// `disabled`: the section is checked but not used.
     pub disabled: bool,
     /// Where the section begins.
     pub origin: Origin,
-    /// `log` lines, `log global` already replaced by the targets of the global section.
+    /// `log` lines; `log global` is already replaced by the targets of the global section.
     pub log_targets: Vec<LogTarget>,
     /// `log-tag`, else the global one.
     pub log_tag: Option<String>,
     /// `errorfile`, `errorloc*`, `errorfiles` and `http-error`, by status.
     pub error_pages: ErrorPages,
-    /// What `option httpclose`, `http-server-close` and `http-keep-alive` amount to.
+    /// The effect of `option httpclose`, `http-server-close` and `http-keep-alive`.
     pub connection_mode: ConnectionMode,
     /// `option forwardfor`.
     pub forward_for: Option<ForwardFor>,
     /// `option originalto`: the header that carries the destination address.
     pub original_to: Option<ForwardFor>,
-    /// `option http-buffer-request`: the rules and the balancing wait for the body.
+    /// `option http-buffer-request`: rules and balancing wait for the body.
     pub buffer_request: bool,
-    /// `option abortonclose`: a client that closes while queued gives up its request.
+    /// `option abortonclose`: the request of a client that closes while queued is dropped.
     pub abort_on_close: Option<bool>,
     /// `option nolinger`: connections are reset instead of closed.
     pub no_linger: bool,
@@ -90,7 +89,7 @@ pub struct Common {
     pub stats: Option<Box<StatsPage>>,
 }
 
-/// `mode`: what a proxy understands of the bytes it carries.
+/// `mode`: how a proxy interprets the bytes it carries.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Mode {
     /// Bytes, both ways.
@@ -135,9 +134,9 @@ pub enum ConnectionMode {
 pub struct ForwardFor {
     /// The header that is added, `X-Forwarded-For` or `X-Original-To` by default.
     pub header: String,
-    /// `except`: clients (or destinations) of this network get no header.
+    /// `except`: no header is added for clients (or destinations) in this network.
     pub except: Option<Network>,
-    /// `if-none`: a request that already has the header keeps it alone.
+    /// `if-none`: a request that already has the header keeps it unchanged.
     pub if_none: bool,
 }
 
@@ -158,7 +157,7 @@ pub struct Forwarded {
     pub for_port: Option<ForwardedNode>,
 }
 
-/// Where one parameter of `Forwarded:` comes from.
+/// The source of a parameter of `Forwarded:`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ForwardedNode {
     /// The connection's own value.
@@ -167,7 +166,7 @@ pub enum ForwardedNode {
     Expression(ballast_expr::Expr),
 }
 
-/// Answers that Ballast gives by itself, where the configuration replaced them.
+/// Error pages and other responses that the configuration replaced.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ErrorPages {
     pages: Vec<(u16, ErrorPage)>,
@@ -190,17 +189,17 @@ impl ErrorPages {
             .map(|(_, page)| page)
     }
 
-    /// All pages that were set, in the order they were first set.
+    /// All pages that were set, in the order in which they were first set.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &ErrorPage)> {
         self.pages.iter().map(|(status, page)| (*status, page))
     }
 }
 
-/// One replaced answer.
+/// One replaced response.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ErrorPage {
-    /// `errorfile`: the file's bytes, sent as they are; empty (as `/dev/null` is): nothing is
-    /// sent and the connection closes.
+    /// `errorfile`: the file's bytes, sent unchanged; if the file is empty (like `/dev/null`),
+    /// nothing is sent and the connection is closed.
     Raw {
         /// Where the bytes came from.
         file: String,
@@ -216,15 +215,15 @@ pub enum ErrorPage {
     },
 }
 
-/// TCP keep-alive of one side (`option tcpka`, `clitcpka`, `srvtcpka` and their numbers).
+/// TCP keep-alive of one side (`option tcpka`, `clitcpka`, `srvtcpka` and their parameters).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Keepalive {
     /// Whether probes are sent at all.
     pub enabled: bool,
-    /// `*tcpka-idle`: silence before the first probe; the system's default when `None`.
+    /// `*tcpka-idle`: idle time before the first probe; the system's default when `None`.
     pub idle: Option<Duration>,
     /// `*tcpka-intvl`: time between probes; the system's default when `None`.
     pub interval: Option<Duration>,
-    /// `*tcpka-cnt`: lost probes before the connection is dropped.
+    /// `*tcpka-cnt`: lost probes before the connection is closed.
     pub probe_count: Option<u32>,
 }

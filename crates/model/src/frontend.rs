@@ -1,4 +1,4 @@
-//! Frontends: where clients come in, and which backend they are sent to.
+//! Frontends: where clients connect, and how their requests are routed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{Address, Common, Keepalive, LogLines};
 /// A `frontend`, or the front half of a `listen`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Frontend {
-    /// Name, mode, and what backends have too.
+    /// Name, mode, and other fields that backends have too.
     pub common: Common,
     /// `bind` lines, port ranges already expanded.
     pub binds: Vec<Bind>,
@@ -29,20 +29,20 @@ pub struct Frontend {
     pub monitor: Monitor,
     /// What is logged about exchanges.
     pub log: LogLines,
-    /// The slots of requests (`capture request header`, `declare capture request`,
-    /// `http-request capture ... len`), by their numbers.
+    /// Captures of requests (`capture request header`, `declare capture request`, `http-request
+    /// capture ... len`), by number.
     pub request_captures: Vec<CaptureSlot>,
-    /// The slots of responses, by their numbers.
+    /// Captures of responses, by number.
     pub response_captures: Vec<CaptureSlot>,
     /// `capture cookie`.
     pub cookie_capture: Option<CookieCapture>,
     /// TCP keep-alive towards clients.
     pub keepalive: Keepalive,
-    /// Boolean options that only frontends know.
+    /// Boolean options of frontends only.
     pub options: FrontendOptions,
 }
 
-/// Boolean `option` words that only frontends know.
+/// Boolean `option` words of frontends only.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct FrontendOptions {
     /// `option contstats`: counters move during long exchanges too, not only after them.
@@ -53,7 +53,7 @@ pub struct FrontendOptions {
     pub use_proxy_header: bool,
     /// `option socket-stats`: one statistics row per bind.
     pub socket_stats: bool,
-    /// `option tcp-smart-accept`: the request is acknowledged with the response. When `None`,
+    /// `option tcp-smart-accept`: the request is acknowledged together with the response. `None`:
     /// in HTTP mode only.
     pub smart_accept: Option<bool>,
     /// `option idle-close-on-response`.
@@ -79,7 +79,7 @@ pub struct FrontendTimeouts {
     pub tarpit: Option<Duration>,
 }
 
-/// One address a frontend listens on.
+/// One address that a frontend listens on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bind {
     /// Where it listens.
@@ -90,9 +90,9 @@ pub struct Bind {
     pub id: u32,
     /// Where the bind line stands.
     pub origin: crate::Origin,
-    /// `accept-proxy`: a PROXY protocol header comes first.
+    /// `accept-proxy`: the connection begins with a PROXY protocol header.
     pub accept_proxy: bool,
-    /// `maxconn`: connections on this bind alone.
+    /// `maxconn` of this bind alone.
     pub connection_count_max: Option<u32>,
     /// `backlog`.
     pub backlog: Option<u32>,
@@ -100,7 +100,7 @@ pub struct Bind {
     pub interface: Option<String>,
     /// `namespace`.
     pub namespace: Option<String>,
-    /// `v6only`: an IPv6 wildcard takes no IPv4. `Some(false)` is `v4v6`.
+    /// `v6only`: an IPv6 wildcard does not accept IPv4. `Some(false)` is `v4v6`.
     pub v6_only: Option<bool>,
     /// `tfo`.
     pub fast_open: bool,
@@ -118,12 +118,12 @@ pub struct Bind {
     pub unix_owner: UnixOwner,
     /// `shards`, as a count; 1 by default.
     pub shard_count: u16,
-    /// `thread`: workers this bind is served by, as bits; `None` is all.
+    /// `thread`: the workers that serve this bind, as bits; `None` is all.
     pub threads: Option<Vec<u16>>,
 }
 
 impl Bind {
-    /// A bind on an address, with nothing else asked for.
+    /// A bind on an address, with all defaults.
     pub fn new(address: Address) -> Self {
         Self {
             address,
@@ -172,25 +172,25 @@ pub struct Route {
 /// A backend's name, fixed or computed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RouteTarget {
-    /// A name that exists.
+    /// The name of an existing backend.
     Static(String),
-    /// A log-format string; an unknown result falls through to the default backend.
+    /// A log-format string; if its result is not a backend, the default backend is used.
     Dynamic(LogFormat),
 }
 
 /// `monitor-uri` and `monitor fail`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Monitor {
-    /// Requests for exactly this URI are answered here and not logged.
+    /// Requests for exactly this URI are answered directly and not logged.
     pub uri: Option<String>,
-    /// When any holds, the answer is 503 instead of 200.
+    /// When any of these holds, the response is 503 instead of 200.
     pub fail: Vec<Condition>,
 }
 
-/// A place where something of a request or a response is kept for logs and rules.
+/// A capture: stores a value of a request or a response for logs and rules.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CaptureSlot {
-    /// The header that is kept, compared without case. `None` where rules fill it.
+    /// The header to store, compared without case. `None` when rules fill it.
     pub header: Option<String>,
     /// Longer values are cut to this many bytes.
     pub value_bytes_max: u32,
@@ -201,7 +201,7 @@ pub struct CaptureSlot {
 pub struct CookieCapture {
     /// Cookie name, or its beginning.
     pub name: String,
-    /// The name ended in `*`: any cookie that begins so is captured.
+    /// The name ended in `*`: it matches all cookies that begin with it.
     pub prefix: bool,
     /// Longer captures are cut to this many bytes.
     pub value_bytes_max: u32,

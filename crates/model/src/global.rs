@@ -31,7 +31,7 @@ pub struct Global {
     pub descriptor_count_max: Option<u32>,
     /// `fd-hard-limit`.
     pub descriptor_hard_limit: Option<u32>,
-    /// `no strict-limits` makes this false: a limit that cannot be raised is a warning only.
+    /// False after `no strict-limits`: then a limit that cannot be raised is only a warning.
     pub strict_limits: bool,
     /// `maxconnrate`.
     pub connection_rate_max: Option<u32>,
@@ -67,9 +67,9 @@ pub struct Global {
     pub spread_checks_percent: u8,
     /// `max-spread-checks`.
     pub spread_checks_max: Option<Duration>,
-    /// `external-check` was allowed.
+    /// `external-check`: such checks are allowed.
     pub external_check: bool,
-    /// `insecure-fork-wanted`: programs may be started without the rights of root.
+    /// `insecure-fork-wanted`: programs may be started by a process without root privileges.
     pub fork_allowed: bool,
     /// `noreuseport`.
     pub no_reuseport: bool,
@@ -77,7 +77,7 @@ pub struct Global {
     pub dumpable: bool,
     /// `h1-case-adjust`: from, to.
     pub case_adjust: Vec<(String, String)>,
-    /// `setenv`, `presetenv` results are already in the text; these are shown by `show env`.
+    /// The results of `setenv` and `presetenv` are already in the text; these are for `show env`.
     pub environment: Vec<(String, String)>,
     /// `set-var`, `set-var-fmt`, in the order of the file.
     pub variables: Vec<ProcessVariable>,
@@ -85,8 +85,8 @@ pub struct Global {
     pub quiet: bool,
     /// `zero-warning`.
     pub zero_warning: bool,
-    /// `reload-keep-overrides`, a word of our own: what operators set while the process ran stays
-    /// over a reload, where the file says of it what it said.
+    /// `reload-keep-overrides`, a keyword of Ballast: a reload keeps the overrides whose objects
+    /// did not change in the file.
     pub reload_keeps_overrides: bool,
     /// `tune.*`.
     pub tune: Tune,
@@ -95,12 +95,12 @@ pub struct Global {
 }
 
 impl Global {
-    /// The words that are others in `next` and that a process is given when it starts, once: a
-    /// living one goes on as it was. Every field is named here, so that one that comes later has
-    /// to be judged; those that are not compared are followed while the process lives.
+    /// The keywords that changed in `next` and that a process applies only at its start. Every
+    /// field is named here, so that whoever adds one must decide; those that are not compared are
+    /// applied at run time.
     pub fn fixed_words_changed(&self, next: &Self) -> Vec<&'static str> {
         let Self {
-            // Followed: `maxconn` as far as the descriptors of the start allow.
+            // Applied at run time: `maxconn` as far as the descriptors of the start allow.
             connection_count_max: _,
             connection_rate_max: _,
             session_rate_max: _,
@@ -119,7 +119,7 @@ impl Global {
             zero_warning: _,
             reload_keeps_overrides: _,
             environment: _,
-            // Given once.
+            // Applied at the start only.
             node,
             daemon,
             master_worker,
@@ -186,16 +186,16 @@ impl Global {
     }
 }
 
-/// A variable of the process, and what it is set to at the start.
+/// A variable of the process, and its initial value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessVariable {
     /// Its name, of the scope `proc`.
     pub name: VarName,
-    /// What it is set to.
+    /// Its value.
     pub source: VariableSource,
 }
 
-/// What a variable of the process is set to.
+/// The value of a variable of the process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VariableSource {
     /// The value of an expression.
@@ -209,16 +209,16 @@ pub enum VariableSource {
 pub struct Tune {
     /// `tune.bufsize`, in bytes.
     pub buffer_bytes: u32,
-    /// `tune.maxrewrite`, in bytes: room kept free for headers that rules add.
+    /// `tune.maxrewrite`, in bytes: space reserved for headers that rules add.
     pub rewrite_bytes: u32,
-    /// `tune.http.maxhdr`: fields in one head.
+    /// `tune.http.maxhdr`: the maximum number of fields in a head.
     pub header_count_max: u16,
-    /// `tune.http.logurilen`, in bytes of the whole request line. HAProxy was seen to cut at 1023
-    /// when it is not set, and at the number itself when it is.
+    /// `tune.http.logurilen`, in bytes of the whole request line. HAProxy was observed to cut at
+    /// 1023 when it is not set, and at the number itself when it is.
     pub log_uri_bytes: u32,
     /// `tune.http.cookielen`, in bytes.
     pub cookie_bytes: u32,
-    /// `tune.maxaccept`: connections taken per wake-up; `None` leaves it to the listener.
+    /// `tune.maxaccept`: connections accepted per wake-up; `None` leaves it to the listener.
     pub accept_count_max: Option<i32>,
     /// `tune.rcvbuf.client`, in bytes.
     pub receive_buffer_client: Option<u32>,
@@ -263,9 +263,9 @@ pub struct CpuMap {
 pub struct StatsSocket {
     /// Address and ownership.
     pub bind: Bind,
-    /// `level`: what callers may do.
+    /// `level`: the permissions of its clients.
     pub level: CliLevel,
-    /// `severity-output`: how answers show their severity.
+    /// `severity-output`: how responses show their severity.
     pub severity: SeverityOutput,
     /// `expose-fd listeners`.
     pub expose_listeners: bool,
@@ -274,9 +274,9 @@ pub struct StatsSocket {
 /// `level` of a `stats socket`.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum CliLevel {
-    /// `user`: may look at what is not sensitive.
+    /// `user`: may read what is not sensitive.
     User,
-    /// `operator`, the default: may look at everything.
+    /// `operator`, the default: may read everything.
     #[default]
     Operator,
     /// `admin`: may change things.

@@ -1,11 +1,11 @@
 //! The validated configuration as plain data.
 //!
-//! `config` lowers text into these types; `engine` compiles them into what runs. Nothing
-//! here opens, listens or counts, and nothing that runs is read back into it, so two
-//! configurations can be compared, printed and diffed without a process.
+//! `config` lowers text into these types; `engine` compiles them into what runs. Nothing here
+//! opens, listens or counts, and no run-time state is written back into it, so configurations can
+//! be compared, printed and diffed without a process.
 //!
-//! Defaults are already applied: a value that is `None` was set nowhere, and the doc comment
-//! of the field says what then holds. A `listen` section becomes one [`Frontend`] and one
+//! Defaults are already applied: a value that is `None` was not set anywhere, and the doc comment
+//! of the field says what applies then. A `listen` section becomes one [`Frontend`] and one
 //! [`Backend`] of the same name, both marked [`Common::listen`].
 
 use std::sync::Arc;

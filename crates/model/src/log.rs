@@ -1,4 +1,4 @@
-//! Log targets and the choice of what is logged.
+//! Log targets, and what is logged.
 
 use ballast_expr::LogFormat;
 
@@ -7,7 +7,7 @@ use crate::Address;
 /// One `log` line (configuration manual, section 4.2, "log").
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogTarget {
-    /// Where lines go.
+    /// The destination.
     pub endpoint: LogEndpoint,
     /// `len`: longer lines are cut; in bytes, 1024 by default.
     pub line_bytes_max: u32,
@@ -19,7 +19,7 @@ pub struct LogTarget {
     pub facility: Facility,
     /// Lines less severe than this are not sent.
     pub level_max: Level,
-    /// Lines more severe than this are sent as this severe.
+    /// Lines more severe than this are sent with this level.
     pub level_min: Option<Level>,
 }
 
@@ -28,7 +28,7 @@ pub struct LogTarget {
 pub enum LogEndpoint {
     /// UDP datagrams.
     Udp(Address),
-    /// Datagrams on a unix socket, `/dev/log` as a rule.
+    /// Datagrams on a unix socket, usually `/dev/log`.
     Unix(String),
     /// `stdout`, `stderr` or `fd@N`: a descriptor.
     Fd(i32),
@@ -41,7 +41,7 @@ pub enum LogEndpoint {
 /// `format` of a `log` line.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LogFormatName {
-    /// RFC 3164 header without the host name unless `log-send-hostname` asks for it.
+    /// RFC 3164 header without the host name, unless `log-send-hostname` is set.
     #[default]
     Local,
     /// RFC 3164.
@@ -88,7 +88,7 @@ pub enum Level {
     Debug = 7,
 }
 
-/// What a frontend writes about its exchanges.
+/// What a frontend logs about its exchanges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LogLines {
     /// `log-format`, or the format that `option httplog`, `tcplog` or `httpslog` stand for;
@@ -100,9 +100,9 @@ pub struct LogLines {
     pub structured_data: Option<LogFormat>,
     /// `option dontlognull`: connections that carried no byte are not logged.
     pub skip_null: bool,
-    /// `option dontlog-normal`: exchanges that went well are not logged.
+    /// `option dontlog-normal`: successful exchanges are not logged.
     pub skip_normal: bool,
-    /// `option logasap`: the line is written when the response's head is known.
+    /// `option logasap`: the line is written when the response's head has been received.
     pub as_soon_as_possible: bool,
     /// `option log-separate-errors`: failures are logged at level `err`.
     pub separate_errors: bool,

@@ -1,4 +1,4 @@
-//! Changes as an operator reads them, before they are made.
+//! Changes in the form that an operator reads.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
@@ -6,27 +6,28 @@ use std::sync::Arc;
 
 use crate::{Backend, Change, Config};
 
-/// What one change does.
+/// One line of a plan.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PlanLine {
-    /// What happens to it.
+    /// The kind of change.
     pub action: PlanAction,
-    /// What it is: `server be/s1`, `frontend www`, `global`.
+    /// The object: `server be/s1`, `frontend www`, `global`.
     pub what: String,
-    /// Which words are others, for [`PlanAction::Change`]; where short, with the value before and after.
+    /// The keywords that differ, for [`PlanAction::Change`]; with the values before and after, if
+    /// they are short.
     pub how: Vec<String>,
 }
 
-/// What happens to something.
+/// The kind of a change.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PlanAction {
-    /// It comes.
+    /// It is added.
     Add,
-    /// It is another.
+    /// It is changed.
     Change,
-    /// It stands elsewhere in the file, which the order of choosing goes by.
+    /// It moves within the file, which affects the order of choosing.
     Order,
-    /// It goes.
+    /// It is removed.
     Remove,
 }
 
@@ -46,7 +47,7 @@ impl fmt::Display for PlanLine {
     }
 }
 
-/// What `changes` would do to `old`, a line for each.
+/// The plan for applying `changes` to `old`, one line for each.
 pub fn lines(old: &Config, changes: &[Change]) -> Vec<PlanLine> {
     changes.iter().map(|change| line(old, change)).collect()
 }
@@ -105,7 +106,7 @@ fn line(old: &Config, change: &Change) -> PlanLine {
     }
 }
 
-/// Field names that are not the operator's words with spaces between.
+/// Field names whose keyword is not the same words with spaces between them.
 const WORDS: &[(&str, &str)] = &[
     ("connection_count_max", "maxconn"),
     ("connection_count_min", "minconn"),
@@ -120,16 +121,16 @@ const WORDS: &[(&str, &str)] = &[
     ("session_rate_max", "rate-limit sessions"),
 ];
 
-/// A value is shown if it is no longer than this, in bytes.
+/// The longest value that is shown, in bytes.
 const VALUE_BYTES_MAX: usize = 40;
 
-/// The fields in which two of a kind differ. A model is plain data, so what it prints for
-/// debugging is all there is of it, and no field added later can be forgotten here.
+/// The fields in which two objects differ. A model is plain data, so its debug output is complete,
+/// and a field added later cannot be forgotten here.
 fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
     let (old, new) = (printed(old), printed(new));
     let (old, new) = (fields(&old), fields(&new));
     new.iter()
-        // Whether a number was given or counted is no word: the number is.
+        // Whether a number was given or counted is not a keyword; the number is.
         .filter(|(name, value)| **name != "id_is_given" && old.get(*name) != Some(value))
         .map(|(name, value)| {
             let word = WORDS.iter().find(|(field, _)| field == name);
@@ -142,8 +143,8 @@ fn differences<T: Debug>(old: &T, new: &T) -> Vec<String> {
         .collect()
 }
 
-/// All of it but where it was written: a line that has moved says what it said before. What a
-/// frontend and a backend have in common stands among the rest.
+/// The debug output without the places in the file: a line that only moved is unchanged. The common
+/// fields of frontends and backends are included.
 fn printed(one: &impl Debug) -> String {
     let all = format!("{one:#?}");
     let mut text = String::with_capacity(all.len());
@@ -161,7 +162,7 @@ fn printed(one: &impl Debug) -> String {
         let depth = line.len() - line.trim_start().len();
         match within {
             Some(outer) if depth > outer => continue,
-            // The brace that ends it.
+            // Its closing brace.
             Some(_) => {
                 within = None;
                 continue;
@@ -176,7 +177,7 @@ fn printed(one: &impl Debug) -> String {
     text
 }
 
-/// The outermost fields of a pretty-printed value: they stand four spaces deep.
+/// The outermost fields of a pretty-printed value: they are indented by four spaces.
 fn fields(text: &str) -> BTreeMap<&str, String> {
     let mut fields: BTreeMap<&str, String> = BTreeMap::new();
     let mut last = None;
@@ -197,7 +198,7 @@ fn fields(text: &str) -> BTreeMap<&str, String> {
     fields
 }
 
-/// Values that are not the operator's words.
+/// Values whose keyword is a different word.
 const VALUES: &[(&str, &str)] = &[
     ("None", "unset"),
     ("RoundRobin", "roundrobin"),
@@ -209,11 +210,11 @@ const VALUES: &[(&str, &str)] = &[
     ("Tcp", "tcp"),
 ];
 
-/// A value as it would be written, if it is a short one.
+/// A value as it would be written, if it is short.
 fn short(value: &str) -> Option<String> {
     let value = value.trim_end_matches(',').replace('"', "");
     let mut value = value.as_str();
-    // `Some(Inet( 127.0.0.1:80, ),)`: what is in it is what was written.
+    // The inner value of `Some(Inet( 127.0.0.1:80, ),)` is what was written.
     while let Some((wrapper, inside)) = value.split_once('(')
         && wrapper.chars().all(char::is_alphanumeric)
         && let Some(inside) = inside.strip_suffix(')')

@@ -18,14 +18,14 @@ pub struct Server {
     pub id_is_given: Written,
     /// `guid`.
     pub guid: Option<String>,
-    /// Where the line stands.
+    /// Where the line is.
     pub origin: Origin,
-    /// Where it is reached. A name that is left could not be resolved at start: the server has no
+    /// Its address. A name that is still here could not be resolved at start: the server has no
     /// address yet and begins in maintenance.
     pub address: Address,
     /// The host name that `address` was resolved from.
     pub host_name: Option<String>,
-    /// Whether the port follows the client's destination port.
+    /// Whether the port depends on the client's destination port.
     pub port: PortSpec,
     /// `weight`, 0 to 256; 1 by default.
     pub weight: u16,
@@ -33,11 +33,11 @@ pub struct Server {
     pub backup: bool,
     /// `disabled`: begins in maintenance.
     pub disabled: bool,
-    /// `cookie`: the value that stands for this server.
+    /// `cookie`: the value that identifies this server.
     pub cookie: Option<String>,
     /// `maxconn`; 0 is no limit.
     pub connection_count_max: u32,
-    /// `minconn`; 0 is none: the limit is not dynamic.
+    /// `minconn`; 0 means none: the limit is not dynamic.
     pub connection_count_min: u32,
     /// `maxqueue`; 0 is no limit.
     pub queue_count_max: u32,
@@ -59,7 +59,7 @@ pub struct Server {
     pub send_proxy: Option<ProxyProtocol>,
     /// `source`, with its `interface` and `usesrc`.
     pub source: Option<SourceAddress>,
-    /// `interface` given on the server line's `source`.
+    /// `interface` of the server line's `source`.
     pub interface: Option<String>,
     /// `namespace`.
     pub namespace: Option<String>,
@@ -71,7 +71,7 @@ pub struct Server {
     pub congestion: Option<String>,
     /// `redir`: GET and HEAD requests are redirected to this prefix.
     pub redirect_prefix: Option<String>,
-    /// `pool-max-conn`: idle connections kept; `None` is no limit, 0 none.
+    /// `pool-max-conn`: how many idle connections are kept; `None` is no limit, 0 none.
     pub idle_count_max: Option<u32>,
     /// `pool-purge-delay`; 5 s by default.
     pub idle_purge: Duration,
@@ -84,7 +84,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with the documented defaults for everything but its name and address.
+    /// A server with the documented defaults, except for name and address.
     pub fn new(name: String, address: Address) -> Self {
         Self {
             name,
@@ -131,9 +131,9 @@ impl Server {
 pub struct ServerChecks {
     /// `check`.
     pub enabled: bool,
-    /// `addr`: probed instead of the server's own address.
+    /// `addr`: checked instead of the server's own address.
     pub address: Option<Address>,
-    /// `port`: probed instead of the server's own port.
+    /// `port`: checked instead of the server's own port.
     pub port: Option<u16>,
     /// `inter`; 2 s by default.
     pub interval: Duration,
@@ -189,12 +189,12 @@ impl Default for ServerChecks {
     }
 }
 
-/// `observe`: which of the traffic's own failures count as check failures.
+/// `observe`: which failures of traffic count as failed checks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Observe {
     /// `layer4`: connections that fail.
     Layer4,
-    /// `layer7`: also unusable responses and 5xx but 501 and 505.
+    /// `layer7`: also unusable responses and 5xx except 501 and 505.
     Layer7,
 }
 
@@ -215,7 +215,7 @@ pub enum OnError {
 /// `on-marked-down`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OnMarkedDown {
-    /// Nothing: sessions go on.
+    /// Nothing: sessions continue.
     #[default]
     Nothing,
     /// `shutdown-sessions`.
@@ -225,7 +225,7 @@ pub enum OnMarkedDown {
 /// `on-marked-up`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum OnMarkedUp {
-    /// Nothing: backups finish what they have.
+    /// Nothing: backups finish their sessions.
     #[default]
     Nothing,
     /// `shutdown-backup-sessions`.
@@ -270,7 +270,7 @@ pub struct ProxyProtocol {
     pub unique_id: bool,
     /// `proxy-v2-options authority`.
     pub authority: bool,
-    /// `proxy-v2-options ssl` and those below it, or `send-proxy-v2-ssl*`.
+    /// `proxy-v2-options ssl` and the options that imply it, or `send-proxy-v2-ssl*`.
     pub ssl: bool,
     /// `set-proxy-v2-tlv-fmt(<id>)`: type and value, each of them.
     pub tlvs: Vec<(u8, LogFormat)>,
@@ -279,31 +279,31 @@ pub struct ProxyProtocol {
 /// `source <addr> [usesrc ...] [interface ...]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceAddress {
-    /// Address to leave from; an unspecified address leaves the choice to the system.
+    /// The source address; if it is unspecified the system chooses.
     pub address: SocketAddr,
     /// Last port of a range that begins at the address's port.
     pub port_last: Option<u16>,
-    /// `usesrc`: connections for clients leave from another address, which need not be this
-    /// machine's; probes from [`Self::address`].
+    /// `usesrc`: connections for clients use another source address, which need not be this
+    /// machine's; checks use [`Self::address`].
     pub transparent: Option<TransparentSource>,
     /// `interface`.
     pub interface: Option<String>,
 }
 
-/// `usesrc`: the address that servers see.
+/// `usesrc`: the client address that servers see.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransparentSource {
     /// `<addr>[:<port>]`.
     Address(SocketAddr),
-    /// `client`: the client's, with its port.
+    /// `client`: the client's address and port.
     Client,
-    /// `clientip`: the client's, with a port of the system's choice.
+    /// `clientip`: the client's address, with a port chosen by the system.
     ClientIp,
     /// `hdr_ip(<header>[,<occurrence>])`: read from the request.
     Header(Expr),
 }
 
-/// `hash-key`: what places a server on the consistent-hash ring.
+/// `hash-key`: what determines a server's place on the consistent-hash ring.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum HashKey {
     /// `id`, the default.

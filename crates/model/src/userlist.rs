@@ -1,4 +1,4 @@
-//! Lists of users, which `http_auth` and its kin ask.
+//! Lists of users, for `http_auth` and related samples.
 
 /// A `userlist` section (configuration manual, section 3.4).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -16,17 +16,17 @@ pub struct Userlist {
 pub struct ListedUser {
     /// The name.
     pub name: String,
-    /// The password; `None` lets nobody in.
+    /// The password; `None` never matches.
     pub password: Option<Password>,
-    /// Groups the user belongs to, from both its own line and the groups' lines.
+    /// The user's groups, from its own line and from the groups' lines.
     pub groups: Vec<String>,
 }
 
-/// A password as the configuration keeps it.
+/// A configured password.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Password {
     /// `password`: hashed by crypt(3).
     Hashed(String),
-    /// `insecure-password`: itself.
+    /// `insecure-password`: in plain text.
     Clear(String),
 }

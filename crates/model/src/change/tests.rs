@@ -1,4 +1,4 @@
-//! From any configuration to any other, and nothing touched that is not named.
+//! Changes between any two configurations; objects that are not named stay untouched.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn frontend(name: u8, backlog: Option<u32>) -> Arc<Frontend> {
     Arc::new(frontend)
 }
 
-/// Pairs of a name and something else, each name once, in any order.
+/// Pairs of a name and a value, each name once, in any order.
 fn named<T: std::fmt::Debug + Clone + 'static>(
     count_max: usize,
     other: impl Strategy<Value = T> + 'static,
@@ -95,7 +95,7 @@ proptest! {
 
     #[test]
     fn the_same_again_is_no_change(config in configs()) {
-        // Written anew, so that no object is shared.
+        // Built separately, so that no object is shared.
         let mut again = config.clone();
         for backend in &mut again.backends {
             *backend = Arc::new(Backend::clone(backend));
@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn any_steps_fit_or_are_refused(base in configs(), old in configs(), new in configs()) {
-        // Steps made for another configuration: never a panic, and all or nothing.
+        // Changes computed for another configuration: never a panic, and all or nothing.
         let before = base.clone();
         let _ = apply(&base, &diff(&old, &new));
         prop_assert_eq!(base, before);
