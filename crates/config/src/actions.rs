@@ -1,4 +1,4 @@
-//! Rows of the actions, told from the catalogue of `ballast_rules` in the words of this one.
+//! Keyword rows for the actions, derived from the catalogue of `ballast_rules`.
 
 use std::sync::LazyLock;
 
@@ -40,7 +40,7 @@ fn all() -> Vec<Keyword> {
     all
 }
 
-/// Whether the action is carried out, seen from a rule that uses it.
+/// Whether the action is implemented.
 fn state(place: RuleSet, good: &str) -> State {
     const LATER: State = State::Later("the rule language");
     if !place.is_served() {

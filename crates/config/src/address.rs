@@ -1,17 +1,17 @@
-//! Addresses as the configuration writes them.
+//! Parses addresses.
 //!
-//! Source: HAProxy configuration manual, section 11; the quirks are those HAProxy is observed to
-//! have (the last colon before a bracket always begins the port).
+//! Source: HAProxy configuration manual, section 11; details are as observed in HAProxy (the last
+//! colon before a bracket always begins the port).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ballast_model::{Address, Host};
 use ballast_syntax::Env;
 
-/// What a keyword takes besides the host.
+/// What a keyword accepts besides the host.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wants {
-    /// A port must be given, or follow.
+    /// A port is required, or may follow.
     pub(crate) port: bool,
     /// `80-90` may be given.
     pub(crate) range: bool,
@@ -30,10 +30,10 @@ pub(crate) enum Port {
     Offset(i32),
 }
 
-/// Which transport a prefix asked for.
+/// The transport that a prefix selects.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Transport {
-    /// What the keyword usually takes.
+    /// The keyword's usual one.
     #[default]
     Usual,
     /// `tcp@`, `stream+`.
@@ -42,7 +42,7 @@ pub(crate) enum Transport {
     Datagram,
     /// `quic4@`, `quic6@`.
     Quic,
-    /// `rhttp@`: connections come from servers.
+    /// `rhttp@`: connections are opened by servers.
     Reverse,
     /// `mptcp@`.
     Multipath,
@@ -62,7 +62,7 @@ pub(crate) struct Parsed {
 /// Parses an address.
 ///
 /// # Errors
-/// A sentence why it is none.
+/// A sentence that says what is wrong.
 pub(crate) fn parse(text: &str, wants: Wants, env: &Env) -> Result<Parsed, String> {
     let written = text;
     let text = &expand(text, env);
@@ -185,7 +185,7 @@ fn prefix(text: &str) -> (Transport, Family, &str) {
     (transport, Family::Ip, rest)
 }
 
-/// A socket's path or name: not empty, and short enough for the kernel.
+/// Checks a socket's path or name: not empty, and short enough for the kernel.
 fn path(rest: &str, text: &str, bytes_max: usize) -> Result<String, String> {
     if rest.is_empty() {
         return Err(format!("missing path in '{text}'"));
@@ -207,7 +207,7 @@ fn descriptor(rest: &str, text: &str) -> Result<i32, String> {
     }
 }
 
-/// The host and what follows the colon, `None` without colon.
+/// The host and the text after the colon, `None` without a colon.
 fn split_port(rest: &str) -> (&str, Option<&str>) {
     match rest.rfind([':', ']']) {
         Some(at) if rest.as_bytes()[at] == b':' => (&rest[..at], Some(&rest[at + 1..])),
@@ -302,7 +302,7 @@ fn host_address(host: &str, port: u16, family: Family, text: &str) -> Result<Add
     })
 }
 
-/// Replaces `$NAME` and `${NAME}`, which addresses may hold outside double quotes too.
+/// Replaces `$NAME` and `${NAME}`, which are expanded in addresses even outside double quotes.
 fn expand(text: &str, env: &Env) -> String {
     let mut out = String::new();
     let mut rest = text;

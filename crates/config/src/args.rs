@@ -1,7 +1,7 @@
 //! The words of a line after its keyword, taken one by one.
 //!
-//! Every taking method answers with a diagnostic that points at the word at fault, so that handlers
-//! are written as a sequence of `?`.
+//! Every method that takes a word returns a diagnostic at the wrong word if it fails, so that
+//! handlers are a sequence of `?`.
 
 use std::ops::{Range, RangeInclusive};
 use std::time::Duration;
@@ -13,10 +13,10 @@ use ballast_syntax::{
 
 use crate::context::suggestion;
 
-/// What stands before a keyword.
+/// The prefix of a keyword.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Prefix {
-    /// `default`: back to what holds without the line.
+    /// `default`: returns to the value without the line.
     Default,
     /// `no`.
     No,
@@ -32,12 +32,12 @@ pub(crate) struct Args<'a> {
     keyword: &'a str,
     keyword_span: Span,
     at: usize,
-    /// What stood before the keyword.
+    /// The prefix of the keyword.
     pub prefix: Prefix,
 }
 
 impl<'a> Args<'a> {
-    /// The words of `line` from index `at` on; `keyword` is what messages call the line, and
+    /// The words of `line` from index `at` on; `keyword` is the name of the line in messages, and
     /// `first` the index of its first word.
     #[must_use]
     pub(crate) fn new(
@@ -60,8 +60,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The same cursor for a word of the line that has arguments of its own (`inter` of a server):
-    /// the word before the cursor becomes the keyword.
+    /// The same cursor for a word of the line that has its own arguments (`inter` of a server): the
+    /// word before the cursor becomes the keyword.
     #[must_use]
     pub(crate) fn renamed(&self, keyword: &'a str) -> Args<'a> {
         let mut renamed = Args::new(
@@ -81,13 +81,13 @@ impl<'a> Args<'a> {
         self.line
     }
 
-    /// The keyword as rows name it.
+    /// The keyword as in its row.
     #[must_use]
     pub(crate) fn keyword(&self) -> &'a str {
         self.keyword
     }
 
-    /// Where the keyword stands.
+    /// The place of the keyword.
     #[must_use]
     pub(crate) fn keyword_span(&self) -> Span {
         self.keyword_span
@@ -110,13 +110,13 @@ impl<'a> Args<'a> {
         self.at = at.min(self.line.words.len());
     }
 
-    /// The next word, left in place.
+    /// The next word, without taking it.
     #[must_use]
     pub(crate) fn peek_word(&self) -> Option<&'a Word> {
         self.line.words.get(self.at)
     }
 
-    /// The text of the next word, left in place.
+    /// The text of the next word, without taking it.
     #[must_use]
     pub(crate) fn peek(&self) -> Option<&'a str> {
         self.peek_word().map(Word::text)
@@ -154,7 +154,7 @@ impl<'a> Args<'a> {
         rest
     }
 
-    /// The texts of all words left; they stay.
+    /// The texts of all words left, without taking them.
     #[must_use]
     pub(crate) fn texts(&self) -> Vec<&'a str> {
         let rest = self.line.words.get(self.at..).unwrap_or_default();
@@ -171,14 +171,14 @@ impl<'a> Args<'a> {
         Diagnostic::alert("bad-value", message).at(span)
     }
 
-    /// An alert about something that should have followed.
+    /// An alert about a missing word.
     #[must_use]
     pub(crate) fn missing(&self, what: &str) -> Diagnostic {
         let message = format!("'{}' expects {what}", self.keyword);
         Diagnostic::alert("missing-argument", message).at(self.keyword_span)
     }
 
-    /// An alert at part of the word last taken.
+    /// An alert at a part of the word last taken.
     #[must_use]
     pub(crate) fn wrong_at(&self, range: Range<usize>, message: impl Into<String>) -> Diagnostic {
         let word = self.line.words.get(self.at.max(1) - 1);
@@ -188,7 +188,7 @@ impl<'a> Args<'a> {
 
     // === required words ===
 
-    /// Takes a word that must be there; `what` completes "expects".
+    /// Takes a required word; `what` completes "expects".
     ///
     /// # Errors
     /// When there is none, or it is empty.
@@ -199,7 +199,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The text of a word that must be there.
+    /// The text of a required word.
     ///
     /// # Errors
     /// As [`Args::word`].
@@ -207,16 +207,16 @@ impl<'a> Args<'a> {
         self.word(what).map(Word::text)
     }
 
-    /// Takes a time in milliseconds, as most keywords count.
+    /// Takes a time in milliseconds, the unit of most keywords.
     ///
     /// # Errors
-    /// When there is none, or it is no time.
+    /// When there is none, or it is invalid.
     pub(crate) fn time(&mut self, what: &str) -> Result<Duration, Diagnostic> {
         self.time_in(what, TimeUnit::Millisecond)
     }
 
-    /// Warns of the time last taken where it is less than 100 and has no unit: seconds may be meant,
-    /// and milliseconds are counted. `of` is whose time it is.
+    /// Warns when the time last taken is below 100 and has no unit: it may be meant in seconds, but
+    /// is read as milliseconds. `of` names the setting.
     pub(crate) fn doubt_time(&self, of: &str, context: &mut crate::context::Context<'_>) {
         let Some(word) = self.line.words.get(self.at.max(1) - 1) else {
             return;
@@ -236,7 +236,7 @@ impl<'a> Args<'a> {
     /// Takes a time, counted in `unit` when it has no suffix.
     ///
     /// # Errors
-    /// When there is none, or it is no time.
+    /// When there is none, or it is invalid.
     pub(crate) fn time_in(&mut self, what: &str, unit: TimeUnit) -> Result<Duration, Diagnostic> {
         let text = self.text(what)?;
         parse_duration(text, unit).map_err(|error| self.value_error(text, "time", error))
@@ -245,7 +245,7 @@ impl<'a> Args<'a> {
     /// Takes a size in bytes of at most `max`.
     ///
     /// # Errors
-    /// When there is none, or it is no size.
+    /// When there is none, or it is invalid.
     pub(crate) fn size(&mut self, what: &str, max: u64) -> Result<u64, Diagnostic> {
         let text = self.text(what)?;
         parse_size(text, max).map_err(|error| self.value_error(text, "size", error))
@@ -254,7 +254,7 @@ impl<'a> Args<'a> {
     /// Takes a number within `range`.
     ///
     /// # Errors
-    /// When there is none, or it is no number, or lies outside.
+    /// When there is none, or it is not a number, or out of range.
     pub(crate) fn number(
         &mut self,
         what: &str,
@@ -273,8 +273,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Takes a number that fits 32 bits the way HAProxy's older words do: what follows its digits
-    /// is not read, which is warned about.
+    /// Takes a 32-bit number in the way of HAProxy's older keywords: text after its digits is
+    /// ignored, with a warning.
     ///
     /// # Errors
     /// When there is no digit.
@@ -316,10 +316,10 @@ impl<'a> Args<'a> {
         Ok(u32::try_from(number).expect("the range was checked"))
     }
 
-    /// Takes one of several words and gives what it stands for.
+    /// Takes one of several words and returns its value.
     ///
     /// # Errors
-    /// When there is none, or it is another.
+    /// When there is none, or it is another word.
     pub(crate) fn choice<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T, Diagnostic> {
         let names = || {
             let quoted: Vec<_> = choices
@@ -345,7 +345,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Nothing may follow.
+    /// Checks that no word is left.
     ///
     /// # Errors
     /// When a word is left.
@@ -366,7 +366,7 @@ impl<'a> Args<'a> {
     /// Takes all words left as `if ...` or `unless ...`; `None` when nothing is left.
     ///
     /// # Errors
-    /// When the words left are no condition.
+    /// When the words left are not a condition.
     pub(crate) fn condition(&mut self, acls: &AclSet) -> Result<Option<Condition>, Diagnostic> {
         if self.is_empty() {
             return Ok(None);
@@ -388,7 +388,7 @@ impl<'a> Args<'a> {
     /// Takes a log-format string.
     ///
     /// # Errors
-    /// When there is none, or it is wrong.
+    /// When there is none, or it is invalid.
     pub(crate) fn format(&mut self, what: &str, usage: Usage) -> Result<LogFormat, Diagnostic> {
         let text = self.text(what)?;
         LogFormat::parse(text, usage).map_err(|error| {
@@ -397,10 +397,10 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// Takes a sample expression, whose converters may be words of their own.
+    /// Takes a sample expression, whose converters may be separate words.
     ///
     /// # Errors
-    /// When there is none, or it is wrong.
+    /// When there is none, or it is invalid.
     pub(crate) fn expr(&mut self, what: &str) -> Result<Expr, Diagnostic> {
         if self.is_empty() {
             return Err(self.missing(what));
@@ -419,8 +419,8 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The diagnostic of an expression's error; `base` is the index in the line of the first word
-    /// that was handed in, `what` the sentence before the colon.
+    /// The diagnostic for an error in an expression; `base` is the index in the line of the first
+    /// word that was parsed, `what` the sentence before the colon.
     #[must_use]
     pub(crate) fn expr_error(
         &self,

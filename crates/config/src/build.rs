@@ -1,4 +1,4 @@
-//! From drafts to the model, once every section is known.
+//! Builds the model from drafts, once every section has been read.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use ballast_syntax::{Diagnostic, SectionKind};
 use crate::context::Context;
 use crate::draft::{ErrorGroupUse, LogLine, ProxyDraft};
 
-/// Everything that was read.
+/// All drafts.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
     /// `global`.
     pub(crate) global: Global,
-    /// What other sections gave.
+    /// Results of the other sections.
     pub(crate) config: Config,
     /// Frontends, backends and listens, in order.
     pub(crate) proxies: Vec<ProxyDraft>,
 }
 
-/// The model of what was read.
+/// The model of all drafts.
 pub(crate) fn build(drafts: Drafts, context: &mut Context<'_>) -> Config {
     let Drafts {
         global,
@@ -74,7 +74,7 @@ fn proxy(draft: ProxyDraft, config: &mut Config, context: &mut Context<'_>) {
     }
 }
 
-/// The targets of a proxy; `log global` stands for those of the global section.
+/// The log targets of a proxy; `log global` is replaced by those of the global section.
 fn logs(
     common: &mut Common,
     lines: Vec<LogLine>,

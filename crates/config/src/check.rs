@@ -1,4 +1,4 @@
-//! Deeds that only check the form of a line: for rows that are noted or served later.
+//! Handlers that only check the form of a line: for rows that are noted or not implemented.
 
 use std::net::IpAddr;
 
@@ -21,8 +21,8 @@ macro_rules! checks {
     };
 }
 
-/// What a word of a table takes, in short: words of which it is one (`[on off]`), the numbers it
-/// lies between (`(0 .. 100)`, `(0 ..)`), or a check of this module by its name.
+/// The allowed form of a word, in short: alternatives (`[on off]`), a range of numbers (`(0 ..
+/// 100)`, `(0 ..)`), or the name of a check of this module.
 macro_rules! form {
     ([$($word:literal)*]) => {
         |_, args, _| {
@@ -42,10 +42,10 @@ macro_rules! form {
 }
 pub(crate) use form;
 
-/// A number between two others, alone on its line; sizes (`64k`), too.
+/// A number within a range, alone on its line; sizes (`64k`), too.
 ///
 /// # Errors
-/// When it is none, or lies elsewhere.
+/// When it is not a number, or out of range.
 pub(crate) fn within(args: &mut Args<'_>, min: i64, max: i64) -> Result<(), Diagnostic> {
     let text = args.text("a number")?;
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -78,7 +78,7 @@ pub(crate) fn within(args: &mut Args<'_>, min: i64, max: i64) -> Result<(), Diag
 checks! {
     /// No argument.
     none(args) { args.end() }
-    /// Whatever follows.
+    /// Any words.
     any(args) { args.rest(); Ok(()) }
     /// At least one word.
     some(args) { args.text("at least one argument")?; args.rest(); Ok(()) }
@@ -86,7 +86,7 @@ checks! {
     one(args) { args.text("an argument")?; args.end() }
     /// One word among others on the line.
     word(args) { args.text("an argument").map(|_| ()) }
-    /// Nothing of its own.
+    /// No argument of its own.
     nothing(_args) { Ok(()) }
     /// A number among others on the line.
     count(args) { args.count("a number").map(|_| ()) }
@@ -117,7 +117,7 @@ checks! {
     security_level(args) { args.number("a value between 0 and 5", 0..=5)?; args.end() }
     /// Bits of Diffie-Hellman parameters.
     dh_bits(args) { args.number("a value >= 1024", 1024..=i64::from(u32::MAX))?; args.end() }
-    /// What is looked for beside a certificate.
+    /// Files that are looked for beside a certificate.
     extra_files(args) {
         const KINDS: &[(&str, ())] =
             &[("none", ()), ("all", ()), ("bundle", ()), ("sctl", ()), ("ocsp", ()), ("issuer", ())];
@@ -127,7 +127,7 @@ checks! {
         }
         Ok(())
     }
-    /// What may be masked of what the kernel tells.
+    /// Kernel capabilities that can be masked.
     events(args) {
         let text = args.text("a list of events")?;
         match text.split(',').find(|event| !matches!(*event, "err" | "hup" | "rdhup")) {
@@ -138,7 +138,7 @@ checks! {
             None => args.end(),
         }
     }
-    /// A path, and for what Lua looks there.
+    /// A path, and its type for Lua.
     lua_path(args) {
         args.text("a path")?;
         if !args.is_empty() {
@@ -146,7 +146,7 @@ checks! {
         }
         args.end()
     }
-    /// A group of threads, and which are in it.
+    /// A thread group, and its threads.
     thread_group(args) {
         args.number("a number", 1..=16)?;
         while let Some(text) = args.next() {
@@ -175,7 +175,7 @@ checks! {
             None => Ok(()),
         }
     }
-    /// The name that something keeps when it is renamed.
+    /// A `guid`: it must be valid and unique.
     guid(args) {
         let text = args.text("a string argument")?;
         let mut letters = text.chars();
@@ -205,7 +205,7 @@ checks! {
         }
         args.end()
     }
-    /// Where threads go.
+    /// Thread placement policies.
     cpu_policy(args) {
         args.choice(&[
             ("none", ()), ("first-usable-node", ()), ("group-by-ccx", ()), ("group-by-2-ccx", ()),
@@ -216,7 +216,7 @@ checks! {
         args.rest();
         Ok(())
     }
-    /// Processors that are left out or kept.
+    /// Processors that are used or left out.
     cpu_set(args) {
         args.choice(&[
             ("reset", ()), ("only-cpu", ()), ("drop-cpu", ()), ("only-node", ()), ("drop-node", ()),
@@ -226,16 +226,16 @@ checks! {
         args.rest();
         Ok(())
     }
-    /// When tasks are measured.
+    /// When tasks are profiled.
     profiling(args) { args.choice(&[("auto", ()), ("on", ()), ("off", ())])?; args.end() }
     /// `on` or `off`.
     on_off(args) { args.choice(&[("on", ()), ("off", ())])?; args.end() }
 }
 
-/// A file or directory that is there, alone on its line.
+/// An existing file or directory, alone on its line.
 ///
 /// # Errors
-/// When it is not.
+/// When it does not exist.
 pub(crate) fn existing<C>(
     _: &mut C,
     args: &mut Args<'_>,
@@ -249,7 +249,7 @@ pub(crate) fn existing<C>(
 /// The name of a `resolvers` section, alone on its line.
 ///
 /// # Errors
-/// When it is missing; at the end when there is no such section.
+/// When it is missing; when there is no such section, at the end of loading.
 pub(crate) fn resolvers<C>(
     _: &mut C,
     args: &mut Args<'_>,
@@ -262,10 +262,10 @@ pub(crate) fn resolvers<C>(
     args.end()
 }
 
-/// The name of a network namespace of the machine.
+/// The name of a network namespace of this machine.
 ///
 /// # Errors
-/// When there is none of this name.
+/// When there is none with this name.
 pub(crate) fn namespace(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
@@ -300,7 +300,7 @@ pub(crate) fn ciphers<C>(
 /// TLS words of every bind or server.
 ///
 /// # Errors
-/// When a word is none of them.
+/// When a word is not one of them.
 pub(crate) fn tls_options<C>(
     _: &mut C,
     args: &mut Args<'_>,

@@ -1,5 +1,5 @@
-//! What lowering shares from the first section to the last: the machine's answers, what was said,
-//! what is not served yet, and the names that sections declare for each other.
+//! State shared by the lowering of all sections: access to the machine, diagnostics, unimplemented
+//! words, and the names that sections declare for one another.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,11 +12,11 @@ use ballast_syntax::{DIAGNOSTIC_COUNT_MAX, Diagnostic, SectionKind, Severity, So
 
 use crate::surroundings::Surroundings;
 
-/// A word that is parsed and checked but not carried out yet: a configuration that holds one is
-/// not started.
+/// A word that is parsed and checked but not implemented: a configuration that contains one is not
+/// started.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unserved {
-    /// The word as written in tables (`ssl`, `stick-table`, a sample or an action).
+    /// The word as in the tables (`ssl`, `stick-table`, a sample or an action).
     pub word: String,
     /// Where it stands.
     pub span: Option<Span>,
@@ -25,7 +25,7 @@ pub struct Unserved {
 }
 
 impl Unserved {
-    /// What is said of it where the configuration is not started.
+    /// The message when the configuration is not started.
     #[must_use]
     pub fn message(&self) -> String {
         format!(
@@ -51,32 +51,32 @@ pub(crate) struct Context<'s> {
     pub sources: &'s SourceMap,
     /// Pattern lists and maps, shared by all expressions.
     pub store: Arc<Store>,
-    /// What was said so far.
+    /// The diagnostics so far.
     pub said: Said,
-    /// How many more names may be compared with unknown ones to find what was meant.
+    /// How many more names may be compared with unknown ones to find a similar one.
     pub hint_names_left: Cell<usize>,
-    /// What is not served yet.
+    /// Words that are not implemented.
     pub unserved: Vec<Unserved>,
     /// What was replaced by stand-ins.
     pub stubs: Vec<String>,
-    /// The environment as the text leaves it, for variables in addresses.
+    /// The environment after the text, for variables in addresses.
     pub environment: ballast_syntax::Env,
     /// Names declared by sections.
     pub names: Names,
-    /// `tune.stick-counters`, as far as it was read.
+    /// `tune.stick-counters`, if it was read already.
     pub stick_counters: u32,
 }
 
-/// What sections declare for others to name. Uses are checked when all sections are read.
+/// Names that sections declare. Uses are checked when all sections are read.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// `http-errors` groups.
     pub error_groups: BTreeMap<String, ErrorPages>,
     /// Every other named section.
     pub sections: Declared,
-    /// Sections that were named: kind, name, the keyword that did, where.
+    /// References to sections: kind, name, the keyword, the place.
     pub uses: Vec<(SectionKind, String, String, Span)>,
-    /// Defaults with rules that a frontend or backend began with, by where they stand.
+    /// The `defaults` with rules that frontends or backends used, by their places.
     pub rule_heirs: Vec<(Span, SectionKind)>,
     /// `unix-bind` of the global section.
     pub unix_bind: UnixBind,
@@ -92,11 +92,11 @@ pub(crate) struct Names {
     pub(crate) crt_base: Option<String>,
     /// `expose-experimental-directives` was read.
     pub(crate) experimental: bool,
-    /// Words of the global section that may stand there once, and did.
+    /// Words of the global section that may occur once, and did.
     pub(crate) said_once: BTreeSet<&'static str>,
 }
 
-/// `unix-bind` of the global section: what unix binds get unless they say otherwise.
+/// `unix-bind` of the global section: defaults for unix sockets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnixBind {
     /// `prefix`.
@@ -113,18 +113,18 @@ impl Declared {
     /// Adds one.
     pub(crate) fn add(&mut self, kind: SectionKind, name: &str, span: Span) {
         let same = self.0.entry(name.to_owned()).or_default();
-        // Of three alike the third is as wrong as the second, and needs no list to be seen.
+        // A third section of the same name gives the same error as a second, so it is not stored.
         if same.len() < SAME_NAME_COUNT_MAX {
             same.push((kind, span));
         }
     }
 
-    /// Those of a name, in order.
+    /// The sections with a name, in order.
     pub(crate) fn of_name(&self, name: &str) -> &[(SectionKind, Span)] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The names that sections of a kind have.
+    /// The names of all sections of a kind.
     pub(crate) fn of_kind(&self, kind: SectionKind) -> impl Iterator<Item = &str> {
         let all = self.0.iter();
         all.filter(move |(_, same)| same.iter().any(|(known, _)| *known == kind))
@@ -132,18 +132,18 @@ impl Declared {
     }
 }
 
-/// What was said of a configuration, as much of it as anybody reads.
+/// The diagnostics of a configuration, up to a maximum number.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     diagnostics: Vec<Diagnostic>,
     has_alerts: bool,
-    /// How many were not kept, and whether one of them was an alert.
+    /// How many were dropped, and whether one of them was an alert.
     dropped: usize,
     dropped_alerts: bool,
 }
 
 impl Said {
-    /// Goes on after what was said already.
+    /// Continues after the diagnostics of an earlier step.
     pub(crate) fn after(diagnostics: Vec<Diagnostic>) -> Self {
         Self {
             has_alerts: diagnostics.iter().any(is_alert),
@@ -163,7 +163,7 @@ impl Said {
         }
     }
 
-    /// All that was kept. An error that was not is an error still.
+    /// All diagnostics. A dropped alert still counts as one.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
         if self.dropped > 0 {
             let severity = match self.dropped_alerts {
@@ -182,10 +182,10 @@ fn is_alert(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity == Severity::Alert
 }
 
-/// Sections of one name that are remembered.
+/// The maximum number of sections of one name that are stored.
 const SAME_NAME_COUNT_MAX: usize = 64;
 
-/// Names that are compared with unknown ones over a whole file.
+/// The maximum number of names compared with unknown ones for a whole file.
 pub(crate) const HINT_NAMES_MAX: usize = 200_000;
 
 impl Names {
@@ -196,7 +196,7 @@ impl Names {
         same.any(|(known, _)| *known == kind)
     }
 
-    /// Remembers that `keyword` names a section, to be checked at the end.
+    /// Records that `keyword` refers to a section, to be checked at the end.
     pub(crate) fn names(&mut self, kind: SectionKind, name: &str, keyword: &str, span: Span) {
         self.uses
             .push((kind, name.to_owned(), keyword.to_owned(), span));
@@ -204,12 +204,12 @@ impl Names {
 }
 
 impl Context<'_> {
-    /// Says something.
+    /// Adds a diagnostic.
     pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
         self.said.push(diagnostic);
     }
 
-    /// What was meant by an unknown name, if it is near one of `names`.
+    /// The most similar of `names` to an unknown name, if it is similar enough.
     pub(crate) fn hint<'a>(
         &self,
         name: &str,
@@ -222,7 +222,7 @@ impl Context<'_> {
         hint
     }
 
-    /// Says that something is wrong but usable.
+    /// Adds a warning.
     pub(crate) fn warn(&mut self, code: &'static str, message: impl Into<String>, span: Span) {
         self.report(Diagnostic::warning(code, message).at(span));
     }
@@ -233,12 +233,12 @@ impl Context<'_> {
         named.map_or_else(|| self.surroundings.hostname(), str::to_owned)
     }
 
-    /// Whether anything was an error so far.
+    /// Whether there was an error so far.
     pub(crate) fn has_alerts(&self) -> bool {
         self.said.has_alerts
     }
 
-    /// Remembers that a word is not served yet.
+    /// Records that a word is not implemented.
     pub(crate) fn unserved(&mut self, word: &str, area: &str, span: Span) {
         let area = if word == LUA { "Lua" } else { area };
         self.unserved.push(Unserved {
@@ -248,7 +248,7 @@ impl Context<'_> {
         });
     }
 
-    /// Remembers what an expression holds that is not evaluated yet.
+    /// Records the parts of an expression that are not implemented.
     pub(crate) fn check_expr(&mut self, expr: &Expr, span: Span) {
         for word in expr.unserved() {
             self.unserved(word, "the rule language", span);
@@ -274,7 +274,7 @@ impl Context<'_> {
         }
     }
 
-    /// Remembers that a stand-in took the place of something.
+    /// Records that a stand-in was used.
     pub(crate) fn stubbed(&mut self, what: String) {
         if !self.stubs.contains(&what) {
             self.stubs.push(what);
@@ -333,7 +333,7 @@ impl Context<'_> {
     /// The addresses of a name; the stand-ins are 192.0.2.1 and 2001:db8::1.
     ///
     /// # Errors
-    /// With why there is none.
+    /// The reason.
     pub(crate) fn resolve(&mut self, host: &str) -> Result<Vec<IpAddr>, String> {
         match self.surroundings.resolve(host) {
             Ok(addresses) if !addresses.is_empty() => Ok(addresses),
@@ -350,10 +350,10 @@ impl Context<'_> {
         }
     }
 
-    /// An address with its name replaced by what the name stands for.
+    /// An address with its name resolved.
     ///
     /// # Errors
-    /// With why there is none.
+    /// The reason.
     pub(crate) fn resolve_address(&mut self, address: &Address) -> Result<Address, String> {
         let Address::Name { host, port, family } = address else {
             return Ok(address.clone());
@@ -374,10 +374,10 @@ impl Context<'_> {
         }
     }
 
-    /// Uses a stand-in for something missing where the surroundings have any.
+    /// Uses a stand-in for something missing if the surroundings provide one.
     ///
     /// # Errors
-    /// With `error` where they have none.
+    /// With `error` if they do not.
     pub(crate) fn missing(
         &mut self,
         what: &str,
@@ -392,14 +392,14 @@ impl Context<'_> {
         }
     }
 
-    /// A place as messages write it: `file:line`.
+    /// A place in messages: `file:line`.
     #[must_use]
     pub(crate) fn place(&self, span: Span) -> String {
         let at = self.sources.locate(span);
         format!("{}:{}", at.file, at.line)
     }
 
-    /// The place as pattern lists keep it.
+    /// The place in the form of pattern lists.
     #[must_use]
     pub(crate) fn standing(&self, span: Span) -> ballast_expr::Place {
         let at = self.sources.locate(span);
@@ -409,7 +409,7 @@ impl Context<'_> {
         }
     }
 
-    /// The line of a place that pattern lists keep.
+    /// The line of a place in the form of pattern lists.
     #[must_use]
     pub(crate) fn line_of(&self, place: &ballast_expr::Place) -> Option<Span> {
         let mut files = self.sources.files();
@@ -417,7 +417,7 @@ impl Context<'_> {
         self.sources.line_span(file, place.line)
     }
 
-    /// The place as the model keeps it.
+    /// The place in the form of the model.
     #[must_use]
     pub(crate) fn origin(&self, span: Span) -> ballast_model::Origin {
         let at = self.sources.locate(span);
@@ -428,10 +428,10 @@ impl Context<'_> {
     }
 }
 
-/// What scripts bring: fetches, converters, actions and services.
+/// The names that scripts provide: fetches, converters, actions and services.
 pub(crate) const LUA: &str = "lua.";
 
-/// Adds "did you mean" and the edit to a diagnostic that stands at a wrong word.
+/// Adds "did you mean" and the edit to a diagnostic at a wrong word.
 #[must_use]
 pub(crate) fn suggestion<'a>(
     diagnostic: Diagnostic,

@@ -1,5 +1,5 @@
-//! Proxies while their sections are read: the model's types, and what is settled only when every
-//! section is known.
+//! Proxies while their sections are read: the model's types, and what can be decided only after
+//! every section is read.
 
 use ballast_expr::AclSet;
 use ballast_model::{Backend, Bind, Common, Frontend, LogTarget, Origin, Server};
@@ -21,15 +21,15 @@ pub(crate) struct ProxyDraft {
     pub name: String,
     /// The words that open the section.
     pub span: Option<Span>,
-    /// What both halves share.
+    /// Options of both halves.
     pub common: Common,
-    /// What faces clients.
+    /// Options of the client side.
     pub front: Frontend,
-    /// What faces servers.
+    /// Options of the server side.
     pub back: Backend,
     /// ACLs declared here; not inherited.
     pub acls: AclSet,
-    /// Rules of the defaults, already joined to their ACLs; they run first.
+    /// Rules of the defaults, already linked to their ACLs; they run first.
     pub inherited: RuleSets,
     /// `log` lines in order.
     pub logs: Vec<LogLine>,
@@ -43,21 +43,21 @@ pub(crate) struct ProxyDraft {
     pub binds: Vec<BindDraft>,
     /// `id`.
     pub id: Option<(u32, Span)>,
-    /// Where each of `front.routes` stands.
+    /// The place of each of `front.routes`.
     pub route_spans: Vec<Span>,
-    /// Where `default_backend` stands.
+    /// The place of `default_backend`.
     pub default_backend_span: Option<Span>,
-    /// Where each of `back.use_servers` stands.
+    /// The place of each of `back.use_servers`.
     pub use_server_spans: Vec<Span>,
-    /// Words used that only make sense in `mode http`, and where. Those of defaults are left out.
+    /// Words used that need `mode http`, and their places. Those of defaults are left out.
     pub http_words: Vec<(&'static str, Span)>,
-    /// The format of log lines was asked for by this word (`option httplog` ...), there.
+    /// The word that selected the format of log lines (`option httplog` ...), and its place.
     pub log_word: Option<(&'static str, Option<Span>)>,
-    /// Where `balance` stands.
+    /// The place of `balance`.
     pub balance_span: Option<Span>,
-    /// What proxy words need to remember while the section is read.
+    /// State of the proxy's words while the section is read.
     pub words: crate::proxy::Words,
-    /// Name of the defaults it began with.
+    /// The name of the defaults it uses.
     pub defaults_name: Option<String>,
 }
 
@@ -79,30 +79,30 @@ pub(crate) struct ErrorGroupUse {
     pub statuses: Vec<u16>,
     /// Statuses that later lines set themselves.
     pub except: Vec<u16>,
-    /// Where.
+    /// Its place.
     pub span: Span,
 }
 
-/// A `server` line being read, or the words of `default-server`.
+/// A `server` line while it is read, or the words of `default-server`.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerDraft {
     /// What was read so far.
     pub server: Server,
-    /// The whole line; `None` for defaults nobody wrote.
+    /// The whole line; `None` for built-in defaults.
     pub span: Option<Span>,
-    /// Where the address stands.
+    /// The place of the address.
     pub address_span: Option<Span>,
     /// Whether the address came with a port.
     pub has_port: bool,
     /// First and last number of a `server-template`.
     pub template: Option<(u32, u32)>,
-    /// Where `id` stands.
+    /// The place of `id`.
     pub id_span: Option<Span>,
-    /// Where `track` stands.
+    /// The place of `track`.
     pub track_span: Option<Span>,
     /// `resolvers`: the section that keeps the address up to date.
     pub resolvers: Option<String>,
-    /// `ssl` was asked for.
+    /// `ssl` is on.
     pub ssl: bool,
     /// `verify` or `ca-file` was given, or `ssl-server-verify none`.
     pub verifies: bool,
@@ -125,7 +125,7 @@ impl Default for ServerDraft {
     }
 }
 
-/// A `bind` line being read, or a `stats socket` one.
+/// A `bind` or `stats socket` line while it is read.
 #[derive(Clone, Debug)]
 pub(crate) struct BindDraft {
     /// What was read so far, for one of the addresses.
@@ -134,16 +134,16 @@ pub(crate) struct BindDraft {
     pub span: Span,
     /// `id`, of the first address.
     pub id: Option<u32>,
-    /// `ssl` was asked for.
+    /// `ssl` is on.
     pub ssl: bool,
-    /// A certificate was named.
+    /// A certificate is given.
     pub certificate: bool,
-    /// `level` and its kin, which only a command socket honours.
+    /// `level` and related words, which only command sockets use.
     pub socket: ballast_model::StatsSocket,
 }
 
 impl ProxyDraft {
-    /// A proxy with the documented defaults for everything.
+    /// A proxy with all documented defaults.
     #[must_use]
     pub(crate) fn base(kind: SectionKind) -> Self {
         let back = Backend {
@@ -176,7 +176,7 @@ impl ProxyDraft {
         }
     }
 
-    /// A proxy that begins with the settings of `defaults`, or with the documented ones.
+    /// A proxy that starts with the settings of `defaults`, or with the documented ones.
     #[must_use]
     pub(crate) fn inherit(defaults: Option<&ProxyDraft>, kind: SectionKind, name: &str) -> Self {
         let mut draft = match defaults {
@@ -200,25 +200,25 @@ impl ProxyDraft {
         draft
     }
 
-    /// The place its lines stand in.
+    /// The kind of section of its lines.
     #[must_use]
     pub(crate) fn place(&self) -> Sections {
         Sections::of(self.kind)
     }
 
-    /// Whether it faces clients.
+    /// Whether it has a client side.
     #[must_use]
     pub(crate) fn is_front(&self) -> bool {
         matches!(self.kind, SectionKind::Frontend | SectionKind::Listen)
     }
 
-    /// Whether it faces servers.
+    /// Whether it has a server side.
     #[must_use]
     pub(crate) fn is_back(&self) -> bool {
         matches!(self.kind, SectionKind::Backend | SectionKind::Listen)
     }
 
-    /// `frontend 'name'`, as messages name it.
+    /// `frontend 'name'`, for messages.
     #[must_use]
     pub(crate) fn title(&self) -> String {
         // A `listen` section is called a proxy.

@@ -1,4 +1,4 @@
-//! What the fuzz target runs: any text, and what must hold of it.
+//! The body of the fuzz target: any text, and what must be true of the result.
 
 use ballast_syntax::Severity;
 
@@ -8,7 +8,7 @@ use crate::{Nothing, Options, Stub, TextOptions, json_lines, load, text, upgrade
 ///
 /// # Panics
 ///
-/// When something does not hold.
+/// When an invariant is violated.
 pub fn fuzz_one(data: &[u8]) {
     let files = || vec![("fuzz.cfg".to_owned(), data.to_vec())];
     for loaded in [

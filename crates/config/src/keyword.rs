@@ -1,6 +1,6 @@
-//! What a catalogue row is: a keyword with all its sides in one place.
+//! A catalogue row: everything about a keyword in one place.
 //!
-//! The rows are the only place where a keyword is known. Parsing and lowering look words up in a
+//! A keyword is known only by its row. Parsing and lowering look words up in a
 //! [`crate::table::Table`] of rows; the compatibility table, its JSON form and `docs/keywords.md`
 //! are printed from the same rows; the examples of each row are tests.
 
@@ -12,7 +12,7 @@ use ballast_syntax::{Diagnostic, SectionKind};
 use crate::args::Args;
 use crate::context::Context;
 
-/// A set of places where a keyword may stand: sections, and the lines that hold words of their own.
+/// A set of places where a keyword may occur: sections, and lines that have words of their own.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Sections(pub u32);
 
@@ -60,18 +60,18 @@ places! {
 impl Sections {
     /// `defaults`, `frontend`, `listen`, `backend`: all proxies.
     pub const PROXIES: Sections = Sections(0b11110);
-    /// `defaults`, `frontend`, `listen`: what clients see.
+    /// `defaults`, `frontend`, `listen`: the client side.
     pub const FRONT: Sections = Sections(0b01110);
-    /// `defaults`, `listen`, `backend`: what servers see.
+    /// `defaults`, `listen`, `backend`: the server side.
     pub const BACK: Sections = Sections(0b11010);
     /// `frontend`, `listen`.
     pub const FRONT_ONLY: Sections = Sections(0b01100);
     /// `listen`, `backend`.
     pub const BACK_ONLY: Sections = Sections(0b11000);
-    /// `frontend`, `listen`, `backend`: every proxy that is not `defaults`.
+    /// `frontend`, `listen`, `backend`: every proxy but `defaults`.
     pub const NAMED: Sections = Sections(0b11100);
 
-    /// Whether the sets share a place.
+    /// Whether the sets have a place in common.
     #[must_use]
     pub const fn has(self, place: Sections) -> bool {
         self.0 & place.0 != 0
@@ -114,27 +114,27 @@ impl fmt::Display for Sections {
     }
 }
 
-/// What becomes of a keyword.
+/// How a keyword is treated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum State {
     /// It does what the manual says.
     Honoured,
-    /// It is accepted and changes nothing, for this reason.
+    /// It is accepted and has no effect, for this reason.
     Noted(&'static str),
     /// It is refused.
     Refused {
-        /// Why.
+        /// The reason.
         reason: &'static str,
         /// What to write instead; empty when there is nothing.
         instead: &'static str,
     },
-    /// It is parsed and checked, and a configuration that holds it is not started yet. The text
+    /// It is parsed and checked, but a configuration that contains it is not started. The text
     /// names the area it belongs to (`TLS`, `stick tables` ...).
     Later(&'static str),
 }
 
 impl State {
-    /// The state in one word, as the tables print it.
+    /// The state as one word, for the tables.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -161,7 +161,7 @@ impl State {
     }
 }
 
-/// Which of `no` and `default` may stand before a keyword.
+/// Which of the prefixes `no` and `default` a keyword accepts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Prefixes {
     /// Neither.
@@ -173,49 +173,49 @@ pub enum Prefixes {
     NoDefault,
 }
 
-/// The sides of a keyword that can be printed.
+/// The printable part of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keyword {
     /// One to three words (`timeout client`).
     pub word: &'static str,
-    /// Where it may stand.
+    /// Where it may occur.
     pub sections: Sections,
-    /// What becomes of it.
+    /// How it is treated.
     pub state: State,
     /// The form of its arguments, in the manual's notation.
     pub args: &'static str,
-    /// What it does, in one line.
+    /// Help: what it does, in one line.
     pub help: &'static str,
-    /// An example that is accepted: the whole line as it stands in its section; for words of bind
-    /// and server lines the word and its arguments. Empty: the word alone.
+    /// An example that is accepted: the whole line as it is written in its section; for words of
+    /// bind and server lines the word and its arguments. Empty: the word alone.
     pub good: &'static str,
     /// An example that is not accepted; empty when there is none.
     pub bad: &'static str,
-    /// What may stand before it.
+    /// The prefixes that it accepts.
     pub prefixes: Prefixes,
-    /// Whether it only makes sense in `mode http`; used elsewhere it is warned about.
+    /// Whether it only makes sense in `mode http`; elsewhere there is a warning.
     pub http: bool,
-    /// Whether `expose-experimental-directives` must stand before it.
+    /// Whether it needs `expose-experimental-directives`.
     pub experimental: bool,
 }
 
-/// What a keyword does to what is being built.
+/// Applies a keyword to the draft.
 ///
 /// # Errors
-/// With the diagnostic to report; what was built so far stays.
+/// With the diagnostic to report; what was applied before stays.
 pub(crate) type Handler<C> = fn(&mut C, &mut Args<'_>, &mut Context<'_>) -> Result<(), Diagnostic>;
 
-/// A keyword and its handler on `C`, the thing its section builds.
+/// A keyword and its handler on `C`, the draft of its section.
 #[derive(Debug)]
 pub(crate) struct Row<C: 'static> {
-    /// The printable sides.
+    /// The printable part.
     pub keyword: Keyword,
-    /// The handler. Of rows that are not honoured it checks the grammar.
+    /// The handler. For rows that are not honoured it checks the grammar.
     pub handler: Handler<C>,
 }
 
 impl<C: 'static> Row<C> {
-    /// A row, honoured and without examples.
+    /// A row that is honoured, without examples.
     pub(crate) const fn new(
         word: &'static str,
         sections: Sections,
@@ -248,14 +248,14 @@ impl<C: 'static> Row<C> {
         self
     }
 
-    /// Accepted, and changes nothing for this reason.
+    /// Accepted without effect, for this reason.
     #[must_use]
     pub(crate) const fn noted(mut self, reason: &'static str) -> Self {
         self.keyword.state = State::Noted(reason);
         self
     }
 
-    /// Checked, and not started yet.
+    /// Checked, but not implemented.
     #[must_use]
     pub(crate) const fn later(mut self, area: &'static str) -> Self {
         self.keyword.state = State::Later(area);
@@ -269,21 +269,21 @@ impl<C: 'static> Row<C> {
         self
     }
 
-    /// `no` may stand before it.
+    /// Accepts `no`.
     #[must_use]
     pub(crate) const fn with_no(mut self) -> Self {
         self.keyword.prefixes = Prefixes::No;
         self
     }
 
-    /// `no` and `default` may stand before it.
+    /// Accepts `no` and `default`.
     #[must_use]
     pub(crate) const fn with_no_default(mut self) -> Self {
         self.keyword.prefixes = Prefixes::NoDefault;
         self
     }
 
-    /// Only after `expose-experimental-directives`.
+    /// Needs `expose-experimental-directives`.
     #[must_use]
     pub(crate) const fn experimental(mut self) -> Self {
         self.keyword.experimental = true;

@@ -1,11 +1,11 @@
-//! Keyword rows: tree to model, defaults inheritance, diagnostics.
+//! Keyword rows: from the syntax tree to the model, with defaults and diagnostics.
 //!
-//! [`load()`] takes files as bytes and answers about the machine ([`Surroundings`]) and gives the
-//! model ([`ballast_model::Config`]) with everything there is to say about the text. Each keyword
-//! of the language is a row ([`Keyword`]): honoured, noted, refused, or checked and served later;
-//! the tables people read are printed from the rows.
+//! [`load()`] takes files as bytes and access to the machine ([`Surroundings`]) and returns the
+//! model ([`ballast_model::Config`]) with all diagnostics about the text. Each keyword of the
+//! language is a row ([`Keyword`]): honoured, noted, refused, or only checked; the tables in the
+//! documentation are printed from the rows.
 //!
-//! A configuration is fit to run when [`Loaded::has_alerts`] is false and [`Loaded::unserved`] is
+//! A configuration can be run when [`Loaded::has_alerts`] is false and [`Loaded::unserved`] is
 //! empty.
 
 mod actions;

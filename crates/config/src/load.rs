@@ -1,4 +1,4 @@
-//! From text to model: every section in turn, then what only the whole can tell.
+//! From text to model: every section in turn, then the checks of the whole.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,46 +16,47 @@ use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
 use crate::{global, post, proxy, section, stand_ins, upgrade};
 
-/// Counters of a connection that rules may track, unless `tune.stick-counters` says otherwise.
+/// The default of `tune.stick-counters`.
 const STICK_COUNTERS: u32 = 3;
 
 /// How a configuration is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// `-dD`: what is said in diagnostic mode only is kept. It is kept anyway and marked
-    /// [`Severity::Diag`]; this adds nothing today but the wish to see it.
+    /// `-dD`: diagnostics of diagnostic mode are wanted. They are kept in any case and marked
+    /// [`Severity::Diag`]; at present this has no other effect.
     pub diagnostic_mode: bool,
 }
 
-/// A configuration that was read, whether it is usable or not.
+/// A configuration that was read, usable or not.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The model; what could be understood of it when there are alerts.
+    /// The model; when there are alerts, as much as could be understood.
     pub config: Config,
-    /// Pattern lists and maps that the expressions of the model share.
+    /// Pattern lists and maps, shared by the expressions of the model.
     pub store: Arc<Store>,
-    /// Everything that is to be said, in order of files and lines.
+    /// All diagnostics, in order of files and lines.
     pub diagnostics: Vec<Diagnostic>,
     /// The text, for printing diagnostics.
     pub sources: SourceMap,
-    /// Where the sections of proxies stand.
+    /// The places of proxy sections.
     pub sections: Vec<SectionPlace>,
-    /// What is checked but not carried out yet. Not empty: the configuration must not be started.
+    /// What is checked but not implemented. If it is not empty, the configuration must not be
+    /// started.
     pub unserved: Vec<Unserved>,
     /// What was replaced by stand-ins.
     pub stubs: Vec<String>,
-    /// The environment as the last line left it.
+    /// The environment after the last line.
     pub environment: Env,
 }
 
 impl Loaded {
-    /// Whether an alert was raised: the configuration is refused.
+    /// Whether there was an alert: the configuration is refused.
     #[must_use]
     pub fn has_alerts(&self) -> bool {
         self.worst() == Some(Severity::Alert)
     }
 
-    /// Whether a warning was raised.
+    /// Whether there was a warning.
     #[must_use]
     pub fn has_warnings(&self) -> bool {
         self.diagnostics
@@ -63,7 +64,7 @@ impl Loaded {
             .any(|diagnostic| diagnostic.severity == Severity::Warning)
     }
 
-    /// The worst severity of what was said.
+    /// The highest severity of the diagnostics.
     #[must_use]
     pub fn worst(&self) -> Option<Severity> {
         self.diagnostics
@@ -73,8 +74,8 @@ impl Loaded {
     }
 }
 
-/// Reads a configuration given as named files in sequence. It never fails: what is wrong is said
-/// in [`Loaded::diagnostics`].
+/// Reads a configuration from named files, in sequence. It never fails: errors are in
+/// [`Loaded::diagnostics`].
 #[must_use]
 pub fn load(
     files: Vec<(String, Vec<u8>)>,
@@ -84,9 +85,9 @@ pub fn load(
     load_into(Arc::new(Store::new()), files, surroundings, options)
 }
 
-/// As [`load`], for a configuration that is to follow the one whose lists and maps are in
-/// `patterns`: those that both have are the same, and keep what the Runtime API made of them.
-/// Nothing is changed before [`Store::commit`] of [`Loaded::store`].
+/// As [`load`], for a configuration that is to replace the one whose lists and maps are in
+/// `patterns`: lists that both have are shared, and keep the changes made by the Runtime API.
+/// Nothing changes before [`Store::commit`] of [`Loaded::store`].
 #[must_use]
 pub fn load_after(
     patterns: &Arc<Store>,
@@ -155,7 +156,7 @@ fn load_with(
     check_lua(&mut unserved, &mut diagnostics);
     suggest_upgrades(&document, &mut diagnostics);
     let place = |span: Option<Span>| span.map(|span| (span.file, span.start));
-    // What concerns the whole has no place, and comes last.
+    // Messages about the whole have no place, and come last.
     diagnostics.sort_by_key(|diagnostic| (diagnostic.span.is_none(), place(diagnostic.span)));
     diagnostics.dedup();
     unserved.sort_by_key(|word| place(word.span));
@@ -173,7 +174,7 @@ fn load_with(
     }
 }
 
-/// The text alone, as sections and lines: what [`load`] begins with.
+/// Only the syntax, as sections and lines: the first step of [`load`].
 #[must_use]
 pub fn document(files: Vec<(String, Vec<u8>)>, surroundings: &dyn Surroundings) -> Document {
     let (environment, _) = stand_ins::environment(&files, surroundings);
@@ -230,7 +231,7 @@ fn lower(document: &Document, context: &mut Context<'_>) -> Config {
     build::build(drafts, context)
 }
 
-/// All lines of a proxy section, and the joining of its rules to its ACLs.
+/// All lines of a proxy section; links its rules to its ACLs.
 fn proxy_section(section: &Section, draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let header = section.header.as_ref();
     draft.span = header.map(|line| line.words_span());
@@ -245,7 +246,7 @@ fn proxy_section(section: &Section, draft: &mut ProxyDraft, context: &mut Contex
     link(draft, context);
 }
 
-/// Joins what the section asks to pattern files and ACLs.
+/// Links the section's expressions to pattern files and ACLs.
 fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let span = draft.span;
     let surroundings = context.surroundings;
@@ -296,7 +297,7 @@ fn link(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// What scripts bring is known where a script is loaded, and nowhere else.
+/// Names that scripts provide are valid only if a script is loaded.
 fn check_lua(unserved: &mut Vec<Unserved>, diagnostics: &mut Vec<Diagnostic>) {
     if unserved
         .iter()
@@ -317,7 +318,7 @@ fn check_lua(unserved: &mut Vec<Unserved>, diagnostics: &mut Vec<Diagnostic>) {
     });
 }
 
-/// Gives diagnostics about removed directives the very lines that replace them.
+/// Adds the exact replacement lines to diagnostics about removed directives.
 fn suggest_upgrades(document: &Document, diagnostics: &mut [Diagnostic]) {
     for diagnostic in diagnostics {
         if !matches!(diagnostic.code, "address-on-section" | "refused-keyword") {
@@ -354,7 +355,7 @@ fn suggest_upgrades(document: &Document, diagnostics: &mut [Diagnostic]) {
     }
 }
 
-/// Reports what went wrong with a line.
+/// Reports an error of a line.
 pub(crate) fn said(result: Result<(), Diagnostic>, context: &mut Context<'_>) {
     if let Err(diagnostic) = result {
         context.report(diagnostic);

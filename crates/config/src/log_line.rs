@@ -41,7 +41,7 @@ const FORMATS: &[(&str, LogFormatName)] = &[
 /// Port of syslog over UDP (RFC 5426).
 const SYSLOG_PORT: u16 = 514;
 
-/// Everything after `log`, which is not `global`.
+/// Parses everything after `log`, except for `log global`.
 ///
 /// # Errors
 /// When a word is wrong.

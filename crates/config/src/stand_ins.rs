@@ -1,9 +1,9 @@
-//! Values for the variables that a file uses and nobody set, so that it can be judged away from its
-//! machine.
+//! Stand-ins for environment variables that a file uses but that are not set, so that it can be
+//! checked on another machine.
 //!
-//! What fits depends on where a variable stands: a port, an address, a time, a name. Rather than
-//! knowing that of every word, the file is read with one value after the other, and the first is
-//! taken that nothing on the variable's lines complains of.
+//! Which value fits depends on the place of a variable: a port, an address, a time, a name. Instead
+//! of knowing that for every word, the file is read with one candidate after the other, and the
+//! first one is used for which no line with the variable has an error.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use ballast_syntax::{Env, Severity};
 use crate::load::{Loaded, load_in};
 use crate::surroundings::Surroundings;
 
-/// What is tried, in this order.
+/// The candidates, in this order.
 const VALUES: &[&str] = &[
     "1",
     "10s",
@@ -27,20 +27,21 @@ const VALUES: &[&str] = &[
     NAME,
 ];
 
-/// The one that is nothing but a name.
+/// The candidate that is only valid as a name.
 const NAME: &str = "stand-in";
 
-/// Variables for which values are looked for: each is some ten readings of the files.
+/// The maximum number of variables for which values are searched: each costs about ten readings of
+/// the files.
 const VARIABLE_COUNT_MAX: usize = 100;
 
-/// A variable that nobody set, and the lines (file, line) it stands on.
+/// A variable that is not set, and the lines (file, line) that use it.
 struct Variable {
     name: String,
     lines: Vec<(usize, u32)>,
 }
 
-/// The machine's environment; where there are stand-ins, with values for what `files` use and nobody
-/// set. Gives what was stood in for, too.
+/// The machine's environment; if stand-ins are allowed, with values for the variables that `files`
+/// use and that are not set. Also returns those variables.
 pub(crate) fn environment(
     files: &[(String, Vec<u8>)],
     surroundings: &dyn Surroundings,
@@ -51,7 +52,7 @@ pub(crate) fn environment(
     }
     let unset = unset(files, &env);
     for variable in &unset {
-        // Names without a value are left out by the search already.
+        // Names without a value were left out by the search already.
         let _ = env.set(&variable.name, VALUES[0]);
     }
     for variable in unset.iter().take(VARIABLE_COUNT_MAX) {
@@ -68,7 +69,7 @@ pub(crate) fn environment(
     (env, stubs)
 }
 
-/// The environment with the value that fits best.
+/// The environment with the candidate that fits best.
 fn fitting(
     variable: &Variable,
     env: Env,
@@ -94,7 +95,8 @@ fn fitting(
     best.map_or(env, |(_, env)| env)
 }
 
-/// What is wrong with a value; what is read further before it goes wrong is better.
+/// The errors with a candidate; the candidate for which the error comes later in the line is
+/// better.
 #[derive(Default, Eq, Ord, PartialEq, PartialOrd)]
 struct Faults {
     alerts: usize,
@@ -131,8 +133,8 @@ impl Faults {
     }
 }
 
-/// Whether a stand-in was wanted for a value that is not of its kind: what is no address is taken
-/// for a name, and any text for a file.
+/// Whether a stand-in was needed for a value of the wrong type: text that is not an address is read
+/// as a name, and any text as a file.
 fn is_odd(stub: &str, value: &str) -> bool {
     let Some((kind, text)) = stub.split_once(" '") else {
         return false;
@@ -175,7 +177,7 @@ fn unset(files: &[(String, Vec<u8>)], env: &Env) -> Vec<Variable> {
     found
 }
 
-/// The names of the variables on a line; `${NAME-default}` has its own stand-in.
+/// The names of the variables on a line; `${NAME-default}` needs no stand-in.
 fn names(line: &str) -> impl Iterator<Item = &str> {
     line.split('$').skip(1).filter_map(|piece| {
         let rest = piece.strip_prefix('{').unwrap_or(piece);

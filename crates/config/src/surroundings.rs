@@ -1,19 +1,19 @@
-//! What a configuration asks about the machine it will run on.
+//! What the configuration needs to know about the machine it will run on.
 //!
-//! The room touches nothing itself: files, names, users and the environment are answered by
-//! whoever implements [`Surroundings`]. [`Nothing`] knows nothing; [`Stub`] replaces what another
-//! one lacks by stand-ins, so that a file can be judged away from its machine.
+//! This crate does no I/O: access to files, names, users and the environment goes through
+//! [`Surroundings`]. [`Nothing`] has none of them; [`Stub`] replaces what another implementation
+//! does not find by stand-ins, so that a file can be checked on another machine.
 
 use std::net::IpAddr;
 
 use ballast_syntax::{Env, FixedFacts};
 
-/// Answers about the machine.
+/// Access to the machine.
 pub trait Surroundings {
     /// The content of a file.
     ///
     /// # Errors
-    /// Why it cannot be had, as the system says it.
+    /// The system's error.
     fn read(&self, path: &str) -> Result<Vec<u8>, String>;
 
     /// Whether a path exists.
@@ -31,7 +31,7 @@ pub trait Surroundings {
     /// Whether a group exists.
     fn group(&self, name: &str) -> bool;
 
-    /// The address that a state file holds for a server (`init-addr last`).
+    /// The address that a state file has for a server (`init-addr last`).
     fn saved_address(&self, _file: &str, _backend: &str, _server: &str) -> Option<IpAddr> {
         None
     }
@@ -51,14 +51,14 @@ pub trait Surroundings {
     /// What conditional blocks may ask about the program.
     fn facts(&self) -> FixedFacts;
 
-    /// The name the stand-in for something missing is known by: `None` makes what is missing an
-    /// error, as on the machine itself.
+    /// The name of the stand-in for something missing; `None` makes it an error, as on the machine
+    /// itself.
     fn stand_in(&self, _what: &str) -> Option<String> {
         None
     }
 }
 
-/// A machine with nothing on it: for tests and for arbitrary text.
+/// A machine without files, names and users: for tests and fuzzing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 
@@ -104,8 +104,8 @@ impl Surroundings for Nothing {
     }
 }
 
-/// Another machine's answers, with stand-ins for what it lacks. The stand-in of a file is empty,
-/// of a name an address of the documentation range (RFC 5737), of a user or group one that exists.
+/// Another machine, with stand-ins for what it does not have. The stand-in of a file is empty, of a
+/// name an address of the documentation range (RFC 5737), of a user or group one that exists.
 #[derive(Clone, Copy, Debug)]
 pub struct Stub<S>(pub S);
 
@@ -118,7 +118,7 @@ impl<S: Surroundings> Surroundings for Stub<S> {
         self.0.exists(path)
     }
 
-    /// Nobody is asked: what a name means elsewhere cannot be learned here.
+    /// Names are not resolved: another machine may give other addresses.
     fn resolve(&self, _host: &str) -> Result<Vec<IpAddr>, String> {
         Err("names are not looked up".to_owned())
     }

@@ -1,4 +1,4 @@
-//! Looking keywords up and carrying them out.
+//! Looks up keywords and applies them.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use crate::args::{Args, Prefix};
 use crate::context::{Context, suggestion};
 use crate::keyword::{Keyword, Prefixes, Row, Sections, State};
 
-/// The rows of one kind of line, by word.
+/// The rows for one kind of line, by word.
 #[derive(Debug)]
 pub(crate) struct Table<C: 'static> {
     rows: Vec<&'static Row<C>>,
     by_word: HashMap<&'static str, &'static Row<C>>,
 }
 
-/// A row found at the head of a line.
+/// A row found for a line.
 #[derive(Debug)]
 pub(crate) struct RowMatch<C: 'static> {
     /// The row.
     pub row: &'static Row<C>,
-    /// What stands before it.
+    /// The prefix.
     pub prefix: Prefix,
     /// Index of the keyword's first word.
     pub first: usize,
@@ -56,7 +56,7 @@ impl<C: 'static> Table<C> {
             let texts: Vec<_> = words[..count].iter().map(Word::text).collect();
             let joined = texts.join(" ");
             let row = self.row(&joined).or_else(|| {
-                // Some words take what stands between parentheses with them: `set-var(txn.a)`.
+                // Some words include text between parentheses: `set-var(txn.a)`.
                 let (head, _) = joined.split_once('(')?;
                 let row = self
                     .row(head)
@@ -67,7 +67,7 @@ impl<C: 'static> Table<C> {
         })
     }
 
-    /// The row of a line, or why there is none.
+    /// The row for a line, or an error.
     ///
     /// # Errors
     /// With the alert about an unknown keyword, or a prefix that does not fit.
@@ -77,7 +77,7 @@ impl<C: 'static> Table<C> {
             ("default", 2..) => (Prefix::Default, 1),
             _ => (Prefix::None, 0),
         };
-        // A keyword may itself begin with the word `default`; a prefix never stands alone.
+        // A keyword may itself begin with the word `default`; a prefix is never alone.
         let found = self
             .longest(&line.words, first)
             .map(|(row, count)| (row, first, first + count, prefix))
@@ -108,7 +108,7 @@ impl<C: 'static> Table<C> {
         })
     }
 
-    /// The alert about a word no row has.
+    /// The alert about an unknown word.
     fn unknown(&self, line: &Line, first: usize, place: Sections) -> Diagnostic {
         let head = line.text(first);
         let here = |row: &&&'static Row<C>| row.keyword.sections.has(place);
@@ -153,7 +153,7 @@ impl<C: 'static> Table<C> {
         }
     }
 
-    /// Carries out a whole line: finds the row, checks its state, does its handler.
+    /// Applies a whole line: finds the row, checks its state, runs its handler.
     ///
     /// # Errors
     /// With the diagnostic to report.
@@ -179,7 +179,7 @@ impl<C: 'static> Table<C> {
 }
 
 impl<C: 'static> RowMatch<C> {
-    /// Does what the row's state and handler say.
+    /// Applies the row's state and handler.
     ///
     /// # Errors
     /// With the diagnostic to report.
@@ -200,7 +200,7 @@ impl<C: 'static> RowMatch<C> {
     }
 }
 
-/// Does a row's handler and what its state asks for besides.
+/// Runs a row's handler, and checks the row's conditions.
 ///
 /// # Errors
 /// With the diagnostic to report.
@@ -237,13 +237,13 @@ pub(crate) fn perform<C: 'static>(
     Ok(())
 }
 
-/// Whether a word was removed after the dialect that is spoken (3.2): older files may hold it, so it
-/// is warned of instead of refused, and only the start is.
+/// Whether a word was removed after HAProxy 3.2: older files may contain it, so there is a warning
+/// instead of an error, and only the start is refused.
 fn is_dialect(reason: &str) -> bool {
     reason.contains("since HAProxy 3.")
 }
 
-/// The alert about something experimental that was not asked for.
+/// The alert about an experimental keyword that is not enabled.
 #[must_use]
 pub(crate) fn unexposed(what: &str) -> Diagnostic {
     let message = format!(

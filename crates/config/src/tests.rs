@@ -1,4 +1,4 @@
-//! What holds of every row.
+//! Properties of every row.
 
 use ballast_syntax::Severity;
 
@@ -21,15 +21,15 @@ pub(crate) fn messages(loaded: &Loaded, severity: Severity) -> Vec<String> {
         .collect()
 }
 
-/// What examples of frontends name.
+/// Objects that the examples of frontends refer to.
 const OTHERS: &str = "backend b\n mode http\n timeout server 1s\n timeout connect 1s\n \
                       server s1 192.0.2.1:80\nhttp-errors site\n errorfile 503 /dev/null\nbackend t\n mode http\n";
 
-/// What examples of backends name.
+/// Objects that the examples of backends refer to.
 const GROUPS: &str = "http-errors site\n errorfile 503 /dev/null\nmailers m\n \
                       mailer a 192.0.2.1:25\nfcgi-app app\n docroot /srv\nbackend t\n";
 
-/// Lines without which a keyword says nothing.
+/// Lines without which a keyword has no effect.
 fn companions(word: &str) -> &'static str {
     match word.split(' ').next() {
         Some("http-check") => " option httpchk\n",
@@ -42,7 +42,7 @@ fn companions(word: &str) -> &'static str {
     }
 }
 
-/// A whole configuration around one line, in the first place where the keyword may stand, and the
+/// A whole configuration around one line, in the first place where the keyword is allowed, and the
 /// number of that line.
 fn around(keyword: &Keyword, line: &str) -> (String, u32) {
     let mode = " mode http\n";
@@ -110,7 +110,7 @@ fn said_at(loaded: &Loaded, number: u32) -> Vec<String> {
         .collect()
 }
 
-/// Every row's good example is accepted where it says it may stand; its bad one is not.
+/// Every row's good example is accepted in each of its places, and its bad one is not.
 #[test]
 fn examples_of_rows_are_true() {
     let mut wrong = Vec::new();
@@ -119,7 +119,7 @@ fn examples_of_rows_are_true() {
             || keyword.sections == Sections::RULES
             || keyword.sections == Sections::PROGRAM
         {
-            // Lines of another file; and lines nobody looks at, below a section that is gone.
+            // Lines of another file, and lines of a removed section, which are not parsed.
             continue;
         }
         let good = if keyword.good.is_empty() {

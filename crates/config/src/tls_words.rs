@@ -1,11 +1,11 @@
-//! Grammar of words about TLS, which bind and server lines share.
+//! Grammar of TLS words that bind and server lines share.
 
 use ballast_syntax::Diagnostic;
 
 use crate::args::Args;
 use crate::context::Context;
 
-/// Which directory a relative name starts from.
+/// The base directory of relative file names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Base {
     /// `ca-base`.

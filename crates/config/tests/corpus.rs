@@ -1,4 +1,4 @@
-//! Real configurations, judged as HAProxy 2.6 judged them with stand-ins for what is missing.
+//! Real configurations, with the verdicts of HAProxy 2.6 with stand-ins for what is missing.
 //!
 //! The files are not part of the project; without them the test says so and passes.
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ballast_config::{Loaded, Nothing, Options, Stub, load};
 use ballast_syntax::Severity;
 
-/// Where the files are when they are there, beside the checkout.
+/// The directory of the files, beside the checkout.
 fn corpus() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
     if path.join("INDEX.tsv").is_file() {
@@ -18,8 +18,8 @@ fn corpus() -> Option<PathBuf> {
     None
 }
 
-/// A row of the index: the file's number, whether HAProxy 2.6 accepted it, whether that was removed
-/// since, and its first error.
+/// A row of the index: the file's number, whether HAProxy 2.6 accepted it, whether it uses words
+/// removed since, and its first error.
 struct Row {
     number: String,
     is_accepted: bool,
@@ -89,8 +89,8 @@ fn files_are_judged_as_haproxy_judges_them() {
                 "{}\n   HAProxy: {}\n   here:    {first}",
                 row.number, row.error
             ));
-            // These are fine in newer versions: a fetch that came later. And an address that is
-            // left to the environment is stood in for, with its port.
+            // These are valid in newer versions: a newer fetch, and an address from the
+            // environment, whose stand-in includes the port.
             let cured = ["unknown fetch method", "neither service port"];
             let is_cured = cured.iter().any(|what| row.error.contains(what));
             if warnings.is_empty() && !is_cured {
@@ -110,7 +110,7 @@ fn files_are_judged_as_haproxy_judges_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Complaints about words that upgrading rewrites are gone afterwards.
+/// Diagnostics about words that upgrading rewrites disappear.
 #[test]
 fn upgraded_files_have_fewer_errors() {
     let Some(corpus) = corpus() else {

@@ -1,20 +1,20 @@
-//! A file of four times the lines is read in about four times the time.
+//! A file with four times the lines is read in about four times the time.
 
 use std::fmt::Write as _;
 use std::fs;
 
 use ballast_config::{Nothing, Options, Stub, load};
 
-/// What comes before the lines of each text.
+/// The start of each text.
 const HEAD: &str =
     "defaults\n mode http\n timeout connect 1s\n timeout client 1s\n timeout server 1s\n";
 
-/// Linear is 4, quadratic 16. Between them there is room for a busy machine.
+/// Linear is 4, quadratic 16. The limit leaves room for a busy machine.
 const RATIO_MAX: f64 = 10.0;
 
 const LINES: usize = 1500;
 
-/// What the processor spent on this thread, in nanoseconds.
+/// Processor time of this thread, in nanoseconds.
 fn spent() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells it");
     let spent = text.split(' ').next().map(str::parse);
@@ -44,7 +44,7 @@ fn grows_linearly(name: &str, text: impl Fn(usize) -> String) {
     );
 }
 
-/// One piece of text for each number.
+/// One part of the text for each number.
 fn each(count: usize, piece: impl Fn(usize) -> String) -> String {
     (0..count).fold(String::new(), |mut text, n| {
         let _ = write!(text, "{}", piece(n));

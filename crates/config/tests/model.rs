@@ -1,4 +1,4 @@
-//! What ends in the model, seen from outside.
+//! The model of whole texts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn read(text: &str) -> Loaded {
     load(files, &Stub(Nothing), Options::default())
 }
 
-/// Loads a text that has nothing to complain about but what warnings say.
+/// Loads a text that must have no alerts; warnings are allowed.
 fn good(text: &str) -> Loaded {
     let loaded = read(text);
     let alerts = said(&loaded, Severity::Alert);
@@ -146,7 +146,7 @@ fn servers_begin_with_default_server() {
     assert_eq!(servers[1].init_addr, [InitAddr::None, InitAddr::Libc]);
     assert_eq!(servers[1].source.as_ref().unwrap().port_last, Some(200));
     assert!(servers[1].send_proxy.as_ref().unwrap().crc32c);
-    // Names are resolved, here by a stand-in of the documentation range.
+    // Names are resolved, here to a stand-in of the documentation range.
     assert_eq!(servers[2].host_name.as_deref(), Some("name.example"));
     assert_eq!(servers[2].address.to_string(), "192.0.2.1:8080");
     assert_eq!(servers[2].track, Some(("b".to_owned(), "a".to_owned())));
@@ -404,7 +404,7 @@ fn keywords_of_another_place_are_ignored_or_refused() {
     );
 }
 
-/// What an error takes away is not told as forgotten besides.
+/// What is missing because of an error is not reported as missing too.
 #[test]
 fn one_fault_is_told_once() {
     for text in [
@@ -444,7 +444,7 @@ fn every_error_is_told_at_once() {
     assert_eq!(places, ["a.cfg:2", "a.cfg:3", "b.cfg:2", "b.cfg:3"]);
 }
 
-/// A removed directive comes with the very line that replaces it.
+/// A diagnostic about a removed directive contains the exact replacement line.
 #[test]
 fn removed_directives_come_with_their_successors() {
     let loaded = read("listen l\n bind :80\n  reqadd X-A:\\ b if TRUE\n");

@@ -1,9 +1,9 @@
-//! Small configurations, one line at a time, judged by HAProxy and by us: who refuses what.
+//! Small configurations with one line each, and the verdicts of HAProxy and of us.
 //!
-//! `proxy_lines.txt` holds a line each: where it stands (`f`rontend, `b`ackend, `l`isten,
-//! anonymous `d`efaults; named defaults of both `n`, of the frontend `m`, of the backend `q`, of the
-//! listen `o`), the mode (`h`ttp, `t`cp), and the line itself; ` ;; ` begins another one. Verdicts
-//! that differ must stand in `proxy_deviations.txt` with the reason, and nothing else may.
+//! `proxy_lines.txt` has an entry per line: its section (`f`rontend, `b`ackend, `l`isten, anonymous
+//! `d`efaults; named defaults of both `n`, of the frontend `m`, of the backend `q`, of the listen
+//! `o`), the mode (`h`ttp, `t`cp), and the line itself; ` ;; ` separates several lines. Verdicts
+//! that differ must be in `proxy_deviations.txt` with the reason, and no others.
 
 #[path = "../../../tests/src/oracle.rs"]
 mod installed;
@@ -16,7 +16,7 @@ use std::process::Command;
 use ballast_config::{Options, Surroundings, load};
 use ballast_syntax::{Env, FixedFacts};
 
-/// The machine the test runs on, without its resolver.
+/// This machine, without its resolver.
 struct Machine;
 
 impl Surroundings for Machine {
@@ -112,7 +112,7 @@ fn around(place: &str, line: &str, directory: &Path) -> String {
     )
 }
 
-/// Whether HAProxy takes the file.
+/// Whether HAProxy accepts the file.
 fn haproxy_takes(program: &Path, file: &Path) -> bool {
     let output = Command::new(program)
         .arg("-c")
@@ -123,7 +123,7 @@ fn haproxy_takes(program: &Path, file: &Path) -> bool {
     output.status.success()
 }
 
-/// Whether we take the text; what we said if not.
+/// Whether we accept the text; our messages if not.
 fn we_take(text: &str) -> Result<(), Vec<String>> {
     let files = vec![("t.cfg".to_owned(), text.as_bytes().to_vec())];
     let loaded = load(files, &Machine, Options::default());
@@ -138,7 +138,7 @@ fn we_take(text: &str) -> Result<(), Vec<String>> {
     Err(alerts.collect())
 }
 
-/// Lines whose verdicts differ, with the reason that stands above them.
+/// Lines with different verdicts, with the reason above them.
 fn deviations() -> BTreeMap<&'static str, &'static str> {
     let mut reason = "";
     let mut known = BTreeMap::new();
@@ -153,10 +153,10 @@ fn deviations() -> BTreeMap<&'static str, &'static str> {
     known
 }
 
-/// An entry, whether HAProxy takes it, and whether we do.
+/// An entry, whether HAProxy accepts it, and whether we do.
 type Verdicts<'t> = (&'t str, bool, Result<(), Vec<String>>);
 
-/// Both verdicts of every entry, found by as many threads as there are processors.
+/// Both verdicts of every entry, computed by as many threads as there are processors.
 fn judge_all<'t>(program: &Path, entries: &[&'t str], directory: &Path) -> Vec<Verdicts<'t>> {
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let share = entries.len().div_ceil(threads).max(1);
@@ -164,7 +164,7 @@ fn judge_all<'t>(program: &Path, entries: &[&'t str], directory: &Path) -> Vec<V
         let (place, line) = entry.split_once(' ').expect("a place and a line");
         let text = around(place, line, directory);
         let file: PathBuf = directory.join(format!("{number}.cfg"));
-        // One thread: starting many costs more than reading the file.
+        // One worker thread: starting many costs more than reading the file.
         let text = format!("global\n    nbthread 1\n{text}");
         std::fs::write(&file, &text).expect("it can be written");
         (entry, haproxy_takes(program, &file), we_take(&text))
@@ -230,7 +230,7 @@ fn each_line_is_judged_as_haproxy_judges_it() {
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Whatever the line, nothing panics and every refusal points at a place of the text.
+/// For any line: nothing panics, and every error points at a place in the text.
 #[test]
 fn each_refusal_has_a_place() {
     let directory = directory();
@@ -250,7 +250,7 @@ fn each_refusal_has_a_place() {
     assert!(without.is_empty(), "{}", without.join("\n"));
 }
 
-/// Lines cut short, with a word cut, doubled or left out: nothing panics, and whatever is said
+/// Lines cut short, with a word cut, doubled or left out: nothing panics, and every diagnostic
 /// points into the text.
 #[test]
 fn damaged_lines_are_survived() {

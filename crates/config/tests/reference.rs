@@ -1,6 +1,7 @@
-//! The rows against HAProxy's own tables of keywords, and the generated document against the rows.
+//! The rows compared with HAProxy's own tables of keywords, and the generated document compared
+//! with the rows.
 //!
-//! The tables are not part of the project; without them the test says so and passes.
+//! The tables are not part of the project; without them the test prints a message and passes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +20,7 @@ fn reference(name: &str) -> Option<String> {
     }
 }
 
-/// Whether a word, or a family that begins with it, has a row in a place.
+/// Whether a word, or a family that begins with it, has a row for a place.
 fn has(rows: &[Keyword], place: Sections, word: &str) -> bool {
     rows.iter().any(|row| {
         let is_it = row.word == word
@@ -42,7 +43,7 @@ fn place(section: &str) -> Sections {
         .expect("the table knows no other section")
 }
 
-/// Rules whose actions are rows of another catalogue.
+/// Keywords whose actions are rows of another catalogue.
 fn is_action(word: &str) -> bool {
     [
         "tcp-request ",
@@ -128,7 +129,7 @@ fn every_documented_keyword_has_a_row() {
             "A.4" => Sections::SERVER,
             _ => continue,
         };
-        // Every second piece stands between backquotes.
+        // Every second part is between backquotes.
         for word in line.split('`').skip(1).step_by(2) {
             if !has(&rows, place, word) && word != "u" && word != "p" && word != "L" {
                 missing.insert(format!("{part}: {word}"));
@@ -139,7 +140,7 @@ fn every_documented_keyword_has_a_row() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// `docs/keywords.md` is printed from the rows; `BALLAST_WRITE_DOCS=1` writes it anew.
+/// `docs/keywords.md` is generated from the rows; `BALLAST_WRITE_DOCS=1` writes it.
 #[test]
 fn the_document_is_what_the_rows_say() {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/keywords.md");

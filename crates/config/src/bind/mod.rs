@@ -48,7 +48,7 @@ fn line(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    // What `unix-bind` says is for binds; a command socket is what its own line says.
+    // `unix-bind` applies to binds only, not to command sockets.
     let is_command = draft.kind == ballast_syntax::SectionKind::Global;
     let prefix = (!is_command)
         .then(|| context.names.unix_bind.prefix.clone())

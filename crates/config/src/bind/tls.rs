@@ -1,4 +1,4 @@
-//! Words of bind lines that are about TLS: checked, and served with TLS.
+//! TLS words of bind lines: they are checked, but not implemented.
 
 use ballast_syntax::Diagnostic;
 

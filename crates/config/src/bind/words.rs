@@ -1,4 +1,4 @@
-//! Words of bind lines, less those of TLS.
+//! Words of bind lines, except for TLS.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ type R = Row<BindDraft>;
 const B: Sections = Sections::BIND;
 const S: Sections = Sections(Sections::BIND.0 | Sections::STATS_SOCKET.0);
 
-/// Most threads a bind can name, as HAProxy's largest build.
+/// The maximum number of threads, as in HAProxy's largest build.
 const THREAD_COUNT_MAX: u16 = 4096;
 
 /// The rows.
@@ -214,7 +214,7 @@ pub(super) const ROWS: &[R] = &[
     }),
 ];
 
-/// A user's name that exists.
+/// Checks that a user exists.
 ///
 /// # Errors
 /// When it does not.
@@ -231,7 +231,7 @@ pub(crate) fn user(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Str
     Ok(name.to_owned())
 }
 
-/// A group's name that exists.
+/// Checks that a group exists.
 ///
 /// # Errors
 /// When it does not.

@@ -70,8 +70,8 @@ pub(crate) fn line(
     TABLE.line(global, line, Sections::GLOBAL, context)
 }
 
-/// Words that may stand once: the word, what it sets, and whether a second one is refused instead
-/// of ignored.
+/// Words that may occur once: the word, what it sets, and whether a second one is refused rather
+/// than ignored.
 const ONCE: &[(&str, &str, bool)] = &[
     ("ca-base", "ca-base", true),
     ("chroot", "chroot", false),
@@ -96,7 +96,7 @@ const ONCE: &[(&str, &str, bool)] = &[
     ("user", "user", false),
 ];
 
-/// What holds before the first line.
+/// The settings before the first line.
 pub(crate) fn prepare(global: &mut Global) {
     global.strict_limits = true;
 }

@@ -1,5 +1,5 @@
-//! Global words of TLS, Lua, QUIC, the environment and the rest: most act on something that has
-//! its own words, and are refused or served with those.
+//! Global keywords about TLS, Lua, QUIC, the environment and others: most belong to a part of the
+//! program that is refused or not implemented.
 //!
 //! Source: HAProxy configuration manual, section 3.
 
@@ -254,7 +254,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("unsetenv", G, "[<name> ...]", "removes variables", check::any).examples("unsetenv A", ""),
 ];
 
-/// Lists and maps are loaded for proxies.
+/// Lists and maps are loaded by the proxies that use them.
 fn refuse_files(args: &Args<'_>, references: &[Reference]) -> Result<(), Diagnostic> {
     let is_file =
         |one: &Reference| matches!(one, Reference::MapFile(_) | Reference::PatternFile(_));
@@ -279,7 +279,7 @@ fn variable(args: &mut Args<'_>) -> Result<VarName, Diagnostic> {
     )))
 }
 
-/// Lines of `<from> <to>`; empty ones and those that begin with `#` say nothing.
+/// Lines of `<from> <to>`; empty lines and those that begin with `#` are skipped.
 fn case_file(
     global: &mut Global,
     args: &mut Args<'_>,
@@ -303,7 +303,7 @@ fn case_file(
     Ok(())
 }
 
-/// A name in lower case and the same name as it is to be written.
+/// A name in lower case and its spelling.
 fn case_line<'l>(line: &'l str, known: &[(String, String)]) -> Result<(&'l str, &'l str), String> {
     let (from, to) = line
         .split_once([' ', '\t'])

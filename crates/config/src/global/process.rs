@@ -1,4 +1,4 @@
-//! The process: who it is, where it lives, how it ends.
+//! The process: identity, files, threads, limits on its end.
 //!
 //! Source: HAProxy configuration manual, section 3.1.
 
@@ -15,7 +15,7 @@ type R = Row<Global>;
 
 const G: Sections = Sections::GLOBAL;
 
-/// Most threads, as HAProxy's largest build.
+/// The maximum number of threads, as in HAProxy's largest build.
 const THREAD_COUNT_MAX: i64 = 4096;
 
 /// The rows.
@@ -474,7 +474,8 @@ pub(super) const ROWS: &[R] = &[
     ),
 ];
 
-/// `[auto:]1/1-4 0-3`, or without group: processes, of which there is one, stand before the slash.
+/// `[auto:]1/1-4 0-3`, or without group: the number before the slash is a process, of which there
+/// is one.
 fn cpu_map(
     global: &mut Global,
     args: &mut Args<'_>,
@@ -517,7 +518,7 @@ fn cpu_map(
     Ok(())
 }
 
-/// `all`, `odd`, `even`, `3`, `1-4`, `2-`; `all` is no number at all.
+/// `all`, `odd`, `even`, `3`, `1-4`, `2-`; `all` gives an empty list.
 fn number_set(args: &Args<'_>, text: &str, last_max: u16) -> Result<Vec<u16>, Diagnostic> {
     let wrong = || args.wrong(format!("'{}' : invalid set '{text}'", args.keyword()));
     match text {

@@ -1,5 +1,5 @@
 // tidy: table, because it is one row for each `tune.*` word.
-//! `tune.*`: sizes that are honoured, and knobs of machinery that is built otherwise here.
+//! `tune.*`: sizes that are honoured, and parameters of mechanisms that Ballast does not have.
 //!
 //! Source: HAProxy configuration manual, section 3.2.
 
@@ -14,7 +14,7 @@ type R = Row<Global>;
 
 const G: Sections = Sections::GLOBAL;
 
-/// Counters of a connection, at most.
+/// The maximum number of sticky counters per connection.
 const STICK_COUNTERS_MAX: u16 = u16::MAX;
 
 const H2: &str = "acts on HTTP/2 only";
@@ -381,7 +381,7 @@ pub(super) const DATAGRAM_ROWS: &[R] = noted! { DATAGRAMS;
     "tune.sndbuf.frontend", "<size>", "kernel send buffer of datagram sockets towards clients", (1 .. 2147483647), "64k";
 };
 
-/// Words of TLS that take no argument, words for experiments, and what is not supported any more.
+/// TLS words without arguments, experimental words, and words that are no longer supported.
 pub(super) const BARE_ROWS: &[R] = &[
     R::new("tune.chksize", G, "<size>", "buffer of probes", check::any)
         .refused("is not supported any more", "tune.bufsize <size>"),

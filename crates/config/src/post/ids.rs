@@ -1,7 +1,7 @@
-//! Numbers of proxies, binds and servers: given ones are unique, the others are dealt out in order.
+//! Ids of proxies, binds and servers: given ones must be unique, the others are assigned in order.
 //!
-//! Consistent hashing places servers by their numbers and statistics show all of them, so the
-//! dealing is HAProxy's: one counter that also moves past what has its own number.
+//! Consistent hashing depends on the ids of servers and statistics show all ids, so they are
+//! assigned as in HAProxy: by one counter that also advances for objects with their own id.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,9 +12,9 @@ use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
 
-/// Deals out all numbers.
+/// Assigns all ids.
 pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
-    // HAProxy's own frontend of the command sockets comes first when there is any.
+    // HAProxy's internal frontend for command sockets comes first, if there are any.
     let first = 1 + u32::from(!drafts.global.stats_sockets.is_empty());
     let mut used: HashMap<u32, String> = HashMap::new();
     for draft in &drafts.proxies {
@@ -88,14 +88,14 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// Hands out the next free number.
+/// Assigns the next free id.
 struct IdAllocator {
     next: u32,
     taken: HashSet<u32>,
 }
 
 impl IdAllocator {
-    /// The given number, or the next one nobody has.
+    /// The given id, or the next free one.
     fn deal(&mut self, given: Option<u32>) -> u32 {
         let id = given.unwrap_or_else(|| {
             while self.taken.contains(&self.next) {

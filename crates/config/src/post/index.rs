@@ -1,5 +1,5 @@
-//! What is where: proxies and servers by name, so that a name costs the same in a file of a
-//! hundred thousand of them.
+//! An index of proxies and servers by name, so that a look-up costs the same in a file of a hundred
+//! thousand of them.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -10,13 +10,13 @@ use crate::draft::{ProxyDraft, ServerDraft};
 /// A server by the names of its backend and its own.
 type Servers<'d> = HashMap<(&'d str, &'d str), &'d ServerDraft>;
 
-/// The names of a configuration. Where one is taken twice the first has it.
+/// The names of a configuration. For a name that is used twice, the first one.
 pub(super) struct Index<'d> {
     drafts: &'d Drafts,
     backs: HashMap<&'d str, &'d ProxyDraft>,
     fronts: HashSet<&'d str>,
     tables: HashSet<&'d str>,
-    /// Made when a server is asked for, which most files do not.
+    /// Built at the first look-up of a server; most files need none.
     servers: OnceCell<Servers<'d>>,
 }
 

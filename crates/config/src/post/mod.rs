@@ -1,5 +1,5 @@
-//! What only the whole configuration can tell: names that lead nowhere, modes that do not fit,
-//! what was forgotten. The wording is HAProxy's where it has one.
+//! Checks that need the whole configuration: names without a target, modes that do not fit, missing
+//! lines. The wording is HAProxy's where it has one.
 
 mod ids;
 mod index;
@@ -17,8 +17,8 @@ use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::proxy::bound_captures;
 
-/// Checks everything and settles what depends on other sections: numbers, addresses of names, what
-/// falls back because of the mode.
+/// Checks everything and completes what depends on other sections: ids, resolved names, options
+/// that the mode does not allow.
 pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     for draft in &mut drafts.proxies {
         servers::expand(draft);
@@ -36,7 +36,7 @@ pub(crate) fn check(drafts: &mut Drafts, context: &mut Context<'_>) {
     tracks::check(drafts, context);
 }
 
-/// What `option external-check` needs of the global section.
+/// What `option external-check` requires in the global section.
 fn programs(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
     if draft.common.disabled || !matches!(draft.back.check, Check::External { .. }) {
         return;
@@ -61,13 +61,13 @@ fn programs(draft: &ProxyDraft, global: &Global, context: &mut Context<'_>) {
     }
 }
 
-/// What a proxy cannot well do without.
+/// Warns about what a proxy usually needs.
 fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
     if draft.common.disabled {
         return;
     }
     let title = draft.title();
-    // Beside an error it may be the line in error that was the bind.
+    // If there was an error, the missing bind may be in the line with the error.
     if draft.is_front() && draft.binds.is_empty() && !context.has_alerts() {
         let message = format!(
             "{title} has no 'bind' directive. Please declare it as a backend if this was intended."
@@ -87,7 +87,7 @@ fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
             missing.push("'timeout server'");
         }
     }
-    // Beside an error it may be the line in error that would have set them.
+    // If there was an error, they may be in the line with the error.
     if !missing.is_empty() && !context.has_alerts() {
         let message = format!("missing timeouts for {title}.");
         let mut diagnostic = Diagnostic::warning("missing-timeouts", message)
@@ -119,7 +119,7 @@ fn forgotten(draft: &ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// Reports a message at a place that may be unknown.
+/// Reports a message at a place, which may be unknown.
 pub(super) fn say(
     context: &mut Context<'_>,
     severity: Severity,

@@ -1,4 +1,4 @@
-//! What a proxy asks for and its mode cannot give.
+//! Options that a proxy's mode does not support.
 
 use ballast_expr::{LogFormat, TCP_LOG_FORMAT, Usage};
 use ballast_model::{Balance, Mode};
@@ -7,7 +7,7 @@ use ballast_syntax::{Diagnostic, Severity, Span};
 use crate::context::Context;
 use crate::draft::ProxyDraft;
 
-/// Checks a proxy and takes away what its mode cannot give.
+/// Checks a proxy and removes options that its mode does not support.
 pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     match draft.common.mode {
         Mode::Http => {
@@ -47,7 +47,7 @@ pub(super) fn check(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// What an HTTP proxy has parsed is not there as bytes any more.
+/// In an HTTP proxy, a request that was parsed is not available as raw bytes any more.
 fn raw_bytes(draft: &ProxyDraft, context: &mut Context<'_>) {
     for span in &draft.words.raw_bytes {
         let message = format!(
@@ -59,7 +59,7 @@ fn raw_bytes(draft: &ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// What is ignored for want of HTTP need not be carried out.
+/// What is ignored outside HTTP need not be implemented.
 fn forget_unserved(draft: &ProxyDraft, context: &mut Context<'_>) {
     let ignored = |span: Option<Span>| {
         let mut words = draft.http_words.iter();

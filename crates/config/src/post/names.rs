@@ -1,4 +1,4 @@
-//! Names that must lead somewhere: backends, servers, sections, user lists.
+//! References by name: backends, servers, sections, user lists.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,7 +11,7 @@ use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
 
-/// Checks every name that was used.
+/// Checks every reference.
 pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
     let mut routed = BTreeSet::new();
     let index = Index::new(drafts);
@@ -73,7 +73,7 @@ fn routes(
         } else {
             "as the default backend"
         };
-        // A TCP session goes over to HTTP when its backend speaks it.
+        // A TCP session switches to HTTP when its backend is in HTTP mode.
         if front_mode == Mode::Tcp && back_mode == Mode::Http {
             continue;
         }
@@ -112,7 +112,7 @@ fn use_servers(draft: &ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// What expressions name.
+/// References in expressions.
 fn references(
     (drafts, index): (&Drafts, &Index<'_>),
     draft: &ProxyDraft,
@@ -189,7 +189,7 @@ fn references(
     }
 }
 
-/// An expression asks for the proxy it stands in, which is of the other kind.
+/// An expression refers to its own proxy, which is of the wrong kind.
 fn lacks(context: &mut Context<'_>, draft: &ProxyDraft, what: &str, span: Option<Span>) {
     let message = format!(
         "proxy '{}', referenced in an expression of {}, has not {what} capability: name a {what}",
@@ -199,11 +199,11 @@ fn lacks(context: &mut Context<'_>, draft: &ProxyDraft, what: &str, span: Option
     super::say(context, Severity::Alert, "wrong-proxy", message, span);
 }
 
-/// Sections that keywords name.
+/// References of keywords to sections.
 fn sections(index: &Index<'_>, context: &mut Context<'_>) {
     let uses = std::mem::take(&mut context.names.uses);
     for (kind, name, keyword, span) in uses {
-        // HAProxy makes a resolvers section of this name by itself.
+        // HAProxy creates a resolvers section of this name by itself.
         let is_builtin = kind == SectionKind::Resolvers && name == "default";
         let is_known = is_builtin
             || context.names.declares(kind, &name)
@@ -213,7 +213,7 @@ fn sections(index: &Index<'_>, context: &mut Context<'_>) {
         }
         let message = format!("'{keyword}' : unable to find {} '{name}'", kind.word());
         if kind == SectionKind::Ring {
-            // HAProxy lets it pass; nothing would be logged.
+            // HAProxy accepts it; nothing would be logged.
             super::say(
                 context,
                 Severity::Warning,
@@ -227,7 +227,7 @@ fn sections(index: &Index<'_>, context: &mut Context<'_>) {
     }
 }
 
-/// A remark about backends nobody routes to.
+/// A remark about backends that are never used.
 fn unused(drafts: &Drafts, routed: &BTreeSet<String>, context: &mut Context<'_>) {
     if routed.contains("*") {
         return;

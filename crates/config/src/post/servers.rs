@@ -10,7 +10,7 @@ use super::states;
 use crate::context::Context;
 use crate::draft::{ProxyDraft, ServerDraft};
 
-/// Makes the servers of each template.
+/// Creates the servers of each template.
 pub(super) fn expand(draft: &mut ProxyDraft) {
     if draft.servers.iter().all(|one| one.template.is_none()) {
         return;
@@ -33,8 +33,8 @@ pub(super) fn expand(draft: &mut ProxyDraft) {
     draft.servers = servers;
 }
 
-/// Checks the servers of a proxy and resolves their names. `global_states` is the state file of
-/// the process.
+/// Checks the servers of a proxy and resolves their names. `global_states` is the state file of the
+/// process.
 pub(super) fn check(
     draft: &mut ProxyDraft,
     global_states: Option<&str>,
@@ -67,7 +67,7 @@ pub(super) fn check(
     draft.servers = servers;
 }
 
-/// Two servers of one name, or of one cookie.
+/// Reports two servers with one name, or with one cookie.
 fn twins(draft: &ProxyDraft, context: &mut Context<'_>) {
     let mut names: HashMap<&str, &ServerDraft> = HashMap::new();
     let mut cookies: HashMap<&str, &ServerDraft> = HashMap::new();
@@ -115,7 +115,7 @@ fn twins(draft: &ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// Replaces a host name by its address. A name that failed once is not asked for again.
+/// Replaces a host name by its address. A name that failed once is not resolved again.
 fn resolve(
     one: &mut ServerDraft,
     title: &str,
@@ -134,7 +134,7 @@ fn resolve(
     };
     match result {
         Ok(Some(address)) => one.server.address = address,
-        // It starts without address, until somebody gives it one.
+        // It starts without an address, until a command sets one.
         Ok(None) => {}
         Err(error) => {
             failed.insert(host, error.clone());
@@ -147,7 +147,7 @@ fn resolve(
     }
 }
 
-/// Whether the checks of the backend bring their own port.
+/// Whether the checks of the backend set their own port.
 fn connects_to_port(check: &Check) -> bool {
     let (Check::Http { rules, .. } | Check::Tcp { rules, .. }) = check else {
         return false;
@@ -159,13 +159,13 @@ fn connects_to_port(check: &Check) -> bool {
     first.unwrap_or(false)
 }
 
-/// A checked server must have a port to be checked on.
+/// A checked server needs a port to check.
 fn ports(one: &ServerDraft, title: &str, check_port: bool, context: &mut Context<'_>) {
     let checks = &one.server.checks;
     let is_inet = match &one.server.address {
-        // No address of its own: the client's destination, port included.
+        // No address of its own: the client's destination is used, port included.
         Address::Inet(address) => !address.ip().is_unspecified(),
-        // An address that is not known yet, or will not be, may bring a port.
+        // An address that is not known yet, or will not be, may come with a port.
         _ => false,
     };
     if !checks.enabled || !is_inet || one.has_port || checks.port.is_some() || check_port {
@@ -182,7 +182,7 @@ fn ports(one: &ServerDraft, title: &str, check_port: bool, context: &mut Context
     context.report(diagnostic);
 }
 
-/// `addr` and `port` are the agent's too, unless it has its own (configuration manual, section
+/// `addr` and `port` also apply to the agent, unless it has its own (configuration manual, section
 /// 5.2, "addr", "port").
 fn agent(one: &mut ServerDraft) {
     let checks = &mut one.server.checks;
@@ -190,7 +190,7 @@ fn agent(one: &mut ServerDraft) {
     checks.agent_port = checks.agent_port.or(checks.port);
 }
 
-/// Words of checks that do not fit together.
+/// Check options that do not fit together.
 fn checks(one: &ServerDraft, (title, backend): (&str, &str), context: &mut Context<'_>) {
     let checks = &one.server.checks;
     let name = &one.server.name;

@@ -1,4 +1,4 @@
-//! Which state file each backend reads at the start.
+//! Which state file each backend reads at start.
 //!
 //! Source: HAProxy configuration manual, "server-state-base" and its siblings in section 3.1,
 //! "load-server-state-from-file" in section 4.2.
@@ -10,7 +10,7 @@ use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
 
-/// Settles the names of the files, and warns of backends that ask for one that nobody named.
+/// Determines the file names, and warns about backends whose file has no name.
 pub(super) fn settle(drafts: &mut Drafts, context: &mut Context<'_>) {
     let base = context.names.state_base.clone();
     let whole = |name: &str| match &base {

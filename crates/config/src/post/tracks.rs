@@ -1,5 +1,5 @@
-//! Servers that follow others with `track`: the others exist, are probed or follow somebody
-//! themselves, and nobody follows in a circle. One pass, however long the chains are.
+//! Checks `track`: the tracked servers exist, have checks or track another server themselves, and
+//! there is no cycle. One pass, however long the chains are.
 //!
 //! Source: HAProxy configuration manual, section 5.2, "track"; the wording is HAProxy's.
 
@@ -12,11 +12,11 @@ use crate::build::Drafts;
 use crate::context::Context;
 use crate::draft::ServerDraft;
 
-/// A server that follows another.
+/// A server that tracks another.
 struct Follower<'d> {
     backend: &'d str,
     draft: &'d ServerDraft,
-    /// The backend and the server it follows.
+    /// The tracked backend and server.
     target: (&'d str, &'d str),
 }
 
@@ -26,7 +26,7 @@ impl<'d> Follower<'d> {
     }
 }
 
-/// Checks all of them.
+/// Checks all servers.
 pub(super) fn check(drafts: &Drafts, context: &mut Context<'_>) {
     let followers = followers(drafts);
     if followers.is_empty() {
@@ -78,7 +78,7 @@ fn followers(drafts: &Drafts) -> Vec<Follower<'_>> {
     followers
 }
 
-/// What is wrong with whom a server follows.
+/// The error in the target of a `track`.
 fn fault(one: &Follower<'_>, index: &Index<'_>) -> Option<String> {
     let (backend, server) = one.target;
     if index.back(backend).is_none() {
@@ -101,7 +101,7 @@ fn fault(one: &Follower<'_>, index: &Index<'_>) -> Option<String> {
     })
 }
 
-/// Of each circle the place of the follower that stands last in the file: it closes the circle.
+/// For each cycle, the last follower in the file: it closes the cycle.
 fn loops(followers: &[Follower<'_>]) -> Vec<usize> {
     let mut places = HashMap::new();
     for (place, one) in followers.iter().enumerate() {
@@ -109,7 +109,7 @@ fn loops(followers: &[Follower<'_>]) -> Vec<usize> {
     }
     let next = |place: usize| places.get(&followers[place].target).copied();
     let mut found = Vec::new();
-    // Which walk came here first; a walk ends where it or another one has been.
+    // Which walk visited a server first; a walk ends where it or another one has been.
     let mut walks: Vec<Option<usize>> = vec![None; followers.len()];
     for start in 0..followers.len() {
         let mut at = Some(start);

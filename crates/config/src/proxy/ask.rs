@@ -1,4 +1,5 @@
-//! Conditions, expressions and formats in proxy lines: parsed, placed, and what they name kept.
+//! Conditions, expressions and formats in proxy lines: parsed, checked against their place, and
+//! their references recorded.
 
 use ballast_expr::{Condition, Expr, LogFormat, Needs, Phase, Usage};
 use ballast_syntax::{Diagnostic, Span};
@@ -8,7 +9,7 @@ use crate::context::Context;
 use crate::draft::ProxyDraft;
 use crate::keyword::Sections;
 
-/// The phases of a rule that may stand on both sides: those of the sides the section has.
+/// The phases of a rule that is allowed on both sides: those of the sides that the section has.
 pub(super) fn sides(draft: &ProxyDraft, front: Phase, back: Phase) -> Vec<Phase> {
     let mut phases = Vec::with_capacity(2);
     let is_defaults = draft.place() == Sections::DEFAULTS;
@@ -58,7 +59,7 @@ pub(super) fn condition(
     Ok(parsed)
 }
 
-/// Takes a condition that must be there.
+/// Takes a required condition.
 pub(super) fn required_condition(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
@@ -79,7 +80,7 @@ pub(super) fn required_condition(
     }
 }
 
-/// Warns of ACLs that cannot match in any of the phases.
+/// Warns about ACLs that cannot match in any of the phases.
 fn placed(
     draft: &ProxyDraft,
     condition: &Condition,
@@ -187,20 +188,20 @@ pub(super) fn format(
     Ok(format)
 }
 
-/// Keeps where a condition asks for the bytes as they came, which an HTTP proxy does not keep.
+/// Records where a condition needs the raw bytes, which an HTTP proxy does not keep.
 pub(super) fn raw_bytes(draft: &mut ProxyDraft, condition: &Condition, span: Span) {
     if condition.needs(&draft.acls).meets(Needs::RAW_BYTES) {
         draft.words.raw_bytes.push(span);
     }
 }
 
-/// Keeps what was named, to be looked for when all sections are read.
+/// Records references, to be checked when all sections are read.
 pub(super) fn keep(draft: &mut ProxyDraft, named: Vec<ballast_expr::Reference>, span: Span) {
     let named = named.into_iter().map(|reference| (reference, span));
     draft.words.references.extend(named);
 }
 
-/// Warns that words are left which HAProxy does not read.
+/// Warns about words that HAProxy does not read.
 pub(super) fn ignore_rest(args: &mut Args<'_>, context: &mut Context<'_>) {
     let keyword = args.keyword();
     if let [first, ..] = args.rest() {
@@ -212,8 +213,8 @@ pub(super) fn ignore_rest(args: &mut Args<'_>, context: &mut Context<'_>) {
     }
 }
 
-/// Takes a number as HAProxy's older keywords do: what follows the digits is not read, which
-/// is warned about here; no digit at all is refused.
+/// Takes a number in the way of HAProxy's older keywords: text after the digits is ignored, with a
+/// warning; without a digit it is refused.
 pub(super) fn loose_count(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
@@ -252,7 +253,7 @@ pub(super) fn loose_count(
     Ok(count)
 }
 
-/// The order in which HAProxy runs rules, whatever the order of their lines.
+/// The order in which HAProxy runs rules, independent of the order of their lines.
 const ORDER: &[&str] = &[
     "tcp-request connection",
     "tcp-request session",
@@ -264,7 +265,7 @@ const ORDER: &[&str] = &[
     "use-server",
 ];
 
-/// Warns of a rule that stands behind one of a kind that runs later.
+/// Warns about a rule that comes after one of a kind that runs later.
 pub(super) fn ordered(
     draft: &mut ProxyDraft,
     args: &Args<'_>,

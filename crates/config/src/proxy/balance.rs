@@ -228,7 +228,8 @@ fn url_param(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<Balance, 
     let check_post = match args.next() {
         None => false,
         Some("check_post") => {
-            // A number of bytes to wait for was taken here once; it has long had no effect.
+            // A number of bytes to wait for was accepted here once; it has had no effect for a long
+            // time.
             ask::ignore_rest(args, context);
             true
         }
@@ -300,7 +301,7 @@ fn hash_type(
             }
         }
     } else {
-        // Alone, `consistent` stands for `consistent sdbm avalanche` (manual, "hash-type").
+        // Alone, `consistent` means `consistent sdbm avalanche` (manual, "hash-type").
         hash.avalanche = consistent;
     }
     args.end()?;

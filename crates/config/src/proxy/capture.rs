@@ -1,4 +1,4 @@
-//! What is kept of requests and responses for logs and rules.
+//! Captures of requests and responses for logs and rules.
 //!
 //! Source: HAProxy configuration manual, section 4.2, "capture cookie", "capture request header",
 //! "capture response header", "declare capture".
@@ -106,7 +106,7 @@ pub(super) const ROWS: &[R] = &[
     ),
 ];
 
-/// Captured cookies are cut to what `tune.http.cookielen` allows, wherever that stands.
+/// Captured cookies are cut to `tune.http.cookielen`, wherever that is set.
 pub(crate) fn bound(draft: &mut ProxyDraft, bytes_max: u32, context: &mut Context<'_>) {
     let title = draft.title();
     let Some(capture) = &mut draft.front.cookie_capture else {
@@ -151,5 +151,5 @@ fn named_length<'a>(
     Ok((name, length))
 }
 
-/// A capture is part of one log line, which is at most this long.
+/// A capture is part of one log line, so it is limited to this length.
 const CAPTURE_BYTES_MAX: u32 = 65_535;

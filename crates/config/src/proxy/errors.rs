@@ -1,4 +1,4 @@
-//! Answers that replace those a proxy gives by itself.
+//! Responses that replace a proxy's built-in ones.
 //!
 //! Source: HAProxy configuration manual, section 4.2, "errorfile", "errorfiles", "errorloc",
 //! "http-error".
@@ -14,7 +14,7 @@ use crate::keyword::{Row, Sections};
 
 type R = Row<ProxyDraft>;
 
-/// The statuses that an answer can be replaced of, with their reasons (RFC 9110, section 15).
+/// The statuses whose response can be replaced, with their reasons (RFC 9110, section 15).
 const STATUSES: &[(u16, &str)] = &[
     (200, "OK"),
     (400, "Bad Request"),
@@ -99,7 +99,7 @@ const fn errorloc(
     R::new(word, Sections::PROXIES, "<status> <url>", help, handler).examples(good, "")
 }
 
-/// Replaces an answer; what an earlier `errorfiles` line would give no longer counts.
+/// Replaces a response; the one from an earlier `errorfiles` line no longer applies.
 fn set(draft: &mut ProxyDraft, status: u16, page: ErrorPage) {
     for used in &mut draft.error_groups {
         used.except.push(status);
@@ -127,7 +127,7 @@ fn read_page(
     keyword: &str,
     context: &mut Context<'_>,
 ) -> Result<Vec<u8>, Diagnostic> {
-    // Empty on every machine: nothing is sent and the connection closes.
+    // Empty on every machine: nothing is sent and the connection is closed.
     if file == "/dev/null" {
         return Ok(Vec::new());
     }
@@ -141,7 +141,7 @@ fn read_page(
     Ok(bytes)
 }
 
-/// Why bytes are no HTTP/1 response; an empty file is one that sends nothing.
+/// Why bytes are not an HTTP/1 response; an empty file means that nothing is sent.
 fn not_a_response(bytes: &[u8]) -> Option<&'static str> {
     if bytes.is_empty() {
         return None;
@@ -225,7 +225,7 @@ fn location(draft: &mut ProxyDraft, args: &mut Args<'_>, redirect: u16) -> Resul
     Ok(())
 }
 
-/// What an `http-error` line said.
+/// The content of an `http-error` line.
 #[derive(Default)]
 struct HttpErrorLine {
     status: Option<(u16, &'static str)>,

@@ -1,4 +1,4 @@
-//! Headers that tell servers about the client, and what requests and names are rewritten to.
+//! Headers that tell servers about the client.
 //!
 //! Source: HAProxy configuration manual, section 4.2, "option forwardfor", "option originalto",
 //! "option forwarded", "http-send-name-header".
@@ -196,7 +196,7 @@ fn forwarded(
     }
     let mut header = Forwarded::default();
     if args.is_empty() {
-        // Without words: what RFC 7239 wants most.
+        // Without arguments: the most common parameters of RFC 7239.
         header.proto = true;
         header.for_ = Some(ForwardedNode::Connection);
     }

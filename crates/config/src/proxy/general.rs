@@ -1,4 +1,4 @@
-//! What a proxy is, how much it takes, and how it leaves for its servers.
+//! General options of a proxy: identity, limits, connections to servers.
 //!
 //! Source: HAProxy configuration manual, section 4.2.
 
@@ -213,7 +213,7 @@ pub(super) const ROWS: &[R] = &[
         "{ global | local | none }",
         "where the state of servers is read from at start",
         |draft, args, _| {
-            // The file of `local` is settled when the whole section is read.
+            // The file of `local` is determined when the whole section is read.
             let choices = [
                 ("global", Some(true)),
                 ("local", Some(false)),
@@ -252,11 +252,11 @@ pub(super) const ROWS: &[R] = &[
     ),
 ];
 
-/// Why a guid changes nothing.
+/// Why a guid has no effect.
 pub(crate) const GUID_UNUSED: &str =
     "only files of counters name their rows by it, and there are none";
 
-/// HAProxy's bound of a guid.
+/// HAProxy's limit for the length of a guid.
 const GUID_BYTES_MAX: usize = 127;
 
 fn mode(

@@ -1,5 +1,5 @@
-//! Words that are checked here and served with other parts of the program: stick tables,
-//! compression, filters, caches, mail alerts, FastCGI.
+//! Keywords that are checked but not implemented: stick tables, compression, filters, caches, mail
+//! alerts, FastCGI.
 //!
 //! Source: HAProxy configuration manual, section 4.2.
 
@@ -411,7 +411,8 @@ fn stick_rule(
     ask::condition(draft, args, context, &[phase]).map(drop)
 }
 
-/// Data types of a table's entries: the name, and whether a period or a number follows it.
+/// Data types of a table's entries: the name, and whether an argument (a period or a number)
+/// follows.
 const STORED: &[(&str, bool)] = &[
     ("server_id", false),
     ("server_key", false),

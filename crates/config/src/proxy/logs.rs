@@ -1,4 +1,4 @@
-//! What is logged, how and where to; unique ids.
+//! Logging and unique ids.
 //!
 //! Source: HAProxy configuration manual, sections 4.2 and 8.2.
 
@@ -193,7 +193,7 @@ fn log(
     Ok(())
 }
 
-/// Nothing, or `clf`.
+/// No argument, or `clf`.
 fn clf(args: &mut Args<'_>) -> Result<bool, Diagnostic> {
     let Some(word) = args.next() else {
         return Ok(false);
@@ -206,7 +206,7 @@ fn clf(args: &mut Args<'_>) -> Result<bool, Diagnostic> {
     Ok(true)
 }
 
-/// An option that stands for a format.
+/// An option that selects a format.
 fn stands_for(
     draft: &mut ProxyDraft,
     args: &Args<'_>,
@@ -226,7 +226,7 @@ fn stands_for(
     draft.log_word = Some((word, Some(span)));
 }
 
-/// In defaults, a format that replaces one of the same section was hardly meant.
+/// In defaults, a second format that replaces the first is probably a mistake.
 fn overrides(draft: &ProxyDraft, word: &str, span: Span, context: &mut Context<'_>) {
     if draft.place() != Sections::DEFAULTS {
         return;
@@ -239,7 +239,7 @@ fn overrides(draft: &ProxyDraft, word: &str, span: Span, context: &mut Context<'
     }
 }
 
-/// One format, and where it stands.
+/// One format, and its place.
 fn format(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
@@ -277,7 +277,7 @@ fn log_steps(
     args.end()
 }
 
-/// What only the whole section can tell about its log lines.
+/// Checks of the section's log lines after the whole section is read.
 pub(super) fn finish(draft: &ProxyDraft, context: &mut Context<'_>) {
     if !draft.is_front() {
         return;

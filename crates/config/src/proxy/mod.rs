@@ -1,4 +1,4 @@
-//! Lines of `defaults`, `frontend`, `listen` and `backend`, less `bind` and `server`.
+//! Lines of `defaults`, `frontend`, `listen` and `backend`, except for `bind` and `server`.
 
 mod ask;
 mod balance;
@@ -97,8 +97,8 @@ pub(crate) fn line(
     found.perform(draft, line, context)
 }
 
-/// A line that is ignored must be right all the same: it is carried out on a proxy of the other
-/// kind, which is thrown away.
+/// A line that is ignored must still be valid: it is applied to a proxy of the other kind, which is
+/// discarded.
 fn elsewhere(
     draft: &ProxyDraft,
     found: &RowMatch<ProxyDraft>,
@@ -116,8 +116,8 @@ fn elsewhere(
     result
 }
 
-/// What HAProxy says of a keyword of another kind of proxy: it ignores the line with a warning,
-/// but refuses servers in frontends and everything that `defaults` cannot hold.
+/// HAProxy's message for a keyword of another kind of proxy: it ignores the line with a warning,
+/// but refuses servers in frontends and everything that `defaults` cannot contain.
 fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &Line, first: usize) -> Diagnostic {
     let word = keyword.word;
     let span = line.words[first].span();
@@ -155,7 +155,7 @@ fn misplaced(draft: &ProxyDraft, keyword: &Keyword, line: &Line, first: usize) -
         .help(format!("it belongs to: {}", keyword.sections))
 }
 
-/// What would change where requests go if it were ignored.
+/// Keywords that route requests: ignoring them would send requests elsewhere.
 const REFUSED_ELSEWHERE: &[&str] = &[
     "declare capture",
     "retry-on",
@@ -167,7 +167,7 @@ const REFUSED_ELSEWHERE: &[&str] = &[
     "use-server",
 ];
 
-/// What is not even read where it is ignored.
+/// Keywords that HAProxy does not even parse where it ignores them.
 const UNREAD_ELSEWHERE: &[&str] = &[
     "log-format",
     "log-format-sd",
@@ -175,7 +175,7 @@ const UNREAD_ELSEWHERE: &[&str] = &[
     "option forwarded",
 ];
 
-/// What only the whole section can tell; called when all its lines are read.
+/// Checks after all lines of the section are read.
 pub(crate) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     check::finish(draft, context);
     logs::finish(draft, context);
@@ -184,8 +184,8 @@ pub(crate) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     route::finish(draft, context);
 }
 
-/// Joins every expression of the draft to its ACLs, lists and maps. Whoever adds a place for
-/// expressions to the draft adds it here.
+/// Links every expression of the draft to its ACLs, lists and maps. A new field with expressions in
+/// the draft must be added here.
 pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<ballast_expr::Error> {
     let mut errors = draft.common.rules.link(linker).err().unwrap_or_default();
     let (front, back) = (&mut draft.front, &mut draft.back);
@@ -250,7 +250,7 @@ pub(crate) fn link(draft: &mut ProxyDraft, linker: &mut Linker<'_>) -> Vec<balla
     errors
 }
 
-/// The expression that a `source` reads an address from.
+/// The expression of a `source` that reads the address from the request.
 fn source_expr(source: &mut Option<SourceAddress>) -> Option<&mut Expr> {
     match &mut source.as_mut()?.transparent {
         Some(TransparentSource::Header(expr)) => Some(expr),

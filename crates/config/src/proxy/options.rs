@@ -1,4 +1,4 @@
-//! `option` words that are switches: on, `no`, or `default`.
+//! Boolean `option` words: on, `no`, or `default`.
 //!
 //! Source: HAProxy configuration manual, section 4.2, "option ...".
 
@@ -10,7 +10,7 @@ use crate::keyword::{Row, Sections};
 
 type R = Row<ProxyDraft>;
 
-/// A switch kept in a field.
+/// A boolean option with a field.
 macro_rules! switch {
     ($word:literal, $sections:ident, $help:literal, $draft:ident => $place:expr) => {
         R::new($word, Sections::$sections, "", $help, |$draft, args, _| {
@@ -23,7 +23,7 @@ macro_rules! switch {
     };
 }
 
-/// The former name of a switch.
+/// The old name of an option.
 macro_rules! former {
     ($word:literal, $sections:ident, $new:literal, $draft:ident => $place:expr) => {
         R::new(
@@ -54,7 +54,7 @@ macro_rules! former {
     };
 }
 
-/// A switch without a field.
+/// A boolean option without a field.
 macro_rules! noted {
     ($word:literal, $sections:ident, $help:literal, $reason:literal) => {
         R::new($word, Sections::$sections, "", $help, crate::check::none)
@@ -64,7 +64,7 @@ macro_rules! noted {
     };
 }
 
-/// A way of ending connections; the last one of a section wins, and `no` undoes its own word only.
+/// A connection mode; the last one in a section wins, and `no` only removes its own.
 macro_rules! ending {
     ($word:literal, $help:literal, $mode:ident) => {
         R::new($word, Sections::PROXIES, "", $help, |draft, args, _| {

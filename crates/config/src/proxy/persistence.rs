@@ -1,4 +1,4 @@
-//! `cookie` and the other words that send a client back to its server.
+//! `cookie` and the other words about persistence and retries.
 //!
 //! Source: HAProxy configuration manual, section 4.2, "cookie", "persist", "retries", "retry-on",
 //! "option redispatch".
@@ -317,7 +317,7 @@ fn retry_on(
             "empty-response" => retry.empty_response = true,
             "junk-response" => retry.junk_response = true,
             "response-timeout" => retry.response_timeout = true,
-            // There is no early data without TLS, and nothing to be rejected.
+            // Without TLS there is no early data, and nothing to reject.
             "0rtt-rejected" => {}
             "all-retryable-errors" => {
                 retry.conn_failure = true;

@@ -1,6 +1,6 @@
-//! Words that HAProxy had once and has no more: each with what to write instead.
+//! Words that HAProxy has removed, with their replacements.
 //!
-//! Source: what HAProxy is observed to say of them.
+//! Source: HAProxy's observed messages about them.
 
 use ballast_syntax::Diagnostic;
 

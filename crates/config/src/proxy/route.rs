@@ -1,4 +1,4 @@
-//! ACLs, and the rules that choose a backend or a server.
+//! ACLs, and the rules that select a backend or a server.
 //!
 //! Source: HAProxy configuration manual, section 4.2, "acl", "use_backend", "default_backend",
 //! "use-server", "monitor-uri", "monitor fail".
@@ -118,7 +118,7 @@ fn acl(
     if let Some(text) = never {
         context.warn("never-matches", text, span);
     }
-    // What no script brings is unknown, whether or not the ACL is ever used.
+    // A name that no script provides is unknown, whether or not the ACL is used.
     let unserved = last.map(|criterion| criterion.expr.unserved());
     if unserved.is_some_and(|words| words.contains(&LUA)) {
         context.unserved(LUA, "", span);
@@ -130,10 +130,10 @@ fn acl(
     Ok(())
 }
 
-/// How a target is made of a name, and of a format.
+/// How to make a target from a name, and from a format.
 type Make<T> = (fn(String) -> T, fn(ballast_expr::LogFormat) -> T);
 
-/// A name, or a format when anything in it varies.
+/// A name, or a format if any part of it varies.
 fn target<T>(
     draft: &mut ProxyDraft,
     args: &mut Args<'_>,
@@ -201,7 +201,7 @@ fn use_server(
     Ok(())
 }
 
-/// A proxy that sends to itself never gets anywhere.
+/// Reports a proxy that routes to itself.
 pub(super) fn finish(draft: &ProxyDraft, context: &mut Context<'_>) {
     if !(draft.is_front() && draft.is_back()) {
         return;

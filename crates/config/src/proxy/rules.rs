@@ -137,7 +137,7 @@ pub(super) const ROWS: &[R] = &[
     .http(),
 ];
 
-/// Whether defaults may hold rules: only those with a name.
+/// Whether the defaults may have rules: only named ones may.
 pub(super) fn named_defaults(draft: &ProxyDraft, args: &Args<'_>) -> Result<(), Diagnostic> {
     if draft.place() != Sections::DEFAULTS || !draft.name.is_empty() {
         return Ok(());
@@ -218,7 +218,7 @@ fn rule(
     Ok(())
 }
 
-/// The error of a rule as a diagnostic; its sentence names the rule already.
+/// The diagnostic for an error in a rule; its text names the rule already.
 fn diagnostic(args: &Args<'_>, base: usize, error: &ballast_expr::Error) -> Diagnostic {
     let mut said = args.expr_error(base, error, "");
     if let Some(message) = said.message.strip_prefix(" : ") {
@@ -228,7 +228,7 @@ fn diagnostic(args: &Args<'_>, base: usize, error: &ballast_expr::Error) -> Diag
     said
 }
 
-/// Keeps what a rule names.
+/// Records the references of a rule.
 fn refer(
     draft: &mut ProxyDraft,
     context: &mut Context<'_>,
@@ -270,7 +270,7 @@ fn refer(
     }
 }
 
-/// Warns once about rules behind one that always ends its set.
+/// Warns once about rules after one that always ends its set.
 fn warn_unreachable(
     draft: &mut ProxyDraft,
     args: &Args<'_>,
@@ -305,7 +305,7 @@ fn warn_unreachable(
     }
 }
 
-/// What only the whole section can tell about its rules.
+/// Checks of the section's rules after the whole section is read.
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     heirs(draft, context);
     captures(draft, context);
@@ -314,7 +314,7 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     if own.request_inspect_delay.is_none() && inherited.request_inspect_delay.is_none() {
         return;
     }
-    // The delay may be of the defaults, and the rules of the section, or the other way round.
+    // The delay may come from the defaults and the rules from the section, or the reverse.
     let mut rules = inherited.clone();
     rules.append(own.clone());
     for word in rules.unserved(&draft.acls) {
@@ -352,7 +352,7 @@ fn captures(draft: &ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// Rules of defaults are meant for one side: frontends or backends, and no `listen`.
+/// Rules of defaults must be used on one side: by frontends or by backends, and not by a `listen`.
 fn heirs(draft: &ProxyDraft, context: &mut Context<'_>) {
     let (Some(defaults), Some(span)) = (draft.words.defaults, draft.span) else {
         return;

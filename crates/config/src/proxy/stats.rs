@@ -14,8 +14,8 @@ use crate::keyword::{Row, Sections};
 
 type R = Row<ProxyDraft>;
 
-/// The page of the section. The first `stats` line of a section begins a new one: what its
-/// defaults say of theirs no longer holds, as in HAProxy.
+/// The page of the section. The first `stats` line of a section starts a new one: the page of its
+/// defaults is dropped, as in HAProxy.
 fn page<'d>(draft: &'d mut ProxyDraft, args: &Args<'_>) -> &'d mut StatsPage {
     if draft.words.stats.is_none() {
         draft.words.stats = Some(args.keyword_span());
@@ -241,7 +241,7 @@ fn access(
     Ok(())
 }
 
-/// Two ways of saying who may see the page are one too many.
+/// Reports two different ways to restrict access to the page.
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let (Some(page), Some(span)) = (&draft.common.stats, draft.words.stats) else {
         return;
@@ -256,7 +256,7 @@ pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     }
 }
 
-/// The conditions of a page, to be joined to their ACLs.
+/// The conditions of a page, to be linked to their ACLs.
 pub(super) fn conditions(page: &mut Option<Box<StatsPage>>) -> Vec<&mut Condition> {
     let Some(page) = page else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What proxy lines become in the model.
+//! Proxy lines and the model they give.
 
 use std::time::Duration;
 
@@ -470,7 +470,7 @@ fn what_is_not_served_is_named() {
     assert_eq!(words, ["compression algo", "persist"]);
 }
 
-/// Wherever the delay stands: rules that wait are refused, not half carried out.
+/// Wherever the delay is written: rules that wait are refused as a whole.
 #[test]
 fn rules_that_wait_for_data_are_named() {
     let delay = " tcp-request inspect-delay 5s\n";

@@ -1,4 +1,4 @@
-//! `timeout ...`: how long each side may be silent. TCP keep-alive numbers stand here too.
+//! `timeout ...`, and the parameters of TCP keep-alive.
 //!
 //! Source: HAProxy configuration manual, section 4.2, "timeout" and "clitcpka-cnt" and siblings.
 
@@ -13,7 +13,7 @@ use crate::keyword::{Row, Sections};
 
 type R = Row<ProxyDraft>;
 
-/// A timeout kept in one or two fields.
+/// A timeout that sets one or two fields.
 macro_rules! timeout {
     ($word:literal, $sections:ident, $help:literal, $draft:ident => $($place:expr),+) => {
         R::new(
@@ -138,7 +138,7 @@ pub(super) const ROWS: &[R] = &[
     .examples("srvtcpka-intvl 10s", "srvtcpka-intvl x"),
 ];
 
-/// A time; zero is none.
+/// A time; zero means none.
 fn limit(
     args: &mut Args<'_>,
     of: &str,
@@ -150,7 +150,7 @@ fn limit(
     Ok((!time.is_zero()).then_some(time))
 }
 
-/// A time counted in seconds, as the kernel counts its probes.
+/// A time in seconds, the kernel's unit for keep-alive.
 fn seconds(args: &mut Args<'_>) -> Result<Duration, Diagnostic> {
     args.time_in("a time, in seconds without a unit", TimeUnit::Second)
 }

@@ -1,4 +1,4 @@
-//! What the words of a proxy section need to remember while it is read, beside the model.
+//! The state of a proxy section while it is read, beside the model.
 
 use ballast_expr::Reference;
 use ballast_syntax::Span;
@@ -10,28 +10,28 @@ use super::check::CheckWords;
 pub(crate) struct Words {
     /// `option httpchk` and its siblings, `http-check`, `tcp-check`, `external-check`.
     pub check: CheckWords,
-    /// Where the defaults stand that the section began with.
+    /// The place of the section's defaults.
     pub defaults: Option<Span>,
-    /// What expressions name elsewhere in the configuration, and where.
+    /// References of expressions, and their places.
     pub references: Vec<(Reference, Span)>,
-    /// Rulesets of this section that a rule always ends, and whether it was said.
+    /// Rule sets of this section in which some rule always ends, and whether a warning was given.
     pub final_rules: Vec<(&'static str, bool)>,
-    /// Captures that rules write to: whether of requests, the number, where.
+    /// Captures that rules write to: whether for requests, the number, the place.
     pub captures: Vec<(bool, usize, Span)>,
-    /// Where conditions ask for the bytes as they came.
+    /// Where conditions need the raw bytes.
     pub raw_bytes: Vec<Span>,
     /// `server-state-file-name`, as written; the name of the backend when `None`.
     pub state_file: Option<String>,
-    /// Where the `stick-table` of the section stands.
+    /// The place of the section's `stick-table`.
     pub table: Option<Span>,
-    /// Words of this section whose rules HAProxy runs in an order of its own.
+    /// Words of this section whose rules HAProxy runs in a fixed order.
     pub ordered: Vec<&'static str>,
-    /// Where this section's first `stats` line stands: its page is not that of the defaults.
+    /// The place of this section's first `stats` line: it has a page of its own.
     pub stats: Option<Span>,
 }
 
 impl Words {
-    /// The same as another section begins with it.
+    /// The initial state of a section that uses these defaults.
     pub(crate) fn begin(&mut self) {
         self.references.clear();
         self.captures.clear();

@@ -5,12 +5,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{Loaded, Unserved};
 
-/// Everything there is to say, one object a line: `severity` (`alert`, `warning`, `notice`,
-/// `diag`), `lint` (true when it is a remark and no error), `code`, `message`, and where known
-/// `file`, `line`, `column`, `end` (line and column after the last byte), `notes`, `help`,
-/// `replacement` (`line`, `column`, `end`, `text`). Lines and columns count from 1, columns in
-/// bytes. Words not served yet come last, with severity `unserved` and their `area`; stand-ins
-/// with severity `stub`.
+/// All diagnostics, one object per line: `severity` (`alert`, `warning`, `notice`, `diag`), `lint`
+/// (true when it is a remark and not an error), `code`, `message`, and where known `file`, `line`,
+/// `column`, `end` (line and column after the last byte), `notes`, `help`, `replacement` (`line`,
+/// `column`, `end`, `text`). Lines and columns count from 1, columns in bytes. Words that are not
+/// implemented come last, with severity `unserved` and their `area`; stand-ins with severity
+/// `stub`.
 #[must_use]
 pub fn json_lines(loaded: &Loaded) -> String {
     let said = loaded

@@ -1,4 +1,4 @@
-//! What people and programs read: diagnostics as lines and as JSON, the keyword table.
+//! Output for people and programs: diagnostics as lines and as JSON, the keyword table.
 
 mod json;
 mod table;

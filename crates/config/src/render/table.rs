@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::keyword::{Keyword, State};
 
-/// One row a line: state, where, keyword with its arguments, and what the state has to say.
+/// One line per row: state, places, keyword with its arguments, and the text of the state.
 #[must_use]
 pub fn keyword_text(keywords: &[Keyword]) -> String {
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Diagnostics in HAProxy's line form, each with the line it is about.
+//! Diagnostics in HAProxy's line format, each with the source line.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use ballast_syntax::{Diagnostic, Severity, SourceMap, Span};
 
 use crate::Loaded;
 
-/// Longest piece of a source line that is shown, in characters.
+/// The longest part of a source line that is shown, in characters.
 const EXCERPT_CHARS_MAX: usize = 160;
 
 /// How diagnostics are printed.
@@ -14,9 +14,9 @@ const EXCERPT_CHARS_MAX: usize = 160;
 pub struct TextOptions {
     /// The process number between parentheses.
     pub pid: u32,
-    /// Below the line, the source line with the word underlined, the cause and advice.
+    /// Whether the source line with the word underlined, the cause and advice are printed below.
     pub excerpts: bool,
-    /// Nothing less severe is printed: [`Severity::Notice`] as a rule, [`Severity::Diag`] with
+    /// The lowest severity that is printed: usually [`Severity::Notice`], [`Severity::Diag`] with
     /// `-dD`.
     pub least: Severity,
 }
@@ -31,7 +31,7 @@ impl Default for TextOptions {
     }
 }
 
-/// Everything that was said of a configuration.
+/// All diagnostics of a configuration.
 #[must_use]
 pub fn text(loaded: &Loaded, options: TextOptions) -> String {
     let shown = loaded.diagnostics.iter();
@@ -73,7 +73,7 @@ pub fn text_of(diagnostic: &Diagnostic, sources: &SourceMap, options: TextOption
     out
 }
 
-/// The lines that end a refusal, one for each file with alerts and one for all; empty when the
+/// The lines at the end of a refusal, one for each file with alerts and one for all; empty when the
 /// configuration was not refused.
 #[must_use]
 pub fn closing_lines(loaded: &Loaded, pid: u32) -> String {
@@ -118,7 +118,7 @@ fn excerpt(out: &mut String, sources: &SourceMap, span: Span) {
     let marked: Vec<char> = printable(&bytes[start..end]);
     let after: Vec<char> = printable(&bytes[end..]);
 
-    // A long line is shown around the mark.
+    // Of a long line, only the part around the span is shown.
     let room = EXCERPT_CHARS_MAX.saturating_sub(marked.len().min(EXCERPT_CHARS_MAX));
     let skipped = before.len().saturating_sub(room / 2);
     let marked = &marked[..marked.len().min(EXCERPT_CHARS_MAX)];

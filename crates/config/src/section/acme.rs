@@ -1,4 +1,4 @@
-//! `crt-store` and `acme`: certificates, and how they are had.
+//! `crt-store` and `acme`: where certificates come from.
 //!
 //! Source: HAProxy 3.2 configuration manual, sections 3.11 and 3.13.
 

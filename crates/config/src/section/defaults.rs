@@ -1,4 +1,4 @@
-//! `defaults` sections and who begins with which.
+//! `defaults` sections, and which sections use them.
 //!
 //! Source: HAProxy configuration manual, section 4: without `from`, the latest one.
 
@@ -14,15 +14,16 @@ use crate::section::header::invalid_char;
 #[derive(Debug, Default)]
 pub(crate) struct Defaults {
     drafts: Vec<ProxyDraft>,
-    /// Where the first and the last of a name are.
+    /// The indexes of the first and the last section of a name.
     named: HashMap<String, (usize, usize)>,
-    /// Which were named by `from`, by whom first, and which were used because they came last.
+    /// Which ones were named by `from`, with the first user, and which were used because they were
+    /// the latest.
     explicit: HashMap<usize, String>,
     implicit: Vec<(usize, String, Option<Span>)>,
 }
 
 impl Defaults {
-    /// The defaults that a section begins with. `defaults` without `from` begin with nothing.
+    /// The defaults of a section. `defaults` without `from` have none.
     pub(crate) fn parent(
         &mut self,
         section: &Section,
@@ -87,14 +88,14 @@ impl Defaults {
         self.drafts.push(draft);
     }
 
-    /// Warns of sections used both by name and because they came last.
+    /// Warns about sections used both by name and because they were the latest.
     pub(crate) fn finish(self, context: &mut Context<'_>) {
         let mut told = None;
         for (at, title, span) in &self.implicit {
             let Some(by_name) = self.explicit.get(at) else {
                 continue;
             };
-            // Whoever began with the same stands together.
+            // Users of the same section are reported together.
             if told.replace(*at) == Some(*at) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What the lines of these sections build.
+//! The draft of the sections other than proxies and `global`.
 
 use ballast_model::{Config, ErrorPages, ListedUser, Userlist};
 use ballast_syntax::{Diagnostic, SectionKind, Span};
@@ -8,7 +8,7 @@ use crate::context::Context;
 /// A section being read.
 #[derive(Debug)]
 pub(crate) struct OtherDraft {
-    /// Which one.
+    /// Its kind.
     pub(crate) kind: SectionKind,
     /// Its name; empty when it has none.
     pub(crate) name: String,
@@ -16,13 +16,13 @@ pub(crate) struct OtherDraft {
     pub(crate) pages: ErrorPages,
     /// Users of a `userlist` section, and where they stand.
     pub(crate) users: Vec<(ListedUser, Span)>,
-    /// Groups of a `userlist` section, the users each names, and where.
+    /// Groups of a `userlist` section, the users that each names, and the places.
     pub(crate) groups: Vec<(String, Vec<String>, Span)>,
     /// ACLs of an `fcgi-app` section.
     pub(crate) acls: ballast_expr::AclSet,
     /// Names of servers or nameservers that must be unique.
     pub(crate) members: Vec<String>,
-    /// Words that were given, for sections that must have some.
+    /// Words that occurred, for sections with required words.
     pub(crate) given: Vec<&'static str>,
 }
 
@@ -41,7 +41,7 @@ impl OtherDraft {
         }
     }
 
-    /// Hands over what other sections or the model need.
+    /// Passes on what other sections or the model need.
     pub(crate) fn finish(self, span: Span, context: &mut Context<'_>, config: &mut Config) {
         match self.kind {
             SectionKind::HttpErrors => {
@@ -67,7 +67,7 @@ impl OtherDraft {
         }
     }
 
-    /// Users know their groups, whichever line said it.
+    /// Adds to users the groups that name them.
     fn userlist(self, context: &mut Context<'_>, config: &mut Config) {
         let mut list = Userlist {
             name: self.name,

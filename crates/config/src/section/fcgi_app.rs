@@ -1,4 +1,4 @@
-//! `fcgi-app`: how FastCGI applications are spoken to.
+//! `fcgi-app`: FastCGI applications.
 //!
 //! Source: HAProxy configuration manual, section 10.1.
 

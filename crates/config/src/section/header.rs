@@ -1,4 +1,4 @@
-//! The line that opens a proxy: its name, unique among its kind, and nothing else on it.
+//! The line that opens a proxy: a name that is unique for its kind, and nothing else.
 //!
 //! Source: HAProxy configuration manual, section 4.
 
@@ -39,7 +39,7 @@ pub(crate) fn check(section: &Section, draft: &mut ProxyDraft, context: &mut Con
         } else {
             let message = format!("'{word}' cannot handle unexpected argument '{text}'.");
             if section.kind == SectionKind::Backend {
-                // HAProxy does not look at it.
+                // HAProxy ignores it.
                 Diagnostic::warning("unexpected-word", message).at(extra.span())
             } else {
                 Diagnostic::alert("unexpected-word", message).at(extra.span())
@@ -62,7 +62,7 @@ pub(crate) fn check_global(section: &Section, context: &mut Context<'_>) {
     }
 }
 
-/// Two proxies of overlapping capabilities must not share a name.
+/// Two proxies that share a side must not have the same name.
 fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
     let Some(name) = section.name() else {
         return;
@@ -107,13 +107,13 @@ fn duplicate(section: &Section, draft: &ProxyDraft, context: &mut Context<'_>) {
     sections.add(section.kind, name.text(), name.span());
 }
 
-/// The first character that a name must not hold.
+/// The first character that is not allowed in a name.
 pub(crate) fn invalid_char(name: &str) -> Option<char> {
     name.chars()
         .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':')))
 }
 
-/// Whether a word on a section line looks like the address that old versions took there.
+/// Whether a word on a section line looks like the address that was allowed there in old versions.
 fn is_address(text: &str) -> bool {
     text.starts_with(['/', ':', '*']) || text.contains(':') || text.contains('@')
 }

@@ -1,7 +1,7 @@
-//! Sections other than `global` and the proxies, and what sections have in common.
+//! Sections other than `global` and the proxies, and functions for all sections.
 //!
-//! Most of these sections do nothing until a keyword elsewhere names them; they are checked here,
-//! and the keyword that names them is honoured or served later.
+//! Most of these sections have no effect until a keyword elsewhere names them; they are checked
+//! here, and the keyword that names them is honoured or not implemented.
 
 mod acme;
 pub(crate) mod defaults;
@@ -47,7 +47,7 @@ const SECTIONS: &[(SectionKind, &[Row<OtherDraft>])] = &[
     (SectionKind::Userlist, userlist::ROWS),
 ];
 
-/// Sections that act by themselves: a configuration that holds one is not started yet.
+/// Sections with an effect of their own: a configuration that contains one is not started.
 const UNSERVED: &[(SectionKind, &str)] = &[
     (SectionKind::LogForward, "log forwarding"),
     (SectionKind::Peers, "peers"),

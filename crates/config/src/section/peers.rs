@@ -1,4 +1,4 @@
-//! `peers`: who stick tables are shared with.
+//! `peers`: the processes that share stick tables.
 //!
 //! Source: HAProxy configuration manual, section 3.5.
 
@@ -111,7 +111,7 @@ fn peer(
     }
     draft.members.push(name.to_owned());
     if let Some(text) = args.next() {
-        // The local peer may go without address or port when 'bind' has them.
+        // The local peer needs no address or port when a 'bind' line has them.
         address::parse(text, Wants::default(), &context.environment)
             .map_err(|error| args.wrong(format!("'{}' : {error}", args.keyword())))?;
     }
@@ -119,8 +119,8 @@ fn peer(
     Ok(())
 }
 
-/// Whether nobody is in the section that tables would be shared with: there is nothing to do for it
-/// then. HAProxy drops one that does not name the local peer.
+/// Whether the section has no other peers: then it has no effect. HAProxy drops a section that does
+/// not name the local peer.
 pub(super) fn is_alone(draft: &OtherDraft, span: Span, context: &mut Context<'_>) -> bool {
     if draft.given.contains(&"table") {
         return false;

@@ -1,4 +1,4 @@
-//! `program`: gone since HAProxy 3.3.
+//! `program`: removed in HAProxy 3.3.
 
 use ballast_syntax::{Diagnostic, Span};
 
@@ -35,7 +35,7 @@ pub(super) const ROWS: &[R] = &[
     R::new("user", P, "<user name>", "its user", check::any).refused(REASON, INSTEAD),
 ];
 
-/// What is said of the section; its lines are not looked at.
+/// The message about the section; its lines are not parsed.
 pub(super) fn refusal(span: Span) -> Diagnostic {
     Diagnostic::warning(
         "refused-keyword",

@@ -354,7 +354,7 @@ fn probe_address(
 ) -> Result<(Address, Option<u16>), Diagnostic> {
     let text = args.text("an address")?;
     let wrong = |error: String| args.wrong(format!("'{}' : {error}", args.keyword()));
-    // The agent's may be a bare address of either family, without brackets.
+    // The agent's may be an address of either family without brackets.
     if args.keyword() == "agent-addr"
         && let Ok(ip) = text.parse::<IpAddr>()
     {

@@ -23,7 +23,7 @@ use crate::table::{Table, perform};
 
 type R = Row<ProxyDraft>;
 
-/// Most servers one template may make.
+/// The maximum number of servers of one template.
 const TEMPLATE_COUNT_MAX: u32 = 10_000;
 
 /// The lines themselves.
@@ -141,8 +141,8 @@ fn begin(draft: &ProxyDraft, name: &str, args: &Args<'_>, context: &Context<'_>)
     one
 }
 
-/// Reads the rest of the line and keeps the server, so that other lines may name it even when
-/// something is wrong with it.
+/// Reads the rest of the line and keeps the server, so that other lines can refer to it even if the
+/// line has errors.
 fn finish(
     draft: &mut ProxyDraft,
     mut one: ServerDraft,
@@ -209,7 +209,7 @@ fn words(
         if text.is_empty() {
             continue;
         }
-        // One word carries its argument between parentheses.
+        // One word has its argument between parentheses.
         let name = text.split_once('(').map_or(text, |(name, _)| name);
         let Some(row) = TABLE.row(name) else {
             let known: Vec<_> = TABLE.keywords().map(|row| row.word).collect();
@@ -234,8 +234,8 @@ fn words(
     }
 }
 
-/// Where a server's address leads once names are resolved; `None` when nothing could be found and
-/// the server starts without an address. `last` is the address that a state file holds for it.
+/// A server's address after resolving its name; `None` when there is none and the server starts
+/// without an address. `last` is the address that a state file has for it.
 ///
 /// # Errors
 /// Why the server cannot start.

@@ -357,7 +357,7 @@ fn proxy_options(
     Ok(())
 }
 
-/// `set-proxy-v2-tlv-fmt(<id>) <format>`; the cursor stands after the word with its parentheses.
+/// `set-proxy-v2-tlv-fmt(<id>) <format>`; the cursor is after the word with its parentheses.
 fn tlv(
     one: &mut ServerDraft,
     args: &mut Args<'_>,

@@ -1,4 +1,4 @@
-//! Words of server lines that are about TLS: checked, and served with TLS.
+//! TLS words of server lines: they are checked, but not implemented.
 
 use ballast_syntax::Diagnostic;
 
@@ -13,7 +13,7 @@ type R = Row<ServerDraft>;
 const S: Sections = Sections::SERVER;
 const AREA: &str = "TLS";
 
-/// The rows. Words that take TLS or part of it away ask for nothing and are honoured.
+/// The rows. Words that turn off TLS or a part of it are honoured.
 pub(super) const ROWS: &[R] = &[
     R::new("allow-0rtt", S, "", "sends early data", tls::none).later(AREA),
     R::new(

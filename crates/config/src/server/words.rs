@@ -1,4 +1,4 @@
-//! Words of server lines about the server's part in the backend.
+//! Words of server lines about the server's role in the backend.
 
 use std::time::Duration;
 
@@ -218,7 +218,7 @@ fn count(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<u32, Diagnost
     Ok(u32::try_from(number).expect("the range was checked"))
 }
 
-/// A time that is not zero.
+/// A time other than zero.
 ///
 /// # Errors
 /// When it is.
@@ -230,7 +230,7 @@ pub(super) fn positive(args: &mut Args<'_>) -> Result<Duration, Diagnostic> {
     Ok(time)
 }
 
-/// The same between probes, where a number without a unit may be meant in seconds.
+/// The same for check intervals, where a number without a unit may be meant in seconds.
 ///
 /// # Errors
 /// When it is zero.

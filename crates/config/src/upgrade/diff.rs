@@ -6,7 +6,7 @@ use std::fmt::Write;
 /// Unchanged lines shown around a change.
 const CONTEXT_LINES: u32 = 3;
 
-/// The diff; `new_lines` holds, by old line number, what stands in that line's place.
+/// The diff; `new_lines` maps old line numbers to their replacements.
 #[must_use]
 pub(super) fn unified(name: &str, source: &str, new_lines: &BTreeMap<u32, Vec<String>>) -> String {
     let old: Vec<&str> = source.lines().collect();

@@ -1,6 +1,7 @@
-//! `reqadd`, `rsprep` and their kin, which worked on the text of heads, as rules on headers.
+//! `reqadd`, `rsprep` and related directives, which edited the text of heads, rewritten as rules on
+//! headers.
 //!
-//! Source: HAProxy 1.8 configuration manual, section 6, for what they did.
+//! Source: HAProxy 1.8 configuration manual, section 6, for their meaning.
 
 use super::quote;
 
@@ -8,11 +9,12 @@ use super::quote;
 pub(super) struct HeaderPattern {
     /// The header's name.
     pub(super) name: String,
-    /// What is left for the value, spaces before it removed; empty when any value matches.
+    /// The rest of the pattern, for the value, without leading spaces; empty when any value
+    /// matches.
     pub(super) value: String,
 }
 
-/// Reads a pattern as one on a single header, named in it.
+/// Parses a pattern that matches a single header by name.
 pub(super) fn header_pattern(pattern: &str) -> Option<HeaderPattern> {
     let rest = pattern.strip_prefix('^')?;
     let end = rest
@@ -24,7 +26,7 @@ pub(super) fn header_pattern(pattern: &str) -> Option<HeaderPattern> {
     }
     let value = match rest.strip_prefix(':') {
         Some(value) => value,
-        // `^Server.*` deletes Server, and nothing else of note begins so.
+        // `^Server.*` deletes Server; no other known header begins with it.
         None if rest.is_empty() || rest == ".*" || rest == ".*$" => "",
         None => return None,
     };
@@ -53,7 +55,7 @@ pub(super) fn header_line(text: &str) -> Option<(String, String)> {
     Some((name.to_owned(), value.trim().to_owned()))
 }
 
-/// A pattern for the value of a header: anchored as the whole line was.
+/// A pattern for the value of a header, anchored like the one for the whole line.
 pub(super) fn value_pattern(value: &str, ignore_case: bool) -> String {
     let value = if value.is_empty() { ".*" } else { value };
     let anchor = if value.starts_with('^') { "" } else { "^" };
@@ -74,10 +76,10 @@ fn has_letters(pattern: &str) -> bool {
     })
 }
 
-/// A pattern and a replacement for request lines, as ones for paths with their queries.
+/// Converts a pattern and a replacement for request lines to ones for paths with queries.
 ///
-/// Known forms: the method is the first group, and stands alone before the path on both sides:
-/// `^([^\ :]*)\ /a/(.*)` and `\1\ /b/\2`.
+/// Known forms: the method is the first group, alone before the path on both sides: `^([^\ :]*)\
+/// /a/(.*)` and `\1\ /b/\2`.
 pub(super) fn request_line(
     pattern: &str,
     replacement: &str,
@@ -100,7 +102,7 @@ pub(super) fn request_line(
         "^([A-Z]+) ",
         "^(\\w+) ",
     ];
-    // The slash of the path may stand in the group of the method: `^([^\ ]*\ /)a(.*)` and `\1\2`.
+    // The slash of the path may be in the group of the method: `^([^\ ]*\ /)a(.*)` and `\1\2`.
     const WITH_SLASH: &[&str] = &["^([^ ]* /)", "^([^ :]* /)", "^([^ ]+ /)", "^([^: ]* /)"];
     let with_slash = WITH_SLASH
         .iter()
@@ -119,7 +121,7 @@ pub(super) fn request_line(
         }
     };
     let (rest, to) = (rest.as_str(), to.as_str());
-    // What stood for the version goes: it is not part of the path.
+    // The part for the version is removed: it does not belong to the path.
     let (rest, to, groups_of_version) = cut_version(rest, to)?;
     if rest.contains(' ') || to.contains(' ') {
         return None;
@@ -137,8 +139,8 @@ pub(super) fn request_line(
     ))
 }
 
-/// Cuts ` HTTP/1.1`-like endings off pattern and replacement; gives the number of the group that
-/// held the version, 0 when none did.
+/// Removes endings like ` HTTP/1.1` from pattern and replacement; returns the number of the group
+/// that contained the version, 0 if there was none.
 fn cut_version(rest: &str, to: &str) -> Option<(String, String, usize)> {
     for tail in [
         " (.*)",
@@ -157,8 +159,8 @@ fn cut_version(rest: &str, to: &str) -> Option<(String, String, usize)> {
     Some((rest.to_owned(), to.to_owned(), 0))
 }
 
-/// Groups count from one less: the method is not among them. A replacement that uses the method or
-/// the version elsewhere cannot be told.
+/// Group numbers decrease by one: the method is not included. A replacement that uses the method or
+/// the version elsewhere cannot be converted.
 fn renumber(to: &str, version: usize) -> Option<String> {
     let mut out = String::new();
     let mut chars = to.chars().peekable();

@@ -1,11 +1,11 @@
-//! One line: which removed directive it is, and what replaces it.
+//! One line: which removed directive it is, and its replacement.
 
 use ballast_syntax::{Document, Line, LineKind, Section, SectionKind};
 
 use super::headers::{deny_condition, header_line, header_pattern, request_line, value_pattern};
 use super::{Facts, Rewrite, quote};
 
-/// What becomes of a line; `None` when it may stay.
+/// The result for a line; `None` when it can stay.
 pub(super) fn rewrite(
     document: &Document,
     section: &Section,
@@ -31,7 +31,7 @@ pub(super) fn rewrite(
     }
 }
 
-/// The words of a line, as written and as meant.
+/// The words of a line, as written and resolved.
 struct Words<'d> {
     document: &'d Document,
     line: &'d Line,
@@ -70,7 +70,7 @@ fn left(reason: &str) -> Option<Rewrite> {
     Some(Rewrite::Left(reason.to_owned()))
 }
 
-/// `listen name 10.0.0.1:80`: the address gets a line of its own.
+/// `listen name 10.0.0.1:80`: the address moves to a line of its own.
 fn header(document: &Document, section: &Section, line: &Line) -> Option<Rewrite> {
     if !matches!(
         section.kind,
@@ -121,7 +121,7 @@ fn global(document: &Document, line: &Line, facts: &Facts) -> Option<Rewrite> {
     }
 }
 
-/// Keywords with another name.
+/// Keywords that were renamed.
 fn renamed(words: &Words<'_>) -> Option<Rewrite> {
     let since = "since HAProxy 2.1 timeouts are 'timeout' lines";
     match words.text(0) {
@@ -162,7 +162,7 @@ fn renamed(words: &Words<'_>) -> Option<Rewrite> {
     }
 }
 
-/// Options that went.
+/// Options that were removed.
 fn options(words: &Words<'_>) -> Option<Rewrite> {
     let negated = words.text(0) == "no";
     let at = usize::from(negated);
@@ -256,7 +256,7 @@ fn is_any(value: &str) -> bool {
     matches!(value, "" | ".*" | ".*$" | "*" | ".")
 }
 
-/// A rule with a condition, and with the one the old line had.
+/// A rule with a condition, combined with the one of the old line.
 fn conditioned(
     words: &Words<'_>,
     rule: &str,
@@ -304,7 +304,7 @@ fn replaced(words: &Words<'_>, set: &str, is_response: bool, ignore_case: bool) 
     ))
 }
 
-/// Lines without a simple successor.
+/// Directives without a direct replacement.
 fn gone(words: &Words<'_>, facts: &Facts) -> Option<Rewrite> {
     match words.text(0) {
         "grace" => none("'grace' stands in the global section since HAProxy 2.5"),

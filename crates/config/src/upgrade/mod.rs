@@ -1,7 +1,7 @@
-//! `ballast upgrade`: removed directives rewritten into what replaces them.
+//! `ballast upgrade`: rewrites removed directives into their replacements.
 //!
-//! Every change is to whole lines and carries its reason; whatever is not changed stays byte for
-//! byte, comments and indentation included. What cannot be rewritten safely is left alone and
+//! Every change replaces whole lines and has a reason; everything else stays byte for byte,
+//! comments and indentation included. Lines that cannot be rewritten safely are left unchanged and
 //! listed, with the reason.
 
 mod diff;
@@ -15,35 +15,35 @@ use ballast_syntax::{Document, Line, LineKind, Section, SectionKind, parse_str};
 
 use diff::unified;
 
-/// A file rewritten.
+/// A rewritten file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Upgraded {
     /// The new content; the old one when nothing was changed.
     pub text: Vec<u8>,
-    /// What was changed, in order of lines.
+    /// The lines that were changed, in order.
     pub changes: Vec<Change>,
-    /// What was found and left alone, in order of lines.
+    /// The lines that were found but left unchanged, in order.
     pub left: Vec<Change>,
     /// The changes as a unified diff; empty when there are none.
     pub diff: String,
 }
 
-/// One line that was changed, or left alone.
+/// One line that was changed, or left unchanged.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Change {
     /// The line in the old file, from 1.
     pub line: u32,
     /// The old line, without line end.
     pub from: String,
-    /// The new lines, separated by newlines; empty when the line was removed or left alone.
+    /// The new lines, separated by newlines; empty when the line was removed or left unchanged.
     pub to: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What becomes of a line.
+/// The result for a line.
 pub(crate) enum Rewrite {
-    /// These lines stand in its place, the first with its comment; none: it goes.
+    /// These lines replace it, the first one with its comment; if there are none, it is removed.
     Lines(Vec<String>, String),
     /// It cannot be rewritten, for this reason.
     Left(String),
@@ -111,7 +111,7 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
     result
 }
 
-/// What a line would become, for the diagnostic that complains about it.
+/// The replacement of a line, for the diagnostic about it.
 pub(crate) fn suggestion(
     document: &Document,
     section: &Section,
@@ -124,7 +124,7 @@ pub(crate) fn suggestion(
     }
 }
 
-/// What rewriting a line may need to know of the rest.
+/// Facts about the rest of the file that rewriting a line may need.
 pub(crate) struct Facts {
     /// The global section says `nbthread`.
     pub(crate) has_threads: bool,
@@ -174,7 +174,7 @@ fn dress(document: &Document, line: &Line, lines: Vec<String>) -> Vec<String> {
     let is_header = line.kind == LineKind::Header;
     let mut dressed: Vec<String> = Vec::with_capacity(lines.len());
     for (at, text) in lines.into_iter().enumerate() {
-        // What follows a section's head stands in the section.
+        // What follows a section's opening line is indented as in the section.
         let inner = if is_header && at > 0 { "    " } else { "" };
         dressed.push(format!("{indent}{inner}{text}"));
     }
@@ -185,7 +185,7 @@ fn dress(document: &Document, line: &Line, lines: Vec<String>) -> Vec<String> {
     dressed
 }
 
-/// The file with new lines in the place of old ones, each with the old one's line end.
+/// The file with the replaced lines, each with the line end of the old one.
 fn assemble(source: &str, new_lines: &BTreeMap<u32, Vec<String>>) -> String {
     let mut out = String::with_capacity(source.len());
     for (number, line) in (1..).zip(source.split_inclusive('\n')) {

@@ -1,6 +1,6 @@
-//! Words written so that a configuration reads them as they are.
+//! Quotes words so that a configuration reads them literally.
 
-/// A word between quotes where it needs them.
+/// A word, quoted if necessary.
 pub(super) fn word(text: &str) -> String {
     let is_plain = |c: char| !(c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | '#' | '$'));
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -20,7 +20,7 @@ pub(super) fn word(text: &str) -> String {
     format!("'{text}'")
 }
 
-/// A text that a log format gives back as it is.
+/// Escapes a text so that a log format reproduces it.
 pub(super) fn format(text: &str) -> String {
     word(&text.replace('%', "%%"))
 }

@@ -86,7 +86,7 @@ pub(super) fn expect(
     Ok(rule)
 }
 
-/// One of the words around the pattern; false when it is none.
+/// An option before or after the pattern; false when it is not one.
 fn flag(
     word: &str,
     rule: &mut CheckExpect,

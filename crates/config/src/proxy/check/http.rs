@@ -68,7 +68,7 @@ pub(super) const ROWS: &[R] = &[
         "what the next rule is reported as",
         |draft, args, _| {
             let text = args.text("a string")?.to_owned();
-            // Without quotes the first word is the comment; HAProxy looks at no other.
+            // Without quotes the first word is the comment; HAProxy ignores the others.
             args.rest();
             push(draft, args, CheckRule::Comment(text));
             Ok(())
@@ -159,7 +159,7 @@ fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
         .push(Step::Rule(Box::new(rule)), span);
 }
 
-/// A check that connects must begin with it.
+/// A check with connect rules must begin with one.
 pub(super) fn may_connect(rules: &Rules, args: &Args<'_>) -> Result<(), Diagnostic> {
     if rules.may_connect() {
         return Ok(());

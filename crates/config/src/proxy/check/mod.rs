@@ -1,8 +1,7 @@
-//! How the servers of a backend are probed: `option httpchk` and its siblings, `http-check`,
-//! `tcp-check`, `external-check`.
+//! Health checks: `option httpchk` and its siblings, `http-check`, `tcp-check`, `external-check`.
 //!
-//! A section collects what its lines say in [`CheckWords`]; [`finish`] makes the model's
-//! [`Check`] of them, because the option that chooses the kind may come after the rules.
+//! A section collects its lines in [`CheckWords`]; [`finish`] builds the model's [`Check`] from
+//! them, because the option that selects the kind may come after the rules.
 //!
 //! Source: HAProxy configuration manual, section 4.2.
 
@@ -26,17 +25,17 @@ pub(super) const HTTP: &[Row<ProxyDraft>] = http::ROWS;
 pub(super) const OPTIONS: &[Row<ProxyDraft>] = option::ROWS;
 pub(super) const TCP: &[Row<ProxyDraft>] = tcp::ROWS;
 
-/// What `option ...-check` chose.
+/// The kind of check that an `option ...-check` selects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum CheckKind {
-    /// Nothing: a connection that opens is enough.
+    /// None: a connection that opens is enough.
     #[default]
     Connect,
     /// `option httpchk`, with the request its words describe.
     Http(Box<HttpCheckSend>),
     /// `option tcp-check`: the `tcp-check` rules.
     Tcp,
-    /// A check that speaks a little of a protocol.
+    /// A check that speaks a few steps of a protocol.
     Protocol(ProtocolCheck),
     /// `option external-check`.
     External,
@@ -45,9 +44,9 @@ pub(crate) enum CheckKind {
 /// A rule as it was written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// A rule the model knows.
+    /// A rule in the model.
     Rule(Box<CheckRule>),
-    /// `set-var`, `unset-var`: parsed, not carried out yet.
+    /// `set-var`, `unset-var`: parsed, but not implemented.
     Variable,
 }
 
@@ -55,9 +54,9 @@ pub(crate) enum Step {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     steps: Vec<Step>,
-    /// Of the defaults: the first own rule replaces them all.
+    /// The rules come from defaults: the first own rule replaces them all.
     inherited: bool,
-    /// Where the first own rule stands.
+    /// The place of the first own rule.
     first: Option<Span>,
 }
 
@@ -70,8 +69,8 @@ impl Rules {
         self.steps.push(step);
     }
 
-    /// Whether a connection may be opened by the next rule: as the first step, or after others
-    /// when the first one was a connection too.
+    /// Whether the next rule may be a connect: as the first step, or after others when the first
+    /// one was a connect too.
     pub(super) fn may_connect(&self) -> bool {
         if self.inherited {
             return true;
@@ -94,7 +93,7 @@ impl Rules {
     }
 }
 
-/// What the lines of a section said about checks.
+/// The lines of a section about checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CheckWords {
     pub(super) kind: CheckKind,
@@ -108,7 +107,7 @@ pub(crate) struct CheckWords {
 }
 
 impl CheckWords {
-    /// The same as another section begins with it.
+    /// The initial state of a section that uses these defaults.
     pub(crate) fn begin(&mut self) {
         self.http.inherited = true;
         self.tcp.inherited = true;
@@ -121,7 +120,7 @@ impl CheckWords {
     }
 }
 
-/// Makes the check of what was said, and warns of what was said in vain.
+/// Builds the check, and warns about lines without effect.
 pub(super) fn finish(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     if !draft.is_back() {
         return;
@@ -195,8 +194,8 @@ fn check(words: &CheckWords) -> Check {
     }
 }
 
-/// The rules of an HTTP check: the first `send` is completed by what the option said, or the
-/// option's request is sent; without `expect` a status of 2xx or 3xx is good.
+/// The rules of an HTTP check: the first `send` is completed by the option's request, or that
+/// request is sent; without `expect` a status of 2xx or 3xx passes.
 fn http_rules(option: &HttpCheckSend, written: Vec<CheckRule>) -> Vec<CheckRule> {
     let mut rules = written;
     let first_send = rules.iter_mut().find_map(|rule| match rule {
@@ -276,7 +275,7 @@ pub(super) fn formats(check: &mut Check) -> Vec<&mut LogFormat> {
     all
 }
 
-/// An `expect` with nothing but its subject.
+/// An `expect` with only its subject.
 pub(super) fn expectation(subject: ExpectSubject) -> CheckExpect {
     CheckExpect {
         negated: false,

@@ -1,4 +1,4 @@
-//! The options that choose how servers are probed, and `external-check`.
+//! The options that select a check, and `external-check`.
 
 use ballast_expr::{LogFormat, Usage};
 use ballast_model::{HttpCheckSend, ProtocolCheck};
@@ -46,7 +46,7 @@ pub(super) const ROWS: &[R] = &[
             let words = args.texts();
             let hello = match words.as_slice() {
                 [word, domain, ..] if !word.is_empty() && !domain.is_empty() => {
-                    // Any other word is taken for the older greeting.
+                    // Any other word means the older greeting.
                     let word = if *word == "EHLO" { "EHLO" } else { "HELO" };
                     Some((word.to_owned(), (*domain).to_owned()))
                 }

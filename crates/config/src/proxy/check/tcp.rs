@@ -88,7 +88,7 @@ pub(super) const ROWS: &[R] = &[
         "what the next rule is reported as",
         |draft, args, _| {
             let text = args.text("a string")?.to_owned();
-            // Without quotes the first word is the comment; HAProxy looks at no other.
+            // Without quotes the first word is the comment; HAProxy ignores the others.
             args.rest();
             push(draft, args, CheckRule::Comment(text));
             Ok(())
@@ -150,7 +150,7 @@ fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
     draft.words.check.tcp.push(Step::Rule(Box::new(rule)), span);
 }
 
-/// How bytes to send are written.
+/// The notations of bytes to send.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Text,
