@@ -1,26 +1,26 @@
-//! An HTTP/1 answer, read as its bytes come and kept nowhere.
+//! An incremental parser for HTTP/1 responses that stores nothing.
 //!
-//! The reader owns no buffer and no socket, so that every way an answer can be broken is tested
-//! without a network. A body is counted and compared with what it must begin with, not stored.
+//! It owns no buffer and no socket, so that every way in which a response can be broken is tested
+//! without a network. A body is counted and compared with the expected prefix, not stored.
 
 use std::mem::MaybeUninit;
 
 use crate::failure::{Class, Fault};
 
-/// More fields than this make an answer malformed.
+/// With more fields than this a response is malformed.
 const FIELD_COUNT_MAX: usize = 100;
-/// A line between chunks longer than this makes an answer malformed.
+/// With a longer line between chunks a response is malformed.
 const CHUNK_LINE_BYTES_MAX: u32 = 8 << 10;
 
-/// Where in the answer the next byte stands.
+/// Which part of the response the next byte belongs to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     Head,
-    /// So many bytes of body are due.
+    /// This many bytes of body are left.
     Length(u64),
-    /// The connection's end is the body's end (RFC 9112 section 6.3).
+    /// The body ends with the connection (RFC 9112 section 6.3).
     UntilClose,
-    /// In the line that says a chunk's size: the size until now, its digits, the line's length.
+    /// In a chunk-size line: the size so far, the number of its digits, the length of the line.
     ChunkSize {
         size: u64,
         digits: u32,
@@ -43,23 +43,23 @@ const CHUNK_SIZE: Phase = Phase::ChunkSize {
     is_extension: false,
 };
 
-/// An answer being read.
+/// A response that is being read.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
-    /// The final status, once the head is read.
+    /// The final status, once the head was read.
     pub(crate) status: u16,
-    /// Bytes of body until now, without framing.
+    /// Bytes of body so far, without framing.
     pub(crate) body_bytes: u64,
-    /// The connection is not to be used again.
+    /// The connection must not be reused.
     pub(crate) is_closing: bool,
-    /// The body is what was expected, as far as it came.
+    /// The body is as expected, so far.
     pub(crate) has_prefix: bool,
     is_bodyless: bool,
     phase: Phase,
 }
 
 impl Response {
-    /// The answer to come. `is_bodyless` when the request's method forbids a body (HEAD).
+    /// The next response. `is_bodyless` when the request's method forbids a body (HEAD).
     pub(crate) fn new(is_bodyless: bool) -> Self {
         Self {
             status: 0,
@@ -71,18 +71,18 @@ impl Response {
         }
     }
 
-    /// True when the answer is whole.
+    /// True when the response is complete.
     pub(crate) fn is_done(&self) -> bool {
         self.phase == Phase::Done
     }
 
-    /// True while the head is not whole: the bytes that were not consumed must be kept.
+    /// True while the head is incomplete: bytes that were not consumed must be kept.
     pub(crate) fn is_in_head(&self) -> bool {
         self.phase == Phase::Head
     }
 
-    /// Reads on; returns how many bytes belong to the answer. Less than all are consumed in an
-    /// unfinished head, and after the end. `prefix` is what the body must begin with.
+    /// Reads further; returns how many bytes belong to the response. Fewer than all are consumed
+    /// when the head is incomplete, and after the end. `prefix` is what the body must begin with.
     pub(crate) fn advance(&mut self, bytes: &[u8], prefix: &[u8]) -> Result<usize, Fault> {
         let mut at = 0;
         while at < bytes.len() && self.phase != Phase::Done {
@@ -123,8 +123,8 @@ impl Response {
         Ok(at)
     }
 
-    /// The peer has sent its last byte: was the answer whole? `received` says how many bytes of
-    /// the answer came.
+    /// The peer has closed: was the response complete? `received` says how many bytes of it
+    /// arrived.
     pub(crate) fn end(&mut self, received: u64) -> Result<(), Fault> {
         match self.phase {
             Phase::UntilClose => {
@@ -140,7 +140,7 @@ impl Response {
         }
     }
 
-    /// What happened, and where in the answer.
+    /// The error, and the position in the response.
     pub(crate) fn place(&self, what: &str) -> String {
         match self.phase {
             Phase::Head => format!("{what} within the head of the answer"),
@@ -166,7 +166,7 @@ impl Response {
         self.body_bytes += piece.len() as u64;
     }
 
-    /// Reads a head when it is there whole; interim ones are passed over.
+    /// Parses a head when it is complete; interim responses are skipped.
     fn head(&mut self, bytes: &[u8]) -> Result<Option<usize>, Fault> {
         let mut fields = [const { MaybeUninit::uninit() }; FIELD_COUNT_MAX];
         let mut response = httparse::Response::new(&mut []);
@@ -189,7 +189,7 @@ impl Response {
         let (mut content_length, mut is_chunked) = (None, false);
         for field in response.headers.iter() {
             let (name, value) = (field.name, field.value);
-            // The lengths of the names tell most fields apart at once.
+            // The lengths of the names distinguish most fields at once.
             match name.len() {
                 14 if name.eq_ignore_ascii_case("content-length") => {
                     let number = decimal(value)
@@ -231,7 +231,7 @@ impl Response {
         Ok(Some(length))
     }
 
-    /// One byte of what stands between and after chunks (RFC 9112 section 7.1).
+    /// One byte of the framing between and after chunks (RFC 9112 section 7.1).
     fn between_chunks(&mut self, byte: u8) -> Result<(), Fault> {
         self.phase = match (self.phase, byte) {
             (Phase::ChunkSize { digits: 0, .. }, b'\n' | b'\r') => {
@@ -317,7 +317,7 @@ fn has_token(value: &[u8], token: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Reads `text` in pieces of `step` bytes as a connection would, and what was left over.
+    /// Reads `text` in parts of `step` bytes as from a connection; also returns the rest.
     fn read(text: &[u8], step: usize, prefix: &[u8]) -> Result<(Response, usize), Fault> {
         let mut answer = Response::new(false);
         let mut waiting = Vec::new();

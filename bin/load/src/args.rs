@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::pace::Rate;
 use crate::plan::{Expect, Mode, Origin, Plan};
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const HELP: &str = "\
 usage: ballast-load [http] [options] TARGET...       requests and answers
        ballast-load connect [options] TARGET...      the same, with a new connection per request
@@ -38,18 +38,18 @@ the targets. It never stops at a failure: every one is counted by its class.
 It exits with 0 when nothing failed, 1 when something did, 2 when it could not begin.
 ";
 
-/// More would be a slip of the finger.
+/// A larger number is probably a typing error.
 const CONNECTION_COUNT_MAX: u64 = 200_000;
 const THREAD_COUNT_MAX: u64 = 256;
 const BODY_BYTES_MAX: u64 = 64 << 20;
 const RATE_MAX: f64 = 1e7;
 const DURATION_MAX: Duration = Duration::from_secs(7 * 86_400);
 
-/// Reads the words after the program's name; none when help is asked for.
+/// Parses the arguments; `None` when help is requested.
 ///
 /// # Errors
 ///
-/// What is wrong, in words.
+/// The error message.
 pub(crate) fn read(words: impl Iterator<Item = String>) -> Result<Option<Plan>, String> {
     let mut words = words.peekable();
     let mode = words.next_if(|word| matches!(word.as_str(), "http" | "connect" | "websockets"));

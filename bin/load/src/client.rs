@@ -1,4 +1,4 @@
-//! Requests and answers: every connection is a task that sends what is due.
+//! The requests: every connection is a task that sends what is due.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -15,25 +15,25 @@ use crate::plan::{Expect, Origin};
 use crate::run::Run;
 use crate::tally::Tally;
 
-/// The pause of a connection after a failure at full speed: a listener that is gone for a moment
-/// would otherwise be asked in a tight loop, and the failures counted would say how fast we are.
+/// The pause of a connection after a failure, without a rate: it would otherwise retry in a tight
+/// loop while a listener is gone, and the number of failures would only measure our speed.
 const FAILURE_PAUSE: Duration = Duration::from_millis(1);
-/// So many connections of a thread are being opened at once before the start.
+/// How many connections of a thread are opened concurrently before the start.
 const OPENING_COUNT_MAX: usize = 64;
 
-/// What the connections of one thread share.
+/// State shared by the connections of one thread.
 struct ThreadShared {
     run: Arc<Run>,
     worker: usize,
     tally: RefCell<Tally>,
-    /// Requests that may still be begun.
+    /// Requests that may still be started.
     left: Cell<u64>,
-    /// Permits for requests that are due; none at full speed.
+    /// Permits for requests that are due; none without a rate.
     due: Option<Arc<Semaphore>>,
 }
 
 impl ThreadShared {
-    /// Waits for the next request; says when it is, or was, due. `now` saves a look at the clock.
+    /// Waits for the next request; returns when it is, or was, due. `now` saves reading the clock.
     async fn next(&self, now: Instant) -> Option<Instant> {
         let Some(permits) = &self.due else {
             let is_over = self.left.get() == 0
@@ -53,7 +53,7 @@ impl ThreadShared {
         Some(self.run.start() + rate.due(number * workers + self.worker as u64))
     }
 
-    /// Begins a request; returns its number among those of this thread.
+    /// Starts a request; returns its number within this thread.
     fn begin(&self) -> u64 {
         let mut tally = self.tally.borrow_mut();
         tally.begun += 1;
@@ -80,19 +80,19 @@ pub(crate) async fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphor
         })
         .collect();
     for task in tasks {
-        // A panic is a bug, and has said so; the other connections are counted all the same.
+        // A panic is a bug and was printed; the other connections are counted nevertheless.
         let _ = task.await;
     }
     shared.tally.replace(Tally::new(None))
 }
 
-/// One connection after another, in one place.
+/// One client: one connection after another.
 struct Client {
     shared: Rc<ThreadShared>,
     run: Arc<Run>,
     connection: Connection,
     number: usize,
-    /// Which of the origin's requests is next.
+    /// The index of the origin's next request.
     turn: usize,
 }
 
@@ -110,7 +110,7 @@ impl Client {
     async fn run(mut self, opening: &Semaphore) {
         let run = Arc::clone(&self.run);
         if !run.plan.is_closing {
-            // Nobody closes the semaphore.
+            // The semaphore is not closed.
             let _permit = opening.acquire().await;
             if let Err(broken) = self.open(Instant::now() + run.plan.timeout).await {
                 let mut tally = self.shared.tally.borrow_mut();
@@ -162,7 +162,7 @@ impl Client {
                 tally.status(answer.status);
                 true
             }
-            // Left out, the slowest of all would make the latencies look better.
+            // Leaving it out would hide the slowest requests from the latencies.
             Err(fault) => fault.class == Class::Timeout,
         };
         if is_measured {
@@ -181,8 +181,8 @@ impl Client {
         }
     }
 
-    /// Sends one request; once more, on a new connection, when the peer had closed the kept one
-    /// before it answered anything (RFC 9112 section 9.3.1).
+    /// Sends a request; once more, on a new connection, when the peer had closed the kept one
+    /// before any response (RFC 9112 section 9.3.1).
     async fn request(&mut self, sent: Instant) -> Result<Response, Fault> {
         let turn = self.turn;
         self.turn = self.turn.wrapping_add(1);
@@ -235,12 +235,12 @@ impl Client {
     }
 }
 
-/// The origin of the connection of this number.
+/// The origin of the connection with this number.
 fn origin_of(run: &Run, number: usize) -> &Origin {
     &run.plan.origins[number % run.plan.origins.len()]
 }
 
-/// Is the answer what was expected?
+/// Whether the response is as expected.
 fn judge(answer: &Response, expect: &Expect) -> Result<(), Fault> {
     let status = answer.status;
     if !expect.statuses.iter().any(|range| range.contains(&status)) {

@@ -1,7 +1,7 @@
-//! One connection, and one request and its answer on it.
+//! A connection, and a request and its response on it.
 //!
-//! Writing and reading go on at once: a server that answers before it has read the request whole
-//! would otherwise wait for us while we wait for it.
+//! Writing and reading happen at the same time: a server that responds before it has read the whole
+//! request would otherwise wait for us while we wait for it.
 
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -16,49 +16,49 @@ use crate::answer::Response;
 use crate::failure::{Class, Fault};
 use crate::socket::{Address, Socket};
 
-/// Bytes are read into a buffer of this length.
+/// The size of the read buffer.
 const BUFFER_BYTES: usize = 16 << 10;
-/// A head longer than this makes an answer malformed.
+/// A longer head makes a response malformed.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// How long a peer that said it would close may take to do so before we do.
+/// How long a peer that announced a close may take before we close.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// Why there was no answer.
+/// Why there was no response.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) fault: Fault,
-    /// Not one byte of the answer had come: the request may not have been seen.
+    /// No byte of the response had arrived: the server may not have seen the request.
     pub(crate) is_before_answer: bool,
 }
 
-/// A request to be sent, and what is known of its answer beforehand.
+/// A request to send, and what is known about its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent<'a> {
     /// Head and body, ready to be written.
     pub(crate) request: &'a [u8],
-    /// The answer has no body whatever its head says (HEAD).
+    /// The response has no body whatever its head says (HEAD).
     pub(crate) is_bodyless: bool,
-    /// What the answer's body must begin with.
+    /// What the response's body must begin with.
     pub(crate) prefix: &'a [u8],
-    /// The answer must be whole by then.
+    /// The response must be complete by then.
     pub(crate) deadline: Instant,
 }
 
-/// A place for one connection after another, with the buffer and the timer they share.
+/// Holds one connection after another, with the buffer and the timer they share.
 pub(crate) struct Connection {
     socket: Option<Socket>,
     port: Option<u16>,
     buffer: Vec<u8>,
     filled: usize,
-    /// Fires at or before the deadline of the exchange, and is set anew only then: a timer per
-    /// request would cost more than the request's parsing.
+    /// Fires at or before the deadline of the exchange, and is only reset when it fires: a timer
+    /// per request would cost more than parsing it.
     watch: Pin<Box<Sleep>>,
-    /// Bytes received on all connections until now.
+    /// Bytes received on all connections so far.
     pub(crate) received_bytes: u64,
 }
 
 impl Connection {
-    /// A place without a connection. To be called on a worker.
+    /// Without a connection. To be called on a worker.
     pub(crate) fn new() -> Self {
         Self {
             socket: None,
@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// The port on this side of the connection that is, or was last, open here.
+    /// The local port of the present or last connection.
     pub(crate) fn port(&self) -> Option<u16> {
         self.port
     }
@@ -79,7 +79,7 @@ impl Connection {
         self.socket.is_some()
     }
 
-    /// Opens a connection by the deadline.
+    /// Opens a connection before the deadline.
     pub(crate) async fn open(&mut self, to: &Address, deadline: Instant) -> Result<(), Fault> {
         self.close();
         self.port = None;
@@ -99,8 +99,8 @@ impl Connection {
         self.filled = 0;
     }
 
-    /// Sends the request and reads its answer. After an error, and after an answer that ends the
-    /// connection, there is none any more.
+    /// Sends the request and reads its response. After an error, and after a response that ends the
+    /// connection, there is no connection.
     pub(crate) async fn exchange(&mut self, sent: Sent<'_>) -> Result<Response, Broken> {
         let mut exchange = Exchange {
             answer: Response::new(sent.is_bodyless),
@@ -164,7 +164,7 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Hands what came to the answer and keeps what it leaves.
+    /// Passes received bytes to the response and keeps the rest.
     fn take(&mut self, exchange: &mut Exchange<'_>) -> Result<(), Fault> {
         let answer = &mut exchange.answer;
         let consumed = answer.advance(&self.buffer[..self.filled], exchange.sent.prefix)?;
@@ -182,7 +182,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads once into what is free of the buffer; zero is the end, or no connection at all.
+    /// Reads once into the free part of the buffer; zero is the end, or no connection.
     fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let Some(socket) = &mut self.socket else {
             return Poll::Ready(Ok(0));
@@ -197,11 +197,11 @@ impl Connection {
         })
     }
 
-    /// Lets the peer close first, as it said it would: then it is the peer that keeps the port in
-    /// TIME_WAIT, and thousands of connections a second do not run out of ports.
+    /// Lets the peer close first, as it announced: then the peer has the port in TIME_WAIT, and
+    /// thousands of connections a second do not use up our ports.
     pub(crate) async fn await_close(&mut self) {
         let wait = poll_fn(|cx| {
-            // Whatever still comes is of no interest any more.
+            // Further bytes are ignored.
             self.filled = 0;
             while let Poll::Ready(outcome) = self.poll_fill(cx) {
                 self.filled = 0;
@@ -211,16 +211,16 @@ impl Connection {
             }
             Poll::Pending
         });
-        // A peer that does not close is closed upon.
+        // If the peer does not close, we do.
         let _ = tokio::time::timeout(CLOSE_WAIT, wait).await;
         self.close();
     }
 }
 
-/// What has happened of one exchange.
+/// The progress of an exchange.
 struct Exchange<'a> {
     answer: Response,
-    /// Bytes of the answer, interim heads included.
+    /// Bytes of the response, interim heads included.
     received: u64,
     sent: Sent<'a>,
     write_error: Option<io::Error>,
@@ -228,8 +228,8 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Writes what the socket takes. An error is kept for later: the peer may have answered
-    /// before it closed, and then the answer is what counts.
+    /// Writes as much as the socket accepts. An error is kept for later: the peer may have
+    /// responded before it closed, and then the response counts.
     fn write(&mut self, cx: &mut Context<'_>, socket: &mut Socket) {
         while self.written < self.sent.request.len() && self.write_error.is_none() {
             match Pin::new(&mut *socket).poll_write(cx, &self.sent.request[self.written..]) {
@@ -241,8 +241,8 @@ impl Exchange<'_> {
         }
     }
 
-    /// The peer's last byte has come. A write that failed says that the connection was reset: its
-    /// error is reported once, and reading then sees no more than an end.
+    /// The peer has closed. A failed write means that the connection was reset: that error is
+    /// reported only once, and reading then shows just an end.
     fn end(&mut self) -> Result<(), Fault> {
         match self.write_error.take() {
             Some(error) => Err(self.broken(&error)),

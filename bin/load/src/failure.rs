@@ -1,40 +1,40 @@
-//! What can go wrong with a request, and by which name it is counted.
+//! Classes of failures.
 //!
-//! "12 errors" proves nothing: a refused connection accuses the listener, a truncated answer the
-//! forwarding, a timeout anybody. Every failure has exactly one class and says in words what was
-//! seen.
+//! "12 errors" proves nothing: a refused connection points at the listener, a truncated response at
+//! the forwarding, a timeout at anybody. Every failure has exactly one class, and a text that says
+//! what was observed.
 
 use std::io;
 
 use serde::Serialize;
 
-/// The kind of a failure. The order is that of reports.
+/// The class of a failure, in the order of reports.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Class {
-    /// Nobody accepts connections there.
+    /// Nobody accepts connections at the address.
     Refused,
-    /// The connection broke: RST, or an error of the network.
+    /// The connection broke: RST, or a network error.
     Reset,
-    /// No whole answer within the timeout of a request.
+    /// No complete response within the timeout of a request.
     Timeout,
-    /// The connection ended in order, but within the answer.
+    /// The connection was closed within the response.
     Truncated,
-    /// The connection ended in order before the first byte of the answer, and the request could
-    /// not be sent again.
+    /// The connection was closed before the first byte of the response, and the request could not
+    /// be sent again.
     Closed,
-    /// A whole answer with a status that was not expected.
+    /// A complete response with an unexpected status.
     WrongStatus,
-    /// A whole answer with the expected status and a body that was not expected.
+    /// A complete response with the expected status and an unexpected body.
     WrongBody,
-    /// Bytes that are not one HTTP answer, or not one WebSocket frame.
+    /// Bytes that are not an HTTP response, or not a WebSocket frame.
     Malformed,
-    /// This machine could not even try: out of ports, of descriptors, of memory.
+    /// This machine could not send it: no ports, descriptors or memory left.
     Local,
 }
 
 impl Class {
-    /// All, in order.
+    /// All classes, in order.
     pub(crate) const ALL: [Self; 9] = [
         Self::Refused,
         Self::Reset,
@@ -63,7 +63,7 @@ impl Class {
     }
 }
 
-/// One failure: its class, and what was seen.
+/// One failure: its class, and what was observed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Fault {
     pub(crate) class: Class,
@@ -82,7 +82,7 @@ impl Fault {
     pub(crate) fn of_connect(error: &io::Error) -> Self {
         use io::ErrorKind as Kind;
         let class = match error.kind() {
-            // Of a unix socket: nobody made it, or its queue is full.
+            // For a unix socket: it does not exist, or its queue is full.
             Kind::NotFound | Kind::WouldBlock => Class::Refused,
             Kind::ConnectionRefused | Kind::HostUnreachable | Kind::NetworkUnreachable => {
                 Class::Refused
@@ -94,7 +94,7 @@ impl Fault {
         Self::new(class, format!("connecting: {error}"))
     }
 
-    /// An error of an open connection while it was `doing` something.
+    /// An error of an open connection during `doing`.
     pub(crate) fn of_connection(error: &io::Error, doing: &str) -> Self {
         let class = match error.kind() {
             io::ErrorKind::TimedOut => Class::Timeout,
@@ -121,7 +121,7 @@ mod tests {
         for (kind, class) in connecting {
             assert_eq!(Fault::of_connect(&kind.into()).class, class, "{kind}");
         }
-        // EMFILE has no kind of its own.
+        // EMFILE has no `ErrorKind`.
         let too_many = io::Error::from_raw_os_error(24);
         assert_eq!(Fault::of_connect(&too_many).class, Class::Local);
         for kind in [io::ErrorKind::ConnectionReset, io::ErrorKind::BrokenPipe] {

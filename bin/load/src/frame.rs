@@ -1,4 +1,4 @@
-//! WebSocket, as much of it as an echo needs (RFC 6455): the handshake's proof, and frames.
+//! WebSocket, as far as an echo client needs it (RFC 6455): the handshake's key, and frames.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,21 +6,21 @@ use sha1::{Digest as _, Sha1};
 
 use crate::failure::{Class, Fault};
 
-/// What the server mixes into the key (RFC 6455 section 1.3).
+/// The constant that the server appends to the key (RFC 6455 section 1.3).
 const ACCEPT_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-/// A frame longer than this is none of ours.
+/// A longer frame is refused.
 const FRAME_BYTES_MAX: u64 = 64 << 10;
 
 /// A text frame.
 pub(crate) const TEXT: u8 = 0x1;
-/// The peer ends the WebSocket.
+/// The peer closes the WebSocket.
 pub(crate) const CLOSE: u8 = 0x8;
 /// The peer asks whether we are there.
 pub(crate) const PING: u8 = 0x9;
 /// The answer to a ping.
 pub(crate) const PONG: u8 = 0xa;
 
-/// A key for the handshake: 16 bytes that differ from connection to connection.
+/// A key for the handshake: 16 bytes that differ between connections.
 pub(crate) fn key(number: u64, salt: u64) -> String {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&number.to_be_bytes());
@@ -55,20 +55,20 @@ pub(crate) fn write(opcode: u8, payload: &[u8], mask: [u8; 4], to: &mut Vec<u8>)
     );
 }
 
-/// A frame of the server.
+/// A frame from the server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Frame<'a> {
     pub(crate) opcode: u8,
     pub(crate) payload: &'a [u8],
-    /// With its head.
+    /// The length, including the head.
     pub(crate) length: usize,
 }
 
-/// Reads the first frame when it is there whole.
+/// Parses the first frame when it is complete.
 ///
 /// # Errors
 ///
-/// When it is no frame that a server may send to an echo client.
+/// When a server must not send it to an echo client.
 pub(crate) fn read(bytes: &[u8]) -> Result<Option<Frame<'_>>, Fault> {
     let wrong = |what: &str| Err(Fault::new(Class::Malformed, what));
     let (Some(first), Some(second)) = (bytes.first(), bytes.get(1)) else {

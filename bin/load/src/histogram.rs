@@ -1,16 +1,16 @@
-//! Latencies by the million in a fixed space.
+//! A histogram of latencies with a fixed size.
 //!
-//! A quantile needs the distribution, and a list of every latency would cost memory per request.
+//! A quantile needs the distribution, and a list of all latencies would cost memory per request.
 //! Buckets are linear within each power of two, so that the error is relative: under 0.8 % of the
-//! value, whether that is a microsecond or a minute.
+//! value, from microseconds to minutes.
 
 use std::time::Duration;
 
-/// Each power of two is divided into so many buckets, as a power of two.
+/// The logarithm of the number of buckets per power of two.
 const DIVISION_BITS: u32 = 7;
 /// Buckets per power of two.
 const DIVISIONS: usize = 1 << DIVISION_BITS;
-/// One linear range below the first division, then one range per power of two of 64 bits.
+/// One linear range at the bottom, then one range per power of two of 64 bits.
 const BUCKET_COUNT: usize = (64 - DIVISION_BITS as usize + 1) * DIVISIONS;
 
 /// A distribution of durations, in nanoseconds.
@@ -46,7 +46,7 @@ impl Histogram {
         self.sum += u128::from(value);
     }
 
-    /// Adds what another has counted.
+    /// Adds the counts of another histogram.
     pub(crate) fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine += theirs;
@@ -57,7 +57,7 @@ impl Histogram {
         self.sum += other.sum;
     }
 
-    /// How many durations were counted.
+    /// The number of durations.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
@@ -78,8 +78,8 @@ impl Histogram {
         Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The duration that this share (0 to 1) of all did not exceed: the upper end of its bucket,
-    /// at most 0.8 % above the truth and never above the maximum.
+    /// The duration that this share (0 to 1) of all did not exceed: the upper end of its bucket, at
+    /// most 0.8 % above the true value and never above the maximum.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
         let rank = ((self.count as f64 * share).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
@@ -96,7 +96,7 @@ impl Histogram {
 /// The bucket a value belongs to.
 fn bucket_of(value: u64) -> usize {
     let power = u64::BITS - value.leading_zeros();
-    // The first 2^DIVISION_BITS values have a bucket each.
+    // The first 2^DIVISION_BITS values have one bucket each.
     let shift = power.saturating_sub(DIVISION_BITS + 1);
     let within = usize::try_from(value >> shift).expect("eight bits are left after the shift");
     shift as usize * DIVISIONS + within

@@ -1,16 +1,16 @@
-//! The longest of many durations, and when they were: a maximum alone cannot be looked into.
+//! The longest durations, with their times: a maximum alone cannot be investigated.
 
 use std::time::Duration;
 
-/// So many are kept.
+/// How many are kept.
 pub(crate) const LONGEST_COUNT_MAX: usize = 20;
 
-/// One that took long.
+/// A long duration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Long {
-    /// When it was over, since the start of the run.
+    /// Its end, since the start of the run.
     pub(crate) at: Duration,
-    /// Of which connection.
+    /// The connection.
     pub(crate) connection: usize,
     pub(crate) took: Duration,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Long {
 pub(crate) struct Longest(Vec<Long>);
 
 impl Longest {
-    /// Keeps one that is among the longest until now.
+    /// Adds one, if it is among the longest so far.
     pub(crate) fn note(&mut self, at: Duration, connection: usize, took: Duration) {
         let shortest = self.0.last().map_or(Duration::ZERO, |last| last.took);
         if self.0.len() >= LONGEST_COUNT_MAX && took <= shortest {
@@ -36,7 +36,7 @@ impl Longest {
         self.0.insert(place.min(self.0.len()), long);
     }
 
-    /// Adds what another thread has kept.
+    /// Adds those of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         for one in &other.0 {
             self.note(one.at, one.connection, one.took);

@@ -1,12 +1,13 @@
-//! A load generator that names every failure and never stops at one.
+//! A load generator that names every failure and does not stop at one.
 //!
-//! "Nothing failed while it was changed" is worth what its witness is worth. Known load
-//! generators stop at the first error, count all errors as one, send a request again in silence,
-//! or leave out the latencies of the requests they did not send. This one does none of that, is
-//! cheap enough to share a machine with what it measures, and its exit code says what it saw:
-//! 0 nothing failed, 1 something did, 2 it could not begin.
+//! "Nothing failed during the change" is only worth as much as the observer. Known load generators
+//! stop at the first error, count all errors as one, silently repeat requests, or leave out the
+//! latencies of requests that they did not send. This one does none of that, is cheap enough to run
+//! on the machine that it measures, and has exit codes: 0 nothing failed, 1 something did, 2 it
+//! could not start.
 //!
-//! It knows no other room: it measures Ballast and must not share its mistakes.
+//! It depends on no other crate of the workspace: it measures Ballast and must not share its
+//! errors.
 
 mod answer;
 mod args;
@@ -31,7 +32,7 @@ use crate::report::Report;
 
 /// Something failed.
 const FAILED: u8 = 1;
-/// It could not begin.
+/// It could not start.
 const UNABLE: u8 = 2;
 
 fn main() -> ExitCode {

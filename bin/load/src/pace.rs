@@ -1,11 +1,11 @@
-//! The clock of an open loop: which request is due when, whatever the server does.
+//! The schedule of an open loop: when each request is due, whatever the server does.
 //!
-//! A generator that waits for an answer before it sends the next request sends least when the
-//! server is slowest, and its latencies leave out the requests it did not send (coordinated
-//! omission). Here every request has a time at which it is due, and its latency begins there.
+//! A generator that waits for a response before it sends the next request sends least when the
+//! server is slowest, and its latencies leave out the requests that it did not send (coordinated
+//! omission). Here every request has a time when it is due, and its latency starts then.
 //!
-//! Due requests are handed out by a thread of its own: the executor's timers are a millisecond
-//! coarse, and that would be the greater part of most latencies.
+//! A separate thread releases due requests: the executor's timers have a resolution of a
+//! millisecond, which would be the larger part of most latencies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,49 +14,49 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-/// Requests due closer together than this are handed out together.
+/// Requests that are due within this time are released together.
 const STEP_MIN: Duration = Duration::from_micros(100);
-/// At most so long passes until the end of the run is noticed.
+/// The end of the run is noticed within this time.
 const STEP_MAX: Duration = Duration::from_millis(50);
-/// How long what is due when time is up may still take to be begun.
+/// How long requests that are due at the end may still take to start.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// When requests are due: so many per second, from number zero at the start.
+/// The rate: so many requests per second, from number zero at the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rate(pub(crate) f64);
 
 impl Rate {
-    /// When the request of this number is due, since the start.
+    /// When the request with this number is due, since the start.
     pub(crate) fn due(self, number: u64) -> Duration {
         Duration::from_secs_f64(number as f64 / self.0)
     }
 
-    /// How many requests are due when so much time has passed.
+    /// How many requests are due after this time.
     pub(crate) fn due_count(self, passed: Duration) -> u64 {
         (passed.as_secs_f64() * self.0).floor() as u64 + 1
     }
 }
 
-/// What the clock needs to know.
+/// The input of the schedule.
 pub(crate) struct Pace {
     pub(crate) rate: Rate,
     pub(crate) start: Instant,
-    /// Nothing is due from then on.
+    /// No request is due after this.
     pub(crate) duration: Option<Duration>,
-    /// Nothing is due after so many.
+    /// The maximum number of requests.
     pub(crate) requests: Option<u64>,
-    /// One per worker: its permits are requests that are due and not begun. Request `n` is for
-    /// worker `n` modulo their number.
+    /// One per worker: its permits are requests that are due and not started. Request `n` belongs
+    /// to worker `n` modulo their number.
     pub(crate) due: Vec<Arc<Semaphore>>,
-    /// How many requests the workers have begun. The permits do not say it: one that is handed to
-    /// a task that has not run yet is gone, and lost when the semaphore is closed.
+    /// How many requests the workers have started. The permits do not tell: one that was given to a
+    /// task that has not run yet is gone, and is lost when the semaphore is closed.
     pub(crate) begun: Arc<AtomicU64>,
-    /// Closed when the run is to end.
+    /// Closed when the run must end.
     pub(crate) stop: Arc<Semaphore>,
 }
 
 impl Pace {
-    /// Hands out requests until the end, then closes the semaphores; returns how many it were.
+    /// Releases requests until the end, then closes the semaphores; returns how many were released.
     pub(crate) fn run(self) -> u64 {
         let workers = self.due.len() as u64;
         let mut handed_out = 0;
@@ -87,7 +87,7 @@ impl Pace {
         handed_out
     }
 
-    /// Without a time limit all requests are to be begun; with one, what is late has the grace.
+    /// Without a time limit all requests are started; with one, late requests have a grace period.
     fn close(&self, handed_out: u64) {
         let began = Instant::now();
         while self.begun.load(Ordering::Relaxed) < handed_out && !self.stop.is_closed() {
@@ -102,7 +102,7 @@ impl Pace {
     }
 }
 
-/// How many of the first `count` requests are for this worker.
+/// How many of the first `count` requests belong to this worker.
 pub(crate) fn share(count: u64, worker: u64, workers: u64) -> u64 {
     (count + workers - 1 - worker) / workers
 }
@@ -145,7 +145,7 @@ mod tests {
             begun: Arc::default(),
             stop: Arc::new(Semaphore::new(0)),
         };
-        // Nobody begins anything, and it ends all the same.
+        // No request is started, and it ends nevertheless.
         assert_eq!(pace.run(), 200);
         let waiting: usize = due.iter().map(|due| due.available_permits()).sum();
         assert_eq!(waiting, 200);

@@ -1,6 +1,6 @@
-//! What is to be done: the command line, judged and made ready.
+//! The plan of a run, made from the command line.
 //!
-//! Requests are written once, here; the hot loop only sends them.
+//! Requests are composed once, here; the hot loop only sends them.
 
 use std::io;
 use std::net::ToSocketAddrs as _;
@@ -16,23 +16,23 @@ use crate::socket::Address;
 pub(crate) enum Mode {
     /// Requests and answers.
     Http,
-    /// Connections that stay, with a message now and then.
+    /// Long-lived connections that send a message now and then.
     WebSockets,
 }
 
-/// A server, and what is asked of it in turn.
+/// A server, and the requests for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) address: Address,
-    /// What stands in `Host`.
+    /// The value of `Host`.
     pub(crate) host: String,
     /// At least one.
     pub(crate) paths: Vec<String>,
-    /// One per path, ready to be sent.
+    /// One per path, ready to send.
     pub(crate) requests: Vec<Vec<u8>>,
 }
 
-/// What an answer must be.
+/// The expected response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expect {
     pub(crate) statuses: Vec<RangeInclusive<u16>>,
@@ -41,44 +41,44 @@ pub(crate) struct Expect {
     pub(crate) body_prefix: Vec<u8>,
 }
 
-/// Everything a run needs to know.
+/// The input of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
     /// At least one.
     pub(crate) origins: Vec<Origin>,
     pub(crate) connections: usize,
-    /// At most as many as connections.
+    /// At most the number of connections.
     pub(crate) threads: usize,
     /// A connection per request.
     pub(crate) is_closing: bool,
-    /// None is as fast as answers come.
+    /// `None`: as fast as responses arrive.
     pub(crate) rate: Option<Rate>,
     pub(crate) requests: Option<u64>,
     pub(crate) duration: Option<Duration>,
-    /// How long one request may take, connecting included.
+    /// The time limit of a request, connecting included.
     pub(crate) timeout: Duration,
-    /// A request may be sent again when its kept connection had been closed.
+    /// A request may be sent again when its kept connection was closed.
     pub(crate) may_retry: bool,
     pub(crate) method: String,
     /// `Name: value`, without line ends.
     pub(crate) fields: Vec<String>,
     pub(crate) body_bytes: usize,
     pub(crate) expect: Expect,
-    /// Between two messages on one WebSocket.
+    /// The interval of messages on one WebSocket.
     pub(crate) every: Duration,
     pub(crate) timeline: Option<Duration>,
     pub(crate) is_json: bool,
 }
 
 impl Plan {
-    /// The answer to HEAD has no body.
+    /// Whether the response has no body (HEAD).
     pub(crate) fn is_bodyless(&self) -> bool {
         self.method == "HEAD"
     }
 
-    /// A request of such a method may be sent again when nobody knows whether it was seen
-    /// (RFC 9110 section 9.2.2).
+    /// Whether a request with this method may be sent again when it is unknown whether the server
+    /// saw it (RFC 9110 section 9.2.2).
     pub(crate) fn is_idempotent(&self) -> bool {
         matches!(
             self.method.as_str(),
@@ -86,7 +86,7 @@ impl Plan {
         )
     }
 
-    /// Writes the requests of all origins.
+    /// Composes the requests of all origins.
     pub(crate) fn write_requests(&mut self) {
         for number in 0..self.origins.len() {
             let origin = &self.origins[number];
@@ -112,7 +112,7 @@ impl Plan {
         bytes
     }
 
-    /// The first lines of a request: what every one has, and the fields of the command line.
+    /// The start of a request: the common lines, and the fields of the command line.
     pub(crate) fn head(&self, origin: &Origin, path: &str) -> String {
         let mut head = format!("{} {path} HTTP/1.1\r\n", self.method);
         if !self.has_field("host") {
@@ -135,7 +135,7 @@ impl Plan {
 }
 
 impl Origin {
-    /// Reads `[http://]HOST[:PORT][/PATH]` or `unix@PATH`, and asks what address the name has.
+    /// Parses `[http://]HOST[:PORT][/PATH]` or `unix@PATH`, and resolves the name.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Origin {
             });
             let mut found = match host.to_socket_addrs() {
                 Ok(found) => found,
-                // Perhaps it is only the port that is not there.
+                // Perhaps only the port is missing.
                 Err(_) => (host.trim_matches(['[', ']']), 80).to_socket_addrs()?,
             };
             let first = found

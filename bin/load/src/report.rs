@@ -1,4 +1,4 @@
-//! What is printed: a table for people, JSON for programs. Both say the same.
+//! The report: a table for people, JSON for programs. Both have the same content.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::longest::Longest;
 use crate::plan::{Mode, Plan};
 use crate::tally::Tally;
 
-/// So many of the first failures stand in the table.
+/// How many of the first failures the table shows.
 const PRINTED_COUNT_MAX: usize = 20;
 
 /// A distribution, in microseconds.
@@ -70,7 +70,7 @@ struct Slow {
     latency_us: f64,
 }
 
-/// A thread that only sleeps, beside the load.
+/// The thread that only sleeps, beside the load.
 #[derive(Debug, Serialize)]
 struct Machine {
     late_us: Latency,
@@ -83,7 +83,7 @@ struct Stall {
     late_us: f64,
 }
 
-/// Only in `websockets`.
+/// Only for `websockets`.
 #[derive(Debug, Serialize)]
 struct WebSockets {
     asked: u64,
@@ -93,25 +93,25 @@ struct WebSockets {
     echoed: u64,
 }
 
-/// Everything that is said of a run. Field names are the interface of `--json`.
+/// The content of a report. Field names are the interface of `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     mode: &'static str,
-    /// The start, on the machine's clock.
+    /// The start, by the wall clock.
     began_unix_s: f64,
     /// From the start to the end of the last request.
     seconds: f64,
-    /// Answered as expected.
+    /// As expected.
     ok: u64,
     /// All failures.
     failed: u64,
-    /// Answered as expected, per second.
+    /// As expected, per second.
     rate: f64,
-    /// By class; all classes are named.
+    /// By class, including classes without failures.
     failures: BTreeMap<&'static str, u64>,
-    /// Sent again because a kept connection had been closed before any answer.
+    /// Sent again because a kept connection had been closed before any response.
     retried: u64,
-    /// Due and never begun.
+    /// Due, but never started.
     unsent: u64,
     connections_opened: u64,
     received_bytes: u64,
@@ -122,7 +122,7 @@ pub(crate) struct Report<'a> {
     connect_us: Latency,
     slowest: Vec<Slow>,
     machine: Machine,
-    /// Of the generator.
+    /// Processor time of the generator.
     cpu_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     websockets: Option<WebSockets>,
@@ -207,7 +207,7 @@ impl<'a> Report<'a> {
     ///
     /// # Errors
     ///
-    /// Those of the serializer: none for numbers and text.
+    /// Errors of the serializer, which do not occur for numbers and text.
     pub(crate) fn json(&self) -> serde_json::Result<String> {
         serde_json::to_string(self)
     }
@@ -361,7 +361,7 @@ fn write_latency(to: &mut String, name: &str, latency: &Latency) -> std::fmt::Re
 }
 
 fn micros(duration: Duration) -> f64 {
-    // To a tenth: more digits would only look exact.
+    // One decimal: more digits would only look precise.
     (duration.as_secs_f64() * 1e7).round() / 10.0
 }
 

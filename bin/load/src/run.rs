@@ -1,4 +1,4 @@
-//! The run: threads, the common start, the end, and the sum of what they counted.
+//! A run: threads, the common start, the end, and the sum of their counts.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -16,30 +16,30 @@ use crate::tally::Tally;
 use crate::witness::Witness;
 use crate::{client, websockets};
 
-/// What all threads of a run share.
+/// State shared by all threads of a run.
 pub(crate) struct Run {
     pub(crate) plan: Plan,
-    /// Passed by every connection, and the thread that waits for them, when all are open.
+    /// Every connection, and the thread that waits for them, passes it when all are open.
     pub(crate) barrier: Barrier,
     start: OnceLock<Instant>,
-    /// Requests of an open loop that were begun.
+    /// Requests of an open loop that were started.
     pub(crate) begun: Arc<AtomicU64>,
-    /// Never has a permit; closed when the run is to end early.
+    /// Never has a permit; closed to end the run early.
     pub(crate) stop: Arc<Semaphore>,
 }
 
 impl Run {
-    /// When the run began: the first to ask begins it. To be asked behind the barrier.
+    /// The start of the run: the first caller sets it. To be called after the barrier.
     pub(crate) fn start(&self) -> Instant {
         *self.start.get_or_init(Instant::now)
     }
 
-    /// When nothing more is begun.
+    /// When no more requests are started.
     pub(crate) fn end(&self) -> Option<Instant> {
         self.plan.duration.map(|duration| self.start() + duration)
     }
 
-    /// How many requests this worker may begin.
+    /// How many requests this worker may start.
     pub(crate) fn share(&self, worker: usize) -> u64 {
         self.plan.requests.map_or(u64::MAX, |requests| {
             pace::share(requests, worker as u64, self.plan.threads as u64)
@@ -47,11 +47,11 @@ impl Run {
     }
 }
 
-/// Carries out the plan, to its end or to SIGINT or SIGTERM.
+/// Runs the plan to its end, or until SIGINT or SIGTERM.
 ///
 /// # Errors
 ///
-/// When a thread or an executor cannot be had.
+/// When a thread or an executor cannot be started.
 pub(crate) fn run(plan: Plan) -> io::Result<Tally> {
     let run = Arc::new(Run {
         barrier: Barrier::new(plan.connections + 1),
@@ -70,7 +70,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Tally> {
         thread::Builder::new()
             .name(format!("load-{worker}"))
             .spawn(move || {
-                // The receiver waits for all tallies: it is there.
+                // The receiver waits for all tallies, so it exists.
                 let _ = sender.send(work(&run, worker, due));
             })?;
     }
@@ -81,7 +81,7 @@ pub(crate) fn run(plan: Plan) -> io::Result<Tally> {
     runtime.block_on(conduct(&run, due, tallies))
 }
 
-/// Starts the clock when all connections are open, and adds what the threads have counted.
+/// Starts the clock when all connections are open, and adds up the counts of the threads.
 async fn conduct(
     run: &Run,
     due: Vec<Arc<Semaphore>>,
@@ -152,7 +152,7 @@ fn work(run: &Arc<Run>, worker: usize, due: Option<Arc<Semaphore>>) -> io::Resul
     Ok(tally)
 }
 
-/// What the kernel has booked on this thread; zero when it does not say.
+/// The processor time of this thread; zero if the kernel does not say.
 fn cpu_of_this_thread() -> Duration {
     std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()

@@ -1,4 +1,4 @@
-//! A connection to what is measured, whatever its family.
+//! A connection to the server under test, TCP or unix.
 
 use std::fmt;
 use std::io;
@@ -38,12 +38,12 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// Those of `connect(2)` and `socket(2)`.
+    /// Errors of `connect(2)` and `socket(2)`.
     pub(crate) async fn connect(to: &Address) -> io::Result<Self> {
         match to {
             Address::Tcp(address) => {
                 let socket = TcpStream::connect(address).await?;
-                // Fails only on a socket that is closed already, which the first write will say.
+                // This fails only on a closed socket, which the first write will report.
                 let _ = socket.set_nodelay(true);
                 Ok(Self::Tcp(socket))
             }

@@ -1,4 +1,4 @@
-//! What was counted: one tally per thread, added at the end.
+//! Counts: one tally per thread, added up at the end.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,20 +7,20 @@ use crate::histogram::Histogram;
 use crate::longest::Longest;
 use crate::witness::WitnessReport;
 
-/// So many first failures are kept in words.
+/// How many of the first failures are kept with their texts.
 pub(crate) const FIRST_FAILURE_COUNT_MAX: usize = 1000;
-/// So many intervals of the timeline are told apart; later ones are added to the last.
+/// The maximum number of intervals of the timeline; later ones are added to the last.
 const INTERVAL_COUNT_MAX: usize = 1_000_000;
 /// Statuses have three digits.
 const STATUS_COUNT: usize = 1000;
 
-/// A failure, with its place in the run.
+/// A failure, with its time and connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    /// Since the start of the run; zero for what failed before it.
+    /// Since the start of the run; zero for failures before it.
     pub(crate) at: Duration,
     pub(crate) connection: usize,
-    /// The port it had on this side, once it was open.
+    /// The local port, if the connection was open.
     pub(crate) port: Option<u16>,
     pub(crate) fault: Fault,
 }
@@ -33,28 +33,28 @@ pub(crate) struct Interval {
     pub(crate) latency_max: Duration,
 }
 
-/// Everything a run counts.
+/// Everything that a run counts.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// Requests answered as expected; echoes that came back.
+    /// Requests with the expected response; echoes that arrived.
     pub(crate) ok: u64,
     /// Failures, in the order of [`Class::ALL`].
     pub(crate) failures: [u64; Class::ALL.len()],
     /// The first ones, in order of time.
     pub(crate) first: Vec<Failure>,
-    /// Requests that were sent again because a kept connection had been closed under them.
+    /// Requests that were sent again because their kept connection had been closed.
     pub(crate) retried: u64,
-    /// Requests that were begun.
+    /// Requests that were started.
     pub(crate) begun: u64,
-    /// Requests that were due and never begun.
+    /// Requests that were due but never started.
     pub(crate) unsent: u64,
     /// Connections that were opened.
     pub(crate) opened: u64,
     pub(crate) received_bytes: u64,
     pub(crate) statuses: Vec<u64>,
-    /// From when a request was due to the end of its answer, or to its timeout.
+    /// From the time when a request was due to the end of its response, or to its timeout.
     pub(crate) latency: Histogram,
-    /// From when a request was sent to the end of its answer, or to its timeout.
+    /// From sending a request to the end of its response, or to its timeout.
     pub(crate) service: Histogram,
     /// The longest of `latency`.
     pub(crate) slowest: Longest,
@@ -67,11 +67,11 @@ pub(crate) struct Tally {
     pub(crate) began: Option<SystemTime>,
     /// When the last request ended, since the start.
     pub(crate) length: Duration,
-    /// The generator's own time on processors.
+    /// Processor time of the generator.
     pub(crate) cpu: Duration,
     /// WebSockets that were open at the end.
     pub(crate) alive: u64,
-    /// What the machine did meanwhile.
+    /// The measurements of the machine in the same time.
     pub(crate) machine: WitnessReport,
 }
 
@@ -106,14 +106,14 @@ impl Tally {
         self.failures.iter().sum()
     }
 
-    /// Counts an answer's status.
+    /// Counts a response's status.
     pub(crate) fn status(&mut self, status: u16) {
         if let Some(count) = self.statuses.get_mut(usize::from(status)) {
             *count += 1;
         }
     }
 
-    /// Counts what ended well at `at`.
+    /// Counts a success at `at`.
     pub(crate) fn succeed(&mut self, at: Duration, latency: Duration) {
         self.ok += 1;
         self.length = self.length.max(at);
@@ -123,7 +123,7 @@ impl Tally {
         }
     }
 
-    /// Counts what failed at `at`.
+    /// Counts a failure at `at`.
     pub(crate) fn fail(
         &mut self,
         at: Duration,
@@ -145,7 +145,7 @@ impl Tally {
         }
     }
 
-    /// Adds what another thread has counted.
+    /// Adds the counts of another thread.
     pub(crate) fn add(&mut self, other: Self) {
         self.ok += other.ok;
         for (mine, theirs) in self.failures.iter_mut().zip(other.failures) {

@@ -1,7 +1,7 @@
-//! Connections that stay: WebSockets that send a message now and then and want it back.
+//! Long-lived connections: WebSockets that send a message now and then and expect it back.
 //!
-//! They are what a reload costs most: none may break, and none may fall silent unnoticed. A
-//! WebSocket that breaks is counted once and not opened again.
+//! They are what a reload affects most: none may break, and none may become silent. A WebSocket
+//! that breaks is counted once and not opened again.
 
 use std::cell::RefCell;
 use std::io;
@@ -19,13 +19,13 @@ use crate::run::Run;
 use crate::socket::Socket;
 use crate::tally::Tally;
 
-/// So many connections of a thread are being opened at once before the start.
+/// How many connections of a thread are opened concurrently before the start.
 const OPENING_COUNT_MAX: usize = 64;
-/// An answer to the handshake longer than this is none.
+/// A longer response to the handshake is malformed.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// More fields than this make it malformed.
+/// With more fields it is malformed.
 const FIELD_COUNT_MAX: usize = 100;
-/// How long the peer may take to close after we said so.
+/// How long the peer may take to close after our close frame.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// Runs the connections of one thread to their end.
@@ -41,16 +41,16 @@ pub(crate) async fn work(run: &Arc<Run>, worker: usize) -> Tally {
         })
         .collect();
     for task in tasks {
-        // A panic is a bug, and has said so; the other connections are counted all the same.
+        // A panic is a bug and was printed; the other connections are counted nevertheless.
         let _ = task.await;
     }
     tally.replace(Tally::new(None))
 }
 
-/// The life of one WebSocket.
+/// Runs one WebSocket.
 async fn live(run: &Run, number: usize, tally: &RefCell<Tally>, opening: &Semaphore) {
     let opened = {
-        // Nobody closes the semaphore.
+        // The semaphore is not closed.
         let _permit = opening.acquire().await;
         WebSocket::open(run, number, tally).await
     };
@@ -73,7 +73,7 @@ async fn live(run: &Run, number: usize, tally: &RefCell<Tally>, opening: &Semaph
     }
 }
 
-/// A message on its way.
+/// A message that was sent and not echoed yet.
 struct Message {
     text: String,
     sent: Instant,
@@ -87,7 +87,7 @@ struct WebSocket {
 }
 
 impl WebSocket {
-    /// Connects and shakes hands, within the timeout of a request.
+    /// Connects and performs the handshake, within the timeout of a request.
     async fn open(run: &Run, number: usize, tally: &RefCell<Tally>) -> Result<Self, Fault> {
         let origin = &run.plan.origins[number % run.plan.origins.len()];
         let path = &origin.paths[number % origin.paths.len()];
@@ -193,7 +193,7 @@ impl WebSocket {
                 None => run.end().map_or(due, |end| due.min(end)),
             };
             tokio::select! {
-                // What has come is looked at before it is called late.
+                // Received bytes are checked before a message is declared late.
                 biased;
                 received = self.receive() => {
                     if received? == 0 {
@@ -226,7 +226,7 @@ impl WebSocket {
         Ok(Message { text, sent })
     }
 
-    /// Takes all frames that are there whole.
+    /// Processes all complete frames.
     async fn hear(
         &mut self,
         waiting: &mut Option<Message>,
@@ -264,13 +264,13 @@ impl WebSocket {
         Ok(())
     }
 
-    /// Closes in order (RFC 6455 section 7.1.2), and waits a moment for the peer to do the same.
+    /// Closes properly (RFC 6455 section 7.1.2), and briefly waits for the peer to do the same.
     async fn say_goodbye(&mut self) -> Result<(), Fault> {
         let normal = 1000u16.to_be_bytes();
         self.frame(frame::CLOSE, &normal, [0; 4], CLOSE_WAIT)
             .await?;
         let closed = async { while matches!(self.receive().await, Ok(1..)) {} };
-        // A peer that does not close is closed upon.
+        // If the peer does not close, we do.
         let _ = tokio::time::timeout(CLOSE_WAIT, closed).await;
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! What the machine does to anybody: a thread that wants nothing but to wake up on time.
+//! Measures delays of the machine itself: a thread that does nothing but wake up on time.
 //!
-//! A slow answer accuses the server, and a machine that stood still makes the same picture. The
-//! witness sleeps a millisecond at a time beside the load and notes how late it woke. Where it was
-//! late too, at the same time and by as much, whoever had the processors is to be asked; where it
-//! was not, the server was slow by itself.
+//! A slow response may be the server's fault or that of a machine that stood still. The witness
+//! sleeps a millisecond at a time beside the load and records how late it woke. If it was late at
+//! the same time and by as much, something else had the processors; if it was not, the server was
+//! slow.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,19 +13,19 @@ use std::time::{Duration, Instant};
 use crate::histogram::Histogram;
 use crate::longest::Longest;
 
-/// How long it sleeps at a time.
+/// The length of one sleep.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// What the witness saw.
+/// The measurements of the witness.
 #[derive(Debug, Default)]
 pub(crate) struct WitnessReport {
-    /// How much later than it asked for it woke each time.
+    /// How late it woke each time.
     pub(crate) late: Histogram,
-    /// The longest of these, with the time of the waking since the start of the run.
+    /// The largest of these, with their times since the start of the run.
     pub(crate) longest: Longest,
 }
 
-/// The thread, as long as it looks.
+/// The running thread.
 #[derive(Debug)]
 pub(crate) struct Witness {
     over: Arc<AtomicBool>,
@@ -33,11 +33,11 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Begins to look, in a run that began at `start`.
+    /// Starts to measure, in a run that began at `start`.
     ///
     /// # Errors
     ///
-    /// When there is no thread to be had.
+    /// When no thread can be started.
     pub(crate) fn begin(start: Instant) -> std::io::Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
@@ -47,8 +47,8 @@ impl Witness {
         Ok(Self { over, thread })
     }
 
-    /// Stops looking. Nothing, should the thread have ended in a panic: it measures nothing that
-    /// a run would be worth losing for.
+    /// Stops measuring. Returns nothing if the thread panicked: losing its measurements does not
+    /// invalidate the run.
     pub(crate) fn finish(self) -> WitnessReport {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Every way a server can fail is counted by its name, and by the exit code.
+//! Every way in which a server can fail is counted in its class, and shown by the exit code.
 //!
 //! The servers here are broken on purpose, each in one way.
 
@@ -23,8 +23,8 @@ use sha1::Digest as _;
 
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
-/// A server that does `action` with each request: with the socket, and the number of the request on
-/// its connection and of the connection. It closes when the action says false.
+/// A server that calls `action` for each request, with the socket, the number of the request on its
+/// connection, and the number of the connection. It closes when the action returns false.
 fn serve<D>(action: D) -> String
 where
     D: Fn(&mut TcpStream, usize, usize) -> bool + Send + Sync + 'static,
@@ -48,7 +48,7 @@ where
     address
 }
 
-/// True when a whole head came.
+/// True when a complete head was received.
 fn read_head(reader: &mut impl std::io::BufRead) -> bool {
     loop {
         let mut line = String::new();
@@ -80,7 +80,7 @@ fn run<'a>(words: impl Iterator<Item = &'a str>) -> Output {
         .unwrap()
 }
 
-/// All of `requests` ended, `failed` of them as `class`, and the exit code says so.
+/// Checks that all of `requests` ended, `failed` of them as `class`, and the exit code.
 #[track_caller]
 fn assert_failed(outcome: &(i32, Value), class: &str, failed: u64, ok: u64) {
     let (code, json) = outcome;
@@ -134,18 +134,18 @@ fn nobody_there_is_refused() {
 
 #[test]
 fn a_reset_is_a_reset() {
-    // What was received and not read makes the kernel close with RST.
+    // Unread data makes the kernel close with RST.
     for piece in [
         &b""[..],
         b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello",
     ] {
         let address = serve(move |socket, _, _| {
             socket.write_all(piece).unwrap();
-            // Until there is a byte of the body that the reader of heads did not take.
+            // Wait for a byte of the body that was not read with the head.
             socket.peek(&mut [0]).unwrap();
             false
         });
-        // A head and far more than a reader takes at once.
+        // A head and much more than a reader takes at once.
         let line = "connect --connections 1 --requests 3 --method POST --body-bytes 1000000";
         assert_failed(&load(line, &address), "reset", 3, 0);
     }
@@ -179,7 +179,7 @@ fn another_status_is_a_wrong_status() {
     let outcome = load("--connections 1 --requests 10", &address);
     assert_failed(&outcome, "wrong_status", 5, 5);
     assert_eq!(outcome.1["statuses"]["503"], 5);
-    // The answers were whole: the connection is kept.
+    // The responses were complete: the connection is kept.
     assert_eq!(outcome.1["connections_opened"], 1);
     let outcome = load(
         "--connections 1 --requests 10 --expect-status 503",
@@ -217,7 +217,7 @@ fn silence_is_a_timeout() {
         let outcome = load("--requests 2 --connections 2 --timeout 200ms", &address);
         assert!(began.elapsed() < Duration::from_secs(5));
         assert_failed(&outcome, "timeout", 2, 0);
-        // The slowest of all are not left out of the latencies.
+        // The slowest requests are included in the latencies.
         assert_eq!(outcome.1["latency_us"]["count"], 2);
         assert!(outcome.1["latency_us"]["min"].as_f64().unwrap() >= 200e3);
     }
@@ -233,7 +233,7 @@ fn what_is_no_answer_is_malformed() {
 
 #[test]
 fn a_kept_connection_that_was_closed_is_tried_again_once_and_counted() {
-    // Each connection answers one request and closes upon the next.
+    // Each connection answers one request and is closed when the next arrives.
     let address = serve(|socket, number, _| number == 0 && socket.write_all(HELLO).is_ok());
     let outcome = load("--connections 1 --requests 5", &address);
     assert_failed(&outcome, "", 0, 5);
@@ -242,7 +242,7 @@ fn a_kept_connection_that_was_closed_is_tried_again_once_and_counted() {
     let outcome = load("--connections 1 --requests 5 --method POST", &address);
     assert_failed(&outcome, "closed", 2, 3);
     assert_eq!(outcome.1["retried"], 0);
-    // Nor is anything, when it is not wanted.
+    // Nor are other requests, if that is turned off.
     let outcome = load("--connections 1 --requests 5 --no-retry", &address);
     assert_failed(&outcome, "closed", 2, 3);
     // On a new connection it is a failure at once.
@@ -268,7 +268,7 @@ fn an_answer_before_the_end_of_the_request_counts() {
         socket
             .write_all(b"HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n")
             .unwrap();
-        // The rest is taken, so that the answer is not lost to RST.
+        // The rest is read, so that the response is not lost to an RST.
         socket.shutdown(Shutdown::Write).unwrap();
         let _ = socket.read_to_end(&mut Vec::new());
         false
@@ -282,7 +282,7 @@ fn an_answer_before_the_end_of_the_request_counts() {
 
 #[test]
 fn an_open_loop_counts_from_when_a_request_was_due() {
-    // One answer of 300 ms; in the meantime requests fall due that the connection cannot send.
+    // One response takes 300 ms; meanwhile requests become due that the connection cannot send.
     let address = serve(|socket, number, _| {
         if number == 0 {
             thread::sleep(Duration::from_millis(300));
@@ -292,7 +292,7 @@ fn an_open_loop_counts_from_when_a_request_was_due() {
     let outcome = load("--connections 1 --rate 200 --requests 100", &address);
     assert_failed(&outcome, "", 0, 100);
     let json = &outcome.1;
-    // Half of them fell due within the pause, and waited 150 ms in the mean.
+    // Half of them became due within the pause, and waited 150 ms on average.
     let p50 = json["latency_us"]["p50"].as_f64().unwrap();
     assert!(p50 > 5e3, "the pause is seen by all it held up: {json}");
     let from_sending = json["from_sending_us"]["p50"].as_f64().unwrap();

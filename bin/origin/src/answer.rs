@@ -1,18 +1,18 @@
-//! What was asked, and what is answered.
+//! Parses the wishes in a request, and prepares the response.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::{Server, page};
 
-/// A body may be this long.
+/// The maximum length of a body.
 const SIZE_BYTES_MAX: u64 = 1 << 30;
-/// An answer may be delayed this long.
+/// The maximum delay of a response.
 const DELAY_MS_MAX: u64 = 600_000;
-/// Bodies are written in pieces of this length.
+/// Bodies are written in parts of this length.
 const PIECE: &[u8; 16 << 10] = &[b'x'; 16 << 10];
 
-/// What a path stands for.
+/// The behaviour that a path selects.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Behaviour {
     Down,
@@ -24,7 +24,7 @@ pub(crate) enum Behaviour {
     Up,
 }
 
-/// A request, as far as it shapes the answer.
+/// The parts of a request that shape the response.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Request {
     pub(crate) behaviour: Behaviour,
@@ -37,7 +37,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads target and query. What the query says wrongly is as if it were not there.
+    /// Parses target and query. Invalid parts of the query are ignored.
     pub(crate) fn read(
         request: &httparse::Request<'_, '_>,
         is_closing: bool,
@@ -77,15 +77,15 @@ impl Request {
     }
 }
 
-/// The body of an answer.
+/// The body of a response.
 enum Body {
-    /// These bytes.
+    /// Literal bytes.
     Bytes(Vec<u8>),
-    /// So many times the same letter.
+    /// One letter, repeated.
     Filler(u64),
 }
 
-/// An answer about to be written.
+/// A response that is ready to be sent.
 pub(crate) struct Response<'a> {
     asked: &'a Request,
     body: Body,
@@ -95,7 +95,7 @@ pub(crate) struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// Does what was asked, and prepares the answer. `echoed` is the request, for `/echo`.
+    /// Performs the request's wish and prepares the response. `echoed` is the request, for `/echo`.
     pub(crate) fn to(asked: &'a Request, server: &'a Server, echoed: Vec<u8>) -> Self {
         let mut status = asked.status.unwrap_or(200);
         let mut kind = "text/plain; charset=utf-8";
@@ -134,7 +134,7 @@ impl<'a> Response<'a> {
         }
     }
 
-    /// How many bytes of body follow the head; none where HTTP forbids them.
+    /// How many bytes of body follow the head; none where HTTP forbids a body.
     pub(crate) fn body_bytes(&self) -> u64 {
         if self.asked.is_head || matches!(self.status, 204 | 304) {
             0
@@ -175,8 +175,7 @@ impl<'a> Response<'a> {
         to.extend_from_slice(head.as_bytes());
     }
 
-    /// Appends the next piece of the body, of which `left` bytes are still due; returns how many
-    /// of them it was.
+    /// Appends the next part of the body, of which `left` bytes are left; returns its length.
     pub(crate) fn write_piece(&self, left: u64, to: &mut Vec<u8>) -> u64 {
         let piece = match &self.body {
             Body::Bytes(bytes) => bytes.as_slice(),
@@ -194,7 +193,7 @@ impl<'a> Response<'a> {
         piece.len() as u64
     }
 
-    /// Appends what ends a chunked body.
+    /// Appends the end of a chunked body.
     pub(crate) fn write_end(&self, to: &mut Vec<u8>) {
         let has_body = !(self.asked.is_head || matches!(self.status, 204 | 304));
         if self.asked.is_chunked && has_body {

@@ -1,9 +1,9 @@
-//! A dummy origin whose answers are shaped by the request.
+//! A dummy origin whose responses are shaped by the request.
 //!
-//! A demonstration, a test and a bench each need a server that answers with this size, after
-//! that delay, with this status, and says which of several servers it was. One process plays
-//! them all: `ballast-origin --name blue --listen 127.0.0.1:9001 --name green --listen ...`.
-//! It has one thread and answers pipelined requests with one write.
+//! Demonstrations, tests and benchmarks need a server that responds with a certain size, delay and
+//! status, and that names itself. One process plays several: `ballast-origin --name blue --listen
+//! 127.0.0.1:9001 --name green --listen ...`. It has one thread and answers pipelined requests with
+//! one write.
 
 mod answer;
 mod page;
@@ -35,18 +35,18 @@ Each --listen is a server; it bears the last --name before it.
     close=1         close the connection after the answer
 ";
 
-/// One server of the process.
+/// One of the servers in the process.
 #[derive(Debug)]
 struct Server {
-    /// What it calls itself in answers.
+    /// Its name in responses.
     name: String,
-    /// What `/health` says.
+    /// The state that `/health` reports.
     is_up: Cell<bool>,
-    /// Requests until now, shown on the page.
+    /// Requests so far, shown on the page.
     requests: Cell<u64>,
-    /// Connections until now, shown on the page.
+    /// Connections so far, shown on the page.
     connections: Cell<u64>,
-    /// Scratch of the answer, kept so that a request costs no allocation.
+    /// Memory for the response, reused so that a request costs no allocation.
     scratch: RefCell<String>,
 }
 
@@ -103,7 +103,7 @@ fn servers(arguments: impl Iterator<Item = String>) -> Result<Vec<(String, Rc<Se
     Ok(servers)
 }
 
-/// Binds every address first, so that a wrong one ends the program before it serves.
+/// Binds every address first, so that a wrong one ends the program at once.
 async fn listen_on_all(servers: Vec<(String, Rc<Server>)>) -> std::io::Result<()> {
     let mut tasks = Vec::new();
     for (address, server) in servers {

@@ -1,4 +1,4 @@
-//! The page for a person with a browser: which server answered, and what to try next.
+//! The page for a browser: which server responded, and what to try next.
 
 use crate::Server;
 
@@ -34,7 +34,7 @@ or take this server out with <a href="/down"><code>/down</code></a>.</p>
     )
 }
 
-/// The text with what HTML and CSS would read as their own taken out.
+/// The text, without characters that have a meaning in HTML and CSS.
 fn escaped(text: &str) -> String {
     text.chars()
         .filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' '))

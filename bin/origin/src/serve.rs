@@ -1,4 +1,4 @@
-//! The connection: bytes in, requests out, answers back in order.
+//! A connection: bytes in, requests, responses in order.
 
 use std::io;
 use std::rc::Rc;
@@ -12,15 +12,15 @@ use crate::Server;
 use crate::answer::{Behaviour, Request, Response};
 use crate::websocket;
 
-/// A head longer than this is refused with 431.
+/// A longer head is refused with 431.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// More fields than this are refused with 431.
+/// More fields are refused with 431.
 const FIELD_COUNT_MAX: usize = 100;
-/// A body that `/echo` would have to hold; others are read and dropped.
+/// The maximum body for `/echo`, which holds it; other bodies are read and dropped.
 const ECHO_BYTES_MAX: usize = 16 << 20;
-/// Answers to pipelined requests gather up to here before they are written.
+/// Responses to pipelined requests are collected up to this size before they are written.
 const GATHER_BYTES_MAX: usize = 256 << 10;
-/// The pause after `accept` failed, when descriptors ran out.
+/// The pause after `accept` failed because descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves one listener for ever.
@@ -31,7 +31,7 @@ pub(crate) async fn accept(listener: TcpListener, server: Rc<Server>) {
                 server.connections.set(server.connections.get() + 1);
                 let server = Rc::clone(&server);
                 tokio::task::spawn_local(async move {
-                    // The other side going away is its right, and nothing to report.
+                    // The peer may leave at any time; that is not reported.
                     let _ = Connection::new(socket, server).run().await;
                 });
             }
@@ -43,14 +43,14 @@ pub(crate) async fn accept(listener: TcpListener, server: Rc<Server>) {
     }
 }
 
-/// What the fields of a head say about what follows.
+/// How the fields of a head frame the body.
 #[derive(Clone, Copy)]
 enum Framing {
     Chunked,
     Length(u64),
 }
 
-/// A parsed head, owning nothing: ranges are resolved while the buffer stands still.
+/// A parsed head that owns nothing: its ranges are used before the buffer changes.
 struct Head {
     length: usize,
     framing: Framing,
@@ -63,17 +63,17 @@ struct Head {
 struct Connection {
     socket: TcpStream,
     server: Rc<Server>,
-    /// Received and not yet consumed.
+    /// Received, not yet consumed.
     received: Vec<u8>,
-    /// How much of `received` is consumed already.
+    /// How much of `received` is consumed.
     consumed: usize,
-    /// Answers not yet written.
+    /// Responses not yet written.
     answers: Vec<u8>,
 }
 
 impl Connection {
     fn new(socket: TcpStream, server: Rc<Server>) -> Self {
-        // Fails only on a socket that is closed already, which the first read will say.
+        // This fails only on a closed socket, which the first read will report.
         let _ = socket.set_nodelay(true);
         Self {
             socket,
@@ -110,7 +110,7 @@ impl Connection {
         }
     }
 
-    /// Parses the next head, when it is there whole.
+    /// Parses the next head, when it is complete.
     fn head(&self) -> Result<Option<Head>, httparse::Error> {
         let mut fields = [httparse::EMPTY_HEADER; FIELD_COUNT_MAX];
         let mut request = httparse::Request::new(&mut fields);
@@ -156,7 +156,7 @@ impl Connection {
         }))
     }
 
-    /// Answers one request; false when the connection ends with it.
+    /// Answers one request; false when the connection ends after it.
     async fn answer(&mut self, head: Head) -> io::Result<bool> {
         let start = self.consumed;
         let is_echo = head.asked.behaviour == Behaviour::Echo;
@@ -200,7 +200,7 @@ impl Connection {
         Ok(!head.asked.is_closing)
     }
 
-    /// Reads the body away, into `kept` as far as that may grow.
+    /// Reads the body, storing as much as fits in `kept`.
     async fn body(&mut self, framing: Framing, mut kept: Option<&mut Vec<u8>>) -> io::Result<()> {
         match framing {
             Framing::Length(length) => self.pass(length, &mut kept).await,
@@ -260,7 +260,7 @@ impl Connection {
         }
     }
 
-    /// After 101: every byte goes back, until the other side has sent its last.
+    /// After 101: sends every byte back, until the peer has closed.
     async fn tunnel(&mut self) -> io::Result<()> {
         self.answers.extend_from_slice(
             b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n",
@@ -276,7 +276,7 @@ impl Connection {
         }
     }
 
-    /// After 101: every message goes back, until one side closes.
+    /// After 101: sends every message back, until one side closes.
     async fn websocket(&mut self, key: &str) -> io::Result<()> {
         self.answers
             .extend_from_slice(websocket::head(key).as_bytes());
@@ -291,7 +291,7 @@ impl Connection {
                     break;
                 }
             }
-            // The frames that were not reached yet come before what is still to be received.
+            // Frames that were received but not processed come before new data.
             let is_gathered = self.answers.len() >= GATHER_BYTES_MAX;
             self.write().await?;
             if is_over || (!is_gathered && self.receive().await? == 0) {
@@ -319,7 +319,7 @@ impl Connection {
     }
 }
 
-/// Writes what has gathered, if anything has.
+/// Writes what was collected.
 async fn write(socket: &mut TcpStream, answers: &mut Vec<u8>) -> io::Result<()> {
     if !answers.is_empty() {
         socket.write_all(answers).await?;

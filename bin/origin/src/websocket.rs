@@ -1,11 +1,10 @@
-//! The WebSocket of `/ws` (RFC 6455), as far as an echo needs it: what a test of long connections
-//! talks to.
+//! The WebSocket of `/ws` (RFC 6455), as far as an echo needs it, for tests of long connections.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest as _, Sha1};
 
-/// What is mixed into the key (RFC 6455 section 1.3).
+/// The constant that is appended to the key (RFC 6455 section 1.3).
 const ACCEPT_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// A longer frame ends the WebSocket with 1009.
 const FRAME_BYTES_MAX: usize = 1 << 20;
@@ -14,7 +13,7 @@ const CLOSE: u8 = 0x8;
 const PING: u8 = 0x9;
 const PONG: u8 = 0xa;
 
-/// The answer to the handshake with this key.
+/// The response to the handshake with this key.
 pub(crate) fn head(key: &str) -> String {
     let mut hash = Sha1::new();
     hash.update(key.as_bytes());
@@ -26,16 +25,16 @@ pub(crate) fn head(key: &str) -> String {
     )
 }
 
-/// What became of one frame.
+/// The result of processing one frame.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Step {
-    /// So many bytes were taken.
+    /// The number of bytes that were consumed.
     pub(crate) length: usize,
-    /// The WebSocket ends with it.
+    /// The WebSocket ends with this frame.
     pub(crate) is_last: bool,
 }
 
-/// Takes the first frame, when it is there whole, and appends the answer: the same message, a pong
+/// Processes the first frame, when it is complete, and appends the reply: the same message, a pong
 /// to a ping, a close to a close.
 pub(crate) fn step(received: &[u8], answers: &mut Vec<u8>) -> Option<Step> {
     let (first, second) = (*received.first()?, *received.get(1)?);
@@ -54,7 +53,7 @@ pub(crate) fn step(received: &[u8], answers: &mut Vec<u8>) -> Option<Step> {
         short => (2, usize::from(short)),
     };
     if second & 0x80 == 0 || length > FRAME_BYTES_MAX {
-        // Clients mask (RFC 6455 section 5.1).
+        // Clients must mask (RFC 6455 section 5.1).
         let status: u16 = if second & 0x80 == 0 { 1002 } else { 1009 };
         write(0x80 | CLOSE, &status.to_be_bytes(), answers);
         return Some(Step {
@@ -69,7 +68,7 @@ pub(crate) fn step(received: &[u8], answers: &mut Vec<u8>) -> Option<Step> {
     match first & 0x0f {
         PING => write(0x80 | PONG, &payload, answers),
         PONG => {}
-        // A message in parts goes back in the same parts.
+        // A fragmented message is sent back with the same fragments.
         _ => write(first, &payload, answers),
     }
     Some(Step {
