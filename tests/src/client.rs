@@ -1,22 +1,22 @@
-//! A client that says exactly the bytes it is told, and reads HTTP/1 answers strictly.
+//! A client that sends exactly the given bytes and reads HTTP/1 responses strictly.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use crate::WAIT_MAX;
 
-/// The most an answer of a test may hold: a bound against a proxy that never stops.
+/// The maximum size of a response in a test, in case a proxy never stops.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// One connection to the proxy.
 #[derive(Debug)]
 pub struct Client {
     socket: TcpStream,
-    /// Received and not yet consumed: pipelined answers wait here.
+    /// Received, not yet consumed: pipelined responses wait here.
     received: Vec<u8>,
 }
 
-/// One answer.
+/// One response.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Response {
     /// The status, as in the first line.
@@ -25,12 +25,12 @@ pub struct Response {
     pub line: String,
     /// Names as received, in order.
     pub headers: Vec<(String, String)>,
-    /// The body, with chunks put together.
+    /// The body, without chunk framing.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The first field of that name, in any case.
+    /// The first field with that name, in any case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
@@ -73,7 +73,7 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// When no whole answer comes.
+    /// When no complete response arrives.
     #[must_use]
     pub fn get_once(port: u16, path: &str) -> Response {
         let mut client = Self::connect(port);
@@ -87,19 +87,19 @@ impl Client {
     ///
     /// # Panics
     ///
-    /// When no whole answer comes.
+    /// When no complete response arrives.
     pub fn get(&mut self, path: &str) -> Response {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
         self.response()
     }
 
-    /// The socket, for what this type does not do.
+    /// The socket, for anything that this type does not offer.
     #[must_use]
     pub fn socket(&self) -> &TcpStream {
         &self.socket
     }
 
-    /// Sends these bytes, no more and no less.
+    /// Sends exactly these bytes.
     ///
     /// # Panics
     ///
@@ -117,7 +117,7 @@ impl Client {
         self.socket.write_all(bytes.as_ref())
     }
 
-    /// Says that nothing more will be sent.
+    /// Ends the sending side.
     ///
     /// # Panics
     ///
@@ -128,16 +128,16 @@ impl Client {
             .expect("the connection is there");
     }
 
-    /// Reads one answer to a request that was not a `HEAD`.
+    /// Reads the response to a request other than `HEAD`.
     ///
     /// # Panics
     ///
-    /// When no whole answer comes, or one that breaks RFC 9112.
+    /// When no complete response arrives, or one that violates RFC 9112.
     pub fn response(&mut self) -> Response {
         self.try_response(false).expect("a whole answer comes")
     }
 
-    /// Reads one answer to a `HEAD`: no body, whatever the fields say.
+    /// Reads the response to a `HEAD`: no body, whatever the fields say.
     ///
     /// # Panics
     ///
@@ -146,12 +146,12 @@ impl Client {
         self.try_response(true).expect("a whole answer comes")
     }
 
-    /// Reads one answer.
+    /// Reads one response.
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` when the proxy closes first, `InvalidData` when the answer is malformed,
-    /// else what the kernel says.
+    /// `UnexpectedEof` when the proxy closes first, `InvalidData` when the response is malformed,
+    /// else the system's error.
     pub fn try_response(&mut self, to_head: bool) -> io::Result<Response> {
         let head_length = self.fill_until(b"\r\n\r\n")?;
         let head: Vec<u8> = self.received.drain(..head_length).collect();
@@ -232,7 +232,7 @@ impl Client {
         Ok(self.received.drain(..length).collect())
     }
 
-    /// Reads until the proxy closes, in whatever way it does.
+    /// Reads until the proxy closes, with a FIN or a reset.
     #[must_use]
     pub fn rest(&mut self) -> Vec<u8> {
         while self.receive().is_ok() {}
@@ -250,7 +250,7 @@ impl Client {
         Ok(std::mem::take(&mut self.received))
     }
 
-    /// True when the proxy closes, or has closed, without sending anything more.
+    /// True when the proxy closes, or has closed, without sending anything.
     ///
     /// # Panics
     ///
@@ -269,7 +269,7 @@ impl Client {
         }
     }
 
-    /// Receives until `mark` is there, and returns the length up to and with it.
+    /// Receives until `mark` is found, and returns the length up to its end.
     fn fill_until(&mut self, mark: &[u8]) -> io::Result<usize> {
         let mut from = 0;
         loop {

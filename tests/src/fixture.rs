@@ -1,4 +1,4 @@
-//! A proxy with a command socket, which a test changes while it serves.
+//! A proxy with a command socket, for tests that change it while it serves.
 
 use std::fs;
 use std::sync::mpsc::{Sender, channel};
@@ -7,18 +7,18 @@ use std::sync::{Mutex, PoisonError};
 use crate::origin::answer;
 use crate::{Client, Origin, Program, Proxy, Request, RuntimeApi, WAIT_MAX, eventually, free_port};
 
-/// A proxy with a command socket, before servers of the test.
+/// A proxy with a command socket, in front of servers of the test.
 #[derive(Debug)]
 pub struct Fixture {
     /// The program.
     pub proxy: Proxy,
     /// Its command socket.
     pub api: RuntimeApi,
-    /// Where it listens.
+    /// The port it listens on.
     pub port: u16,
 }
 
-/// What every configuration here begins with. Timeouts are far longer than any test.
+/// The start of every configuration here. Timeouts are much longer than any test.
 pub const HEAD: &str = "\
 global
     stats socket unix@ctl.sock level admin
@@ -30,11 +30,11 @@ defaults web
 ";
 
 impl Fixture {
-    /// `lines` follow the defaults; `PORT` in them is a free port, listened on.
+    /// `lines` follow the defaults; `PORT` in them is a free port, and the proxy listens on it.
     ///
     /// # Panics
     ///
-    /// When nothing comes in time, or a file cannot be written.
+    /// When something does not happen in time, or a file cannot be written.
     #[must_use]
     pub fn start(lines: &str) -> Self {
         let port = free_port();
@@ -43,31 +43,31 @@ impl Fixture {
         Self { proxy, api, port }
     }
 
-    /// Puts another text in the place of the file.
+    /// Replaces the text of the file.
     ///
     /// # Panics
     ///
-    /// When nothing comes in time, or a file cannot be written.
+    /// When something does not happen in time, or a file cannot be written.
     pub fn write(&self, lines: &str) {
         let file = self.proxy.directory().join("haproxy.cfg");
         fs::write(file, configuration(lines, self.port)).expect("the file is written");
     }
 
-    /// Puts another configuration in force.
+    /// Applies another configuration.
     ///
     /// # Panics
     ///
-    /// When nothing comes in time, or a file cannot be written.
+    /// When something does not happen in time, or a file cannot be written.
     #[must_use]
     pub fn apply(&self, lines: &str) -> String {
         self.api.apply(&configuration(lines, self.port))
     }
 
-    /// As [`Self::apply`], where it must succeed.
+    /// As [`Self::apply`], which must succeed.
     ///
     /// # Panics
     ///
-    /// When nothing comes in time, or a file cannot be written.
+    /// When something does not happen in time, or a file cannot be written.
     pub fn apply_well(&self, lines: &str) {
         let said = self.apply(lines);
         assert!(said.contains("is in force."), "{said}");
@@ -87,7 +87,7 @@ impl Fixture {
     ///
     /// # Panics
     ///
-    /// When nothing comes in time, or a file cannot be written.
+    /// When something does not happen in time, or a file cannot be written.
     #[must_use]
     pub fn generation(&self) -> u64 {
         let shown = self.api.ask("show generations");
@@ -97,13 +97,13 @@ impl Fixture {
     }
 }
 
-/// The whole text of lines that follow the defaults.
+/// The whole text with these lines after the defaults.
 #[must_use]
 pub fn configuration(lines: &str, port: u16) -> String {
     format!("{HEAD}{}", lines.replace("PORT", &port.to_string()))
 }
 
-/// A frontend with these lines before a backend with those.
+/// A frontend with the first lines, and a backend with the second.
 #[must_use]
 pub fn site(front: &str, back: &str) -> String {
     format!(
@@ -121,18 +121,18 @@ pub fn servers(origins: &[&Origin]) -> String {
         .collect()
 }
 
-/// An origin whose `/slow` waits for a word, and then answers as all else: with its name.
+/// An origin whose `/slow` waits for a signal of the test; it answers every request with its name.
 ///
 /// # Panics
 ///
-/// When nothing comes in time, or a file cannot be written.
+/// When something does not happen in time, or a file cannot be written.
 #[must_use]
 pub fn patient(name: &'static str) -> (Origin, Sender<()>) {
     let (sender, receiver) = channel();
     let receiver = Mutex::new(receiver);
     let origin = Origin::start(move |request: &Request| {
         if request.target() == "/slow" {
-            // A test that ends without the word lets it go too.
+            // A test that ends without the signal releases it too.
             let _ = receiver
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -143,11 +143,11 @@ pub fn patient(name: &'static str) -> (Origin, Sender<()>) {
     (origin, sender)
 }
 
-/// Waits until the origin has got that many requests.
+/// Waits until the origin has received that many requests.
 ///
 /// # Panics
 ///
-/// When nothing comes in time, or a file cannot be written.
+/// When something does not happen in time, or a file cannot be written.
 pub fn until_requested(origin: &Origin, count: usize) {
     let began = std::time::Instant::now();
     while origin.requests().len() < count {
@@ -156,12 +156,12 @@ pub fn until_requested(origin: &Origin, count: usize) {
     }
 }
 
-/// Two requests for `app`, whose only server takes one at a time: the first takes its time there
-/// ([`patient`]), the second waits for it in the queue.
+/// Two requests for `app`, whose only server takes one at a time: the first is slow ([`patient`]),
+/// the second waits in the queue.
 ///
 /// # Panics
 ///
-/// When they are not there in time.
+/// When they do not arrive in time.
 #[must_use]
 pub fn one_waits(fixture: &Fixture, origin: &Origin) -> (Client, Client) {
     let first = ask_slowly(fixture, origin);
@@ -173,11 +173,11 @@ pub fn one_waits(fixture: &Fixture, origin: &Origin) -> (Client, Client) {
     (first, second)
 }
 
-/// Begins a request whose answer takes its time.
+/// Starts a request with a slow response.
 ///
 /// # Panics
 ///
-/// When nothing comes in time, or a file cannot be written.
+/// When something does not happen in time, or a file cannot be written.
 #[must_use]
 pub fn ask_slowly(fixture: &Fixture, origin: &Origin) -> Client {
     let before = fixture.api.stat_of("app/BACKEND", "scur");

@@ -1,11 +1,11 @@
-//! Helpers shared by the checks of the whole.
+//! Helpers for the end-to-end tests.
 //!
 //! An end-to-end test is short when everything around the behaviour is here: free ports, a
-//! directory that goes away, a proxy that is ready when `start` returns and dead when the test
-//! ends, a client that says exactly the bytes it is told, a server that remembers what it got.
+//! temporary directory, a proxy that is ready when `start` returns and killed when the test ends, a
+//! client that sends exactly the given bytes, a server that records its requests.
 //!
-//! Most tests run one body twice, through [`Program::both`]: on HAProxy 3.2, which says
-//! whether the test is true, and on Ballast, which says whether we are.
+//! Most tests run one body twice, through [`Program::both`]: on HAProxy 3.2, which shows whether
+//! the test is right, and on Ballast, which shows whether we are.
 
 pub mod client;
 pub mod fixture;
@@ -27,18 +27,17 @@ pub use proxy::{Launch, Program, Proxy};
 pub use runtime_api::{RuntimeApi, StatRow};
 pub use sink::LogSink;
 
-/// How long any single wait of a test may last: a deadline for what should come at once, long
-/// enough for a busy machine of two cores.
+/// The time limit of every single wait in a test, long enough for a busy machine with two cores.
 pub const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The pause between two looks at something that sends no event (a socket in `/proc`).
+/// The interval of polling for things without an event (a socket in `/proc`).
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Waits until it holds: for what sends no event.
+/// Polls until the condition holds, for things without an event.
 ///
 /// # Panics
 ///
-/// When it does not hold in time; the message says what did not.
+/// When it does not hold in time; `what` is in the message.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + WAIT_MAX;
     while !holds() {
@@ -47,11 +46,11 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// A program of ours, or another's: what `variable` names, else `default` below the root.
+/// A program: the one that `variable` names, else `default` below the root.
 ///
 /// # Panics
 ///
-/// When there is no such file: the message says how to make it.
+/// When there is no such file: the message says how to build it.
 #[must_use]
 pub fn program(variable: &str, default: &str) -> PathBuf {
     let path = std::env::var_os(variable).map_or_else(|| repository().join(default), PathBuf::from);
@@ -64,7 +63,7 @@ pub fn program(variable: &str, default: &str) -> PathBuf {
     path
 }
 
-/// The root of the checkout.
+/// The root directory of the checkout.
 ///
 /// # Panics
 ///

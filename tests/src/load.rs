@@ -6,25 +6,25 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::program;
 
-/// A load generator at work. Dropping it kills it.
+/// A running load generator. Dropping it kills it.
 #[derive(Debug)]
 pub struct Load(Option<Child>);
 
-/// What it counted.
+/// Its counts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Counted {
-    /// Requests answered as expected.
+    /// Requests with the expected response.
     pub ok: u64,
-    /// Failures, of whatever class.
+    /// Failures of all classes.
     pub failed: u64,
-    /// Requests that were sent once more because a kept connection was closed.
+    /// Requests that were sent again because a kept connection was closed.
     pub retried: u64,
-    /// All of it, as JSON.
+    /// The whole report, as JSON.
     pub json: String,
 }
 
 impl Load {
-    /// Starts the program named by `LOAD`, else the one of `make build`, with these words.
+    /// Starts the program named by `LOAD`, else the one of `make build`, with these arguments.
     ///
     /// # Panics
     ///
@@ -42,16 +42,16 @@ impl Load {
         Self(Some(child))
     }
 
-    /// Ends the load, in order, if it has not ended, and returns what was counted.
+    /// Ends the load properly, if it is still running, and returns its counts.
     ///
     /// # Panics
     ///
-    /// When it could not begin.
+    /// When it could not start.
     #[must_use]
     pub fn finish(mut self) -> Counted {
         let child = self.0.take().expect("only this and dropping take it");
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        // It fails when the load has ended already, which is what is wanted.
+        // This fails when the load has ended already, which is fine.
         let _ = kill_process(pid.expect("a child has a positive id"), Signal::TERM);
         let output = child.wait_with_output().expect("a child can be waited for");
         let json = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,13 +1,13 @@
-//! Which HAProxy a room's own tests compare with. They include this file by its path
-//! (`#[path = "../../../tests/src/oracle.rs"]`): rooms do not know the crate `tests`.
+//! The HAProxy that unit tests of crates compare with. They include this file by its path (`#[path
+//! = "../../../tests/src/oracle.rs"]`): other crates do not depend on `tests`.
 
 #![allow(dead_code, reason = "no room's test needs all of it")]
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What `HAPROXY` names, as `make test` has it, else the one of the system. Says so where there is
-/// none: the caller then has nothing to compare with.
+/// The program that `HAPROXY` names, as `make test` sets it, else the system's. Prints a message
+/// when there is none: the caller then has nothing to compare with.
 pub(crate) fn haproxy() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("HAPROXY") {
         return Some(named.into());
@@ -23,7 +23,7 @@ pub(crate) fn haproxy() -> Option<PathBuf> {
     found
 }
 
-/// The branch of that HAProxy, `(3, 2)` for 3.2.26: tests leave out what an older one does otherwise.
+/// The branch of that HAProxy, `(3, 2)` for 3.2.26: tests skip what an older one does differently.
 pub(crate) fn version() -> (u32, u32) {
     let program = haproxy().expect("asked for once it was found");
     let output = Command::new(program).arg("-v").output();

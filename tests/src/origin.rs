@@ -1,4 +1,4 @@
-//! A server that remembers what it got and answers what it is told.
+//! A server that records requests and sends given responses.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,24 +6,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// The most a request of a test may hold.
+/// The maximum size of a request in a test.
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
 
 /// A request as the server saw it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Request {
-    /// Counted from 0 over all connections: a reused connection gives the same number twice.
+    /// Counted from 0 over all connections: requests on one connection have the same number.
     pub connection: usize,
     /// The first line without its CRLF.
     pub line: String,
     /// Names as received, in order.
     pub headers: Vec<(String, String)>,
-    /// The body, with chunks put together.
+    /// The body, without chunk framing.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The first field of that name, in any case.
+    /// The first field with that name, in any case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
@@ -39,7 +39,7 @@ impl Request {
     }
 }
 
-/// A server on a port of its own. Its threads end with the test process.
+/// A server with a port of its own. Its threads end with the test process.
 #[derive(Debug)]
 pub struct Origin {
     port: u16,
@@ -48,8 +48,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Answers each request with the bytes `answer` makes of it, and keeps the connection;
-    /// an empty answer closes it.
+    /// Answers each request with the bytes that `answer` returns, and keeps the connection; an
+    /// empty response closes it.
     ///
     /// # Panics
     ///
@@ -73,7 +73,7 @@ impl Origin {
                 count.fetch_add(1, Ordering::Release);
                 let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
                 thread::spawn(move || {
-                    // A proxy that goes away in the middle is what some tests are about.
+                    // Some tests are about a proxy that disconnects in the middle.
                     let _ = serve(&socket, connection, &seen, answer.as_ref());
                 });
             }
@@ -97,13 +97,13 @@ impl Origin {
         self.port
     }
 
-    /// How many connections came until now.
+    /// How many connections arrived so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Acquire)
     }
 
-    /// The requests until now.
+    /// The requests so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.requests
@@ -113,7 +113,7 @@ impl Origin {
     }
 }
 
-/// A whole answer with this status and body.
+/// A complete response with this status and body.
 #[must_use]
 pub fn answer(status: u16, body: &str) -> Vec<u8> {
     format!(
@@ -181,7 +181,7 @@ fn read_request(reader: &mut impl BufRead, connection: usize) -> io::Result<Opti
     Ok(Some(request))
 }
 
-/// One line without its CRLF, or nothing when the connection ended.
+/// One line without its CRLF, or `None` when the connection ended.
 fn read_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     if reader.read_until(b'\n', &mut line)? == 0 {

@@ -1,17 +1,17 @@
-//! Loopback ports that nobody uses, and the kernel's list of who listens.
+//! Free loopback ports, and the kernel's list of listening sockets.
 
 use std::fs;
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below the range the kernel gives to outgoing connections (`ip_local_port_range`), so that no
-/// connection of another test takes a port between our look and the proxy's `bind`.
+/// Below the range that the kernel uses for outgoing connections (`ip_local_port_range`), so that
+/// no connection of another test takes a port before the proxy binds it.
 const FIRST: u16 = 12_000;
 const COUNT: u16 = 18_000;
 
-/// A port of 127.0.0.1 that nothing listens on, different at each call of this process.
+/// A port of 127.0.0.1 that nothing listens on; different for each call in this process.
 ///
-/// Test processes that run at the same time start at different places, so that they rarely meet.
+/// Test processes that run at the same time start at different ports, so that they rarely collide.
 ///
 /// # Panics
 ///
@@ -27,7 +27,7 @@ pub fn free_port() -> u16 {
         .expect("one of 18,000 ports is free")
 }
 
-/// Whether something listens on this TCP port, on any address of this host.
+/// Whether anything listens on this TCP port, on any address of this host.
 ///
 /// Reads the kernel's table instead of connecting: a connection would be counted and logged by
 /// the proxy under test.
@@ -39,7 +39,7 @@ pub fn is_listening(port: u16) -> bool {
         .any(|table| table.lines().skip(1).any(|row| listens_on(row, port)))
 }
 
-/// Reads one row: `sl local_address rem_address st ...`, addresses as hex, state 0A is LISTEN.
+/// Parses one row: `sl local_address rem_address st ...`, addresses in hex, state 0A is LISTEN.
 fn listens_on(row: &str, port: u16) -> bool {
     let mut columns = row.split_ascii_whitespace();
     let local = columns.nth(1).and_then(|address| address.rsplit_once(':'));

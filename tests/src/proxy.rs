@@ -1,4 +1,4 @@
-//! A proxy under test: HAProxy or Ballast, started with a configuration, stopped with the test.
+//! A proxy under test: HAProxy or Ballast, started with a configuration and stopped with the test.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program under test: the binary named by `BALLAST`, else the one of `make build`.
+    /// The program under test: the one named by `BALLAST`, else that of `make build`.
     ///
     /// # Panics
     ///
@@ -34,7 +34,7 @@ impl Program {
         }
     }
 
-    /// The oracle: the binary named by `HAPROXY`, else the one that `scripts/oracle` unpacked.
+    /// The oracle: the program named by `HAPROXY`, else the one that `scripts/oracle` unpacked.
     ///
     /// # Panics
     ///
@@ -47,7 +47,7 @@ impl Program {
         }
     }
 
-    /// Oracle first: a test that fails on HAProxy tests nothing.
+    /// The oracle first: a test that fails on HAProxy proves nothing.
     #[must_use]
     pub fn both() -> [Self; 2] {
         [Self::haproxy(), Self::ballast()]
@@ -59,7 +59,7 @@ impl Program {
         self.name
     }
 
-    /// True for Ballast: for the few places where a test goes beyond the oracle.
+    /// True for Ballast: for the few cases where a test goes beyond the oracle.
     #[must_use]
     pub fn is_ballast(&self) -> bool {
         self.name == "ballast"
@@ -71,7 +71,7 @@ impl Program {
         &self.path
     }
 
-    /// Runs the program to its end with these arguments: for `-c`, `-v` and their like.
+    /// Runs the program to its end with these arguments: for `-c`, `-v` etc.
     ///
     /// # Panics
     ///
@@ -104,7 +104,7 @@ impl Program {
     }
 }
 
-/// What a program left when it ended.
+/// The results of a program that has ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// How it ended.
@@ -115,18 +115,18 @@ pub struct Finished {
     pub stdout: String,
 }
 
-/// How a proxy is started, beyond its program and its configuration.
+/// How a proxy is started, besides its program and configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Launch<'a> {
-    /// Files (name, content) written into the working directory first.
+    /// Files (name, content) to write into the working directory first.
     pub files: &'a [(&'a str, &'a str)],
-    /// Ports of 127.0.0.1 that must be listened on before the test goes on.
+    /// Ports of 127.0.0.1 that must be listened on before the test continues.
     pub ports: &'a [u16],
-    /// A command the program is run under, `strace -D` for one: it must become the program.
+    /// A command that runs the program, `strace -D` for example: it must become the program.
     pub under: &'a [&'a str],
     /// Environment variables, besides those of the test.
     pub variables: &'a [(&'a str, &'a str)],
-    /// Words of the command line in the place of `-db`: `-W` and its like.
+    /// Arguments in place of `-db`, `-W` for example.
     pub words: &'a [&'a str],
 }
 
@@ -157,7 +157,7 @@ impl Proxy {
         )
     }
 
-    /// As [`Proxy::start`], with all that can be said of a start.
+    /// As [`Proxy::start`], with all options.
     ///
     /// # Panics
     ///
@@ -208,25 +208,25 @@ impl Proxy {
         self.directory.path()
     }
 
-    /// What it wrote to standard error until now.
+    /// Its standard error output so far.
     #[must_use]
     pub fn stderr(&self) -> String {
         fs::read_to_string(self.directory.path().join("stderr")).unwrap_or_default()
     }
 
-    /// What it wrote to standard output until now.
+    /// Its standard output so far.
     #[must_use]
     pub fn stdout(&self) -> String {
         fs::read_to_string(self.directory.path().join("stdout")).unwrap_or_default()
     }
 
-    /// How many descriptors the process holds open.
+    /// How many descriptors the process has open.
     #[must_use]
     pub fn descriptor_count(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, Iterator::count)
     }
 
-    /// How much memory of the process is resident.
+    /// The resident memory of the process.
     #[must_use]
     pub fn resident_bytes(&self) -> usize {
         // `size resident shared ...`, in pages.
@@ -238,7 +238,7 @@ impl Proxy {
         pages.unwrap_or(0) * rustix::param::page_size()
     }
 
-    /// The processor time of the process until now, in steps of ten milliseconds.
+    /// The processor time of the process so far, in steps of ten milliseconds.
     #[must_use]
     pub fn processor_time(&self) -> Duration {
         // After the name in parentheses: state, ten more, utime, stime, in ticks.
@@ -253,7 +253,7 @@ impl Proxy {
         Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second())
     }
 
-    /// Sends a signal to the process; one that stops it is waited for.
+    /// Sends a signal to the process, and waits for its effect if it stops the process.
     ///
     /// # Panics
     ///
@@ -275,11 +275,11 @@ impl Proxy {
         })
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process ends by itself.
     ///
     /// # Panics
     ///
-    /// When it has not within [`WAIT_MAX`].
+    /// When it does not within [`WAIT_MAX`].
     pub fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + WAIT_MAX;
         loop {
@@ -324,9 +324,9 @@ impl Proxy {
 }
 
 impl Drop for Proxy {
-    /// Kills the process, and shows what it said when the test is failing.
+    /// Kills the process, and prints its output if the test is failing.
     fn drop(&mut self) {
-        // Both fail only when the process has ended already, which is what is wanted.
+        // Both fail only when the process has ended already, which is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {

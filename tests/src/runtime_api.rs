@@ -1,4 +1,4 @@
-//! An operator at the command socket of a proxy.
+//! A client of a proxy's command socket.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::{LOOK_AGAIN, WAIT_MAX};
 
-/// The most an answer of a test may hold.
+/// The maximum size of a response in a test.
 const ANSWER_BYTES_MAX: u64 = 64 << 20;
 
 /// A command socket.
@@ -21,12 +21,12 @@ pub struct RuntimeApi {
 pub type StatRow = BTreeMap<String, String>;
 
 impl RuntimeApi {
-    /// The command socket at that path, once somebody listens there: it may be a moment after
-    /// the frontends do.
+    /// The command socket at that path, once it is listened on, which may be a moment after the
+    /// frontends are.
     ///
     /// # Panics
     ///
-    /// When nobody does in time.
+    /// When it is not listened on in time.
     #[must_use]
     pub fn at(path: impl AsRef<Path>) -> Self {
         let began = Instant::now();
@@ -39,11 +39,11 @@ impl RuntimeApi {
         }
     }
 
-    /// The whole answer to a line of commands, with the payload that they announce, if any.
+    /// The whole response to a line of commands, with their payload, if any.
     ///
     /// # Panics
     ///
-    /// When nobody answers.
+    /// When there is no response.
     #[must_use]
     pub fn ask(&self, text: &str) -> String {
         let mut socket = UnixStream::connect(&self.path).expect("the command socket listens");
@@ -61,7 +61,7 @@ impl RuntimeApi {
         answer.trim_end().to_owned()
     }
 
-    /// Has a configuration put in force, and returns what is said of it.
+    /// Applies a configuration, and returns the response.
     #[must_use]
     pub fn apply(&self, configuration: &str) -> String {
         self.ask(&format!(
@@ -73,7 +73,7 @@ impl RuntimeApi {
     ///
     /// # Panics
     ///
-    /// When the answer is no table.
+    /// When the response is not a table.
     #[must_use]
     pub fn stat(&self) -> BTreeMap<String, StatRow> {
         let answer = self.ask("show stat");

@@ -1,4 +1,4 @@
-//! A syslog server over UDP that hands out lines as they come.
+//! A syslog server over UDP that returns lines as they arrive.
 
 use std::net::UdpSocket;
 
@@ -20,7 +20,7 @@ impl Default for LogSink {
 }
 
 impl LogSink {
-    /// Listens on a port of its own of 127.0.0.1.
+    /// Listens on a free port of 127.0.0.1.
     ///
     /// # Panics
     ///
@@ -47,11 +47,11 @@ impl LogSink {
             .port()
     }
 
-    /// The next line, waiting for it.
+    /// Waits for the next line and returns it.
     ///
     /// # Panics
     ///
-    /// When none comes within [`WAIT_MAX`].
+    /// When none arrives within [`WAIT_MAX`].
     #[must_use]
     pub fn line(&self) -> String {
         let mut line = vec![0; LINE_BYTES_MAX];
@@ -59,11 +59,11 @@ impl LogSink {
         String::from_utf8_lossy(&line[..length]).into_owned()
     }
 
-    /// The next line that holds this word: start-up notices and the like are passed over.
+    /// The next line that contains this word; others, such as start-up notices, are skipped.
     ///
     /// # Panics
     ///
-    /// When none comes within [`WAIT_MAX`].
+    /// When none arrives within [`WAIT_MAX`].
     #[must_use]
     pub fn line_with(&self, word: &str) -> String {
         std::iter::repeat_with(|| self.line())

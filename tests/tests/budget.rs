@@ -1,7 +1,7 @@
-//! What a request may cost in the steady state: four data system calls, and no allocation.
+//! The cost of a request in the steady state: four data system calls, and no allocation.
 //!
-//! Both are counted from outside, on the program as it is shipped: with `strace`, and with a
-//! library that stands before the allocator.
+//! Both are counted from outside, on the normal program: with `strace`, and with a preloaded
+//! library that counts calls of the allocator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::Instant;
 use ballast_tests::{Client, Launch, Origin, Program, Proxy, WAIT_MAX, free_port, repository};
 use rustix::process::Signal;
 
-/// Requests before the count begins: pools fill, buffers reach their size.
+/// Requests before counting starts, which fill pools and grow buffers.
 const WARM: usize = 300;
 /// Requests that are counted.
 const COUNTED: usize = 1_000;
@@ -49,12 +49,12 @@ struct Calls {
     failed: usize,
 }
 
-/// The same proxy, with a connection for each request on both sides.
+/// The same proxy, with a new connection for each request on both sides.
 fn closing_configuration(port: u16, origin: &Origin) -> String {
     configuration(port, origin).replace("mode http\n", "mode http\n    option httpclose\n")
 }
 
-/// Asks so often, on one connection.
+/// Sends this many requests on one connection.
 fn ask_on_one(port: u16, requests: usize) {
     let mut client = Client::connect(port);
     for _ in 0..requests {
@@ -62,7 +62,7 @@ fn ask_on_one(port: u16, requests: usize) {
     }
 }
 
-/// Asks so often, each time on another connection, as a client does that says so.
+/// Sends this many requests, each on a new connection and with `Connection: close`.
 fn ask_on_many(port: u16, requests: usize) {
     for _ in 0..requests {
         let mut client = Client::connect(port);
@@ -71,17 +71,17 @@ fn ask_on_many(port: u16, requests: usize) {
     }
 }
 
-/// How a proxy is configured and asked.
+/// How a proxy is configured and used.
 type Life = (fn(u16, &Origin) -> String, fn(u16, usize));
 const KEPT: Life = (configuration, ask_on_one);
 const CLOSED: Life = (closing_configuration, ask_on_many);
 
-/// The system calls of the program's whole life, in which it answered this many requests.
+/// The system calls of the program's whole life, in which it served this many requests.
 fn calls_of_life(program: &Program, (configured, ask): Life, requests: usize) -> Vec<Calls> {
     let (origin, port) = (Origin::saying("hello"), free_port());
     let launch = Launch {
         ports: &[port],
-        // `-D`: the tracer steps aside, and the child of the test is the program itself.
+        // `-D`: the tracer is a grandchild, and the child of the test is the program itself.
         under: &["strace", "-D", "-f", "-c", "-o", "calls"],
         ..Launch::default()
     };
@@ -118,7 +118,7 @@ fn row(line: &str) -> Option<Calls> {
     })
 }
 
-/// Calls for each request: what a longer life has more, divided by its requests.
+/// Calls per request: the difference between a longer and a shorter life, divided by its requests.
 fn per_request(program: &Program, life: Life, is_counted: impl Fn(&Calls) -> usize) -> f64 {
     let sum = |requests| {
         calls_of_life(program, life, requests)
@@ -158,13 +158,13 @@ fn no_call_is_made_in_vain() {
     assert!(vain <= 0.05, "{vain} calls a request that move nothing");
 }
 
-/// What is done for one request with a connection on each side: accept4, recv; socket, setsockopt
-/// (no Nagle), connect twice (the second hears that it stands), send; recv, send; setsockopt (a
-/// reset) and close; close. HAProxy 2.6 makes 14.
+/// The calls for one request with a connection on each side: accept4, recv; socket, setsockopt (no
+/// Nagle), connect twice (the second reports that it is connected), send; recv, send; setsockopt
+/// (for a reset) and close; close. HAProxy 2.6 makes 14.
 #[test]
 fn twelve_calls_a_connection() {
-    // How often somebody waits, or looks in vain, is a matter of who comes first; being watched is
-    // counted below. And a build with assertions looks at a descriptor before it closes it.
+    // How often a task waits, or tries in vain, depends on timing; registrations are counted below.
+    // And a build with assertions checks a descriptor before it closes it.
     let waits = [
         "fcntl",
         "epoll_wait",
@@ -194,11 +194,11 @@ fn a_client_that_says_its_last_word_is_not_waited_for() {
             0
         }
     });
-    // The server's side: begun and ended. The client's: only when its request came late.
+    // The server's side: registered and removed. The client's: only when its request came late.
     assert!(calls <= 4.05, "{calls} calls a connection");
 }
 
-/// The library that counts, built once into cargo's directory for tests.
+/// The counting library, built once in cargo's directory for tests.
 static COUNTING_LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcount.so");
     let built = Command::new("cc")
@@ -211,7 +211,7 @@ static COUNTING_LIBRARY: LazyLock<PathBuf> = LazyLock::new(|| {
     library
 });
 
-/// Allocations that the counted requests of one connection make once it runs warm.
+/// Allocations of the counted requests of one connection in the steady state.
 fn allocations_of_steady_state(configuration: &str, port: u16, request: &str) -> u64 {
     let mut client = None;
     allocations(configuration, port, &mut |count| {
@@ -223,7 +223,7 @@ fn allocations_of_steady_state(configuration: &str, port: u16, request: &str) ->
     })
 }
 
-/// Allocations that the counted requests make once the program runs warm.
+/// Allocations of the counted requests in the steady state of the program.
 fn allocations(configuration: &str, port: u16, ask: &mut dyn FnMut(usize)) -> u64 {
     let counter = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(counter.path(), 0_u64.to_ne_bytes()).expect("the file is written");
@@ -260,10 +260,10 @@ fn allocations(configuration: &str, port: u16, ask: &mut dyn FnMut(usize)) -> u6
     allocations() - before
 }
 
-/// What runs once a second may allocate; a request may not.
+/// Work that runs once a second may allocate; a request may not.
 const SECONDLY_MAX: u64 = 20;
 
-/// What the two connections of one request may allocate.
+/// The allocations allowed for the two connections of one request.
 const CONNECTION_MAX: u64 = 9;
 
 #[test]
@@ -280,8 +280,8 @@ fn no_allocation_a_request() {
     );
 }
 
-/// A connection on each side may cost a few, and no more: two sockets, the watch of one, the
-/// server's connection, its timer, and what operators see of the client's.
+/// A connection on each side may cost only these: two sockets, the registration of one, the
+/// server's connection, its timer, and the client's entry for `show sess`.
 #[test]
 fn few_allocations_a_connection() {
     let (origin, port) = (Origin::saying("hello"), free_port());
@@ -292,7 +292,7 @@ fn few_allocations_a_connection() {
     assert!(each <= CONNECTION_MAX, "{each} allocations a connection");
 }
 
-/// What most configurations ask for besides: headers of ours, rules, persistence.
+/// Options that most configurations use: added headers, rules, persistence.
 #[test]
 fn no_allocation_for_rules_and_cookies() {
     let (origin, port) = (Origin::saying("hello"), free_port());

@@ -1,7 +1,7 @@
-//! What runs is changed while it serves, and nothing that the change does not name notices.
+//! Changes at run time: whatever a change does not name is not affected.
 //!
-//! Only Ballast is tested here: HAProxy has nothing like it, and what it does instead stands
-//! beside ours in the table of `bench/chaos`.
+//! Only Ballast is tested here: HAProxy has no equivalent, and the table of `bench/chaos` shows
+//! what it does instead.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use ballast_tests::ports::is_listening;
 use ballast_tests::{Client, Load, Origin, Program, Proxy, eventually, free_port};
 use rustix::process::Signal;
 
-/// A change of each kind, the `n`th time.
+/// The `n`th change: one of every kind in turn.
 fn change(fixture: &Fixture, n: usize, site: &dyn Fn(&str, &str) -> String, spare: u16) -> String {
     let api = &fixture.api;
     let server = format!("app/d{n}");
@@ -59,7 +59,7 @@ fn change(fixture: &Fixture, n: usize, site: &dyn Fn(&str, &str) -> String, spar
     }
 }
 
-/// What no answer to a change that was made contains.
+/// Texts that no response to a successful change contains.
 fn is_refusal(said: &str) -> bool {
     let words = [
         "Success=0",
@@ -98,12 +98,12 @@ fn a_hundred_changes_of_every_kind_cost_no_request() {
     let mut after_warm_up = 0;
     for n in 0..100 {
         let said = change(&fixture, n, &whole, origins[1].port());
-        // `set server` says nothing when it was done.
+        // `set server` responds with nothing when it succeeds.
         assert!(n % 10 == 0 || !is_refusal(&said), "change {n}: {said}");
         if n == 20 {
             after_warm_up = descriptors(&fixture);
         }
-        // The load needs a breath between two changes, or it meets none of them.
+        // The load needs some time between two changes, or it would not overlap with them.
         let _ = fixture.api.ask("wait 20ms");
     }
     assert!(fixture.generation() > 100, "{}", fixture.generation());
@@ -113,7 +113,7 @@ fn a_hundred_changes_of_every_kind_cost_no_request() {
         assert_eq!(counted.failed, 0, "{}", counted.json);
         assert_eq!(counted.retried, 0, "{}", counted.json);
     }
-    // How many connections a busy machine has open at once is no matter of ours: afterwards.
+    // How many connections are open at once depends on the machine: compare afterwards.
     eventually("nothing is left behind", || {
         descriptors(&fixture) <= after_warm_up + 24
     });
@@ -151,7 +151,7 @@ fn the_same_file_again_has_no_effect() {
         fixture.api.ask("apply file haproxy.cfg"),
         "Nothing to change."
     );
-    // Comments, order of words and blank lines say nothing.
+    // Comments, the order of words and blank lines do not matter.
     let file = fs::read_to_string(fixture.proxy.directory().join("haproxy.cfg")).unwrap();
     let file = file.replace("\nbackend app", "\n# a word\n\nbackend app # here");
     assert_eq!(fixture.api.apply(&file), "Nothing to change.");
@@ -189,7 +189,7 @@ fn a_bad_file_changes_nothing_and_names_line_and_word() {
     );
     assert!(fixture.api.ask("reload").starts_with("Success=0"));
     assert_eq!(fixture.generation(), 1);
-    // A file that cannot be read, an empty one, one that listens nowhere new but cannot.
+    // A file that cannot be read, an empty one, one with an address that cannot be listened on.
     assert!(
         fixture
             .api
@@ -250,7 +250,7 @@ fn counters_never_decrease_over_fifty_applies() {
         );
     }
     assert_eq!(origin.connections(), 1, "idle connections stay");
-    // Of a frontend that is changed itself too.
+    // Of a frontend that is itself changed, too.
     fixture.apply_well(&lines(50).replace("frontend www", "frontend www\n maxconn 70"));
     assert_eq!(fixture.api.stat_of("www/FRONTEND", "req_tot"), "50");
 }
@@ -379,7 +379,7 @@ fn an_exchange_finishes_under_the_generation_it_began_with() {
     let mut other = fixture.client();
     assert_eq!(other.get("/").header("x-generation"), Some("1"));
     fixture.apply_well(&lines(2, &servers(&[&origin])));
-    // A connection that is kept goes by the new rules from its next request on.
+    // A connection that is kept uses the new rules from its next request on.
     assert_eq!(other.get("/").header("x-generation"), Some("2"));
     go_on.send(()).unwrap();
     let answer = slow.response();
@@ -400,7 +400,7 @@ fn exchanges_of_what_is_removed_finish() {
     );
     let fixture = Fixture::start(&both);
     let mut slow = ask_slowly(&fixture, &origin);
-    // A line of the file goes: the plan says so, the server ends what it has.
+    // A line of the file is removed: the plan says so, and the server finishes its requests.
     let without = both.replace(&format!(" server s1 127.0.0.1:{}\n", origin.port()), "");
     let plan = fixture.api.ask(&format!(
         "show plan <<END\n{}\nEND",
@@ -416,7 +416,7 @@ fn exchanges_of_what_is_removed_finish() {
     assert!(!fixture.api.stat().contains_key("app/s1"));
     go_on.send(()).unwrap();
     assert_eq!(slow.response().text(), "one");
-    // What comes back under its name begins anew.
+    // A server that is added again under its name starts with new state.
     assert_eq!(slow.get("/").text(), "two");
     fixture.apply_well(&both);
     assert_eq!(fixture.api.stat_of("app/s1", "stot"), "0");
@@ -539,7 +539,7 @@ fn a_connection_that_left_from_elsewhere_is_used_no_more() {
         ("127.0.0.70".into(), "127.0.0.70".into())
     );
     assert_eq!(connects(), "1");
-    // What is no property of a connection leaves it in use.
+    // Options that do not affect connections leave them in use.
     fixture.apply_well(&lines("source 127.0.0.70 weight 7 maxconn 5"));
     assert_eq!(asked(), "127.0.0.70");
     assert_eq!(connects(), "1");

@@ -1,26 +1,27 @@
-//! The server chosen for a key is HAProxy's, for every algorithm that hashes one: who moves from
-//! HAProxy to Ballast, or runs both side by side, keeps warm caches warm.
+//! The server chosen for a key is HAProxy's, for every hash algorithm: caches stay warm when moving
+//! from HAProxy to Ballast, or running both side by side.
 //!
-//! Both programs run one configuration with a port for each way of choosing, and get the same
-//! 10,000 keys.
+//! Both programs run one configuration with a port for each combination of options, and get the
+//! same 10,000 keys.
 
 use ballast_tests::origin::answer;
 use ballast_tests::{Client, Origin, Program, Proxy, free_port};
 
-/// Keys asked in each way.
+/// Number of keys for each combination.
 const KEYS: usize = 10_000;
-/// Requests in flight on the connection.
+/// Pipelined requests on the connection.
 const BATCH: usize = 100;
 const FUNCTIONS: &[&str] = &["sdbm", "djb2", "wt6", "crc32"];
-/// Uneven on purpose: weights and their common divisor take part in each choice.
+/// Uneven on purpose: weights and their common divisor affect each choice.
 const WEIGHTS: &[u16] = &[10, 20, 30, 7, 1];
 
-/// One way of choosing.
+/// One combination of options.
 struct Way {
     /// Lines of the backend.
     lines: String,
     port: u16,
-    /// `disabled` on the third server, other weights: what remains must be chosen alike too.
+    /// `disabled` on the third server, other weights: the choice among the rest must be the same
+    /// too.
     is_changed: bool,
 }
 
@@ -116,7 +117,7 @@ fn every_hash_chooses_what_haproxy_chooses() {
     let ways = ways();
     let configuration = configuration(&ways, &origins);
     let ports: Vec<u16> = ways.iter().map(|way| way.port).collect();
-    // Short and long, numbers and words; the generator is the classic of the C standard.
+    // Short and long, numbers and words; the generator is the classic one of the C standard.
     let mut seed = 1_u32;
     let keys: Vec<String> = (0..KEYS)
         .map(|number| {

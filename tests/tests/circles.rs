@@ -1,8 +1,9 @@
-//! Modules inside a crate form no circles: who reads one file need not know eleven.
+//! Modules inside a crate do not depend on each other in circles, so that a file can be read
+//! without many others.
 //!
-//! A parent may know its children and they may know it; nothing else goes round. Edges are read
-//! from the text: `use` and paths that begin with `crate`, `self` or `super`, followed through what
-//! a parent takes up from its children. Tests are left out.
+//! A parent and its children may depend on each other; no other circles are allowed. Dependencies
+//! are read from the text: `use` and paths that begin with `crate`, `self` or `super`, followed
+//! through the parent's imports from its children. Tests are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,8 +12,8 @@ use std::path::Path;
 use ballast_tests::repository;
 use regex::Regex;
 
-/// The circles that are there still, by crate: how many modules are in each, the largest first.
-/// This list may only shrink.
+/// The remaining circles, by crate: how many modules are in each, the largest first. This list may
+/// only shrink.
 const KNOWN: &[(&str, &[usize])] = &[
     ("cli", &[8]),
     ("config", &[3]),
@@ -29,15 +30,15 @@ const KNOWN: &[(&str, &[usize])] = &[
     ("worker", &[7]),
 ];
 
-/// The names from the root of a crate to a module, or to something in one.
+/// The path of a module, or of something in one, from the root of a crate.
 type Names = Vec<String>;
 
-/// The modules of a crate, as far as they know each other.
+/// The modules of a crate and their dependencies.
 #[derive(Default)]
 struct Crate {
-    /// What each module knows, by path.
+    /// The dependencies of each module, by path.
     paths: BTreeMap<Names, Vec<Names>>,
-    /// What a name in a module stands for, where a `use` takes it up.
+    /// What an imported name in a module refers to.
     taken_up: BTreeMap<(Names, String), Names>,
 }
 
@@ -55,7 +56,7 @@ impl Crate {
         read
     }
 
-    /// Adds what a text knows.
+    /// Adds the dependencies in a text.
     fn add(&mut self, module: &Names, text: &str) {
         let pattern = |text| Regex::new(text).expect("the pattern is right");
         let text = pattern(r"//[^\n]*").replace_all(text, "");
@@ -79,7 +80,7 @@ impl Crate {
         self.paths.entry(module.clone()).or_default().extend(known);
     }
 
-    /// The path from the root; `None` for what is not of this crate.
+    /// The path from the root; `None` for anything outside of this crate.
     fn absolute(&self, module: &Names, path: Names) -> Option<Names> {
         let mut base = match path.first()?.as_str() {
             "crate" => Names::new(),
@@ -103,7 +104,7 @@ impl Crate {
         Some(base)
     }
 
-    /// The module that a path leads to.
+    /// The module that contains a path.
     fn module_of(&self, path: &Names, depth: usize) -> Names {
         let is_module = |at: &usize| self.paths.contains_key(&path[..*at]);
         let at = (0..=path.len()).rev().find(is_module).unwrap_or(0);
@@ -117,7 +118,7 @@ impl Crate {
         }
     }
 
-    /// Which modules each knows, but its parent and its children.
+    /// The dependencies between modules, except between parent and child.
     fn edges(&self) -> BTreeMap<&Names, BTreeSet<Names>> {
         let edges = self.paths.iter().map(|(from, known)| {
             let is_kin = |to: &Names| {
@@ -171,7 +172,7 @@ impl Crate {
     }
 }
 
-/// The texts below a directory, with the paths of their modules.
+/// The texts below a directory, with their module paths.
 fn files(directory: &Path, module: &mut Names, texts: &mut Vec<(Names, String)>) {
     let entries = fs::read_dir(directory).expect("the directory is there");
     for entry in entries {
@@ -195,7 +196,7 @@ fn files(directory: &Path, module: &mut Names, texts: &mut Vec<(Names, String)>)
     }
 }
 
-/// The paths of a `use`, each with the name it is taken up by.
+/// The paths of a `use`, each with the imported name.
 fn expanded(before: &Names, tree: &str) -> Vec<(Names, String)> {
     let tree = tree.trim();
     let Some((head, inner)) = tree.split_once('{') else {
@@ -276,10 +277,10 @@ fn a_circle_would_be_seen() {
         "mod a; pub use c::Thing; use a::{self, Other};",
     );
     read.add(&names("a"), "use crate::{b::{One, Two}, std};");
-    // By what the root takes up.
+    // Through the root's imports.
     read.add(&names("b"), "fn f() { crate::Thing::new() }");
     read.add(&names("c"), "// use crate::d;\nuse super::a;");
-    // A child and its parent know each other.
+    // A child and its parent may depend on each other.
     read.add(
         &names("d"),
         "use x::Inner;\n#[cfg(test)]\nmod tests { use crate::a; }",

@@ -1,5 +1,5 @@
-//! Callers of the command socket that do what none should: too many, too long, cut short, silent,
-//! deaf, or plain noise. Each is told what can be told, none harms another, and the process lives on.
+//! Misbehaving clients of the command socket: too many, too long, cut short, silent, never reading,
+//! or random bytes. Each gets an error if possible, none affects another, and the process goes on.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use ballast_tests::{Client, Origin, Program, Proxy, RuntimeApi, WAIT_MAX, eventually, free_port};
 
-/// A proxy with a command socket, and how to reach both.
+/// A proxy with a command socket, and the ports of both.
 struct Fixture {
     proxy: Proxy,
     path: PathBuf,
@@ -49,10 +49,11 @@ impl Fixture {
         connect(&self.path)
     }
 
-    /// What comes back for some bytes, after which the caller's side ends.
+    /// The response to some bytes, after which the client ends its side.
     fn tell(&self, bytes: &[u8]) -> Vec<u8> {
         let mut socket = self.connect();
-        // Who is refused may be cut off before all is said, or (by HAProxy) read no further.
+        // A refused client may be cut off before it has sent everything, or (by HAProxy) not be
+        // read further.
         let patience = Some(Duration::from_secs(1));
         socket.set_write_timeout(patience).expect("above zero");
         if socket.write_all(bytes).is_err() {
@@ -85,7 +86,7 @@ impl Drop for Fixture {
     }
 }
 
-/// Ballast says why; HAProxy drops the caller.
+/// Ballast reports the reason; HAProxy drops the client.
 fn assert_refused(program: &Program, answer: &[u8], why: &[u8]) {
     let text = String::from_utf8_lossy(answer);
     assert!(text.len() < 4096, "{}: {text}", program.name());
@@ -102,7 +103,7 @@ fn connect(path: &PathBuf) -> UnixStream {
     socket
 }
 
-/// All that comes; a reset ends it as an end does.
+/// Reads everything; a reset counts as an end.
 fn rest(socket: &mut UnixStream) -> Vec<u8> {
     let mut all = Vec::new();
     let _ = socket.read_to_end(&mut all);
@@ -117,7 +118,7 @@ fn on_both(global: &str, servers: usize, body: impl Fn(&Program, &mut Fixture)) 
     }
 }
 
-/// What is believed of the servers, without since when.
+/// The states of the servers, without the time of their last change.
 fn states(fixture: &Fixture) -> String {
     let told = fixture.api().ask("show servers state");
     let rows = told.lines().map(|row| {
@@ -167,7 +168,7 @@ fn wrong_words_are_answered_and_change_nothing() {
     });
 }
 
-/// HAProxy 3.2 reads one line of a caller that did not ask for more, and prompts once a line.
+/// HAProxy 3.2 reads one line from a client that did not ask for more, and prompts once per line.
 #[test]
 fn a_line_is_answered_whole_and_then_prompted() {
     on_both("", 1, |program, fixture| {
@@ -248,7 +249,7 @@ fn who_may_not_read_files_is_not_told_of_them() {
             assert!(!said.contains("root:"), "{level}: {said}");
         }
     }
-    // Who may is shown where it is wrong.
+    // The position of the error is shown to clients with the permission.
     let said = fixture.api().ask(&format!("show plan file {name}"));
     assert!(said.contains("root:hidden"), "{said}");
     fixture.assert_well(&Program::ballast(), "plans that were refused");
@@ -262,7 +263,7 @@ fn what_is_no_file_is_not_read_as_one() {
     let at = |name: &str| directory.path().join(name);
     let made = Command::new("mkfifo").arg(at("pipe")).status();
     assert!(made.expect("mkfifo runs").success());
-    // Whoever writes into a pipe is held until somebody opens it to read.
+    // Writing into a pipe blocks until a reader opens it.
     let pipe = at("pipe");
     let writer = std::thread::spawn(move || std::fs::OpenOptions::new().write(true).open(pipe));
     let large = std::fs::File::create(at("large")).expect("a file");
@@ -280,7 +281,7 @@ fn what_is_no_file_is_not_read_as_one() {
             let named = format!("{} : ", name.display());
             assert!(said.contains(&named) && said.contains(why), "{said}");
         }
-        // The next change has its turn.
+        // The next change is processed.
         assert_eq!(fixture.api().ask("show plan"), "Plan: nothing");
     }
     assert!(!writer.is_finished(), "nobody opened the pipe");
@@ -292,7 +293,7 @@ fn what_is_no_file_is_not_read_as_one() {
     fixture.assert_well(&Program::ballast(), "files that are none");
 }
 
-/// What a configuration names is read while the process runs: a pipe there must hold up nothing.
+/// Files named in a configuration are read while the process runs: a pipe must not block it.
 #[test]
 fn what_a_configuration_names_is_read_only_where_it_is_a_file() {
     let origin = Origin::saying("hello");
@@ -334,7 +335,7 @@ fn what_a_configuration_names_is_read_only_where_it_is_a_file() {
 #[test]
 fn noise_is_answered_or_cut_off() {
     on_both("", 1, |program, fixture| {
-        // A generator of one line (xorshift), so that a failure can be repeated.
+        // A small random generator (xorshift), so that a failure can be repeated.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut next = || {
             state ^= state << 13;
@@ -365,7 +366,7 @@ fn what_is_too_long_is_refused() {
         let long = format!("show env {}\n", "x".repeat(1 << 20));
         let answer = fixture.tell(long.as_bytes());
         assert_refused(program, &answer, b"The command line is too big");
-        // A line that never ends.
+        // A line without an end.
         let answer = fixture.tell(&vec![b'x'; 8 << 20]);
         assert_refused(program, &answer, b"The command line is too big");
         let mut payload = b"add map #1 <<\n".to_vec();
@@ -399,13 +400,13 @@ fn a_payload_that_does_not_end_changes_nothing() {
 #[test]
 fn a_slow_caller_gets_all_of_its_answer() {
     on_both("stats timeout 5s", 400, |program, fixture| {
-        // Byte by byte towards the Runtime API.
+        // Byte by byte to the Runtime API.
         let mut socket = fixture.connect();
         for byte in b"show info\n" {
             socket.write_all(&[*byte]).expect("the Runtime API reads");
         }
         assert!(rest(&mut socket).ends_with(b"\n\n"), "{}", program.name());
-        // Half closed, and in small sips from it.
+        // Half closed, and read slowly.
         let mut socket = fixture.connect();
         socket
             .write_all(b"show stat; show stat; show stat\n")
@@ -438,7 +439,8 @@ fn a_deaf_caller_is_cut_off_and_holds_nobody_up() {
             "{} answers others",
             program.name()
         );
-        // The place of the deaf one is free again: with all others taken, one more is served.
+        // The place of the client that does not read is free again: with all others taken, one more
+        // is served.
         let silent: Vec<UnixStream> = (0..9).map(|_| fixture.connect()).collect();
         assert!(
             fixture.api().ask("show info").contains("Uptime_sec"),
@@ -450,8 +452,8 @@ fn a_deaf_caller_is_cut_off_and_holds_nobody_up() {
     });
 }
 
-/// A place is for whoever is there. Who ended its own side alone still waits for the answer
-/// (`socat`, as the manual writes it).
+/// A place is held only while the client is there. A client that ended only its sending side still
+/// waits for the response (`socat`, as the manual uses it).
 #[test]
 fn who_left_while_its_command_waits_gives_up_its_place() {
     on_both("stats maxconn 2", 1, |program, fixture| {
@@ -480,20 +482,20 @@ fn who_left_while_its_command_waits_gives_up_its_place() {
     });
 }
 
-/// Callers at once.
+/// Clients at the same time.
 const CROWD: usize = 10_000;
 
-/// Threads that bring them.
+/// Threads that run them.
 const BRINGERS: usize = 16;
 
-/// HAProxy 3.2 leaves some of a crowd beyond its `stats maxconn` waiting for good.
+/// HAProxy 3.2 leaves some clients beyond its `stats maxconn` waiting for ever.
 #[test]
 fn ten_thousand_callers_wait_and_are_all_answered() {
     let program = &Program::ballast();
     let origin = Origin::saying("hello");
     let mut fixture = Fixture::open(program, &origin, "stats timeout 30s", 1);
     let before = fixture.proxy.resident_bytes();
-    // All places are held at first, so that the crowd does wait.
+    // All places are taken at first, so that the clients must wait.
     let mut holders: Vec<UnixStream> = (0..10).map(|_| fixture.connect()).collect();
     for holder in &mut holders {
         holder
@@ -548,7 +550,7 @@ fn thousands_of_sessions_are_listed_each_once() {
     let origin = Origin::saying("hello");
     let fixture = Fixture::open(&Program::ballast(), &origin, "nbthread 2", 1);
     let mut clients: Vec<Client> = (0..COUNT).map(|_| Client::connect(fixture.port)).collect();
-    // Places in the middle are left, and taken by others.
+    // Some clients leave, and others take their places.
     let (mut left, stays): (Vec<Client>, Vec<Client>) = {
         let at = COUNT / 2;
         let rest = clients.split_off(at);
@@ -600,7 +602,7 @@ fn protocol_buffers_are_sent_to_who_asks_for_them() {
         kind.starts_with("application/vnd.google.protobuf; "),
         "{kind}"
     );
-    // Each family stands behind its length, and begins with its name.
+    // Each metric family is preceded by its length, and begins with its name.
     let (mut rest, mut names) = (answer.body.as_slice(), Vec::new());
     while !rest.is_empty() {
         let (mut length, mut at) = (0_usize, 0);
@@ -626,7 +628,7 @@ fn protocol_buffers_are_sent_to_who_asks_for_them() {
             "{name} in {names:?}"
         );
     }
-    // And what bytes went which way is told.
+    // And the number of bytes in each direction is shown.
     let text = Client::get_once(port, "/metrics").text();
     let value = |line: &str| {
         let found = text.lines().find_map(|known| known.strip_prefix(line));

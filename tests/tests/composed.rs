@@ -1,13 +1,13 @@
-//! Whatever a value holds, it ends no line: each word that writes a part of a head is given line
-//! ends, NUL and a second request, and nobody sees a field or a request that was not sent.
+//! No value ends a line: each keyword that writes a part of a head gets line ends, NUL and a second
+//! request, and nobody receives a field or a request that was not sent.
 
 use std::fmt::Write as _;
 
 use ballast_tests::{Client, Origin, Program, Proxy, Request, Response, free_port};
 
-/// What comes out of the request.
+/// The samples with the value from the request.
 const ASKED: &str = "%[url_param(v),url_dec]";
-/// The same, where the request is not at hand any more.
+/// The same, where the request is not available any more.
 const KEPT: &str = "%[var(txn.v)]";
 const EXPR: &str = "url_param(v),url_dec";
 
@@ -53,10 +53,10 @@ const OPTIONS: [&str; 6] = [
     "option forwarded host-expr E for-expr E for_port-expr E by-expr E by_port-expr E",
 ];
 
-/// A value that ends nothing.
+/// A harmless value.
 const HARMLESS: &str = "zz9";
 
-/// What is sent, as it stands in a query.
+/// The value as sent in a query.
 const VALUES: [&str; 7] = [
     "%0d%0ax-evil:%201",
     "%0ax-evil:%201",
@@ -87,7 +87,7 @@ frontend www
 "
     );
     let ends = |rule: &&&str| rule.contains(" redirect ") || rule.contains(" return ");
-    // Those that end the evaluation come last in each rule set.
+    // Actions that end the evaluation come last in each rule set.
     let mut rules: Vec<(usize, &&str)> = RULES.iter().enumerate().collect();
     rules.sort_by_key(|(_, rule)| ends(rule));
     for (n, rule) in rules {
@@ -110,8 +110,8 @@ frontend www
     text
 }
 
-/// Whether the word has written the harmless value where it writes: the query that was sent holds it,
-/// too, and so does the unique id.
+/// Whether the harmless value was written to the expected place: the query that was sent contains
+/// it too, and so does the unique id.
 fn writes(path: &str, response: &Response, seen: &[Request]) -> bool {
     let forwarded = |request: &Request| {
         let value = request.header("forwarded");

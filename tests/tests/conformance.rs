@@ -1,5 +1,5 @@
-//! The two lists of the VTC scripts, read once more by a reader that knows all of TOML. The scripts
-//! themselves are run by `tests/conformance/run`, which `make test` calls.
+//! The two lists of the VTC scripts, parsed by a complete TOML parser. The scripts themselves are
+//! run by `tests/conformance/run`, which `make test` calls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,14 +33,15 @@ fn the_lists_of_deviations_and_gaps_are_toml() {
     }
 }
 
-/// What a script leaves running would answer, and log to, who takes its ports next.
+/// A program that a script leaves running would answer, and log to, the next script that uses its
+/// ports.
 #[test]
 fn what_a_script_leaves_running_ends_with_it_and_its_network_is_its_own() {
     let tools = std::env::temp_dir().join(format!("ballast-runner-{}", std::process::id()));
     fs::create_dir_all(&tools).expect("a directory");
     let varnishtest = tools.join("varnishtest");
     let left = tools.join("left");
-    // It stands for a script whose program goes on, in a session of its own as daemons do.
+    // It stands for a script whose program continues in a session of its own, as daemons do.
     let text = format!(
         "#!/bin/sh\nsetsid sleep 600 &\necho $! $(readlink /proc/self/ns/net) > {}\n",
         left.display()
@@ -58,7 +59,7 @@ fn what_a_script_leaves_running_ends_with_it_and_its_network_is_its_own() {
     fs::remove_dir_all(&tools).expect("it is ours");
     assert!(run.status.success(), "{said}");
     let (process, network) = left.trim().split_once(' ').expect("two words");
-    // Who has ended and is not waited for yet has no command line.
+    // A zombie has no command line.
     let words = fs::read(Path::new("/proc").join(process).join("cmdline")).unwrap_or_default();
     assert!(words.is_empty(), "it still runs");
     let ours = fs::read_link("/proc/self/ns/net").expect("a link");

@@ -1,5 +1,5 @@
 //! From one process to the next, under traffic: HAProxy to Ballast and back, worker to worker,
-//! program to program. Nobody who connects may notice.
+//! program to program. No client may notice.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use ballast_tests::{Client, Origin, Program, WAIT_MAX, eventually, free_port, pr
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// New connections a second while processes change places.
+/// New connections per second during the handovers.
 const RATE: &str = "2000";
 
 fn configuration(port: u16, directory: &Path, global: &str) -> String {
@@ -68,7 +68,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A master takes its workers with it when it is asked, not when it is killed.
+        // A master stops its workers when it is asked to, not when it is killed.
         signal(self.pid(), Signal::TERM);
         let until = Instant::now() + Duration::from_secs(2);
         while !self.has_ended() && Instant::now() < until {
@@ -120,7 +120,7 @@ impl Load {
         Self(child)
     }
 
-    /// What it saw, once it has ended.
+    /// Its counts, once it has ended.
     fn report(mut self) -> Report {
         let mut text = String::new();
         let mut output = self.0.stdout.take().expect("piped");
@@ -150,7 +150,7 @@ impl Report {
     }
 }
 
-/// The counter of a column of `show stat`.
+/// A counter in a column of `show stat`.
 fn counted(socket: &Path, proxy: &str, row: &str, column: &str) -> u64 {
     let table = ask(socket, "show stat");
     let mut lines = table.lines();
@@ -219,7 +219,7 @@ fn haproxy_hands_its_sockets_over_and_gets_them_back_under_load() {
     load.report()
         .assert_clean("HAProxy, Ballast, HAProxy, Ballast");
 
-    // The socket of the path went from hand to hand: nobody put another in its place.
+    // The socket file was passed on: no process replaced it.
     use std::os::unix::fs::MetadataExt;
     let now = fs::metadata(at.join("front.sock")).expect("it is there");
     assert_eq!(now.ino(), path_of_front.ino());
@@ -281,7 +281,7 @@ fn a_killed_worker_is_followed_by_another_and_nobody_is_refused() {
     let load = Load::start(port, 6);
     let mut highest = 0;
     for _ in 0..3 {
-        // What it tells its master every second must be there.
+        // The state that it sends to its master every second must have arrived.
         std::thread::sleep(Duration::from_millis(1400));
         let before = counted(&stats, "www", "FRONTEND", "stot");
         let worker = worker_of(&master);
@@ -291,7 +291,7 @@ fn a_killed_worker_is_followed_by_another_and_nobody_is_refused() {
             now > 0 && now != worker
         });
         let after = counted(&stats, "www", "FRONTEND", "stot");
-        // At most two seconds of counting are lost, and never what was reported before.
+        // At most two seconds of counts are lost, and never counts that were reported before.
         assert!(
             after > highest && after + 5000 > before,
             "{before}, {after}"
@@ -314,7 +314,7 @@ fn a_killed_worker_is_followed_by_another_and_nobody_is_refused() {
     ] {
         assert_eq!(report.number(class), 0, "{class}: {}", report.0);
     }
-    // Connections that the dead worker had accepted cannot be saved.
+    // Connections that the dead worker had accepted are lost.
     assert!(report.number("failed") <= 3 * 128, "{}", report.0);
 
     let states = ask(&stats, "show servers state app");
@@ -328,7 +328,7 @@ fn a_killed_worker_is_followed_by_another_and_nobody_is_refused() {
     drop(running);
 }
 
-/// What operators did outlives the worker they told it.
+/// Overrides survive the worker that received them.
 #[test]
 fn what_commands_added_is_there_after_a_crash() {
     let (directory, port) = fresh();
@@ -371,7 +371,7 @@ fn what_commands_added_is_there_after_a_crash() {
         (shown[0].clone(), map, shown[2].clone())
     };
     let before = looks();
-    // What it tells its master every second must be there.
+    // The state that it sends to its master every second must have arrived.
     std::thread::sleep(Duration::from_millis(1400));
     let worker = worker_of(&master);
     signal(worker, Signal::KILL);
@@ -384,7 +384,7 @@ fn what_commands_added_is_there_after_a_crash() {
     assert_eq!(counted(&stats, "www", "FRONTEND", "slim"), 70);
     assert_eq!(counted(&stats, "new", "FRONTEND", "slim"), 50);
     assert_eq!(counted(&stats, "app", "mine", "weight"), 8);
-    // Both begin in maintenance, one by its line, and an operator ended that.
+    // Both begin in maintenance because of their lines, and an operator ended one.
     let states = ask(&stats, "show servers state app");
     for state in [" mine 127.0.0.1 2 0 ", " rests 127.0.0.1 2 12 "] {
         assert!(states.contains(state), "{states}");
@@ -392,7 +392,7 @@ fn what_commands_added_is_there_after_a_crash() {
     assert_eq!(Client::get_once(port, "/app").text(), "hello");
     let said = ask(&stats, "reload keep");
     assert!(said.contains("Nothing to change."), "{said}");
-    // A socket of a frontend that goes is closed in the master, too.
+    // A socket of a removed frontend is closed in the master, too.
     let said = ask(&stats, "del frontend new");
     assert!(said.contains("Frontend deleted."), "{said}");
     assert!(!is_listening(new));
@@ -437,7 +437,7 @@ fn a_reload_is_answered_and_a_bad_file_changes_nothing() {
     assert!(table.contains("2 [failed: 1]"), "{table}");
     assert!(ask(&socket, "show startup-logs").contains("nonsense"));
 
-    // Signals do the same, without an answer.
+    // Signals do the same, without a response.
     write(at, &text.replace("string hello", "string ciao"));
     for one in [Signal::USR2, Signal::HUP] {
         signal(running.pid(), one);
@@ -554,7 +554,7 @@ fn idle_connections_are_closed_politely_and_busy_ones_finish() {
     let mut busy = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
     busy.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n")
         .expect("half a request");
-    // Half a request must have been seen before its process is replaced.
+    // Half a request must have been received before its process is replaced.
     std::thread::sleep(Duration::from_millis(200));
     write(at, &configuration(port, at, "nbthread 1"));
     assert!(ask(&socket, "reload").starts_with("Success=1\n"));
@@ -576,7 +576,7 @@ fn listening_is_paused_and_resumed() {
     for program in Program::both() {
         let (directory, port) = fresh();
         let at = directory.path();
-        // HAProxy gives a path up for good.
+        // HAProxy gives up a path permanently.
         let text = configuration(port, at, "");
         let front = format!("    bind {}\n", at.join("front.sock").display());
         write(at, &text.replace(&front, ""));
@@ -605,7 +605,7 @@ fn a_worker_without_rights_changes_in_place_all_the_same() {
     let second = low_port(first).expect("another one");
     let (directory, _) = fresh();
     let at = directory.path();
-    // The worker must be able to reach none of this.
+    // The worker must not be able to open any of these.
     fs::create_dir(at.join("root")).expect("a directory");
     let global = format!("chroot {}\n    user nobody", at.join("root").display());
     let text = configuration(first, at, &global);
@@ -641,7 +641,7 @@ fn a_worker_without_rights_changes_in_place_all_the_same() {
     assert!(!is_listening(second), "{answer}");
     assert_eq!((get(first).as_str(), worker_of(&socket)), ("hello", worker));
 
-    // What is asked for a section that a command wrote is asked outside, too.
+    // The files that a section written by command needs are read outside of the worker, too.
     let new = free_port();
     let added = ask(
         &at.join("stats.sock"),
@@ -653,14 +653,14 @@ fn a_worker_without_rights_changes_in_place_all_the_same() {
         at,
         &salut.replace("chroot", "reload-keep-overrides\n    chroot"),
     );
-    // What it told its master every second must be there.
+    // The state that it sent to its master every second must have arrived.
     std::thread::sleep(Duration::from_millis(1400));
     let answer = ask(&socket, "reload");
     assert!(answer.starts_with("Success=1\n"), "{answer}");
     assert_eq!(Client::get_once(new, "/").status, 503);
     assert_eq!((get(first).as_str(), worker_of(&socket)), ("salut", worker));
-    // Unless it is to be kept, it goes. A state file that the worker cannot read holds all the
-    // same.
+    // Unless overrides are kept, it is removed. A state file that the worker cannot read is used
+    // nevertheless.
     let stats = at.join("stats.sock");
     let _ = ask(&stats, "set server app/one weight 7");
     let saved = ask(&stats, "show servers state app");
@@ -735,7 +735,7 @@ fn a_worker_whose_master_is_gone_finishes() {
     signal(running.pid(), Signal::KILL);
     eventually("the worker ends", || {
         let state = fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
-        // Nobody may be there to take its end.
+        // Nobody may be there to reap it.
         state.is_empty() || state.contains(") Z ")
     });
 }

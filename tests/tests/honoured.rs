@@ -1,7 +1,7 @@
-//! What a configuration says is acted upon: no word is read into the model and forgotten there.
+//! Every field of the model is used: no keyword is lowered and then ignored.
 //!
-//! A word that the keyword table calls honoured is lowered into a field of `crates/model`. A field
-//! whose name stands in no room that acts is a promise nobody keeps.
+//! A keyword that the table calls honoured is lowered into a field of `crates/model`. If no crate
+//! that acts reads that field, the table is wrong.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::Path;
 use ballast_tests::repository;
 use regex::Regex;
 
-/// The rooms that act, and the program.
+/// The crates that act, and the program.
 const ROOMS: [&str; 10] = [
     "crates/cli",
     "crates/engine",
@@ -24,7 +24,7 @@ const ROOMS: [&str; 10] = [
     "bin/ballast",
 ];
 
-/// Fields that nobody below reads, and why that is right: file, field, reason.
+/// Fields that none of them reads, and why that is right: file, field, reason.
 const READ_BEFORE: [(&str, &str, &str); 6] = [
     (
         "address.rs",
@@ -58,7 +58,7 @@ const READ_BEFORE: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// Every Rust file of a directory that is not a test, with its name.
+/// Every Rust file of a directory except tests, with its name.
 fn sources(directory: &Path, into: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(directory).expect("a directory of sources") {
         let path = entry.expect("an entry").path();
@@ -72,7 +72,7 @@ fn sources(directory: &Path, into: &mut Vec<(String, String)>) {
     }
 }
 
-/// The words of the code that acts: no comments, no tests, no field that is named to be left.
+/// The identifiers of the acting code: without comments, tests and ignored fields.
 fn words_acted_on() -> BTreeSet<String> {
     let passed_over = Regex::new(r"(?m)//.*$|[a-z_0-9]+: _,").expect("a pattern");
     let word = Regex::new(r"[A-Za-z_][A-Za-z0-9_]*").expect("a pattern");

@@ -1,5 +1,5 @@
-//! The rooms know each other only as `layers.toml` draws it, and what comes from outside
-//! comes under a licence we can live with.
+//! Crates depend on each other only as `layers.toml` says, and external crates have acceptable
+//! licences.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Layers {
-    /// Lowest first.
+    /// The lowest first.
     floors: Vec<Floor>,
-    /// Outside libraries that only the named rooms may use.
+    /// External libraries that only the named crates may use.
     libraries: BTreeMap<String, BTreeSet<String>>,
-    /// Room to the rooms it knows; `*` stands for all below.
+    /// For each crate, its dependencies; `*` stands for all crates below.
     rooms: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -33,7 +33,7 @@ impl Layers {
         toml::from_str(&text).expect("layers.toml has the form described at its head")
     }
 
-    /// The number of the floor a room stands on.
+    /// The number of a crate's layer.
     fn floor(&self, room: &str) -> Option<usize> {
         self.floors
             .iter()
@@ -166,7 +166,7 @@ fn guarded_libraries_stay_in_their_rooms() {
     for package in metadata.workspace_packages() {
         let from = room(&package.name);
         for dependency in &package.dependencies {
-            // A room's own tests may drive it with whatever they need.
+            // The tests of a crate may use whatever they need.
             if dependency.kind == DependencyKind::Development {
                 continue;
             }
@@ -183,7 +183,7 @@ fn guarded_libraries_stay_in_their_rooms() {
     );
 }
 
-/// The dependencies of one package that are packages of this workspace, as rooms.
+/// The dependencies of one package within this workspace.
 fn our_edges<'a>(
     metadata: &'a Metadata,
     package: &'a Package,

@@ -1,4 +1,4 @@
-//! Clients that leave before their request has its server.
+//! Clients that leave while their request waits for a server.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,13 +8,13 @@ use ballast_tests::{Client, Program, Proxy, RuntimeApi, WAIT_MAX, eventually, fr
 use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_timeout};
 use rustix::process::Signal;
 
-/// Places of the full server.
+/// Concurrent exchanges of the full server.
 const PLACES: usize = 5;
 
-/// Who waits for one of them.
+/// Clients that wait for it.
 const WAITING: usize = 300;
 
-/// A proxy before a server with few places.
+/// A proxy in front of a server with a low `maxconn`.
 struct Fixture {
     proxy: Proxy,
     api: RuntimeApi,
@@ -51,7 +51,7 @@ impl Fixture {
         client
     }
 
-    /// The server's end of the next connection, and what it is asked.
+    /// The server's end of the next connection, and the request on it.
     fn accept(&self) -> (TcpStream, Vec<u8>) {
         let (mut server, _) = self.origin.accept().expect("the proxy connects");
         server.set_read_timeout(Some(WAIT_MAX)).expect("a socket");
@@ -75,8 +75,8 @@ const WHOLE: &str = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nb
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// The places become free, and those who wait leave, before the proxy can look at either. Nobody's
-/// request may take a place; HAProxy looks at the events of 200 connections at a time, and lets
+/// Slots become free, and the waiting clients leave, before the proxy can process either event. No
+/// request may take a slot; HAProxy processes the events of 200 connections at a time, and lets
 /// some through.
 #[test]
 fn who_left_the_queue_takes_no_place() {
@@ -96,12 +96,12 @@ fn who_left_the_queue_takes_no_place() {
         for mut first in firsts {
             assert_eq!(first.response().status, 200, "{}", program.name());
         }
-        // Whoever still waits comes before this one.
+        // Any client that still waits comes before this one.
         let mut last = fixture.ask("GET /last HTTP/1.1\r\nHost: test\r\n\r\n");
         let mut wasted = 0;
         loop {
             let (mut server, asked) = fixture.accept();
-            // To somebody who left: the proxy may have let go of it.
+            // To a client that left: the proxy may have closed it already.
             let _ = server.write_all(ANSWER);
             if asked.starts_with(b"GET /last ") {
                 break;
@@ -114,19 +114,19 @@ fn who_left_the_queue_takes_no_place() {
     }
 }
 
-/// How a client that waits leaves.
+/// How a waiting client leaves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Leaves {
-    /// It ends its side, and may still listen.
+    /// It ends its sending side, and may still read.
     Ends,
     /// It breaks the connection.
     Resets,
 }
 
-/// Without `option abortonclose` a client that ends its side is served. One whose request can
-/// never become whole is not, and neither is one that broke its connection: HAProxy keeps
-/// a whole HTTP request of such a client in its queue, and sees while it connects that nobody is
-/// there.
+/// Without `option abortonclose` a client that ends its side is served. One whose request can never
+/// become complete is not, and neither is one that broke its connection: HAProxy keeps a complete
+/// HTTP request of such a client in its queue, and notices while connecting that the client is
+/// gone.
 #[test]
 fn who_can_have_no_answer_leaves_the_queue() {
     use Leaves::{Ends, Resets};
@@ -170,8 +170,8 @@ fn who_can_have_no_answer_leaves_the_queue() {
     }
 }
 
-/// A server that is still at work when its exchange is given up hears that nobody waits any more: by
-/// an end alone it could take the proxy for a client that only listens.
+/// A server that is still working when its exchange is given up gets a reset: a FIN alone could
+/// mean that the client only reads.
 #[test]
 fn a_server_whose_exchange_is_given_up_is_told_by_a_reset() {
     let part = b"HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n".as_slice();

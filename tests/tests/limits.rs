@@ -1,4 +1,4 @@
-//! What clients cannot do to it: hold its buffers, spin it, keep others out.
+//! What clients cannot do: occupy buffers, cause busy loops, or lock others out.
 
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use ballast_tests::origin::answer;
 use ballast_tests::{Client, LogSink, Origin, Program, Proxy, WAIT_MAX, eventually, free_port};
 
-/// A body that fits no chain of socket buffers.
+/// A body that does not fit into the socket buffers on the way.
 const LARGE_BYTES: usize = 64 << 20;
 
 fn configuration(port: u16, origin: &Origin, global: &str, timeouts: &str) -> String {
@@ -33,7 +33,8 @@ fn beyond_maxconn_clients_wait_and_nothing_spins() {
         for holder in &mut holders {
             assert_eq!(holder.get("/").status, 200);
         }
-        // The kernel accepts these; the proxy must not, and must not ask again and again.
+        // The kernel accepts these connections; the proxy must not, and must not poll for them
+        // either.
         let mut waiting: Vec<Client> = (0..10).map(|_| Client::connect(port)).collect();
         for client in &mut waiting {
             client.send("GET /later HTTP/1.1\r\nHost: test\r\n\r\n");
@@ -79,7 +80,7 @@ fn a_client_that_does_not_read_is_cut_and_costs_no_memory() {
             &configuration(port, &origin, "", impatient),
             &[port],
         );
-        // What a process opens and touches once, it has then opened and touched.
+        // What a process opens and touches once is opened and touched after this.
         assert_eq!(Client::get_once(port, "/small").status, 200);
         let (descriptors, memory) = (proxy.descriptor_count(), proxy.resident_bytes());
         let mut deaf: Vec<Client> = (0..5).map(|_| Client::connect(port)).collect();
@@ -108,7 +109,7 @@ fn a_client_that_does_not_read_is_cut_and_costs_no_memory() {
     }
 }
 
-/// By `timeout client` once the head has gone out (400), and by `timeout http-request` while the
+/// By `timeout client` after the head was forwarded (400), and by `timeout http-request` while the
 /// request is buffered (408).
 #[test]
 fn a_body_that_stops_coming_is_cut() {
@@ -139,7 +140,7 @@ fn a_server_that_does_not_answer_is_a_504() {
         let client_has_answer = Mutex::new(client_has_answer);
         let origin = Origin::start(move |_| {
             let over = client_has_answer.lock().expect("no panic under it");
-            // It ends with the sender, when the client has its answer.
+            // It ends with the sender, when the client has its response.
             let _ = over.recv_timeout(WAIT_MAX);
             answer(200, "too late")
         });
@@ -221,12 +222,12 @@ fn idle_connections_hold_no_buffer() {
     }
 }
 
-/// What is judged whole, a line of chunks or trailers, has to fit the buffer. That it does not is
-/// the client's fault, and no close of it.
+/// A chunk line or trailer line must fit the buffer. If it does not, that is the client's fault,
+/// and not an aborted connection.
 #[test]
 fn a_chunk_line_larger_than_the_buffer_is_refused() {
     let long = "x".repeat(3_000);
-    // HAProxy 3.2 waits for its `timeout client` where the origin was faster than the line.
+    // HAProxy 3.2 waits for its `timeout client` if the origin was faster than the line.
     for program in [Program::ballast()] {
         let (origin, sink, port) = (Origin::saying("hello"), LogSink::start(), free_port());
         let log = format!(

@@ -1,7 +1,6 @@
-//! The load generator and the dummy origin understand each other: what the one says of the other
-//! is the yardstick of everything that is measured with them.
+//! The load generator and the dummy origin work together: all measurements depend on them.
 //!
-//! How failures are counted is tested where they can be made, in the generator's own tests.
+//! The classes of failures are tested in the generator's own tests.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;

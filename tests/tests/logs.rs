@@ -1,5 +1,6 @@
-//! Log lines that cannot be sent: they are counted and said, and whoever listens again gets the
-//! next ones. HAProxy counts in `DroppedLogs` only what a slow target loses; here it is all.
+//! Log lines that cannot be sent: they are counted and reported, and a receiver that appears later
+//! gets the next ones. HAProxy counts only the losses of slow targets in `DroppedLogs`; here all
+//! are counted.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write;
@@ -21,7 +22,7 @@ struct Logging {
 }
 
 impl Logging {
-    /// Lines of the global section, with the directory for `DIR`.
+    /// Lines of the global section; `DIR` is replaced by the directory.
     fn start(directory: TempDir, global: &str, output: Stdio) -> Self {
         Self::start_as(&["-db"], directory, global, output)
     }
@@ -94,7 +95,7 @@ impl Drop for Logging {
         if std::thread::panicking() {
             eprintln!("--- stderr:\n{}", self.said());
         }
-        // A master takes its worker with it when it is asked, not when it is killed.
+        // A master stops its worker when it is asked to, not when it is killed.
         self.signal(Signal::TERM);
         let _ = self.child.wait();
     }
@@ -155,7 +156,7 @@ fn a_chroot_does_not_hide_the_log_daemon() {
     drop(first);
     logging.get("/three");
     logging.until_lost(1, "log.sock");
-    // Where a unit of systemd or a configuration of rsyslog puts a second one.
+    // Where a systemd unit or a configuration of rsyslog puts a second one.
     let second = daemon(&inside);
     logging.get("/four");
     assert_eq!(line(&second), "path /four");
@@ -173,7 +174,7 @@ fn a_full_disk_is_said_and_serves_on() {
     logging.until_lost(3, "No space left on device");
 }
 
-/// Who started the process reads no more what it says: that holds up nobody.
+/// The parent process no longer reads our output: that must not block anything.
 #[test]
 fn a_standard_error_that_nobody_reads_holds_up_no_worker() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -196,7 +197,7 @@ fn a_standard_error_that_nobody_reads_holds_up_no_worker() {
     }
 }
 
-/// Changes that operators make: who, what, how long.
+/// Changes by commands: who, what, how long.
 #[test]
 fn every_change_leaves_a_line() {
     let directory = TempDir::new().expect("a temporary directory");
@@ -239,7 +240,7 @@ fn every_change_leaves_a_line() {
     );
 }
 
-/// Refused by the worker itself, and by who looks at the machine for one that may not.
+/// Refused by the worker itself, and by the scout that inspects the machine for it.
 #[test]
 fn a_master_says_why_a_reload_is_refused() {
     for identity in ["", "user nobody\n    group nogroup"] {

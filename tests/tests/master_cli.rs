@@ -1,4 +1,4 @@
-//! The command socket of a master (`-S`), as HAProxy 3.2's answers.
+//! The command socket of a master (`-S`), compared with HAProxy 3.2's.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -42,7 +42,7 @@ fn dial(proxy: &Proxy) -> UnixStream {
     socket
 }
 
-/// Everything that is answered to these lines, after which the caller says no more.
+/// The whole response to these lines, after which the client ends its side.
 fn ask(proxy: &Proxy, lines: &str) -> String {
     let mut socket = dial(proxy);
     let mut answer = String::new();
@@ -52,7 +52,7 @@ fn ask(proxy: &Proxy, lines: &str) -> String {
     answer
 }
 
-/// What is answered until the master closes by itself.
+/// The response until the master closes by itself.
 fn ask_to_the_end(proxy: &Proxy, lines: &str) -> String {
     let mut socket = dial(proxy);
     let mut answer = String::new();
@@ -62,7 +62,7 @@ fn ask_to_the_end(proxy: &Proxy, lines: &str) -> String {
     answer
 }
 
-/// The columns of `show proc` behind the process number, by the word before them.
+/// The columns of `show proc` after the process number, by the word before them.
 fn row(proxy: &Proxy, kind: &str) -> Option<(String, String)> {
     let shown = ask(proxy, "show proc\n");
     let line = shown
@@ -70,7 +70,7 @@ fn row(proxy: &Proxy, kind: &str) -> Option<(String, String)> {
         .find(|line| line.split_whitespace().nth(1) == Some(kind))?;
     let (pid, rest) = line.split_once(char::is_whitespace)?;
     let rest = rest.trim_start().strip_prefix(kind)?;
-    // Up to the uptime, which has no blank.
+    // Up to the uptime, which contains no blank.
     let end = rest.find("d0")?;
     let reloads = rest[..end]
         .rsplit_once(' ')
@@ -106,7 +106,7 @@ fn answers_are_those_of_haproxy() {
                 "set severity-output x\n",
                 "one of 'none', 'number', 'string' is a required argument\n",
             ),
-            // What is about the session is not answered.
+            // Commands about the session have no response.
             ("user; show cli level\n", "user\n\n"),
             ("operator; show cli level\n", "operator\n\n"),
             ("expert-mode\n", ""),
@@ -122,7 +122,7 @@ fn answers_are_those_of_haproxy() {
             ("user; show startup-logs\n", "Permission denied\n\n"),
             ("user; @1 show cli level\n", "user\n\n"),
             ("operator; @1 show cli level\n", "operator\n\n"),
-            // Whom they go to.
+            // The process they are sent to.
             ("@0 show cli level\n", "admin\n\n"),
             ("@@0 show cli level\n", "admin\n\n"),
             ("@master show cli level\n", "admin\n\n"),

@@ -1,4 +1,4 @@
-//! Changes in bad moments: nobody listens, the queue is long, a limit is lower than it was.
+//! Changes at bad moments: nobody listens, the queue is long, a limit is lower than before.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -30,7 +30,7 @@ fn a_process_whose_messages_nobody_reads_goes_on() {
         .spawn()
         .expect("it starts");
     eventually("it listens", || is_listening(port));
-    // Whoever read it is gone.
+    // The reader is gone.
     drop(child.stderr.take());
     fs::write(&file, text(" http-response set-header X-New yes\n")).expect("the file is written");
     let pid = Pid::from_raw(i32::try_from(child.id()).expect("a number")).expect("not 0");
@@ -107,7 +107,7 @@ fn what_is_removed_ends_when_its_time_is_over() {
     let plan = fixture.api.ask("show plan");
     assert!(plan.contains("Plan: nothing"), "{plan}");
     fixture.apply_well(&format!("{global}{}", site("", &back(""))));
-    // It may finish for a second; the origin takes longer. It is closed without a word then.
+    // It may finish for a second; the origin takes longer. Then it is closed without a response.
     assert!(slow.rest().is_empty());
 }
 
@@ -193,7 +193,7 @@ fn a_log_target_that_cannot_be_opened_is_named_to_who_asked() {
     let answer = fixture.apply(&site(" log fd@999 local0", &back));
     assert!(answer.contains("cannot log to 'fd@999': "), "{answer}");
     assert_eq!(fixture.client().get("/").text(), "hello");
-    // At a start it is said too.
+    // At a start it is reported too.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("haproxy.cfg");
     let text = format!(

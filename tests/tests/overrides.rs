@@ -1,5 +1,4 @@
-//! What operators set while the process runs: who wins when the file is read again, how it is
-//! written back, and what is answered.
+//! Overrides: what wins when the file is read again, how they are written back, and the responses.
 
 use std::fs;
 
@@ -33,7 +32,7 @@ fn overrides_stay_and_the_file_wins_where_it_changed() {
     for word in ["app/s1", "app/s2", "app/mine"] {
         assert!(hands.contains(word), "{word}: {hands}");
     }
-    // The file changes s1 and adds a line; s2 and mine are as hands left them.
+    // The file changes s1 and adds a line; s2 and mine stay as commands left them.
     fixture.write(&lines(3, " server s3 127.0.0.1:1 weight 4\n"));
     let said = api.ask("reload keep");
     assert!(said.starts_with("Success=1"), "{said}");
@@ -43,7 +42,7 @@ fn overrides_stay_and_the_file_wins_where_it_changed() {
         ["3", "8", "9", "4"]
     );
     assert!(api.stat_of("app/s2", "status").contains("DRAIN"));
-    // Unless they are to be kept, the process is what the file says.
+    // Unless overrides are kept, the process is what the file says.
     let said = api.ask("reload");
     assert!(said.starts_with("Success=1"), "{said}");
     assert!(!api.stat().contains_key("app/mine"), "{said}");
@@ -136,14 +135,14 @@ backend app # out
     assert_eq!(api.stat_of("app/s1", "weight"), "7");
     assert_eq!(api.stat_of("app/s2", "status"), "MAINT");
     assert_eq!(client.get("/").text(), "one");
-    // From now on by itself.
+    // From now on automatically.
     assert_eq!(api.ask("persist on"), "Nothing to write.");
     assert_eq!(api.ask("set server app/s1 weight 9"), "");
     let began = std::time::Instant::now();
     while !file("haproxy.cfg").contains("weight  9  # first") {
         assert!(began.elapsed() < ballast_tests::WAIT_MAX, "it is written");
     }
-    // A file that somebody else changed is not written over.
+    // A file that somebody else changed is not overwritten.
     let mine = file("haproxy.cfg").replace("retries 2", "retries 3");
     fs::write(proxy.directory().join("haproxy.cfg"), &mine).unwrap();
     assert_eq!(api.ask("persist off"), "Nothing is written any more.");
@@ -204,7 +203,7 @@ fn the_idioms_of_adding_and_deleting_servers_answer_as_recorded() {
             ),
             "New server registered.",
         ),
-        // HAProxy refuses some words here that a file may have.
+        // HAProxy refuses some words here that are allowed in a file.
         (
             format!("add server app/x 127.0.0.1:{port} no-ssl init-addr last,none"),
             "New server registered.",
@@ -250,7 +249,7 @@ fn the_idioms_of_adding_and_deleting_servers_answer_as_recorded() {
     }
 }
 
-/// HAProxy takes servers by command only where the algorithm recomputes nothing.
+/// HAProxy accepts new servers by command only for algorithms that need no recomputation.
 #[test]
 fn servers_come_and_go_under_any_algorithm() {
     let origins = [Origin::saying("one"), Origin::saying("two")];
@@ -301,7 +300,8 @@ fn a_slot_of_a_template_is_filled_and_emptied() {
     let mut texts = [client.get("/").text(), client.get("/").text()];
     texts.sort();
     assert_eq!(texts, ["one", "two"]);
-    // The address was set by command: a file that says nothing new of it leaves it, if asked to.
+    // The address was set by command: a file that does not change it leaves it, if overrides are
+    // kept.
     fixture.write(&site(" maxconn 44", back));
     let said = api.ask("reload keep");
     assert!(said.starts_with("Success=1"), "{said}");
@@ -384,7 +384,7 @@ fn a_server_at_rest_gets_another_name_and_stays_what_it_was() {
     assert_eq!(api.ask("show plan"), "Plan: nothing");
 }
 
-/// What is written back is no news to what runs: a server goes on as it was.
+/// Writing back changes nothing in the running process: a server continues as it was.
 #[test]
 fn writing_back_changes_nothing_of_what_runs() {
     let origins = [Origin::saying("one"), Origin::saying("two")];
@@ -411,7 +411,7 @@ fn writing_back_changes_nothing_of_what_runs() {
         let shown = api.ask("show servers state app");
         let rows = shown.lines().skip(2).map(|row| {
             let words: Vec<&str> = row.split(' ').collect();
-            // That a line is `disabled` (4) is another matter than that a server rests.
+            // That a line is `disabled` (4) is independent of a server's maintenance.
             let rests = words[6].parse::<u8>().expect("a number") & !4;
             // Name, state, weight, port.
             format!(
@@ -436,7 +436,7 @@ fn writing_back_changes_nothing_of_what_runs() {
     ] {
         assert!(file.contains(&line), "{file}");
     }
-    // What no word of the file says would not outlive a reload.
+    // What cannot be written in a file would not survive a reload.
     let plan = api.ask("show plan");
     let lines = "- override server app/c2 state drain\nPlan: changes";
     assert_eq!(plan, lines);
@@ -454,7 +454,7 @@ fn persist_that_cannot_write_says_that_it_stays_off() {
     let refused = "'persist' stays off: The files have changed since they were read: reload first.";
     assert_eq!(api.ask("persist on"), refused);
     assert!(!api.ask("show overrides").contains("persist"));
-    // Nothing is tried, and nothing said of it, with what comes after.
+    // Nothing is tried, and nothing is reported, while this follows.
     fixture.write(&site("", &server));
     assert_eq!(api.ask("set server app/s1 weight 8"), "");
     assert_eq!(api.ask("persist off"), "Nothing is written any more.");
@@ -489,7 +489,7 @@ fn what_is_set_while_overrides_are_written_back_is_not_undone() {
         let _ = api.ask("set server app/d1 state maint");
         std::thread::sleep(std::time::Duration::from_millis(n % 3));
         let _ = api.ask("set server app/d1 state ready");
-        // What came last holds once all is written.
+        // The last state is the one that is in the file after writing.
         let _ = api.ask("persist now");
         assert_eq!(api.stat_of("app/s1", "weight"), (n + 10).to_string());
         assert_eq!(api.stat_of("app/d1", "status"), "no check", "{n}");

@@ -1,5 +1,5 @@
-//! The process as init systems and operators see it: exit codes, pid files, signals, and the
-//! first words of the Runtime API.
+//! The process as seen by init systems and operators: exit codes, pid files, signals, and the first
+//! commands of the Runtime API.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ fn a_valid_file_is_said_to_be_valid() {
             program.name(),
             finished.stderr
         );
-        // The word for it is for who asks with `-V`.
+        // The word for it is printed with `-V`.
         assert_eq!(finished.stdout, "", "{}", program.name());
     }
 }
@@ -52,7 +52,7 @@ fn a_daemon_leaves_its_pid_and_goes_when_told() {
             .arg(&file)
             .status()
             .expect("the program starts");
-        // The parent returns when the daemon listens: a script may go on at once.
+        // The parent returns when the daemon listens: a script may continue at once.
         assert!(status.success(), "{}", program.name());
         assert_eq!(
             Client::get_once(port, "/").text(),
@@ -74,7 +74,7 @@ fn a_daemon_leaves_its_pid_and_goes_when_told() {
     }
 }
 
-/// The worker was there already, and goes with the master (HAProxy's stays behind).
+/// The worker was running already, and ends with the master (HAProxy's continues).
 #[test]
 fn a_master_that_cannot_leave_its_pid_fails() {
     let program = Program::ballast();
@@ -150,7 +150,7 @@ fn a_port_that_is_taken_is_an_error_that_names_it() {
     }
 }
 
-/// Sends one line to the socket and reads until it closes, as `socat` users do.
+/// Sends one line to the socket and reads until it closes, as with `socat`.
 fn ask(proxy: &Proxy, line: &str) -> String {
     let mut socket = UnixStream::connect(proxy.directory().join("cli")).expect("it is listened on");
     socket
@@ -203,7 +203,7 @@ fn the_stats_socket_answers() {
     }
 }
 
-/// A soft stop waits for what is under way, but no longer than it was told.
+/// A soft stop waits for running requests, but no longer than its limit.
 #[test]
 fn hard_stop_after_ends_a_soft_stop() {
     for program in Program::both() {

@@ -1,5 +1,5 @@
-//! The first thing a newcomer does: `make run`, a request, Ctrl-C; and the configurations in
-//! `examples/`, which both programs must read.
+//! The first steps of a new user: `make run`, a request, Ctrl-C; and the configurations in
+//! `examples/`, which both programs must accept.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use ballast_tests::ports::is_listening;
 use ballast_tests::{Client, Program, WAIT_MAX, free_port, repository};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// `make run` on ports of its own, in a process group of its own, as a terminal would have it.
+/// `make run` on free ports, in a process group of its own, as in a terminal.
 struct Run {
     make: Child,
     /// The frontend, then the two servers.
@@ -22,8 +22,8 @@ impl Run {
     fn start(program: &Program) -> Self {
         let ports = [free_port(), free_port(), free_port()];
         let origin = ballast_tests::program("ORIGIN", "target/debug/ballast-origin");
-        // A shell that started us in the background has made us deaf to Ctrl-C, and what is deaf
-        // from the start cannot be taught to hear: `env` gives the signal back.
+        // A shell that started us in the background made us ignore Ctrl-C, and a signal that is
+        // ignored at the start cannot be trapped: `env` restores it.
         let make = Command::new("env")
             .args([
                 "--default-signal=INT",
@@ -56,7 +56,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         let group = i32::try_from(self.make.id()).ok().and_then(Pid::from_raw);
         if let (Ok(None), Some(group)) = (self.make.try_wait(), group) {
-            // Fails only when the group is gone.
+            // This fails only when the group is gone.
             let _ = kill_process_group(group, Signal::KILL);
             let _ = self.make.wait();
         }

@@ -1,5 +1,5 @@
-//! A reload makes the process what its files say, as HAProxy's new process is: what operators set
-//! while it ran is dropped, what is counted and believed stays.
+//! A reload makes the process what its files say, as HAProxy's new process is: overrides are
+//! dropped, counters and health stay.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,8 +14,8 @@ use ballast_tests::{
 };
 use rustix::process::Signal;
 
-/// The rows of `show servers state` as far as operators set them: name, administrative state,
-/// weight, address and port.
+/// The rows of `show servers state`, only the columns that operators can change: name,
+/// administrative state, weight, address and port.
 fn servers(api: &RuntimeApi) -> Vec<String> {
     let shown = api.ask("show servers state app");
     let rows = shown.lines().skip(2).map(|row| {
@@ -33,7 +33,7 @@ fn entries(api: &RuntimeApi, command: &str) -> Vec<String> {
     words.map(|(_, entry)| entry.to_owned()).collect()
 }
 
-/// Has the master reload; returns its answer.
+/// Makes the master reload; returns its response.
 fn reload(proxy: &Proxy) -> String {
     let mut answer = String::new();
     let path = proxy.directory().join("master.sock");
@@ -52,7 +52,7 @@ fn info(api: &RuntimeApi, name: &str) -> String {
     found.map(|(_, value)| value.to_owned()).unwrap_or_default()
 }
 
-/// Servers of each kind that a command may change, behind three frontends.
+/// Servers of each kind that a command can change, behind three frontends.
 fn shop([front, paused, shut]: [u16; 3], to: u16) -> String {
     format!(
         "global
@@ -157,7 +157,7 @@ fn a_reload_under_a_master_drops_what_operators_set() {
         if program.is_ballast() {
             assert!(!is_listening(paused) && !is_listening(shut), "{name}");
         }
-        // Nothing of the file changed.
+        // The file did not change.
         let said = reload(&proxy);
         assert!(said.starts_with("Success=1"), "{name}: {said}");
         eventually("all is as the file says", || looks() == before);
@@ -167,7 +167,7 @@ fn a_reload_under_a_master_drops_what_operators_set() {
     }
 }
 
-/// An agent that hears words of four letters and answers `up`; the last word it heard.
+/// An agent that reads words of four letters and answers `up`; it stores the last word it read.
 fn agent() -> (u16, Arc<Mutex<String>>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let port = listener.local_addr().expect("it is bound").port();
@@ -187,7 +187,7 @@ fn agent() -> (u16, Arc<Mutex<String>>) {
     (port, heard)
 }
 
-/// Where and what checks and agents ask, and what was said in their place.
+/// The addresses and strings of checks and agents, and their replacements.
 #[test]
 fn a_reload_under_a_master_drops_what_checks_were_told() {
     let origin = Origin::saying("one");
@@ -313,7 +313,7 @@ fn the_plan_tells_what_a_reload_drops() {
     assert_eq!(api.ask("show overrides").lines().count(), 1);
     assert_eq!(fixture.client().get("/").text(), "one");
     assert!(!is_listening(other));
-    // `apply` is a reload from elsewhere, and a signal one that nobody waits for.
+    // `apply` is a reload of another text, and a signal is one without a response.
     assert_eq!(api.ask("set server app/s1 weight 77"), "");
     let _ = fixture.apply(&text);
     assert_eq!(api.stat_of("app/s1", "weight"), "1");
@@ -336,7 +336,7 @@ fn overrides_are_kept_where_that_is_asked_for() {
     assert_eq!(api.stat_of("app/s1", "weight"), "77");
     let said = api.ask("reload reset");
     assert!(said.contains("Unknown word 'reset'"), "{said}");
-    // By a word of the file, for those who cannot say it.
+    // By a keyword in the file, for reloads without arguments.
     let asks = format!("global\n reload-keep-overrides\n{}", site("", &lines));
     fixture.write(&asks);
     fixture.proxy.signal(Signal::USR2);
@@ -352,7 +352,7 @@ fn overrides_are_kept_where_that_is_asked_for() {
     assert_eq!(api.stat_of("app/s1", "weight"), "1");
 }
 
-/// What is believed of a server is no override: one that is down stays down until it is checked.
+/// Health is not an override: a server that is down stays down until it is checked.
 #[test]
 fn what_is_counted_and_believed_stays() {
     let origin = Origin::saying("one");
@@ -369,7 +369,7 @@ fn what_is_counted_and_believed_stays() {
     eventually("it is down", || status().starts_with("DOWN"));
     let mut client = fixture.client();
     assert_eq!(client.get("/").text(), "one");
-    // Nobody checks it again soon.
+    // No check runs soon.
     fixture.write(&site("", &back("60s")));
     let _ = api.ask("set server app/down weight 5");
     for _ in 0..2 {
@@ -380,7 +380,7 @@ fn what_is_counted_and_believed_stays() {
     assert_eq!(api.stat_of("app/down", "weight"), "1");
     assert_eq!(client.get("/").text(), "one", "on the connection it had");
     assert_eq!(api.stat_of("app/up", "stot"), "2");
-    // Where nobody judges it, only an operator can have said that it is down.
+    // Without checks, only an operator can have forced it down.
     let _ = api.ask("set server app/up health down");
     assert_eq!(api.stat_of("app/up", "status"), "DOWN");
     let _ = api.ask("reload");

@@ -1,5 +1,5 @@
-//! Sections that commands write: what they say holds at once, as if it stood in the file, outlives
-//! what the file says elsewhere, and is written back.
+//! Sections written by command: they take effect at once, as if they were in the file, survive
+//! changes elsewhere in the file, and are written back.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use ballast_tests::fixture::{Fixture, site};
 use ballast_tests::ports::is_listening;
 use ballast_tests::{Client, Launch, Origin, Program, Proxy, RuntimeApi, free_port};
 
-/// What a command answers when it was done.
+/// The response to a successful command.
 #[track_caller]
 fn done(api: &RuntimeApi, command: &str, answer: &str) {
     assert_eq!(api.ask(command), answer, "{command}");
@@ -52,9 +52,9 @@ fn binds_come_and_go_and_are_written_anew() {
         said.contains("No bind line of frontend www is called 'more'"),
         "{said}"
     );
-    // The connection of the beginning never noticed.
+    // The connection from the beginning was never affected.
     assert_eq!(client.get("/").text(), "one");
-    // As the file has it: no override is left.
+    // As in the file: no override is left.
     assert_eq!(api.ask("show overrides").lines().count(), 1);
 }
 
@@ -78,7 +78,7 @@ fn rules_come_where_they_are_told_to() {
         "Rule changed.",
     );
     assert_eq!([status("/bad"), status("/bad/but")], [429, 200]);
-    // Another kind comes after the last of its kind, or at the end.
+    // A section is inserted after the last one of its kind, or at the end.
     done(
         api,
         "add rule backend app http-response set-header x-by %[srv_name]",
@@ -88,7 +88,7 @@ fn rules_come_where_they_are_told_to() {
     assert_eq!(answer.header("x-by"), Some("s1"));
     done(api, "del rule frontend www 5", "Rule deleted.");
     assert_eq!(status("/bad"), 200);
-    // What would not stand in a file does not stand.
+    // What is not allowed in a file is refused.
     let said = api.ask("del rule frontend www 3");
     assert_eq!(said, "Rule deleted.", "nobody asks for it any more");
     let said = api.ask("add rule frontend www http-request deny if bad");
@@ -100,7 +100,8 @@ fn rules_come_where_they_are_told_to() {
     assert_eq!(status("/bad"), 200);
 }
 
-/// What is wrong with a rule is shown in the words that were typed, by the place it would have.
+/// An error in a rule is shown in the words of the command, with the place that the rule would
+/// have.
 #[test]
 fn a_refused_rule_is_cited_as_it_was_typed() {
     let origin = Origin::saying("one");
@@ -179,7 +180,7 @@ fn settings_and_whole_sections_are_others() {
     assert_eq!(Client::get_once(fixture.port, "/").text(), "two");
     let said = api.ask("set backend app <<\nfrontend other\n bind :1\n");
     assert!(said.contains("'frontend' begins another"), "{said}");
-    // What was before is before again.
+    // The former state is restored.
     let said = api.ask("rollback 1");
     assert!(said.contains("is in force."), "{said}");
     assert_eq!(Client::get_once(fixture.port, "/").text(), "one");
@@ -187,7 +188,7 @@ fn settings_and_whole_sections_are_others() {
     assert_eq!(api.ask("show overrides").lines().count(), 1);
 }
 
-/// A section by command stands at the end of the files: all they say holds there, too.
+/// A section by command is at the end of the files: everything they define is available in it.
 #[test]
 fn a_section_by_command_knows_what_the_file_says() {
     let origin = Origin::saying("one");
@@ -251,12 +252,12 @@ fn the_file_wins_where_its_section_changed() {
     let slim = |name: &str| api.stat_of(&format!("{name}/FRONTEND"), "slim");
     assert_eq!([slim("www"), slim("other")], ["70", "60"]);
     assert_eq!(Client::get_once(new, "/").text(), "one");
-    // A comment is no other section.
+    // A comment does not make it a different section.
     fixture.write(&text(" # a comment\n", " maxconn 60\n"));
     let said = api.ask("reload keep");
     assert!(!said.contains("overrules"), "{said}");
     assert_eq!(slim("www"), "70");
-    // What the files do not go with is refused whole.
+    // A section that does not fit the files is refused completely.
     fixture.write("frontend www\n bind 127.0.0.1:PORT\n");
     let said = api.ask("reload keep");
     assert!(said.starts_with("Success=0"), "{said}");
@@ -271,7 +272,7 @@ fn the_file_wins_where_its_section_changed() {
     assert_eq!(api.ask("show overrides").lines().count(), 1);
 }
 
-/// A file that somebody wrote with care, whose servers are this origin's.
+/// A carefully written file, whose servers are this origin's.
 fn shop(ports: &[u16], port: u16) -> String {
     format!(
         "global
@@ -380,7 +381,7 @@ frontend new
     assert_eq!(api.ask("show overrides").lines().count(), 1);
     assert_eq!(api.stat_of("new/FRONTEND", "slim"), "50");
     assert_eq!(Client::get_once(ports[2], "/").text(), "one");
-    // From now on by itself, and the file that comes of it is one that starts.
+    // From now on automatically, and the resulting file can be used for a start.
     done(&api, "persist on", "Nothing to write.");
     done(&api, "del frontend new", "Frontend deleted.");
     let gone = "disable server app/s1; del server app/s1";
@@ -388,7 +389,7 @@ frontend new
     let said = api.ask("persist now");
     assert!(!said.contains("Not written"), "{said}");
     assert!(!file().contains("frontend new"), "{}", file());
-    // Counted anew it would have another number, and another place in a ring of hashes.
+    // Counted anew, it would have another number, and another place on a hash ring.
     let third = format!("server s3 127.0.0.1:{} id 3\n", origin.port());
     assert!(file().contains(&third), "{}", file());
     let checked = Program::ballast().check(&file());
@@ -433,7 +434,7 @@ fn what_was_before_is_before_again_patterns_and_all() {
     );
 }
 
-/// A rule that comes before others must not lend them its patterns, not for one request.
+/// A rule that is inserted before others must not give them its patterns, not for a single request.
 #[test]
 fn what_is_denied_is_denied_while_rules_come_and_go() {
     let origin = Origin::saying("one");
@@ -556,7 +557,7 @@ fn a_rollback_is_written_back_too() {
     let _ = api.ask("persist now");
     assert!(file().contains("path /two"), "{}", file());
     assert_eq!(api.ask("show plan"), "Plan: nothing");
-    // What stands in for the files is told from files that were changed.
+    // Stand-ins for the files are distinguished from files that were changed.
     fixture.apply_well(&site(" maxconn 9\n", &server(&origin)));
     let said = api.ask("persist now");
     assert!(said.contains("applied in place of the files"), "{said}");

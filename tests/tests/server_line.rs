@@ -1,4 +1,5 @@
-//! What words of server lines make of the bytes that a server gets, where a script cannot look.
+//! The effect of `server` options on the bytes that a server receives, where a script cannot check
+//! it.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -23,7 +24,7 @@ fn values_of_the_line_are_told_to_the_server_for_each_request() {
         let server_port = server.local_addr().expect("its address").port();
         let serving = std::thread::spawn(move || {
             let mut told = Vec::new();
-            // Kept open: a connection that is taken for the wrong request gets no answer.
+            // Kept open: a connection that is used for the wrong request gets no response.
             let mut open = Vec::new();
             for _ in 0..3 {
                 let (mut stream, _) = server.accept().expect("a connection");
@@ -65,7 +66,8 @@ set-proxy-v2-tlv-fmt(226) %[req.hdr(x-none)] set-proxy-v2-tlv-fmt(0xE3) from\\ %
         );
         let _proxy = Proxy::start(&program, &configuration, &[port]);
         assert_eq!(Client::get_once(port, "/first").text(), "ok");
-        // HAProxy has let go of the request by then, so a variable keeps the path. What they tell differs, so one connection cannot do for both.
+        // HAProxy has released the request by then, so a variable keeps the path. The values
+        // differ, so one connection cannot be used for both.
         let mut client = Client::connect(port);
         assert_eq!(client.get("/second").text(), "ok");
         assert_eq!(client.get("/third").text(), "ok");

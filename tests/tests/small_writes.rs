@@ -1,5 +1,5 @@
-//! Peers that write a message in small pieces, and have the kernel gather what is small (no
-//! TCP_NODELAY): they are not kept waiting for an acknowledgement of ours.
+//! Peers that write a message in small parts without TCP_NODELAY are not kept waiting for our
+//! acknowledgement.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use ballast_tests::{Client, Program, Proxy, WAIT_MAX, free_port};
 
-/// The kernel holds an acknowledgement back for this long at least.
+/// The kernel delays an acknowledgement by at least this much.
 const DELAYED: Duration = Duration::from_millis(40);
-/// Requests of which the median counts.
+/// The number of requests for the median.
 const COUNT: usize = 21;
 
-/// Answers each request in three writes.
+/// Sends each response in three writes.
 fn serve(mut socket: TcpStream) {
     let mut received = Vec::new();
     let mut bytes = [0; 4096];
@@ -79,18 +79,19 @@ fn is_prompt(program: &Program, times: [(&str, Duration); 2]) {
     }
 }
 
-/// A server's answer in three writes, on a new connection to it: HAProxy leaves quick
-/// acknowledgements on, too. On one that was used before it waits 40 milliseconds, Ballast does not.
+/// A server's response in three writes, on a new connection to it: HAProxy uses quick
+/// acknowledgements there, too. On a reused connection it waits 40 milliseconds, Ballast does not.
 #[test]
 fn a_server_that_writes_little_by_little() {
     for program in Program::both() {
         let port = free_port();
         let _proxy = start(&program, port);
-        // The pool would lend the connections of those before.
+        // The pool would reuse the connections of earlier requests.
         let mut kept = Vec::new();
         let fresh = median(|| {
             let mut client = Client::connect(port);
-            // A client's first request takes no other client's connection (`http-reuse safe`).
+            // A client's first request does not use another client's connection (`http-reuse
+            // safe`).
             client.send("GET / HTTP/1.0\r\nHost: test\r\n\r\n");
             assert_eq!(client.response().text(), "hello");
             kept.push(client);
@@ -107,7 +108,7 @@ fn a_server_that_writes_little_by_little() {
 fn a_client_that_writes_little_by_little() {
     let heads = [
         &["POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 6\r\n\r\n"][..],
-        // HAProxy does not ask for the rest of a head.
+        // HAProxy does not acknowledge the first part of a head at once.
         &[
             "POST / HTTP/1.1\r\n",
             "Host: test\r\nContent-Length: 6\r\n\r\n",
@@ -123,7 +124,8 @@ fn a_client_that_writes_little_by_little() {
                 client.send(piece);
             }
         };
-        // The answer comes in pieces, too: what is measured is until the server has it all.
+        // The response is sent in parts, too: the time until the server has the whole request is
+        // measured.
         let answered = |client: &mut Client| {
             let mut head = [0; 12];
             client

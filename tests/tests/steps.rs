@@ -1,5 +1,5 @@
-//! Both peers stay in step with the proxy: heads say what follows, connections belong to whom
-//! they should, and waits end when they should and no sooner.
+//! Both peers stay in step with the proxy: heads frame what follows, connections are used only by
+//! clients that may, and waits end when they should and no sooner.
 
 use std::thread;
 use std::time::Duration;
@@ -46,8 +46,8 @@ fn on_both(
     }
 }
 
-/// The server is read by the method it was asked with: what it sends to a GET that was a HEAD
-/// must not be the beginning of its next answer.
+/// A response is parsed according to the method of its request: what a server sends after the head
+/// of a response to HEAD must not be taken for its next response.
 #[test]
 fn a_head_made_a_get_leaves_nothing_behind() {
     let rule = "http-request set-method GET if { method HEAD }";
@@ -90,7 +90,7 @@ fn a_response_robbed_of_its_length_is_still_whole() {
                     client.send(GET);
                     let response = client.response();
                     assert_eq!(response.text(), body, "{}: {rule}", program.name());
-                    // HAProxy 3.2 marks the end by a close, Ballast by a last chunk.
+                    // HAProxy 3.2 marks the end by closing, Ballast with a last chunk.
                     if response.header("connection") == Some("close") {
                         client = Client::connect(port);
                     }
@@ -100,7 +100,7 @@ fn a_response_robbed_of_its_length_is_still_whole() {
     }
 }
 
-/// Nor is the body of a request the next request to the server.
+/// Nor is the body of a request taken for the next request to the server.
 #[test]
 fn a_request_robbed_of_its_length_is_still_whole() {
     on_both(
@@ -124,7 +124,7 @@ fn a_request_robbed_of_its_length_is_still_whole() {
     );
 }
 
-/// NTLM authenticates a connection, not a request: nobody else may have it.
+/// NTLM authenticates a connection, not a request: no other client may use it.
 #[test]
 fn a_connection_that_knows_its_client_serves_no_other() {
     on_both(
@@ -163,7 +163,7 @@ fn a_protocol_nobody_asked_for_is_refused() {
     );
 }
 
-/// `timeout server` is the server's time to think, not the client's to send.
+/// `timeout server` limits the server's time to respond, not the client's time to send.
 #[test]
 fn an_upload_may_last_longer_than_the_server_may_think() {
     on_both(
@@ -181,7 +181,7 @@ fn an_upload_may_last_longer_than_the_server_may_think() {
     );
 }
 
-/// A process must be able to end while clients keep connections they do not use.
+/// A process must be able to end while clients keep idle connections.
 #[test]
 fn a_soft_stop_lets_idle_clients_go() {
     on_both(

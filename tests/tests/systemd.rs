@@ -1,6 +1,6 @@
-//! The example unit and the recipe of docs/migration.md, without a systemd that runs: its checker
-//! reads the unit, the test runs the unit's commands with the unit's rights, and the recipe is run
-//! with a `systemctl` that writes down what it is told.
+//! The example unit and the instructions in docs/migration.md, without a running systemd: its
+//! checker reads the unit, the test runs the unit's commands with the unit's restrictions, and the
+//! instructions are run with a `systemctl` that records its arguments.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use ballast_tests::{Client, Program, WAIT_MAX, eventually, free_port, repository
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// What Debian's package brings, and a unit's configuration has to suit.
+/// Debian's configuration, which a unit's must fit.
 const PACKAGED: &str = "/etc/haproxy/haproxy.cfg";
 
-/// Where the unit expects the program.
+/// The path of the program in the unit.
 const INSTALLED: &str = "/usr/sbin/ballast";
 
 /// `examples/ballast.service`, line by line.
@@ -33,7 +33,7 @@ impl Unit {
         }
     }
 
-    /// The values of a word, in their order.
+    /// The values of a setting, in order.
     fn values(&self, word: &str) -> Vec<&str> {
         let lines = self.text.lines().filter_map(|line| line.split_once('='));
         lines
@@ -42,13 +42,13 @@ impl Unit {
             .collect()
     }
 
-    /// The words of all values of a word.
+    /// The words of all values of a setting.
     fn words(&self, word: &str) -> Vec<&str> {
         let values = self.values(word).into_iter();
         values.flat_map(str::split_whitespace).collect()
     }
 
-    /// A command line as systemd makes it: `${NAME}` is a word, `$NAME` as many as it holds.
+    /// A command line as systemd expands it: `${NAME}` is one word, `$NAME` is split.
     fn command_line(line: &str, environment: &BTreeMap<&str, String>) -> Vec<String> {
         let value = |name: &str| environment.get(name).cloned().unwrap_or_default();
         let words = line.split_whitespace().flat_map(|word| {
@@ -63,7 +63,7 @@ impl Unit {
         words.collect()
     }
 
-    /// A command of the unit, with the rights it leaves.
+    /// A command of the unit, with the unit's restrictions.
     fn command(&self, line: &str, environment: &BTreeMap<&str, String>) -> Command {
         let mut words = Self::command_line(line, environment).into_iter();
         let installed = words.next().expect("a command has a program");
@@ -86,7 +86,7 @@ impl Unit {
         command
     }
 
-    /// The directories that may be written to.
+    /// The writable directories.
     fn writable(&self) -> Vec<PathBuf> {
         let of = |word: &str, parent: &'static str| {
             let names = self.words(word).into_iter();
@@ -159,13 +159,13 @@ fn terminate(child: &Child) {
     let _ = kill_process(pid.expect("a process number"), Signal::TERM);
 }
 
-/// Processes that end with the test.
+/// Processes that are killed at the end of the test.
 struct Started(Vec<Child>);
 
 impl Drop for Started {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // A master takes its worker with it.
+            // A master stops its worker.
             if matches!(child.try_wait(), Ok(None)) {
                 terminate(child);
             }
@@ -174,7 +174,7 @@ impl Drop for Started {
     }
 }
 
-/// Debian's file with sockets that are given, and a frontend.
+/// Debian's file with the given sockets, and a frontend.
 fn configuration(at: &Path, port: u16) -> String {
     let packaged = fs::read_to_string(PACKAGED).expect("Debian's package haproxy is installed");
     let socket = at.join("admin.sock").display().to_string();
@@ -205,7 +205,7 @@ fn the_units_commands_take_over_reload_and_end() {
             }
         }
     };
-    // As Debian's unit does.
+    // As in Debian's unit.
     let mut haproxy = Command::new(Program::haproxy().path());
     haproxy
         .args(["-Ws", "-f"])
@@ -268,8 +268,8 @@ fn the_units_commands_take_over_reload_and_end() {
     assert!(code == "0" || good.contains(&&*code), "{status}");
 }
 
-/// A `systemctl` of drop-ins and of `show`: what a unit has is what stood there at the last
-/// `daemon-reload`. `start` writes down what the manager would start the unit with.
+/// A `systemctl` with drop-ins and `show`: the unit is what was on disk at the last
+/// `daemon-reload`. `start` records how the manager would start the unit.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 cd "$STAGE" || exit 1
 has() { cat loaded/$1.service.d/* 2> /dev/null | grep -o "$2" | tail -1; }
@@ -285,7 +285,7 @@ enable|disable) echo "$1 $2" >> told ;;
 esac
 "#;
 
-/// The first shell lines beneath a heading of docs/migration.md.
+/// The first block of shell lines below a heading of docs/migration.md.
 fn recipe(heading: &str) -> String {
     let path = repository().join("docs/migration.md");
     let text = fs::read_to_string(path).expect("it is there");
@@ -324,7 +324,8 @@ fn the_recipe_for_systemd_lets_no_unit_restart_what_was_taken_over() {
         fs::remove_file(at.join("told")).expect("it is ours");
         told
     };
-    // What the unit that stops has at the start of the other one, and what the other one has.
+    // The descriptors of the unit that stops at the start of the other one, and those of the other
+    // one.
     let over = "start ballast: TAKEOVER=-x /run/haproxy/admin.sock -sf number-of-haproxy\n  \
                 haproxy Restart=no\n  ballast \ndisable haproxy\nenable ballast\n";
     let back = "start haproxy: EXTRAOPTS=-S /run/haproxy-master.sock -x /run/haproxy/admin.sock \

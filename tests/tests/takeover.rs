@@ -1,6 +1,6 @@
-//! From HAProxy to Ballast and back as an operator of Debian does it: the configuration file of
-//! the package, the arguments of its unit, root as master and `haproxy` in a chroot as worker,
-//! under load. Nobody who connects may notice, and the old process goes with its workers.
+//! From HAProxy to Ballast and back as on Debian: the package's configuration file, the arguments
+//! of its unit, root as master and `haproxy` in a chroot as worker, under load. No client may
+//! notice, and the old process ends with its workers.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,13 +15,13 @@ use ballast_tests::{Client, Load, Program, WAIT_MAX, eventually, free_port};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// What Debian's package brings.
+/// Debian's configuration.
 const PACKAGED: &str = "/etc/haproxy/haproxy.cfg";
 
 /// Its command socket.
 const PACKAGED_SOCKET: &str = "/run/haproxy/admin.sock";
 
-/// Connections that each process has served before the next one takes over.
+/// Connections that each process serves before the next one takes over.
 const SERVED_MIN: u64 = 100;
 
 /// How a process is run.
@@ -29,23 +29,23 @@ const SERVED_MIN: u64 = 100;
 enum Mode {
     /// As Debian's unit runs it: a master in the foreground.
     Unit,
-    /// As README runs it: in the background, without a master.
+    /// As in README: in the background, without a master.
     Daemon,
     /// In the foreground, without a master.
     Foreground,
 }
 
-/// A place where one process after the other serves.
+/// A directory and ports for one process after the other.
 struct Fixture {
     directory: TempDir,
     port: u16,
-    /// Who was started: the process number of each master or daemon.
+    /// The processes that were started: the number of each master or daemon.
     started: Vec<i32>,
     children: Vec<Child>,
 }
 
 impl Fixture {
-    /// Debian's file, with a frontend, and what else `socket_words` say of its command socket.
+    /// Debian's file, with a frontend, and `socket_words` added to its command socket.
     fn new(socket_words: &str) -> Self {
         let packaged = fs::read_to_string(PACKAGED).expect("Debian's package haproxy is installed");
         assert!(packaged.contains(PACKAGED_SOCKET), "{packaged}");
@@ -102,7 +102,7 @@ impl Fixture {
         command
     }
 
-    /// Starts a process, to follow those in `former`, and waits until it serves.
+    /// Starts a process that replaces those in `former`, and waits until it serves.
     fn start(&mut self, program: &Program, mode: Mode, words: &[&str]) -> i32 {
         let pid_file = self.path("pid");
         let _ = fs::remove_file(&pid_file);
@@ -131,11 +131,11 @@ impl Fixture {
         pid
     }
 
-    /// Waits until a process and all it has started are gone.
+    /// Waits until a process and its descendants are gone.
     fn until_gone(&mut self, family: &[i32]) {
         eventually("the former process goes with its workers", || {
             for child in &mut self.children {
-                // Whoever ended is to be buried.
+                // Zombies must be reaped.
                 let _ = child.try_wait();
             }
             family.iter().all(|&pid| is_gone(pid))
@@ -220,7 +220,7 @@ fn number(info: &str, name: &str) -> Option<u64> {
     info.split_once(name)?.1.lines().next()?.parse().ok()
 }
 
-/// One process after the other takes over, from HAProxy as Debian's unit runs it.
+/// One process after the other takes over, beginning with HAProxy as in Debian's unit.
 fn walk(stage: &mut Fixture, gives: bool, steps: &[(Program, Mode)]) {
     let admin = stage.path("admin.sock").display().to_string();
     let mut serving = stage.start(&Program::haproxy(), Mode::Unit, &[]);
@@ -258,7 +258,7 @@ fn debians_haproxy_and_ballast_follow_each_other() {
     walk(&mut stage, true, &steps);
 }
 
-/// Nothing is exposed: root takes the sockets without asking for them.
+/// No socket is exposed: root takes the sockets without asking for them.
 #[test]
 fn debians_untouched_file_is_taken_over() {
     for mode in [Mode::Daemon, Mode::Unit] {
@@ -266,7 +266,7 @@ fn debians_untouched_file_is_taken_over() {
     }
 }
 
-/// `-x` names a socket that exposes nothing: what `-sf` names is looked through instead.
+/// `-x` names a socket that exposes nothing: the processes of `-sf` are inspected instead.
 #[test]
 fn a_socket_that_exposes_nothing_is_done_without() {
     let mut stage = Fixture::new("");
@@ -278,7 +278,7 @@ fn a_socket_that_exposes_nothing_is_done_without() {
     );
 }
 
-/// Whoever may not end the old process does not begin to serve beside it.
+/// A process that may not end the old one does not start to serve beside it.
 #[test]
 fn a_process_that_cannot_be_told_is_named_and_goes_on_alone() {
     let mut stage = Fixture::new(" expose-fd listeners");

@@ -1,6 +1,6 @@
-//! What a reader relies on and no compiler checks: sizes, paths, links, places.
+//! Checks of the source that the compiler does not make: sizes, paths, links, places.
 //!
-//! Every test names all offenders at once. The rules stand in CONTRIBUTING.md.
+//! Every test reports all offenders at once. The rules are in CONTRIBUTING.md.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,15 +11,15 @@ use std::process::Command;
 use ballast_tests::repository;
 use regex::Regex;
 
-/// A source file longer than this is two files. Tables carry the mark below.
+/// A longer source file must be split. Tables have the mark below.
 const FILE_LINES_MAX: usize = 800;
-/// A Rust file that is a table says so, with the reason, among its first lines.
+/// The mark of a Rust file that is a table, with a reason, in its first lines.
 const TABLE_MARK: &str = "// tidy: table";
-/// How many first lines may carry the mark.
+/// In how many first lines the mark may be.
 const MARK_LINES_MAX: usize = 30;
-/// ARCHITECTURE.md is a map: it fits one sitting.
+/// ARCHITECTURE.md is a map: it can be read in one sitting.
 const ARCHITECTURE_LINES_MAX: usize = 300;
-/// A room with less than this in `src/` is empty.
+/// A crate with less than this in `src/` is empty.
 const ROOM_LINES_MIN: usize = 20;
 
 /// A committed (or about to be committed) text file.
@@ -35,7 +35,7 @@ impl Text {
             .is_some_and(|given| given == extension)
     }
 
-    /// True for the code of tests: packages of tests, `tests/` directories, `tests.rs` files.
+    /// True for test code: packages of tests, `tests/` directories, `tests.rs` files.
     fn is_test(&self) -> bool {
         self.path
             .split('/')
@@ -52,7 +52,7 @@ impl Text {
     }
 }
 
-/// All text files git knows or would add.
+/// All text files that git tracks or would add.
 fn texts() -> Vec<Text> {
     let listing = Command::new("git")
         .args([
@@ -71,7 +71,7 @@ fn texts() -> Vec<Text> {
         .split('\0')
         .filter(|name| !name.is_empty())
         .filter_map(|name| {
-            // Neither binary files nor deleted ones are texts.
+            // Binary and deleted files are not texts.
             let content = fs::read_to_string(repository().join(name)).ok()?;
             Some(Text {
                 path: name.to_owned(),
@@ -129,7 +129,7 @@ fn the_map_stays_a_map() {
 fn every_file_has_a_head() {
     let headless: Vec<String> = rust_files()
         .iter()
-        // The tests of a module stand beside it, and are about it.
+        // The tests of a module are beside it, and test it.
         .filter(|text| !text.is_test())
         .filter(|text| {
             let first = text.content.lines().find(|line| !line.trim().is_empty());
@@ -145,7 +145,7 @@ fn every_file_has_a_head() {
 
 #[test]
 fn nothing_is_left_for_later() {
-    // Written in two pieces, so that this file does not find itself.
+    // Written in two parts, so that this file does not match itself.
     let later = Regex::new(&["to", "do!|FIX", "ME|TO", "DO|XX", "X:|unimple", "mented!"].concat())
         .expect("the pattern is right");
     let marks: Vec<String> = rust_files()
@@ -199,7 +199,7 @@ fn unsafe_lives_in_one_room() {
     assert_none("unsafe outside crates/net", &found);
 }
 
-/// Rooms whose answers depend on their arguments alone: a test can replay any life of theirs.
+/// Crates whose results depend only on their arguments, so that a test can replay any sequence.
 const PURE_ROOMS: &[&str] = &[
     "balance", "config", "edit", "expr", "h1", "health", "message", "model", "rules", "syntax",
     "wire",
@@ -231,7 +231,7 @@ fn every_package_takes_the_lints_of_the_workspace() {
     let without: Vec<String> = texts()
         .iter()
         .filter(|text| text.path.ends_with("/Cargo.toml") && !text.path.starts_with("fuzz/"))
-        // The one room with unsafe states its own lints, and says so there.
+        // The only crate with unsafe code has its own lint settings, with the reason.
         .filter(|text| text.path != "crates/net/Cargo.toml")
         .filter(|text| !text.content.contains("[lints]\nworkspace = true"))
         .map(|text| text.path.clone())
@@ -334,7 +334,7 @@ fn links_of_the_documents_lead_somewhere() {
 
 #[test]
 fn names_of_files_in_the_documents_are_true() {
-    // `crates/...`, `tests/...` and the like between backquotes, when they name one file.
+    // `crates/...`, `tests/...` etc. between backquotes, when they name one file.
     let named = Regex::new(
         r"`((?:crates|bin|tests|fuzz|bench|docs|examples|scripts|\.ci)/[\w./-]*\.?[\w-]+/?)`",
     )
@@ -345,7 +345,7 @@ fn names_of_files_in_the_documents_are_true() {
             .captures_iter(&text.content)
             .map(|found| found[1].to_owned())
         {
-            // What a run writes is not there before the run.
+            // The results of a run do not exist before the run.
             let is_made = ["bench/results", "fuzz/corpus", "fuzz/artifacts"];
             let is_pattern = name.contains("NAME");
             if !is_pattern
@@ -376,7 +376,7 @@ fn prose(document: &str) -> String {
     kept.collect::<Vec<_>>().join("\n")
 }
 
-/// The anchors that headings of a document make: lower case, spaces as hyphens, no punctuation.
+/// The anchors of a document's headings: lower case, hyphens for spaces, no punctuation.
 fn anchors(path: &Path) -> BTreeSet<String> {
     let document = fs::read_to_string(path).unwrap_or_default();
     prose(&document)

@@ -1,8 +1,8 @@
-//! Traffic from end to end, as a client, a server and a log see it. Each test runs on the oracle
-//! first, and then on Ballast.
+//! End-to-end traffic, as seen by a client, a server and a log. Each test runs on the oracle first,
+//! and then on Ballast.
 //!
-//! What a VTC script can say is said in `tests/conformance`; here stands what needs raw bytes,
-//! clocks, processes or many connections.
+//! Behaviour that a VTC script can check is in `tests/conformance`; this file has tests with raw
+//! bytes, clocks, processes or many connections.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use ballast_tests::ports::is_listening;
 use ballast_tests::{Client, LogSink, Origin, Program, Proxy, Request, free_port};
 use rustix::process::Signal;
 
-/// What every configuration here begins with. Timeouts are far longer than any test.
+/// The start of every configuration here. Timeouts are much longer than any test.
 const DEFAULTS: &str = "\
 defaults
     mode http
@@ -20,7 +20,7 @@ defaults
     timeout server 20s
 ";
 
-/// A frontend on `port` before one server; `extra` lines go to the frontend.
+/// A frontend on `port` in front of one server; `extra` lines go to the frontend.
 fn one_server(port: u16, origin: &Origin, extra: &str) -> String {
     let server = origin.port();
     format!(
@@ -35,7 +35,7 @@ backend app
     )
 }
 
-/// Runs the body on both programs with one server that says `hello`.
+/// Runs the body on both programs with one server that answers `hello`.
 fn on_both(extra: &str, body: impl Fn(&Program, &mut Proxy, u16, &Origin)) {
     for program in Program::both() {
         let origin = Origin::saying("hello");
@@ -106,7 +106,7 @@ fn a_request_may_come_byte_by_byte() {
 #[test]
 fn bodies_pass_whole_both_ways() {
     for program in Program::both() {
-        // Larger than any buffer on the way, and different at each place.
+        // Larger than any buffer on the way, with different bytes at each offset.
         let origin = Origin::start(|request: &Request| {
             let mut bytes = format!(
                 "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
@@ -150,8 +150,8 @@ fn bodies_pass_whole_both_ways() {
     }
 }
 
-/// Heads whose length or end two readers could see differently. RFC 9112 sections 2.2, 5.1, 6.1
-/// and 6.3; RFC 9110 section 5.5.
+/// Heads whose length or end two readers could interpret differently. RFC 9112 sections 2.2, 5.1,
+/// 6.1 and 6.3; RFC 9110 section 5.5.
 const AMBIGUOUS: &[(&str, &str)] = &[
     (
         "two lengths that differ",
@@ -208,13 +208,13 @@ const AMBIGUOUS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What HAProxy 2.6 lets through and we do not: RFC 9110 section 5.5 calls it dangerous.
+/// What HAProxy 2.6 accepts and we do not: RFC 9110 section 5.5 calls it dangerous.
 const STRICTER: &[(&str, &str)] = &[(
     "NUL in a value",
     "GET / HTTP/1.1\r\nHost: t\r\nX: a\0b\r\n\r\n",
 )];
 
-/// No request with an ambiguous length reaches the server whole, and nothing behind it does.
+/// No request with an ambiguous length reaches the server completely, nor does anything after it.
 #[test]
 fn ambiguous_requests_are_refused() {
     on_both("", |program, _, port, origin| {
@@ -223,9 +223,9 @@ fn ambiguous_requests_are_refused() {
             let before = whole_requests(origin);
             let mut client = Client::connect(port);
             client.send(bytes);
-            // Refused at once: what comes behind may meet a closed connection.
+            // Refused at once: sending the rest may fail on a closed connection.
             let _ = client.try_send("GET /smuggled HTTP/1.1\r\nHost: t\r\n\r\n");
-            // HAProxy 3.2 closes some of them before the 400 it logs has left.
+            // HAProxy 3.2 closes some of them before it has sent the 400 that it logs.
             match client.try_response(false) {
                 Ok(response) => assert_eq!(response.status, 400, "{}: {what}", program.name()),
                 Err(error) => assert!(!program.is_ballast(), "{what}: {error}"),
@@ -252,7 +252,7 @@ fn ambiguous_requests_are_refused() {
     });
 }
 
-/// Requests the server got to their end: one whose body broke on the way is not one.
+/// Requests that the server received completely: one whose body broke off does not count.
 fn whole_requests(origin: &Origin) -> usize {
     origin
         .requests()
@@ -323,7 +323,7 @@ fn connections_come_and_go_without_a_trace() {
             );
         }
         for _ in 0..50 {
-            // Gone in the middle of a head.
+            // The client disconnects within a head.
             Client::connect(port).send("GET / HTT");
         }
         assert_eq!(Client::get_once(port, "/").status, 200);

@@ -1,4 +1,4 @@
-//! Tunnels and bodies after their ways were full: nothing that is said later is lost.
+//! Tunnels and bodies after back-pressure: nothing that is sent later is lost.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use ballast_tests::{Program, Proxy, WAIT_MAX, free_port};
 
-/// How long a way takes nothing before it counts as full.
+/// After this time without progress a direction counts as full.
 const FULL_AFTER: Duration = Duration::from_millis(30);
 
-/// What no way between two sockets may hold: a bound for [`fill`].
+/// More than any direction between two sockets can hold: a limit for [`fill`].
 const WAY_BYTES_MAX: usize = 256 << 20;
 
-/// How a tunnel comes about.
+/// How a tunnel is opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     Tcp,
@@ -21,7 +21,7 @@ enum Kind {
     Connect,
 }
 
-/// Who does not read at first.
+/// The side that does not read at first.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Slow {
     Client,
@@ -29,7 +29,7 @@ enum Slow {
     Both,
 }
 
-/// What happens once everything was read.
+/// What happens after everything was read.
 #[derive(Clone, Copy, Debug)]
 enum Then {
     Ping,
@@ -93,8 +93,8 @@ fn connect(port: u16) -> TcpStream {
     patient(TcpStream::connect(("127.0.0.1", port)).expect("the proxy accepts"))
 }
 
-/// The proxy's connection: the last of those that came, where looking whether the proxy listens
-/// opens one too.
+/// The proxy's connection: the last one that arrived, because checking whether the proxy listens
+/// may open one too.
 fn accept(origin: &TcpListener, may_be_probed: bool) -> TcpStream {
     loop {
         let (socket, _) = origin.accept().expect("the proxy connects");
@@ -105,7 +105,7 @@ fn accept(origin: &TcpListener, may_be_probed: bool) -> TcpStream {
     }
 }
 
-/// Whether the peer has gone without a word.
+/// Whether the peer has closed without sending anything.
 fn is_over(socket: &TcpStream) -> bool {
     socket
         .set_read_timeout(Some(Duration::from_millis(50)))
@@ -134,7 +134,7 @@ fn read_head(socket: &mut TcpStream) {
     }
 }
 
-/// Writes until nobody takes any more, and returns how much was taken.
+/// Writes until no more is accepted, and returns how much was written.
 fn fill(socket: &mut TcpStream) -> usize {
     socket.set_nonblocking(true).expect("a socket");
     let (mut count, piece) = (0, [b'x'; 1 << 16]);
@@ -265,7 +265,7 @@ fn a_reset_after_a_flood_is_noticed() {
     after_the_flood(Then::Reset);
 }
 
-/// A request's body and its response's go past each other, and each in turn has to wait.
+/// A request's body and its response's flow at the same time, and each in turn has to wait.
 #[test]
 fn bodies_both_ways_wait_for_each_other() {
     const BODY_BYTES: usize = 24 << 20;
@@ -302,8 +302,8 @@ fn bodies_both_ways_wait_for_each_other() {
         for done in writers.into_iter().chain([reader]) {
             done.join().expect("both bodies are carried whole");
         }
-        // The client's connection is good for more. The server's, too, unless the response was
-        // whole before the request was: Ballast takes another one then.
+        // The client's connection can be reused. The server's, too, unless the response was
+        // complete before the request was: Ballast uses another one then.
         client
             .write_all(b"GET /again HTTP/1.1\r\nHost: test\r\n\r\n")
             .expect("the proxy reads");
@@ -322,7 +322,7 @@ fn reset(socket: TcpStream) {
     drop(socket);
 }
 
-/// A server that has part of what a client wanted to say must not take it for the whole.
+/// A server that received a part of a client's data must not take it for the whole.
 #[test]
 fn a_clients_reset_reaches_the_server_as_one() {
     for program in Program::both() {
@@ -346,9 +346,9 @@ fn a_clients_reset_reaches_the_server_as_one() {
     }
 }
 
-/// A client that resets its connection wants no response: its server is not waited for, neither
-/// before the head nor in the middle of the body. HAProxy notices when it happens to look: at once
-/// (`CD`) in some runs, not before a timeout in others.
+/// A client that resets its connection wants no response: the proxy does not wait for its server,
+/// neither before the head nor in the middle of the body. HAProxy notices when it happens to look:
+/// at once (`CD`) in some runs, not before a timeout in others.
 #[test]
 fn a_server_is_let_go_when_its_client_is_gone() {
     let request = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n";

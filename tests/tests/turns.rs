@@ -1,13 +1,13 @@
-//! Who always has more to do is one among others: the worker goes round.
+//! A connection that always has more to do does not starve others on its worker.
 
 use std::thread;
 
 use ballast_tests::{Client, Program, Proxy, free_port};
 use rustix::process::Signal;
 
-/// What each of the busy wants at once.
+/// The amount of work that each busy client sends at once.
 const MANY: usize = 1_500;
-/// The most of it that may come before what the modest one wants.
+/// The most of it that may be done before the single request of the other client.
 const BEFORE_MAX: u64 = 700;
 
 fn configuration(port: u16) -> String {
@@ -18,15 +18,15 @@ fn configuration(port: u16) -> String {
     )
 }
 
-/// How many requests the process has had before the one that was answered next.
+/// How many requests the process had served before the one that was answered next.
 fn count(client: &mut Client) -> u64 {
     let response = client.response();
     let count = response.header("x-count").and_then(|it| it.parse().ok());
     count.expect("each answer is counted")
 }
 
-/// The proxy is stopped while the busy and then the modest speak, so that it finds all of it when
-/// it goes on, and how busy the machine is makes no difference.
+/// The proxy is stopped while the busy clients and then the other one send, so that it finds all of
+/// it when it continues, and the load of the machine makes no difference.
 #[test]
 fn clients_that_pipeline_leave_others_their_turn() {
     let request = "GET / HTTP/1.1\r\nHost: t\r\n\r\n";
@@ -43,7 +43,7 @@ fn clients_that_pipeline_leave_others_their_turn() {
         proxy.signal(Signal::STOP);
         let answered = busy.map(|mut client| {
             client.send(request.repeat(MANY));
-            // Somebody has to take the answers, or the proxy waits for that.
+            // Somebody has to read the responses, or the proxy waits for that.
             thread::spawn(move || {
                 (0..MANY).for_each(|_| assert_eq!(client.response().status, 200));
             })
