@@ -1,4 +1,4 @@
-"""The programs of `bench/chaos`: proxies that are changed, and the load on them."""
+"""The programs that `bench/chaos` runs: proxies that are changed, and the load on them."""
 
 import atexit
 import contextlib
@@ -33,13 +33,13 @@ defaults web
 
 @functools.cache
 def oracle():
-    """The HAProxy a user would run: 3.2 of Debian's archive, else the system's; reports name it."""
+    """The HAProxy to compare with: 3.2 of Debian's archive, else the system's; reports name it."""
     found = subprocess.run([ROOT / "scripts/oracle"], stdout=subprocess.PIPE, text=True)
     return found.stdout.strip() if found.returncode == 0 else "/usr/sbin/haproxy"
 
 
 class Settings:
-    """What the command line says."""
+    """The options of the command line."""
 
     ballast = str(ROOT / "target/proof/ballast")
     haproxy = None
@@ -61,7 +61,7 @@ def free_port():
 
 
 def tree(pid):
-    """The process and all that descend from it."""
+    """The process and its descendants."""
     found = [pid]
     with contextlib.suppress(OSError):
         for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
@@ -71,7 +71,7 @@ def tree(pid):
 
 
 def resident_bytes(pid):
-    """What the process alone holds in memory: pages shared with others count by their share."""
+    """The memory of the process; shared pages count proportionally."""
     text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
     return int(re.search(r"^Pss:\s+(\d+)", text, re.M)[1]) * 1024
 
@@ -81,7 +81,7 @@ def descriptors(pid):
 
 
 def processor_seconds(pids):
-    """Of the processes and those of their children that have ended."""
+    """Processor time of the processes and of their ended children."""
     ticks = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -92,7 +92,7 @@ def processor_seconds(pids):
 
 
 class Proxy:
-    """A program with a configuration; `text` holds @PORT@ and @SOCKET@."""
+    """A program with a configuration; @PORT@ and @SOCKET@ in `text` are replaced."""
 
     count = 0
 
@@ -106,7 +106,7 @@ class Proxy:
         self.program, self.words = program, words
         self.log = open(f"{self.base}.log", "w")
         self.write(text)
-        # What processes that were restarted spent of processors before.
+        # Processor time of earlier processes, before restarts.
         self.ended_seconds = 0.0
         self.process = self.spawn()
         self.ready()
@@ -155,7 +155,7 @@ class Proxy:
             raise RuntimeError(f"apply: {said[:400]}")
 
     def restart(self, text=None):
-        """What the proof is to notice: the process ends, and another begins."""
+        """Ends the process and starts another, which the measurements must notice."""
         if text:
             self.write(text)
         self.ended_seconds += processor_seconds(tree(self.process.pid))
@@ -165,7 +165,7 @@ class Proxy:
         self.ready()
 
     def hand_over(self, *words):
-        """Another process takes over, and asks this one to finish."""
+        """Starts another process that takes over, and asks this one to finish."""
         before = self.process
         self.process = self.spawn(*words, "-sf", str(before.pid))
         self.ready()
@@ -187,19 +187,19 @@ class Proxy:
 
 
 class Load:
-    """The load generator at work."""
+    """A running load generator."""
 
     def __init__(self, *words, wait_for=None):
         command = [Settings.load, *map(str, words), "--json"]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        # Not even an interrupt leaves it at work.
+        # An interrupt must end it too.
         atexit.register(self.process.kill)
         self.said = []
         self.begun = threading.Event()
         threading.Thread(target=self.listen, args=(wait_for,), daemon=True).start()
-        # A report is longer than a pipe: it would wait to be read, and the load would never end.
+        # A report does not fit in a pipe: unless it is read, the load would never end.
         self.report = []
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
@@ -219,7 +219,7 @@ class Load:
         return self.process.poll() is None
 
     def finish(self):
-        """Lets it end by itself."""
+        """Waits for its end."""
         self.reader.join()
         self.process.wait()
         text = "".join(self.report)
@@ -233,7 +233,7 @@ class Load:
 
 
 class Beat:
-    """Something every so often, on time: what took too long is not caught up on."""
+    """A fixed period: after a delay, missed periods are not made up for."""
 
     def __init__(self, seconds):
         self.seconds, self.next = seconds, time.monotonic()

@@ -1,4 +1,4 @@
-"""What was seen of processes from outside: who ran, who waited, who held what, and when."""
+"""Observes processes from outside: which threads ran or waited, and which connections they held."""
 
 import bisect
 import contextlib
@@ -13,27 +13,27 @@ import threading
 import time
 
 EXPLAINED_COUNT_MAX = 3
-# Stretches of a load's timeline.
+# The length of an interval of a load's timeline.
 STEP_MS = 10
 
 
 class Watch:
-    """What every thread of some processes does: how long it ran, and how long it waited for a
-    processor. In the rest of the time it slept."""
+    """Samples every thread of some processes: how long it ran, and how long it waited for a
+    processor. The rest of the time it slept."""
 
     PERIOD = 0.005
-    # Makes the changes. Who is served does not wait for it, nor it for them.
-    CHIEF = "ballast-change"
+    # The thread that makes the changes. Requests do not wait for it, nor it for them.
+    CONTROLLER = "ballast-change"
     WITNESS = "witness"
-    # Who is on the way of a request, and of a change.
-    SERVES = ("ballast", "load", "origin")
-    ASKED = ("ballast", "chaos")
+    # The processes that take part in a request, and in a change.
+    OF_REQUESTS = ("ballast", "load", "origin")
+    OF_CHANGES = ("ballast", "chaos")
 
     def __init__(self, **processes):
         self.processes = processes
         self.files, self.names, self.samples = {}, {}, []
         self.stop = threading.Event()
-        self.thread = threading.Thread(target=self.look, daemon=True)
+        self.thread = threading.Thread(target=self.sample, daemon=True)
 
     def __enter__(self):
         self.thread.start()
@@ -54,12 +54,12 @@ class Watch:
                         self.names[key] = (path / "comm").read_text().strip()
                         self.files[key] = os.open(path / "schedstat", os.O_RDONLY)
 
-    def look(self):
-        turn = 0
+    def sample(self):
+        round_number = 0
         while not self.stop.is_set():
-            if turn % 20 == 0:
+            if round_number % 20 == 0:
                 self.find()
-            turn += 1
+            round_number += 1
             sample = {}
             for key, file in self.files.items():
                 with contextlib.suppress(OSError, ValueError):
@@ -69,48 +69,48 @@ class Watch:
             self.stop.wait(self.PERIOD)
 
     def around(self, began, ended):
-        """From when to when there are samples around that time; what each thread ran and waited
-        for a processor between them, and what the host kept to itself, in milliseconds."""
+        """The times of the samples before and after; how long each thread ran and waited for a
+        processor between them, and how long the host did not run this machine, in
+        milliseconds."""
         if not self.samples:
             return began, ended, {}, 0.0
         before = bisect.bisect_right(self.samples, began, key=lambda one: one[0]) - 1
         after = bisect.bisect_left(self.samples, ended, key=lambda one: one[0])
         since, was, stolen = self.samples[max(before, 0)]
         until, now, stolen_then = self.samples[min(after, len(self.samples) - 1)]
-        deeds = {
+        usage = {
             key: tuple((n - w) / 1e6 for n, w in zip(now[key], was[key]))
             for key in now.keys() & was.keys()
         }
-        return since, until, deeds, stolen_then - stolen
+        return since, until, usage, stolen_then - stolen
 
-    def by_others_ms(self, began, ended, chief=False):
-        """For how long those on the way of a request (or of a change: `chief`) could do nothing
-        then because processors were with others: the host of the machine, or programs that are
-        none of ours. A thread that waited longer than all of ours ran besides it waited for
-        somebody else; of each process, the thread that did so longest, for a request is with one
-        process at a time."""
-        _, _, deeds, stolen = self.around(began, ended)
-        ran_in_all = sum(ran for ran, _ in deeds.values())
+    def by_others_ms(self, began, ended, is_change=False):
+        """For how long the processes of a request (or of a change) had no processor because
+        others had them: the host of the machine, or programs that are not ours. A thread that
+        waited longer than all our other threads ran waited for a foreign program. Of each process
+        the thread that waited longest counts, because a request is in one process at a time."""
+        _, _, usage, stolen = self.around(began, ended)
+        ran_in_all = sum(ran for ran, _ in usage.values())
         waits = dict.fromkeys(self.processes, 0.0)
-        for key, (ran, waited) in deeds.items():
+        for key, (ran, waited) in usage.items():
             process, name = key[0], self.names[key]
-            is_on_the_way = process in self.ASKED if chief else process in self.SERVES
-            if is_on_the_way and (chief or name != self.CHIEF) and name != self.WITNESS:
+            takes_part = process in self.OF_CHANGES if is_change else process in self.OF_REQUESTS
+            if takes_part and (is_change or name != self.CONTROLLER) and name != self.WITNESS:
                 waits[process] = max(waits[process], waited - (ran_in_all - ran))
         return stolen + sum(waits.values())
 
-    def own_ms(self, began, ended, chief=False):
-        """How long something took, without what it waited for others."""
-        return max(0.0, (ended - began) * 1e3 - self.by_others_ms(began, ended, chief))
+    def own_ms(self, began, ended, is_change=False):
+        """How long something took, without the time that others had the processors."""
+        return max(0.0, (ended - began) * 1e3 - self.by_others_ms(began, ended, is_change))
 
-    def told(self, began, ended):
-        """In words, what all did around that time: one line for each process."""
-        since, until, deeds, stolen = self.around(began, ended)
+    def describe(self, began, ended):
+        """What all processes did around that time, one line for each."""
+        since, until, usage, stolen = self.around(began, ended)
         lines = [f"in {(until - since) * 1e3:.0f} ms around it, ran + waited for a processor:"]
         for process in self.processes:
             shown = [
                 f"{self.names[key]} {ran:.1f} + {waited:.1f}"
-                for key, (ran, waited) in sorted(deeds.items())
+                for key, (ran, waited) in sorted(usage.items())
                 if key[0] == process and ran + waited > 0.05
             ]
             lines.append(f"  {process}: {', '.join(shown) or 'all slept'}")
@@ -120,9 +120,8 @@ class Watch:
 
 
 class Windows:
-    """Quiet times and times with changes, one after the other and equally long in all, under one
-    load: the worst request of the ones is compared with the worst of the others. Whatever else
-    the machine does, it does to both."""
+    """Alternates quiet periods and periods with changes, of equal total length, under one load:
+    the worst requests of both are compared. Disturbances of the machine affect both."""
 
     SETTLED = 0.05
 
@@ -140,9 +139,9 @@ class Windows:
         time.sleep(ended - began)
         self.spans["quiet"].append((ended, time.time()))
 
-    def timed(self, name, deed):
+    def timed(self, name, action):
         began = time.time()
-        said = deed()
+        said = action()
         ended = time.time()
         if said and re.search("No such|Failed|Unknown|Require|ALERT", said):
             raise RuntimeError(said[:400])
@@ -151,50 +150,49 @@ class Windows:
     def took(self, name):
         """How long each such change took, in milliseconds."""
         return [
-            self.seen.own_ms(since, until, chief=True)
+            self.seen.own_ms(since, until, is_change=True)
             for since, until, what in self.journal
             if what == name
         ]
 
     def slowest(self, counted, kind):
-        """As `longest`, of the requests that ended in such times."""
+        """As `longest`, for the requests that ended in periods of this kind."""
         return longest(counted, self.seen, self.spans[kind])
 
 
 def stolen_ms():
-    """What the host did not give to this machine's processors until now (`steal`)."""
+    """How long the host did not run this machine's processors so far (`steal`)."""
     with open("/proc/stat") as file:
         fields = file.readline().split()
     return int(fields[8]) * 1e3 / os.sysconf("SC_CLK_TCK")
 
 
 def awake(*runs):
-    """How late a thread of the load woke at worst that wanted nothing else: what the machine does
-    to anybody."""
+    """How late the witness thread of the load woke at worst: delays of the machine itself."""
     late = ", ".join(f"{one['machine']['late_us']['max'] / 1e3:.1f}" for one in runs)
     return f"{late} ms"
 
 
 def longest(counted, seen, spans=((0.0, math.inf),)):
-    """The longest request that ended in one of the spans, in milliseconds, without what it waited
-    for others; the same with it; and how many stretches of the timeline had one of more than 5 ms.
-    Of each stretch the longest is known."""
+    """The longest request that ended in one of the spans, in milliseconds, without the time that
+    others had the processors; the same including it; and how many intervals of the timeline had a
+    request of more than 5 ms. The longest request of each interval is known."""
     start, found, whole = counted["began_unix_s"], [0.0], [0.0]
     length = STEP_MS / 1e3
-    for stretch in counted["timeline"]:
-        at, took_ms = start + stretch["at_ms"] / 1e3, stretch["latency_max_us"] / 1e3
+    for interval in counted["timeline"]:
+        at, took_ms = start + interval["at_ms"] / 1e3, interval["latency_max_us"] / 1e3
         if any(since < at <= until for since, until in spans):
             whole.append(took_ms)
             if took_ms > 5:
-                # It ended within the stretch.
+                # It ended within the interval.
                 took_ms = max(0.0, took_ms - seen.by_others_ms(at - took_ms / 1e3, at + length))
             found.append(took_ms)
     return max(found), max(whole), sum(one > 5 for one in found)
 
 
 def explain(counted, journal, seen, above_ms=0.0):
-    """When the slowest requests were, and what everybody did then, as lines of text: so that a
-    stall of the machine can be told from one of ours."""
+    """Lines of text about the slowest requests: when they were, and what every thread did then, so
+    that a stall of the machine can be told from one of ours."""
     start, lines, told = counted["began_unix_s"], [], []
     slowest = []
     for slow in counted["slowest"]:
@@ -216,7 +214,7 @@ def explain(counted, journal, seen, above_ms=0.0):
             ),
             default=0.0,
         )
-        lines.append(f"  who only sleeps woke {late:.1f} ms late")
+        lines.append(f"  a thread that only sleeps woke {late:.1f} ms late")
         for since, until, what in journal:
             if since <= ended and until >= began:
                 when = f"from {(since - began) * 1e3:+.1f} to {(until - began) * 1e3:+.1f} ms"
@@ -224,12 +222,12 @@ def explain(counted, journal, seen, above_ms=0.0):
         others = seen.by_others_ms(began, ended)
         if others > 0.5:
             lines.append(f"  others had the processors for {others:.1f} ms of it, which does not count")
-        lines += [f"  {line}" for line in seen.told(began, ended)]
+        lines += [f"  {line}" for line in seen.describe(began, ended)]
     return lines
 
 
 def freeze(pid):
-    """Stops a process where it is, every thread of it."""
+    """Stops all threads of a process."""
     os.kill(pid, signal.SIGSTOP)
     for task in os.listdir(f"/proc/{pid}/task"):
         stat = pathlib.Path(f"/proc/{pid}/task/{task}/stat")
@@ -238,8 +236,8 @@ def freeze(pid):
 
 
 def held(pid, port):
-    """The clients' ports of connections to `port` that a frozen process has taken out of the
-    queue and said nothing on yet."""
+    """The clients' ports of connections to `port` that a stopped process has accepted and not
+    answered yet."""
     said = subprocess.run(
         ["ss", "-tinepOH", f"sport = :{port}"], check=True, stdout=subprocess.PIPE, text=True
     ).stdout
