@@ -55,6 +55,7 @@ impl<'a> ParseEnv<'a> {
 /// Parses the words that follow those of the place (`http-request`, `tcp-request content`,
 /// `redirect` ...): the action, its arguments, and the condition.
 ///
+/// # Errors
 /// With the word, counted from the action's, and the byte range that is wrong; when all words are
 /// missing, at word 0.
 pub fn parse_rule(place: RuleSet, words: &[&str], env: &mut ParseEnv<'_>) -> Result<Rule, Error> {

@@ -123,6 +123,8 @@ impl SourceMap {
 
     /// The name of a file as it was given.
     ///
+    /// # Panics
+    ///
     /// When the id comes from another map; the same applies to the other functions that take an id
     /// or a span.
     ///

@@ -144,6 +144,7 @@ fn write_ports(out: &mut Vec<u8>, from: u16, to: u16) -> std::io::Result<()> {
 /// Appends a version 2 header to `out`: LOCAL without addresses (our own
 /// health checks, clients on unix sockets), and IPv6 if one of the two is.
 ///
+/// # Errors
 /// [`TooLong`]; `out` is unchanged.
 pub fn encode_v2(
     out: &mut Vec<u8>,
