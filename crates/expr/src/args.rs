@@ -415,3 +415,16 @@ pub(crate) fn write(f: &mut fmt::Formatter<'_>, args: &[Arg]) -> fmt::Result {
     }
     f.write_str(")")
 }
+
+/// The integer argument at `position`, when given.
+pub(crate) fn int_arg(args: &[Arg], position: usize) -> Option<i64> {
+    match args.get(position).map(|arg| &arg.value) {
+        Some(ArgValue::Int(number)) => Some(*number),
+        _ => None,
+    }
+}
+
+/// The text of the argument at `position`; empty when it was left out.
+pub(crate) fn text_arg(args: &[Arg], position: usize) -> &str {
+    args.get(position).map_or("", |arg| arg.text.as_str())
+}

@@ -15,7 +15,6 @@ mod eval;
 mod expr;
 mod facts;
 mod fetch;
-mod handlers;
 mod link;
 mod logformat;
 mod needs;

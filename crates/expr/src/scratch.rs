@@ -56,6 +56,19 @@ impl Scratch {
         }
     }
 
+    /// Part of a text without copying it.
+    pub(crate) fn part<'f>(&self, text: Text<'f>, from: usize, to: usize) -> Text<'f> {
+        let length = self.bytes(text).len();
+        let (from, to) = (from.min(length), to.clamp(from.min(length), length));
+        match text {
+            Text::Held(bytes) => Text::Held(&bytes[from..to]),
+            Text::Kept { start, .. } => Text::Kept {
+                start: start + from as u32,
+                end: start + to as u32,
+            },
+        }
+    }
+
     /// Copies `bytes` into the scratch.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> Text<'static> {
         let start = self.data.len();

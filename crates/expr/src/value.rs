@@ -147,6 +147,14 @@ impl<'f> Sample<'f> {
         Sample::Str(Text::Held(bytes))
     }
 
+    pub(crate) const fn bin(bytes: &'f [u8]) -> Sample<'f> {
+        Sample::Bin(Text::Held(bytes))
+    }
+
+    pub(crate) const fn meth(token: &'f [u8]) -> Sample<'f> {
+        Sample::Meth(Text::Held(token))
+    }
+
     pub(crate) fn ip(address: IpAddr) -> Sample<'f> {
         match address {
             IpAddr::V4(v4) => Sample::Ipv4(v4),

@@ -126,6 +126,36 @@ fn a_pattern_that_backtracks_without_end_stops() {
     assert!(began.elapsed().as_secs() < 5);
 }
 
+/// A row's good and bad example: of a word without arguments itself, and itself with one.
+fn examples(word: &str, written: (&str, &str)) -> (String, String) {
+    match written {
+        ("", _) => (word.to_owned(), format!("{word}(x)")),
+        (good, bad) => (good.to_owned(), bad.to_owned()),
+    }
+}
+
+#[test]
+fn examples_of_rows_are_true() {
+    let fetches = fetches().map(|row| (row.word, row.is_served(), row.help, row.examples, ""));
+    let convs = convs().map(|row| (row.word, row.is_served(), row.help, row.examples, "str(a),"));
+    let mut untrue = Vec::new();
+    for (word, is_served, help, written, before) in fetches.chain(convs) {
+        assert_eq!(is_served, !help.is_empty(), "{word} has no help");
+        if !is_served {
+            continue;
+        }
+        let (good, bad) = examples(word, written);
+        let parsed = Expr::parse(&format!("{before}{good}"));
+        if !good.starts_with(word) || !parsed.is_ok_and(|expr| expr.unserved().is_empty()) {
+            untrue.push(good);
+        }
+        if Expr::parse(&format!("{before}{bad}")).is_ok() {
+            untrue.push(bad);
+        }
+    }
+    assert!(untrue.is_empty(), "{untrue:?}");
+}
+
 #[test]
 fn the_catalogue_is_whole() {
     assert_eq!(fetches().count(), 562);

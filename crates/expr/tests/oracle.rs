@@ -216,7 +216,11 @@ fn what_haproxy_refuses_is_refused_and_what_it_takes_is_taken() {
     }
     let dir = tempfile::tempdir().unwrap();
     cases::write_maps(dir.path());
-    let exprs = accepted::EXPRESSIONS;
+    let exprs: Vec<String> = accepted::EXPRESSIONS
+        .iter()
+        .map(|text| (*text).to_owned())
+        .chain(accepted::examples())
+        .collect();
     let acls: Vec<Vec<&str>> = accepted::ACLS
         .iter()
         .map(|line| line.split(' ').collect())
@@ -252,9 +256,9 @@ fn what_haproxy_refuses_is_refused_and_what_it_takes_is_taken() {
         }
         at += 1;
     };
-    for text in exprs {
+    for text in &exprs {
         compare(
-            (*text).to_owned(),
+            text.clone(),
             Expr::parse(text).map(|_| ()).map_err(|e| e.to_string()),
         );
     }

@@ -1,27 +1,133 @@
-//! Integer and boolean arithmetic, manual 7.3.1.
+//! Integers and booleans, manual 7.3.1.
 
 use crate::args::ArgKind::{IntOrVar, Text, Var};
-use crate::conv::{Conv, NONE, args, row};
-use crate::handlers::arithmetic;
-use crate::value::Kind;
+use crate::args::{Arg, ArgValue, text_arg};
+use crate::conv::{Conv, NONE, args, named_var, row, text_of};
+use crate::eval::Cx;
+use crate::value::{Kind, Sample};
 
 /// The rows of this family, in alphabetical order.
-#[rustfmt::skip] // One row, one line.
+#[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("add", args(1, &[IntOrVar]), Kind::Int, Kind::Int, Some(arithmetic::add)),
-    row("and", args(1, &[IntOrVar]), Kind::Int, Kind::Int, Some(arithmetic::and)),
-    row("bool", NONE, Kind::Int, Kind::Bool, Some(arithmetic::boolean)),
-    row("cpl", NONE, Kind::Int, Kind::Int, Some(arithmetic::cpl)),
-    row("div", args(1, &[IntOrVar]), Kind::Int, Kind::Int, Some(arithmetic::div)),
-    row("even", NONE, Kind::Int, Kind::Bool, Some(arithmetic::even)),
-    row("iif", args(2, &[Text, Text]), Kind::Bool, Kind::Str, Some(arithmetic::iif)),
-    row("mod", args(1, &[IntOrVar]), Kind::Int, Kind::Int, Some(arithmetic::rem)),
-    row("mul", args(1, &[IntOrVar]), Kind::Int, Kind::Int, Some(arithmetic::mul)),
-    row("neg", NONE, Kind::Int, Kind::Int, Some(arithmetic::neg)),
-    row("not", NONE, Kind::Int, Kind::Bool, Some(arithmetic::not)),
-    row("odd", NONE, Kind::Int, Kind::Bool, Some(arithmetic::odd)),
-    row("or", args(1, &[IntOrVar]), Kind::Int, Kind::Int, Some(arithmetic::or)),
-    row("strcmp", args(1, &[Var]), Kind::Str, Kind::Int, Some(arithmetic::strcmp)),
-    row("sub", args(1, &[IntOrVar]), Kind::Int, Kind::Int, Some(arithmetic::sub)),
-    row("xor", args(1, &[IntOrVar]), Kind::Int, Kind::Int, Some(arithmetic::xor)),
+    row("add", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+        .examples("add(1)", "add(1,x)")
+        .gives("adds a number or a variable", |cx, args, input| calculate(cx, args, input, i64::saturating_add)),
+    row("and", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+        .examples("and(255)", "and(255,x)")
+        .gives(
+            "bitwise and with a number or a variable",
+            |cx, args, input| calculate(cx, args, input, |left, right| left & right),
+        ),
+    row("bool", NONE, Kind::Int, Kind::Bool)
+        .gives("true unless 0", |_, _, input| Some(Sample::Bool(integer(input)? != 0))),
+    row("cpl", NONE, Kind::Int, Kind::Int)
+        .gives("bitwise complement", |_, _, input| Some(Sample::Int(!integer(input)?))),
+    row("div", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+        .examples("div(2)", "div(2,x)")
+        .gives(
+            "divides by a number or a variable; by 0 gives the largest number",
+            |cx, args, input| calculate(cx, args, input, div),
+        ),
+    row("even", NONE, Kind::Int, Kind::Bool)
+        .gives("whether the number is even", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 0))),
+    row("iif", args(2, &[Text, Text]), Kind::Bool, Kind::Str)
+        .examples("iif(yes,no)", "iif(yes)")
+        .gives("one text if true, the other if not", iif),
+    row("mod", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+        .examples("mod(2)", "mod(2,x)")
+        .gives(
+            "the remainder after dividing by a number or a variable; by 0 gives 0",
+            |cx, args, input| calculate(cx, args, input, rem),
+        ),
+    row("mul", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+        .examples("mul(2)", "mul(2,x)")
+        .gives(
+            "multiplies by a number or a variable",
+            |cx, args, input| calculate(cx, args, input, i64::saturating_mul),
+        ),
+    row("neg", NONE, Kind::Int, Kind::Int)
+        .gives("turns the sign", |_, _, input| Some(Sample::Int(integer(input)?.wrapping_neg()))),
+    row("not", NONE, Kind::Int, Kind::Bool)
+        .gives("true if 0", |_, _, input| Some(Sample::Bool(integer(input)? == 0))),
+    row("odd", NONE, Kind::Int, Kind::Bool)
+        .gives("whether the number is odd", |_, _, input| Some(Sample::Bool(integer(input)? & 1 == 1))),
+    row("or", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+        .examples("or(1)", "or(1,x)")
+        .gives(
+            "bitwise or with a number or a variable",
+            |cx, args, input| calculate(cx, args, input, |left, right| left | right),
+        ),
+    row("strcmp", args(1, &[Var]), Kind::Str, Kind::Int)
+        .examples("strcmp(txn.name)", "strcmp")
+        .gives("compares with a variable: below, above or equal 0", strcmp),
+    row("sub", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+        .examples("sub(1)", "sub(1,x)")
+        .gives("subtracts a number or a variable", |cx, args, input| calculate(cx, args, input, i64::saturating_sub)),
+    row("xor", args(1, &[IntOrVar]), Kind::Int, Kind::Int)
+        .examples("xor(1)", "xor(1,x)")
+        .gives(
+            "bitwise exclusive or with a number or a variable",
+            |cx, args, input| calculate(cx, args, input, |left, right| left ^ right),
+        ),
 ];
+
+/// The second operand: a constant or the value of a variable.
+fn operand(cx: &Cx<'_, '_>, args: &[Arg]) -> Option<i64> {
+    match &args.first()?.value {
+        ArgValue::Int(number) => Some(*number),
+        ArgValue::Var(name) => cx.facts.var(name)?.to_int(),
+        _ => None,
+    }
+}
+
+fn integer(input: Sample<'_>) -> Option<i64> {
+    match input {
+        Sample::Int(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn calculate<'f>(
+    cx: &Cx<'f, '_>,
+    args: &[Arg],
+    input: Sample<'f>,
+    with: fn(i64, i64) -> i64,
+) -> Option<Sample<'f>> {
+    Some(Sample::Int(with(integer(input)?, operand(cx, args)?)))
+}
+
+fn div(left: i64, right: i64) -> i64 {
+    if right == 0 {
+        i64::MAX
+    } else {
+        left.saturating_div(right)
+    }
+}
+
+fn rem(left: i64, right: i64) -> i64 {
+    left.checked_rem(right).unwrap_or(0)
+}
+
+fn iif<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let Sample::Bool(truth) = input else {
+        return None;
+    };
+    Some(Sample::held(text_arg(args, usize::from(!truth)).as_bytes()))
+}
+
+/// The difference of the first bytes that differ, or of the lengths.
+fn strcmp<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let value = named_var(cx, args, 0)?;
+    let mut other = cx.scratch.open();
+    value.append_to(&mut other);
+    let left = cx.scratch.bytes(text_of(input)?);
+    let difference = left
+        .iter()
+        .zip(&other)
+        .find(|(a, b)| a != b)
+        .map_or(left.len() as i64 - other.len() as i64, |(a, b)| {
+            i64::from(*a) - i64::from(*b)
+        });
+    cx.scratch.discard(other);
+    Some(Sample::Int(difference))
+}

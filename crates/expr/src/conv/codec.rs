@@ -1,39 +1,321 @@
 //! Encodings and structured formats, manual 7.3.1.
 
 use crate::args::ArgKind::{Int, ProtobufField, Text};
-use crate::conv::{Conv, NONE, args, row};
-use crate::handlers::{codec, text};
-use crate::value::Kind;
+use crate::args::{Arg, int_arg, text_arg};
+use crate::conv::{Conv, NONE, args, rewritten, row, text_of};
+use crate::eval::Cx;
+use crate::value::{Kind, Sample, push_int};
 
 /// The rows of this family, in alphabetical order.
-#[rustfmt::skip] // One row, one line.
+#[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("b64dec", NONE, Kind::Str, Kind::Bin, Some(codec::b64dec)),
-    row("base64", NONE, Kind::Bin, Kind::Str, Some(codec::base64)),
-    row("be2dec", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str, Some(codec::be2dec)),
-    row("be2hex", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str, Some(codec::be2hex)),
-    row("fix_is_valid", NONE, Kind::Bin, Kind::Bool, None),
-    row("fix_tag_value", args(1, &[Text]), Kind::Bin, Kind::Bin, None),
-    row("hex", NONE, Kind::Bin, Kind::Str, Some(codec::hex)),
-    row("hex2i", NONE, Kind::Str, Kind::Int, Some(codec::hex2i)),
-    row("htonl", NONE, Kind::Int, Kind::Bin, Some(codec::htonl)),
-    row("json", args(1, &[Text]), Kind::Str, Kind::Str, Some(codec::json)),
-    row("json_query", args(1, &[Text, Text]), Kind::Str, Kind::Any, None),
-    row("language", args(1, &[Text, Text]), Kind::Str, Kind::Str, None),
-    row("le2dec", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str, Some(codec::le2dec)),
-    row("mqtt_field_value", args(2, &[Text, Text]), Kind::Bin, Kind::Str, None),
-    row("mqtt_is_valid", NONE, Kind::Bin, Kind::Bool, None),
-    row("param", args(1, &[Text, Text]), Kind::Str, Kind::Str, Some(text::param)),
-    row("protobuf", args(1, &[ProtobufField, Text]), Kind::Bin, Kind::Bin, None),
-    row("rfc7239_field", args(1, &[Text]), Kind::Str, Kind::Str, None),
-    row("rfc7239_is_valid", NONE, Kind::Str, Kind::Bool, None),
-    row("rfc7239_n2nn", NONE, Kind::Str, Kind::Any, None),
-    row("rfc7239_n2np", NONE, Kind::Str, Kind::Any, None),
-    row("rfc7239_nn", NONE, Kind::Any, Kind::Str, None),
-    row("rfc7239_np", NONE, Kind::Any, Kind::Str, None),
-    row("ub64dec", NONE, Kind::Str, Kind::Bin, Some(codec::ub64dec)),
-    row("ub64enc", NONE, Kind::Bin, Kind::Str, Some(codec::ub64enc)),
-    row("ungrpc", args(1, &[ProtobufField, Text]), Kind::Bin, Kind::Bin, None),
-    row("url_dec", args(0, &[Int]), Kind::Str, Kind::Str, Some(codec::url_dec)),
-    row("url_enc", args(1, &[Text]), Kind::Str, Kind::Str, Some(codec::url_enc)),
+    row("b64dec", NONE, Kind::Str, Kind::Bin)
+        .gives("decodes base 64", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, false))),
+    row("base2", NONE, Kind::Bin, Kind::Str)
+        .gives("each byte as eight binary digits", |cx, _, input| encoded(cx, input, base2)),
+    row("base64", NONE, Kind::Bin, Kind::Str)
+        .gives("encodes in base 64", |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, false))),
+    row("be2dec", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str)
+        .examples("be2dec(:,2)", "be2dec(:,x)")
+        .gives(
+            "groups of bytes, the highest first, as decimal numbers",
+            |cx, args, input| encoded(cx, input, |bytes, out| chunked_decimal(bytes, out, args, false)),
+        ),
+    row("be2hex", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str)
+        .examples("be2hex(:,2)", "be2hex(:,x)")
+        .gives(
+            "groups of bytes in hexadecimal",
+            |cx, args, input| encoded(cx, input, |bytes, out| chunked_hex(bytes, out, args)),
+        ),
+    row("fix_is_valid", NONE, Kind::Bin, Kind::Bool),
+    row("fix_tag_value", args(1, &[Text]), Kind::Bin, Kind::Bin),
+    row("hex", NONE, Kind::Bin, Kind::Str)
+        .gives("each byte as two hexadecimal digits", |cx, _, input| encoded(cx, input, hex)),
+    row("hex2i", NONE, Kind::Str, Kind::Int)
+        .gives("the number that hexadecimal digits write", hex2i),
+    row("htonl", NONE, Kind::Int, Kind::Bin)
+        .gives("a number as four bytes, the highest first", htonl),
+    row("json", args(1, &[Text]), Kind::Str, Kind::Str)
+        .examples("json(utf8)", "json(utf8,x)")
+        .gives(
+            "a text as it stands in JSON",
+            |cx, args, input| encoded(cx, input, |bytes, out| json_text(bytes, out, text_arg(args, 0))),
+        ),
+    row("json_query", args(1, &[Text, Text]), Kind::Str, Kind::Any),
+    row("language", args(1, &[Text, Text]), Kind::Str, Kind::Str),
+    row("le2dec", args(1, &[Text, Int, Int]), Kind::Bin, Kind::Str)
+        .examples("le2dec(:,2)", "le2dec(:,x)")
+        .gives(
+            "groups of bytes, the lowest first, as decimal numbers",
+            |cx, args, input| encoded(cx, input, |bytes, out| chunked_decimal(bytes, out, args, true)),
+        ),
+    row("mqtt_field_value", args(2, &[Text, Text]), Kind::Bin, Kind::Str),
+    row("mqtt_is_valid", NONE, Kind::Bin, Kind::Bool),
+    row("protobuf", args(1, &[ProtobufField, Text]), Kind::Bin, Kind::Bin),
+    row("rfc7239_field", args(1, &[Text]), Kind::Str, Kind::Str),
+    row("rfc7239_is_valid", NONE, Kind::Str, Kind::Bool),
+    row("rfc7239_n2nn", NONE, Kind::Str, Kind::Any),
+    row("rfc7239_n2np", NONE, Kind::Str, Kind::Any),
+    row("rfc7239_nn", NONE, Kind::Any, Kind::Str),
+    row("rfc7239_np", NONE, Kind::Any, Kind::Str),
+    row("ub64dec", NONE, Kind::Str, Kind::Bin)
+        .gives("decodes base 64 for URLs", |cx, _, input| decoded(cx, input, |bytes, out| unbase64(bytes, out, true))),
+    row("ub64enc", NONE, Kind::Bin, Kind::Str)
+        .gives(
+            "encodes in base 64 for URLs",
+            |cx, _, input| encoded(cx, input, |bytes, out| enbase64(bytes, out, true)),
+        ),
+    row("ungrpc", args(1, &[ProtobufField, Text]), Kind::Bin, Kind::Bin),
+    row("url_dec", args(0, &[Int]), Kind::Str, Kind::Str)
+        .examples("url_dec(1)", "url_dec(x)")
+        .gives(
+            "undoes percent encoding, and that of a form if asked",
+            |cx, args, input| encoded(cx, input, |bytes, out| unescape_url(bytes, out, int_arg(args, 0).is_some_and(|form| form != 0))),
+        ),
+    row("url_enc", args(1, &[Text]), Kind::Str, Kind::Str)
+        .examples("url_enc(query)", "url_enc(a,b)")
+        .gives("percent encoding of what is not plain in a URL", |cx, _, input| encoded(cx, input, url_enc)),
 ];
+
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+const LOWER: &[u8; 16] = b"0123456789abcdef";
+
+fn push_hex(out: &mut Vec<u8>, byte: u8, digits: &[u8; 16]) {
+    out.push(digits[usize::from(byte >> 4)]);
+    out.push(digits[usize::from(byte & 15)]);
+}
+
+/// Writes text made from text or bytes.
+fn encoded<'f>(
+    cx: &mut Cx<'f, '_>,
+    input: Sample<'f>,
+    encode: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
+) -> Option<Sample<'f>> {
+    rewritten(cx, text_of(input)?, encode).map(Sample::Str)
+}
+
+/// Writes bytes made from text.
+fn decoded<'f>(
+    cx: &mut Cx<'f, '_>,
+    input: Sample<'f>,
+    decode: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
+) -> Option<Sample<'f>> {
+    rewritten(cx, text_of(input)?, decode).map(Sample::Bin)
+}
+
+fn hex(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    bytes.iter().for_each(|byte| push_hex(out, *byte, UPPER));
+    Some(())
+}
+
+fn base2(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    for byte in bytes {
+        out.extend((0..8).rev().map(|bit| b'0' + (byte >> bit & 1)));
+    }
+    Some(())
+}
+
+fn url_enc(bytes: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    for byte in bytes {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(*byte);
+        } else {
+            out.push(b'%');
+            push_hex(out, *byte, UPPER);
+        }
+    }
+    Some(())
+}
+
+/// RFC 4648: the standard alphabet with padding, or the one for URLs without.
+fn enbase64(bytes: &[u8], out: &mut Vec<u8>, for_url: bool) -> Option<()> {
+    const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const FOR_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let alphabet = if for_url { FOR_URL } else { STANDARD };
+    for chunk in bytes.chunks(3) {
+        let word = chunk
+            .iter()
+            .enumerate()
+            .fold(0, |word, (i, byte)| word | u32::from(*byte) << (16 - 8 * i));
+        for i in 0..4 {
+            if i <= chunk.len() {
+                out.push(alphabet[(word >> (18 - 6 * i) & 63) as usize]);
+            } else if !for_url {
+                out.push(b'=');
+            }
+        }
+    }
+    Some(())
+}
+
+pub(crate) fn unbase64(bytes: &[u8], out: &mut Vec<u8>, for_url: bool) -> Option<()> {
+    let padded = bytes.len().is_multiple_of(4);
+    if !for_url && !padded {
+        return None;
+    }
+    let pads = bytes
+        .iter()
+        .rev()
+        .take(2)
+        .take_while(|byte| **byte == b'=')
+        .count();
+    let digits = &bytes[..bytes.len() - pads];
+    if digits.len() % 4 == 1 {
+        return None;
+    }
+    let (mut word, mut bits) = (0_u32, 0);
+    for byte in digits {
+        let digit = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' if !for_url => 62,
+            b'/' if !for_url => 63,
+            b'-' if for_url => 62,
+            b'_' if for_url => 63,
+            _ => return None,
+        };
+        word = word << 6 | u32::from(digit);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            out.push((word >> bits) as u8);
+        }
+    }
+    Some(())
+}
+
+/// Undoes percent encoding; a plus sign is a space in a form or after a question mark.
+fn unescape_url(bytes: &[u8], out: &mut Vec<u8>, mut in_form: bool) -> Option<()> {
+    let mut rest = bytes.iter();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' if in_form => out.push(b' '),
+            b'%' => {
+                let high = (*rest.next()? as char).to_digit(16)?;
+                let low = (*rest.next()? as char).to_digit(16)?;
+                out.push((high << 4 | low) as u8);
+            }
+            byte => {
+                in_form |= *byte == b'?';
+                out.push(*byte);
+            }
+        }
+    }
+    Some(())
+}
+
+fn hex2i<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let bytes = cx.scratch.bytes(text_of(input)?);
+    let mut number: i64 = 0;
+    for byte in bytes {
+        let digit = (*byte as char).to_digit(16)?;
+        number = number.wrapping_shl(4) | i64::from(digit);
+    }
+    Some(Sample::Int(number))
+}
+
+fn htonl<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let Sample::Int(number) = input else {
+        return None;
+    };
+    Some(Sample::Bin(cx.scratch.keep(&(number as u32).to_be_bytes())))
+}
+
+/// JSON string contents (RFC 8259 section 7). The input is ASCII, or UTF-8 whose bad sequences
+/// refuse the whole (`utf8`), end it (`...p`), or are left out (`...s`).
+fn json_text(bytes: &[u8], out: &mut Vec<u8>, encoding: &str) -> Option<()> {
+    if matches!(encoding, "" | "ascii") {
+        bytes
+            .iter()
+            .for_each(|byte| json_char(out, u32::from(*byte), &[*byte]));
+        return Some(());
+    }
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut utf8 = [0; 4];
+            json_char(out, u32::from(c), c.encode_utf8(&mut utf8).as_bytes());
+        }
+        if !chunk.invalid().is_empty() {
+            match encoding {
+                "utf8s" | "utf8ps" => {}
+                "utf8p" => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+    Some(())
+}
+
+fn json_char(out: &mut Vec<u8>, code: u32, raw: &[u8]) {
+    let short = match code {
+        0x22 => Some(b'"'),
+        0x5c => Some(b'\\'),
+        0x2f => Some(b'/'),
+        0x08 => Some(b'b'),
+        0x0c => Some(b'f'),
+        0x0a => Some(b'n'),
+        0x0d => Some(b'r'),
+        0x09 => Some(b't'),
+        _ => None,
+    };
+    if let Some(letter) = short {
+        out.extend_from_slice(&[b'\\', letter]);
+    } else if (0x20..0x7f).contains(&code) {
+        out.extend_from_slice(raw);
+    } else {
+        // Beyond 16 bits a pair of surrogates stands for the character.
+        let mut units = [0; 2];
+        let units = match char::from_u32(code) {
+            Some(c) => &*c.encode_utf16(&mut units),
+            None => &[],
+        };
+        for unit in units {
+            out.extend_from_slice(b"\\u");
+            push_hex(out, (unit >> 8) as u8, LOWER);
+            push_hex(out, (unit & 0xff) as u8, LOWER);
+        }
+    }
+}
+
+/// Numbers of `chunk` bytes each, in decimal, with the separator between them.
+fn chunked_decimal(bytes: &[u8], out: &mut Vec<u8>, args: &[Arg], little: bool) -> Option<()> {
+    let size = usize::try_from(int_arg(args, 1).unwrap_or(0)).ok()?;
+    let truncate = int_arg(args, 2).is_some_and(|flag| flag != 0);
+    if size == 0 || size > 8 {
+        return None;
+    }
+    for (at, chunk) in bytes.chunks(size).enumerate() {
+        if truncate && chunk.len() < size {
+            break;
+        }
+        if at > 0 {
+            out.extend_from_slice(text_arg(args, 0).as_bytes());
+        }
+        let fold = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
+        let number = if little {
+            chunk.iter().rev().fold(0, fold)
+        } else {
+            chunk.iter().fold(0, fold)
+        };
+        push_int(out, number as i64);
+    }
+    Some(())
+}
+
+fn chunked_hex(bytes: &[u8], out: &mut Vec<u8>, args: &[Arg]) -> Option<()> {
+    let size = usize::try_from(int_arg(args, 1).unwrap_or(1))
+        .ok()
+        .filter(|size| *size > 0)?;
+    let truncate = int_arg(args, 2).is_some_and(|flag| flag != 0);
+    for (at, chunk) in bytes.chunks(size).enumerate() {
+        if truncate && chunk.len() < size {
+            break;
+        }
+        if at > 0 {
+            out.extend_from_slice(text_arg(args, 0).as_bytes());
+        }
+        chunk.iter().for_each(|byte| push_hex(out, *byte, UPPER));
+    }
+    Some(())
+}

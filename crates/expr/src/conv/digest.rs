@@ -1,36 +1,204 @@
 //! Hashes, ciphers and signatures, manual 7.3.1.
 
 use crate::args::ArgKind::{Int, Text, Var};
-use crate::conv::{Conv, NONE, args, row};
-use crate::handlers::{arithmetic, digest};
-use crate::value::Kind;
+use crate::args::{Arg, int_arg};
+use crate::conv::{Conv, NONE, args, named_var, row, sha, text_of};
+use crate::eval::Cx;
+use crate::value::{Kind, Sample};
 
 /// The rows of this family, in alphabetical order.
-#[rustfmt::skip] // One row, one line.
+#[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("aes_cbc_dec", args(3, &[Int, Text, Text, Text]), Kind::Bin, Kind::Bin, None),
-    row("aes_cbc_enc", args(3, &[Int, Text, Text, Text]), Kind::Bin, Kind::Bin, None),
-    row("aes_gcm_dec", args(4, &[Int, Text, Text, Text, Text]), Kind::Bin, Kind::Bin, None),
-    row("aes_gcm_enc", args(4, &[Int, Text, Text, Text, Text]), Kind::Bin, Kind::Bin, None),
-    row("crc32", args(0, &[Int]), Kind::Bin, Kind::Int, Some(digest::conv_crc32)),
-    row("crc32c", args(0, &[Int]), Kind::Bin, Kind::Int, Some(digest::conv_crc32c)),
-    row("digest", args(1, &[Text]), Kind::Bin, Kind::Bin, None),
-    row("djb2", args(0, &[Int]), Kind::Bin, Kind::Int, Some(digest::conv_djb2)),
-    row("hmac", args(2, &[Text, Text]), Kind::Bin, Kind::Bin, None),
-    row("jwt_decrypt_cert", args(1, &[Text]), Kind::Bin, Kind::Bin, None),
-    row("jwt_decrypt_jwk", args(1, &[Text]), Kind::Bin, Kind::Bin, None),
-    row("jwt_decrypt_secret", args(1, &[Text]), Kind::Bin, Kind::Bin, None),
-    row("jwt_header_query", args(0, &[Text, Text]), Kind::Bin, Kind::Any, None),
-    row("jwt_payload_query", args(0, &[Text, Text]), Kind::Bin, Kind::Any, None),
-    row("jwt_verify", args(2, &[Text, Text]), Kind::Bin, Kind::Int, None),
-    row("jwt_verify_cert", args(2, &[Text, Text]), Kind::Bin, Kind::Int, None),
-    row("sdbm", args(0, &[Int]), Kind::Bin, Kind::Int, Some(digest::conv_sdbm)),
-    row("secure_memcmp", args(1, &[Var]), Kind::Bin, Kind::Bool, Some(arithmetic::secure_memcmp)),
-    row("sha1", NONE, Kind::Bin, Kind::Bin, Some(digest::conv_sha1)),
-    row("sha2", args(0, &[Int]), Kind::Bin, Kind::Bin, Some(digest::conv_sha2)),
-    row("wt6", args(0, &[Int]), Kind::Bin, Kind::Int, Some(digest::conv_wt6)),
-    row("x509_v_err_str", NONE, Kind::Int, Kind::Str, None),
-    row("xxh3", args(0, &[Int]), Kind::Bin, Kind::Int, None),
-    row("xxh32", args(0, &[Int]), Kind::Bin, Kind::Int, Some(digest::conv_xxh32)),
-    row("xxh64", args(0, &[Int]), Kind::Bin, Kind::Int, Some(digest::conv_xxh64)),
+    row("aes_cbc_dec", args(3, &[Int, Text, Text, Text]), Kind::Bin, Kind::Bin),
+    row("aes_cbc_enc", args(3, &[Int, Text, Text, Text]), Kind::Bin, Kind::Bin),
+    row("aes_gcm_dec", args(4, &[Int, Text, Text, Text, Text]), Kind::Bin, Kind::Bin),
+    row("aes_gcm_enc", args(4, &[Int, Text, Text, Text, Text]), Kind::Bin, Kind::Bin),
+    row("crc32", args(0, &[Int]), Kind::Bin, Kind::Int)
+        .examples("crc32(1)", "crc32(x)")
+        .gives("CRC-32, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, crc32fast::hash)),
+    row("crc32c", args(0, &[Int]), Kind::Bin, Kind::Int)
+        .examples("crc32c(1)", "crc32c(x)")
+        .gives("CRC-32C, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, crc32c_of)),
+    row("digest", args(1, &[Text]), Kind::Bin, Kind::Bin),
+    row("djb2", args(0, &[Int]), Kind::Bin, Kind::Int)
+        .examples("djb2(1)", "djb2(x)")
+        .gives("the hash DJB2, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, djb2_of)),
+    row("hmac", args(2, &[Text, Text]), Kind::Bin, Kind::Bin),
+    row("jwt_decrypt_cert", args(1, &[Text]), Kind::Bin, Kind::Bin),
+    row("jwt_decrypt_jwk", args(1, &[Text]), Kind::Bin, Kind::Bin),
+    row("jwt_decrypt_secret", args(1, &[Text]), Kind::Bin, Kind::Bin),
+    row("jwt_header_query", args(0, &[Text, Text]), Kind::Bin, Kind::Any),
+    row("jwt_payload_query", args(0, &[Text, Text]), Kind::Bin, Kind::Any),
+    row("jwt_verify", args(2, &[Text, Text]), Kind::Bin, Kind::Int),
+    row("jwt_verify_cert", args(2, &[Text, Text]), Kind::Bin, Kind::Int),
+    row("sdbm", args(0, &[Int]), Kind::Bin, Kind::Int)
+        .examples("sdbm(1)", "sdbm(x)")
+        .gives(
+            "the hash SDBM, spread over all bits if asked",
+            |cx, args, input| hashed(cx, args, input, |bytes| sdbm_over(0, bytes)),
+        ),
+    row("secure_memcmp", args(1, &[Var]), Kind::Bin, Kind::Bool)
+        .examples("secure_memcmp(txn.token)", "secure_memcmp")
+        .gives("whether it equals a variable, in a time that depends on the lengths only", secure_memcmp),
+    row("sha1", NONE, Kind::Bin, Kind::Bin)
+        .gives("the digest SHA-1", sha1),
+    row("sha2", args(0, &[Int]), Kind::Bin, Kind::Bin)
+        .examples("sha2(512)", "sha2(x)")
+        .gives("a digest of SHA-2 of so many bits", sha2),
+    row("wt6", args(0, &[Int]), Kind::Bin, Kind::Int)
+        .examples("wt6(1)", "wt6(x)")
+        .gives("the hash WT6, spread over all bits if asked", |cx, args, input| hashed(cx, args, input, wt6_of)),
+    row("x509_v_err_str", NONE, Kind::Int, Kind::Str),
+    row("xxh3", args(0, &[Int]), Kind::Bin, Kind::Int),
+    row("xxh32", args(0, &[Int]), Kind::Bin, Kind::Int)
+        .examples("xxh32(7)", "xxh32(x)")
+        .gives("the hash XXH32 with a seed", xxh32),
+    row("xxh64", args(0, &[Int]), Kind::Bin, Kind::Int)
+        .examples("xxh64(7)", "xxh64(x)")
+        .gives("the hash XXH64 with a seed", xxh64),
 ];
+
+/// Spreads every input bit over all output bits (Bob Jenkins' integer hash); what HAProxy calls
+/// full avalanche, which multiplies the result so that the highest bits depend on the lowest.
+pub(crate) fn avalanche(mut a: u32) -> u32 {
+    a = a.wrapping_add(0x7ed5_5d16).wrapping_add(a << 12);
+    a = (a ^ 0xc761_c23c) ^ (a >> 19);
+    a = a.wrapping_add(0x1656_67b1).wrapping_add(a << 5);
+    a = a.wrapping_add(0xd3a2_646c) ^ (a << 9);
+    a = a.wrapping_add(0xfd70_46c5).wrapping_add(a << 3);
+    a = (a ^ 0xb55a_4f09) ^ (a >> 16);
+    a.wrapping_mul(0xc000_0001)
+}
+
+/// SDBM continued over `bytes`: multiplication by 65599.
+pub(crate) fn sdbm_over(hash: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(hash, |hash, byte| {
+        hash.wrapping_mul(65_599).wrapping_add(u32::from(*byte))
+    })
+}
+
+/// DJB2: multiplication by 33 from 5381.
+fn djb2_of(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(5381, |hash: u32, byte| {
+        hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
+    })
+}
+
+/// WT6, HAProxy's own hash (`doc/internals/hashing`): two words that swap and turn by amounts
+/// which the data decide.
+fn wt6_of(bytes: &[u8]) -> u32 {
+    let (mut h0, mut h1) = (0xa53c_965a_u32, 0x5ca6_953a_u32);
+    let (mut step0, mut step1) = (6_u32, 18_u32);
+    for byte in bytes {
+        let byte = u32::from(*byte);
+        h0 = !(h0 ^ byte);
+        h1 = !h1.wrapping_add(byte);
+        let turned = h1.rotate_left(step0);
+        h1 = h0.rotate_left(step1);
+        h0 = turned;
+        let steps = ((h0 >> 16) ^ h1) & 0xffff;
+        step0 = steps & 0x1f;
+        step1 = steps >> 11;
+    }
+    h0 ^ h1
+}
+
+/// CRC-32C (Castagnoli), bit by bit over a table of nibbles.
+fn crc32c_of(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 16] = {
+        let mut table = [0; 16];
+        let mut i = 0;
+        while i < 16 {
+            let mut crc = i as u32;
+            let mut bit = 0;
+            while bit < 4 {
+                crc = if crc & 1 == 1 {
+                    (crc >> 1) ^ 0x82f6_3b78
+                } else {
+                    crc >> 1
+                };
+                bit += 1;
+            }
+            table[i] = crc;
+            i += 1;
+        }
+        table
+    };
+    let step = |crc: u32, nibble: u32| (crc >> 4) ^ TABLE[((crc ^ nibble) & 0xf) as usize];
+    !bytes.iter().fold(!0, |crc, byte| {
+        let byte = u32::from(*byte);
+        step(step(crc, byte), byte >> 4)
+    })
+}
+
+fn hashed<'f>(
+    cx: &Cx<'f, '_>,
+    args: &[Arg],
+    input: Sample<'f>,
+    hash: impl FnOnce(&[u8]) -> u32,
+) -> Option<Sample<'f>> {
+    let mut sum = hash(cx.scratch.bytes(text_of(input)?));
+    if int_arg(args, 0).is_some_and(|flag| flag != 0) {
+        sum = avalanche(sum);
+    }
+    Some(Sample::Int(i64::from(sum)))
+}
+
+fn xxh32<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let seed = int_arg(args, 0).unwrap_or(0) as u32;
+    let bytes = cx.scratch.bytes(text_of(input)?);
+    Some(Sample::Int(i64::from(xxhash_rust::xxh32::xxh32(
+        bytes, seed,
+    ))))
+}
+
+fn xxh64<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let seed = int_arg(args, 0).unwrap_or(0) as u64;
+    let bytes = cx.scratch.bytes(text_of(input)?);
+    Some(Sample::Int(xxhash_rust::xxh64::xxh64(bytes, seed) as i64))
+}
+
+fn sha1<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let sum = sha::sha1(cx.scratch.bytes(text_of(input)?));
+    Some(Sample::Bin(cx.scratch.keep(&sum)))
+}
+
+fn sha2<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let bytes = cx.scratch.bytes(text);
+    Some(Sample::Bin(match int_arg(args, 0).unwrap_or(256) {
+        224 => {
+            let sum = sha::sha224(bytes);
+            cx.scratch.keep(&sum)
+        }
+        256 => {
+            let sum = sha::sha256(bytes);
+            cx.scratch.keep(&sum)
+        }
+        384 => {
+            let sum = sha::sha384(bytes);
+            cx.scratch.keep(&sum)
+        }
+        512 => {
+            let sum = sha::sha512(bytes);
+            cx.scratch.keep(&sum)
+        }
+        _ => return None,
+    }))
+}
+
+/// Equality in a time that depends on the lengths only.
+fn secure_memcmp<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+) -> Option<Sample<'f>> {
+    let value = named_var(cx, args, 0)?;
+    let mut other = cx.scratch.open();
+    value.append_to(&mut other);
+    let left = cx.scratch.bytes(text_of(input)?);
+    let differing = left.iter().zip(&other).fold(0, |sum, (a, b)| sum | (a ^ b));
+    let equal = left.len() == other.len() && std::hint::black_box(differing) == 0;
+    cx.scratch.discard(other);
+    Some(Sample::Bool(equal))
+}

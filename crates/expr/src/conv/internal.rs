@@ -1,21 +1,57 @@
 //! Converters that reach outside the sample, manual 7.3.1.
 
 use crate::args::ArgKind::{Int, Text, Var};
-use crate::conv::{Conv, NONE, args, row};
-use crate::handlers::{proxy, text};
-use crate::value::Kind;
+use crate::conv::{Conv, NONE, args, row, text_of};
+use crate::eval::Cx;
+use crate::facts::{Facts, ServerFacts};
+use crate::fetch::proxy::backend_called;
+use crate::value::{Kind, Sample};
 
 /// The rows of this family, in alphabetical order.
-#[rustfmt::skip] // One row, one line.
+#[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("capture-req", args(1, &[Int]), Kind::Str, Kind::Str, None),
-    row("capture-res", args(1, &[Int]), Kind::Str, Kind::Str, None),
-    row("debug", args(0, &[Text, Text]), Kind::Any, Kind::Same, Some(text::debug)),
-    row("fe_exists", NONE, Kind::Str, Kind::Bool, Some(proxy::conv_fe_exists)),
-    row("nbsrv", NONE, Kind::Str, Kind::Int, Some(proxy::conv_nbsrv)),
-    row("set-var", args(1, &[Var, Text, Text, Text, Text]), Kind::Any, Kind::Any, None),
-    row("srv_is_up", NONE, Kind::Str, Kind::Bool, Some(proxy::conv_srv_is_up)),
-    row("srv_queue", NONE, Kind::Str, Kind::Int, Some(proxy::conv_srv_queue)),
-    row("unset-var", args(1, &[Var]), Kind::Any, Kind::Any, None),
-    row("when", args(1, &[Text, Text, Text]), Kind::Any, Kind::Any, None),
+    row("capture-req", args(1, &[Int]), Kind::Str, Kind::Str),
+    row("capture-res", args(1, &[Int]), Kind::Str, Kind::Str),
+    row("debug", args(0, &[Text, Text]), Kind::Any, Kind::Same)
+        .examples("debug(name)", "debug(a,b,c)")
+        .gives("hands the sample on", |_, _, input| Some(input)),
+    row("fe_exists", NONE, Kind::Str, Kind::Bool)
+        .gives(
+            "whether there is a frontend of this name",
+            |cx, _, input| Some(Sample::Bool(named(cx, input, Facts::frontend_named).is_some())),
+        ),
+    row("nbsrv", NONE, Kind::Str, Kind::Int)
+        .gives(
+            "usable servers of the backend of this name",
+            |cx, _, input| Some(Sample::Int(named(cx, input, backend_called)?.usable_servers())),
+        ),
+    row("set-var", args(1, &[Var, Text, Text, Text, Text]), Kind::Any, Kind::Any),
+    row("srv_is_up", NONE, Kind::Str, Kind::Bool)
+        .gives(
+            "whether the server of this name may be used",
+            |cx, _, input| Some(Sample::Bool(named(cx, input, server_called)?.is_up())),
+        ),
+    row("srv_queue", NONE, Kind::Str, Kind::Int)
+        .gives(
+            "requests in the queue of the server of this name",
+            |cx, _, input| Some(Sample::Int(named(cx, input, server_called)?.queue())),
+        ),
+    row("unset-var", args(1, &[Var]), Kind::Any, Kind::Any),
+    row("when", args(1, &[Text, Text, Text]), Kind::Any, Kind::Any),
 ];
+
+/// What the sample names.
+fn named<'f, T>(
+    cx: &Cx<'f, '_>,
+    input: Sample<'f>,
+    find: impl FnOnce(&'f dyn Facts, &str) -> Option<T>,
+) -> Option<T> {
+    let name = std::str::from_utf8(cx.scratch.bytes(text_of(input)?)).ok()?;
+    find(cx.facts, name)
+}
+
+/// The server of that name: `[backend/]server`.
+fn server_called<'f>(facts: &'f dyn Facts, name: &str) -> Option<&'f dyn ServerFacts> {
+    let (backend, server) = name.split_once('/').unwrap_or(("", name));
+    backend_called(facts, backend)?.server_named(server)
+}

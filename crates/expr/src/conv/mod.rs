@@ -1,11 +1,12 @@
-//! The catalogue of converters, one row per word, a file per family.
+//! The catalogue of converters: a file per family, with the rows and what they do.
 
 mod arithmetic;
-mod codec;
-mod digest;
+pub(crate) mod codec;
+pub(crate) mod digest;
 mod internal;
 mod map;
 mod packet;
+mod sha;
 mod stick;
 mod text;
 mod time;
@@ -13,11 +14,15 @@ mod time;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::args::{ArgKind, ArgSpec};
+use crate::args::{Arg, ArgKind, ArgSpec, ArgValue};
 pub(crate) use crate::args::{NONE, args};
-use crate::handlers::ConvFn;
+use crate::eval::Cx;
 use crate::needs::Needs;
-use crate::value::Kind;
+use crate::scratch::Text;
+use crate::value::{Kind, Sample, Value};
+
+/// Applies a converter to a sample already cast to what it takes.
+pub(crate) type ConvFn = for<'f> fn(&mut Cx<'f, '_>, &'f [Arg], Sample<'f>) -> Option<Sample<'f>>;
 
 /// A converter: one word of the language with all its sides.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +37,11 @@ pub struct Conv {
     pub out: Kind,
     /// What must be there beside its input.
     pub needs: Needs,
+    /// What it does, in a few words; empty where it is not evaluated yet.
+    pub help: &'static str,
+    /// The converter as it is accepted, and as it is refused; empty for a word that takes no
+    /// arguments, which is its own good example.
+    pub examples: (&'static str, &'static str),
     pub(crate) handler: Option<ConvFn>,
 }
 
@@ -45,6 +55,23 @@ impl Conv {
     const fn needs(self, needs: Needs) -> Conv {
         Conv { needs, ..self }
     }
+
+    /// The same row with the converter as it is accepted, and as it is refused.
+    const fn examples(self, good: &'static str, bad: &'static str) -> Conv {
+        Conv {
+            examples: (good, bad),
+            ..self
+        }
+    }
+
+    /// The same row, evaluated: what it does, and the function that does it.
+    const fn gives(self, help: &'static str, handler: ConvFn) -> Conv {
+        Conv {
+            help,
+            handler: Some(handler),
+            ..self
+        }
+    }
 }
 
 impl PartialEq for Conv {
@@ -53,20 +80,45 @@ impl PartialEq for Conv {
     }
 }
 
-const fn row(
-    word: &'static str,
-    args: ArgSpec,
-    takes: Kind,
-    out: Kind,
-    handler: Option<ConvFn>,
-) -> Conv {
+/// A row that is parsed; [`Conv::gives`] has it evaluated.
+const fn row(word: &'static str, args: ArgSpec, takes: Kind, out: Kind) -> Conv {
     Conv {
         word,
         args,
         takes,
         out,
         needs: Needs::NONE,
-        handler,
+        help: "",
+        examples: ("", ""),
+        handler: None,
+    }
+}
+
+/// The bytes of a text, binary or method sample.
+fn text_of<'f>(sample: Sample<'f>) -> Option<Text<'f>> {
+    match sample {
+        Sample::Str(text) | Sample::Bin(text) | Sample::Meth(text) => Some(text),
+        Sample::Bool(_) | Sample::Int(_) | Sample::Ipv4(_) | Sample::Ipv6(_) => None,
+    }
+}
+
+/// Writes a new text made from the bytes of `input`.
+fn rewritten<'f>(
+    cx: &mut Cx<'f, '_>,
+    input: Text<'f>,
+    write: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
+) -> Option<Text<'f>> {
+    let mut out = cx.scratch.open();
+    let done = write(cx.scratch.bytes(input), &mut out);
+    let text = cx.scratch.close(out);
+    done.map(|()| text)
+}
+
+/// The variable whose name is the text of the argument.
+fn named_var<'f>(cx: &Cx<'f, '_>, args: &'f [Arg], position: usize) -> Option<Value<'f>> {
+    match &args.get(position)?.value {
+        ArgValue::Var(name) => cx.facts.var(name),
+        _ => None,
     }
 }
 
@@ -88,13 +140,7 @@ pub fn convs() -> impl Iterator<Item = &'static Conv> {
 }
 
 /// What scripts register: `lua.` and a name, with any arguments.
-static LUA: Conv = row(
-    "lua.",
-    args(0, &[ArgKind::Text; 12]),
-    Kind::Str,
-    Kind::Str,
-    None,
-);
+static LUA: Conv = row("lua.", args(0, &[ArgKind::Text; 12]), Kind::Str, Kind::Str);
 
 /// The converter of this name.
 pub fn conv(word: &str) -> Option<&'static Conv> {

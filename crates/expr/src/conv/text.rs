@@ -1,30 +1,411 @@
-//! Converters that cut and join strings and addresses, manual 7.3.1.
+//! Cutting and joining of strings and addresses, manual 7.3.1.
 
 use crate::args::ArgKind::{Int, Mask4, Mask6, Regex, Text, Var};
-use crate::conv::{Conv, NONE, args, row};
-use crate::handlers::{codec, text};
-use crate::value::Kind;
+use crate::args::{Arg, ArgValue, int_arg, text_arg};
+use crate::conv::{Conv, NONE, args, named_var, rewritten, row, text_of};
+use crate::eval::Cx;
+use crate::regex::Groups;
+use crate::value::{Kind, Sample, v6_to_v4};
+use crate::vars::VarName;
 
 /// The rows of this family, in alphabetical order.
-#[rustfmt::skip] // One row, one line.
+#[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Conv] = &[
-    row("add_item", args(2, &[Text, Var, Text]), Kind::Str, Kind::Str, Some(text::add_item)),
-    row("base2", NONE, Kind::Bin, Kind::Str, Some(codec::base2)),
-    row("bytes", args(1, &[Text, Text]), Kind::Bin, Kind::Bin, Some(text::bytes)),
-    row("concat", args(1, &[Text, Var, Text]), Kind::Str, Kind::Str, Some(text::concat)),
-    row("cut_crlf", NONE, Kind::Str, Kind::Str, Some(text::cut_crlf)),
-    row("field", args(2, &[Int, Text, Int]), Kind::Str, Kind::Str, Some(text::field)),
-    row("has_ctl", args(0, &[Text]), Kind::Bin, Kind::Bool, Some(text::has_ctl)),
-    row("host_only", NONE, Kind::Str, Kind::Str, Some(text::host_only)),
-    row("ipmask", args(1, &[Mask4, Mask6]), Kind::Addr, Kind::Addr, Some(text::ipmask)),
-    row("length", NONE, Kind::Str, Kind::Int, Some(text::length)),
-    row("lower", NONE, Kind::Str, Kind::Str, Some(text::lower)),
-    row("ltrim", args(1, &[Text]), Kind::Str, Kind::Str, Some(text::ltrim)),
-    row("port_only", NONE, Kind::Str, Kind::Int, Some(text::port_only)),
-    row("regsub", args(2, &[Regex, Text, Text]), Kind::Str, Kind::Str, Some(text::regsub)),
-    row("reverse", NONE, Kind::Str, Kind::Str, Some(text::reverse)),
-    row("reverse_dom", NONE, Kind::Str, Kind::Str, None),
-    row("rtrim", args(1, &[Text]), Kind::Str, Kind::Str, Some(text::rtrim)),
-    row("upper", NONE, Kind::Str, Kind::Str, Some(text::upper)),
-    row("word", args(2, &[Int, Text, Int]), Kind::Str, Kind::Str, Some(text::word)),
+    row("add_item", args(2, &[Text, Var, Text]), Kind::Str, Kind::Str)
+        .examples("add_item(;,txn.name,x)", "add_item")
+        .gives("appends a variable and a suffix, after a delimiter", add_item),
+    row("bytes", args(1, &[Text, Text]), Kind::Bin, Kind::Bin)
+        .examples("bytes(1,2)", "bytes(1,2,3)")
+        .gives("bytes from an offset on, as many as are asked", bytes),
+    row("concat", args(1, &[Text, Var, Text]), Kind::Str, Kind::Str)
+        .examples("concat(<,txn.name,>)", "concat(a,b,c,d)")
+        .gives("appends a text, a variable and a text", concat),
+    row("cut_crlf", NONE, Kind::Str, Kind::Str)
+        .gives("the first line", cut_crlf),
+    row("field", args(2, &[Int, Text, Int]), Kind::Str, Kind::Str)
+        .examples("field(2,/)", "field(2)")
+        .gives(
+            "the piece at an index between delimiters, each of which counts",
+            |cx, args, input| cut_out(cx, args, input, true),
+        ),
+    row("has_ctl", args(0, &[Text]), Kind::Bin, Kind::Bool)
+        .examples("has_ctl(0x100002401)", "has_ctl(1,2)")
+        .gives("whether a control character is in it", has_ctl),
+    row("host_only", NONE, Kind::Str, Kind::Str)
+        .gives("the host of a Host value", host_only),
+    row("ipmask", args(1, &[Mask4, Mask6]), Kind::Addr, Kind::Addr)
+        .examples("ipmask(24,64)", "ipmask(x)")
+        .gives("an address with a mask of IPv4, and one of IPv6", ipmask),
+    row("length", NONE, Kind::Str, Kind::Int)
+        .gives("how long it is, in bytes", length),
+    row("lower", NONE, Kind::Str, Kind::Str)
+        .gives("in lower case", lower),
+    row("ltrim", args(1, &[Text]), Kind::Str, Kind::Str)
+        .examples("ltrim(x)", "ltrim(a,b)")
+        .gives("without these bytes at its beginning", ltrim),
+    row("param", args(1, &[Text, Text]), Kind::Str, Kind::Str)
+        .examples("param(id,&)", "param(a,b,c)")
+        .gives("a parameter of a list such as a query", param),
+    row("port_only", NONE, Kind::Str, Kind::Int)
+        .gives("the port of a Host value, or 0", port_only),
+    row("regsub", args(2, &[Regex, Text, Text]), Kind::Str, Kind::Str)
+        .examples("regsub(a,b,g)", "regsub(a)")
+        .gives("what a regular expression matches replaced, all of it with g", regsub),
+    row("reverse", NONE, Kind::Str, Kind::Str)
+        .gives("from its end to its beginning", reverse),
+    row("reverse_dom", NONE, Kind::Str, Kind::Str),
+    row("rtrim", args(1, &[Text]), Kind::Str, Kind::Str)
+        .examples("rtrim(x)", "rtrim(a,b)")
+        .gives("without these bytes at its end", rtrim),
+    row("upper", NONE, Kind::Str, Kind::Str)
+        .gives("in upper case", upper),
+    row("word", args(2, &[Int, Text, Int]), Kind::Str, Kind::Str)
+        .examples("word(2,/)", "word(2)")
+        .gives(
+            "the piece at an index between delimiters, runs of which count once",
+            |cx, args, input| cut_out(cx, args, input, false),
+        ),
 ];
+
+fn lower<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend(bytes.iter().map(u8::to_ascii_lowercase));
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+fn upper<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend(bytes.iter().map(u8::to_ascii_uppercase));
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+fn reverse<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend(bytes.iter().rev());
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+fn length<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let length = cx.scratch.bytes(text_of(input)?).len();
+    Some(Sample::Int(i64::try_from(length).unwrap_or(i64::MAX)))
+}
+
+/// An integer argument that may be the name of a variable (`bytes`, 3.x).
+fn flexible_int(cx: &Cx<'_, '_>, args: &[Arg], position: usize) -> Option<i64> {
+    let arg = args.get(position)?;
+    match arg.text.parse() {
+        Ok(number) => Some(number),
+        Err(_) => {
+            let name = VarName::parse(&arg.text).ok()?;
+            cx.facts.var(&name)?.to_int()
+        }
+    }
+}
+
+fn bytes<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let from = usize::try_from(flexible_int(cx, args, 0)?).ok()?;
+    let to = if args.get(1).is_none_or(Arg::is_absent) {
+        usize::MAX
+    } else {
+        from.saturating_add(usize::try_from(flexible_int(cx, args, 1)?).ok()?)
+    };
+    Some(Sample::Bin(cx.scratch.part(text, from, to)))
+}
+
+fn ltrim<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let cut = text_arg(args, 0).as_bytes();
+    let bytes = cx.scratch.bytes(text);
+    let from = bytes
+        .iter()
+        .position(|byte| !cut.contains(byte))
+        .unwrap_or(bytes.len());
+    Some(Sample::Str(cx.scratch.part(text, from, usize::MAX)))
+}
+
+fn rtrim<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let cut = text_arg(args, 0).as_bytes();
+    let bytes = cx.scratch.bytes(text);
+    let to = bytes
+        .iter()
+        .rposition(|byte| !cut.contains(byte))
+        .map_or(0, |at| at + 1);
+    Some(Sample::Str(cx.scratch.part(text, 0, to)))
+}
+
+fn cut_crlf<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let bytes = cx.scratch.bytes(text);
+    let to = memchr::memchr2(b'\r', b'\n', bytes).unwrap_or(bytes.len());
+    Some(Sample::Str(cx.scratch.part(text, 0, to)))
+}
+
+/// Where the pieces wanted of `bytes` begin and end. `wide` counts every delimiter (`field`);
+/// otherwise runs of delimiters separate once and ends are ignored (`word`).
+fn pieces(
+    bytes: &[u8],
+    index: i64,
+    delimiters: &[u8],
+    count: i64,
+    wide: bool,
+) -> Option<(usize, usize)> {
+    let is_delimiter = |byte: &u8| delimiters.contains(byte);
+    let wanted = usize::try_from(index.unsigned_abs()).ok()?.checked_sub(1)?;
+    let more = match usize::try_from(count).ok()? {
+        0 => usize::MAX,
+        count => count - 1,
+    };
+    // Counted from the end, everything is looked at backwards.
+    let length = bytes.len();
+    let at = |i: usize| {
+        if index > 0 {
+            &bytes[i]
+        } else {
+            &bytes[length - 1 - i]
+        }
+    };
+    let end_of = |mut i: usize| {
+        while i < length && !is_delimiter(at(i)) {
+            i += 1;
+        }
+        i
+    };
+    let next_start = |mut i: usize| {
+        if wide {
+            return if i < length { Some(i + 1) } else { None };
+        }
+        while i < length && is_delimiter(at(i)) {
+            i += 1;
+        }
+        (i < length).then_some(i)
+    };
+    let mut start = if wide { 0 } else { next_start(0)? };
+    for _ in 0..wanted {
+        start = next_start(end_of(start))?;
+    }
+    let mut end = end_of(start);
+    for _ in 0..more {
+        match next_start(end) {
+            Some(next) => end = end_of(next),
+            None => break,
+        }
+    }
+    Some(if index > 0 {
+        (start, end)
+    } else {
+        (length - end, length - start)
+    })
+}
+
+fn cut_out<'f>(
+    cx: &mut Cx<'f, '_>,
+    args: &'f [Arg],
+    input: Sample<'f>,
+    wide: bool,
+) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let delimiters = text_arg(args, 1).as_bytes();
+    let count = int_arg(args, 2).unwrap_or(1);
+    let bytes = cx.scratch.bytes(text);
+    let (from, to) = pieces(bytes, int_arg(args, 0)?, delimiters, count, wide)?;
+    Some(Sample::Str(cx.scratch.part(text, from, to)))
+}
+
+fn concat<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let value = named_var(cx, args, 1);
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend_from_slice(bytes);
+        out.extend_from_slice(text_arg(args, 0).as_bytes());
+        if let Some(value) = value {
+            value.append_to(out);
+        }
+        out.extend_from_slice(text_arg(args, 2).as_bytes());
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+fn add_item<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let value = named_var(cx, args, 1);
+    let suffix = text_arg(args, 2).as_bytes();
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        out.extend_from_slice(bytes);
+        let before = out.len();
+        if let Some(value) = value {
+            value.append_to(out);
+        }
+        out.extend_from_slice(suffix);
+        // The delimiter stands only between two things.
+        if before > 0 && out.len() > before {
+            let delimiter = text_arg(args, 0).as_bytes();
+            out.splice(before..before, delimiter.iter().copied());
+        }
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+fn regsub<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let ArgValue::Regex(regex) = &args.first()?.value else {
+        return None;
+    };
+    let template = text_arg(args, 1).as_bytes();
+    let global = text_arg(args, 2).contains('g');
+    let text = rewritten(cx, text_of(input)?, |bytes, out| {
+        let mut at = 0;
+        while let Some(groups) = regex.groups(bytes, at) {
+            let Some((start, end)) = groups[0] else { break };
+            out.extend_from_slice(&bytes[at..start]);
+            substitute(template, bytes, &groups, out);
+            at = end;
+            if start == end {
+                // Nothing was consumed: one byte is, or the same place would match for ever.
+                let Some(byte) = bytes.get(at) else { break };
+                out.push(*byte);
+                at += 1;
+            }
+            if !global || at > bytes.len() {
+                break;
+            }
+        }
+        out.extend_from_slice(bytes.get(at..).unwrap_or_default());
+        Some(())
+    })?;
+    Some(Sample::Str(text))
+}
+
+/// Writes `template` with `\0` to `\9` replaced by what the groups hold and `\xHH` by a byte.
+pub(super) fn substitute(template: &[u8], subject: &[u8], groups: &Groups, out: &mut Vec<u8>) {
+    let mut rest = template;
+    while let Some(slash) = memchr::memchr(b'\\', rest) {
+        out.extend_from_slice(&rest[..slash]);
+        rest = &rest[slash + 1..];
+        match rest {
+            [digit @ b'0'..=b'9', after @ ..] => {
+                if let Some((start, end)) = groups[usize::from(digit - b'0')] {
+                    out.extend_from_slice(&subject[start..end]);
+                }
+                rest = after;
+            }
+            [b'x', high, low, after @ ..]
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                let digit = |byte: u8| (byte as char).to_digit(16).unwrap_or(0) as u8;
+                out.push(digit(*high) << 4 | digit(*low));
+                rest = after;
+            }
+            [other, after @ ..] => {
+                out.push(*other);
+                rest = after;
+            }
+            [] => out.push(b'\\'),
+        }
+    }
+    out.extend_from_slice(rest);
+}
+
+fn ipmask<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    // An address that stands for one of IPv4 is masked as that.
+    let input = match input {
+        Sample::Ipv6(address) => v6_to_v4(&address).map_or(input, Sample::Ipv4),
+        other => other,
+    };
+    match (input, args) {
+        (
+            Sample::Ipv4(address),
+            [
+                Arg {
+                    value: ArgValue::Mask4(mask),
+                    ..
+                },
+                ..,
+            ],
+        ) => Some(Sample::Ipv4((u32::from(address) & mask).into())),
+        (
+            Sample::Ipv6(address),
+            [
+                _,
+                Arg {
+                    value: ArgValue::Mask6(mask),
+                    ..
+                },
+                ..,
+            ],
+        ) => Some(Sample::Ipv6((u128::from(address) & mask).into())),
+        _ => None,
+    }
+}
+
+/// Host and port of a `Host` value; brackets stay with the host.
+fn split_host(bytes: &[u8]) -> (usize, Option<usize>) {
+    let from = match bytes.first() {
+        Some(b'[') => memchr::memchr(b']', bytes).map_or(0, |end| end + 1),
+        _ => 0,
+    };
+    match memchr::memrchr(b':', &bytes[from..]) {
+        Some(colon) => (from + colon, Some(from + colon + 1)),
+        None => (bytes.len(), None),
+    }
+}
+
+fn host_only<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let text = text_of(input)?;
+    let (end, _) = split_host(cx.scratch.bytes(text));
+    Some(Sample::Str(cx.scratch.part(text, 0, end)))
+}
+
+fn port_only<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let bytes = cx.scratch.bytes(text_of(input)?);
+    let port = split_host(bytes).1.and_then(|from| {
+        std::str::from_utf8(&bytes[from..])
+            .ok()?
+            .parse::<u16>()
+            .ok()
+    });
+    Some(Sample::Int(i64::from(port.unwrap_or(0))))
+}
+
+fn param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let name = text_arg(args, 0).as_bytes();
+    let delimiter = text_arg(args, 1)
+        .as_bytes()
+        .first()
+        .copied()
+        .unwrap_or(b'&');
+    let text = text_of(input)?;
+    let bytes = cx.scratch.bytes(text);
+    let mut start = 0;
+    let (from, to) = loop {
+        let end = memchr::memchr(delimiter, &bytes[start..]).map_or(bytes.len(), |at| start + at);
+        let piece = &bytes[start..end];
+        if let Some(rest) = piece.strip_prefix(name) {
+            match rest {
+                [b'=', ..] => break (start + name.len() + 1, end),
+                [] => break (end, end),
+                _ => {}
+            }
+        }
+        if end == bytes.len() {
+            return None;
+        }
+        start = end + 1;
+    };
+    Some(Sample::Str(cx.scratch.part(text, from, to)))
+}
+
+fn has_ctl<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], input: Sample<'f>) -> Option<Sample<'f>> {
+    let bytes = cx.scratch.bytes(text_of(input)?);
+    let cut = text_arg(args, 0).as_bytes();
+    let found = bytes
+        .iter()
+        .any(|byte| (byte.is_ascii_control()) && !cut.contains(byte));
+    Some(Sample::Bool(found))
+}

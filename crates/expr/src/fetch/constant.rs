@@ -1,40 +1,135 @@
-//! Constants and samples available everywhere, manual 7.3.2.
+//! Constants, chance and variables, manual 7.3.2.
+
+use std::net::IpAddr;
 
 use crate::args::ArgKind::{Int, Ipv4, Ipv6, Text, Var};
+use crate::args::{Arg, ArgValue, int_arg, text_arg};
+use crate::eval::Cx;
 use crate::fetch::{ACL_NAMES, Fetch, NONE, args, row};
-use crate::handlers::{constant, date};
+use crate::needs::Needs;
 use crate::phase::Phases;
-use crate::value::Kind;
+use crate::value::{Kind, Sample};
 
 const ALWAYS: Phases = Phases::ALWAYS;
+const RUNNING: Phases = Phases::RUNNING;
 
 /// The rows of this family, in alphabetical order.
-#[rustfmt::skip] // One row, one line.
+#[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("acl", ACL_NAMES, Kind::Bool, ALWAYS, None),
-    row("act_conn", NONE, Kind::Int, ALWAYS, Some(constant::act_conn)),
-    row("always_false", NONE, Kind::Bool, ALWAYS, Some(constant::always_false)),
-    row("always_true", NONE, Kind::Bool, ALWAYS, Some(constant::always_true)),
-    row("bin", args(1, &[Text]), Kind::Bin, ALWAYS, Some(constant::binary)),
-    row("bool", args(1, &[Text]), Kind::Bool, ALWAYS, Some(constant::boolean)),
-    row("date", args(0, &[Int, Text]), Kind::Int, ALWAYS, Some(date::date)),
-    row("date_us", NONE, Kind::Int, ALWAYS, Some(date::date_us)),
-    row("dump_all_vars", args(0, &[Text, Text, Text]), Kind::Str, ALWAYS, None),
-    row("env", args(1, &[Text]), Kind::Str, ALWAYS, Some(constant::env)),
-    row("hostname", NONE, Kind::Str, ALWAYS, Some(constant::hostname)),
-    row("int", args(1, &[Int]), Kind::Int, ALWAYS, Some(constant::integer)),
-    row("ipv4", args(1, &[Ipv4]), Kind::Ipv4, ALWAYS, Some(constant::address)),
-    row("ipv6", args(1, &[Ipv6]), Kind::Ipv6, ALWAYS, Some(constant::address)),
-    row("meth", args(1, &[Text]), Kind::Meth, ALWAYS, Some(constant::meth)),
-    row("nbproc", NONE, Kind::Int, ALWAYS, Some(constant::one)),
-    row("pid", NONE, Kind::Int, ALWAYS, Some(constant::pid)),
-    row("proc", NONE, Kind::Int, ALWAYS, Some(constant::one)),
-    row("quic_enabled", NONE, Kind::Bool, ALWAYS, Some(constant::always_false)),
-    row("rand", args(0, &[Int]), Kind::Int, ALWAYS, Some(constant::rand)),
-    row("str", args(1, &[Text]), Kind::Str, ALWAYS, Some(constant::string)),
-    row("tgroup", NONE, Kind::Int, ALWAYS, Some(constant::one)),
-    row("thread", NONE, Kind::Int, ALWAYS, Some(constant::thread)),
-    row("uptime", NONE, Kind::Int, ALWAYS, Some(constant::uptime)),
-    row("uuid", args(0, &[Int]), Kind::Str, ALWAYS, Some(constant::uuid)),
-    row("var", args(1, &[Var, Text]), Kind::Any, ALWAYS, Some(constant::var)),
+    row("acl", ACL_NAMES, Kind::Bool, ALWAYS),
+    row("always_false", NONE, Kind::Bool, ALWAYS)
+        .gives("always false", |_, _| Some(Sample::Bool(false))),
+    row("always_true", NONE, Kind::Bool, ALWAYS)
+        .gives("always true", |_, _| Some(Sample::Bool(true))),
+    row("bin", args(1, &[Text]), Kind::Bin, ALWAYS)
+        .examples("bin(4142)", "bin(41,42)")
+        .gives("the bytes that a text writes in hexadecimal", binary),
+    row("bool", args(1, &[Text]), Kind::Bool, ALWAYS)
+        .examples("bool(true)", "bool")
+        .gives("a constant: true, false, or a number that is or is not 0", boolean),
+    row("dump_all_vars", args(0, &[Text, Text, Text]), Kind::Str, ALWAYS),
+    row("int", args(1, &[Int]), Kind::Int, ALWAYS)
+        .examples("int(5)", "int(x)")
+        .gives("a constant integer", |_, args| int_arg(args, 0).map(Sample::Int)),
+    row("ipv4", args(1, &[Ipv4]), Kind::Ipv4, ALWAYS)
+        .examples("ipv4(192.0.2.1)", "ipv4(192.0.2)")
+        .gives("a constant IPv4 address", address),
+    row("ipv6", args(1, &[Ipv6]), Kind::Ipv6, ALWAYS)
+        .examples("ipv6(2001:db8::1)", "ipv6(x)")
+        .gives("a constant IPv6 address", address),
+    row("meth", args(1, &[Text]), Kind::Meth, ALWAYS)
+        .examples("meth(GET)", "meth(GET,x)")
+        .gives("a constant method", |_, args| Some(Sample::meth(text_arg(args, 0).as_bytes()))),
+    row("rand", args(0, &[Int]), Kind::Int, ALWAYS)
+        .examples("rand(100)", "rand(x)")
+        .gives("32 random bits, or a random number below the argument", rand),
+    row("str", args(1, &[Text]), Kind::Str, ALWAYS)
+        .examples("str(text)", "str(a,b)")
+        .gives("a constant text", |_, args| Some(Sample::held(text_arg(args, 0).as_bytes()))),
+    row("uuid", args(0, &[Int]), Kind::Str, ALWAYS)
+        .examples("uuid(7)", "uuid(x)")
+        .gives("a new UUID: version 4 (random), or 7 (by time)", uuid),
+    row("var", args(1, &[Var, Text]), Kind::Any, ALWAYS)
+        .examples("var(txn.name,none)", "var(name)")
+        .gives("a variable, or the default that is given", var),
+    row("wait_end", NONE, Kind::Bool, RUNNING).needs(Needs::INSPECTION_END)
+        .gives("true when content inspection is over", wait_end),
 ];
+
+fn boolean<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let text = text_arg(args, 0);
+    let truth =
+        text.eq_ignore_ascii_case("true") || text.parse::<i64>().is_ok_and(|number| number != 0);
+    Some(Sample::Bool(truth))
+}
+
+fn binary<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let mut out = cx.scratch.open();
+    for pair in text_arg(args, 0).as_bytes().chunks_exact(2) {
+        let digit = |byte: u8| (byte as char).to_digit(16).unwrap_or(0) as u8;
+        out.push(digit(pair[0]) << 4 | digit(pair[1]));
+    }
+    Some(Sample::Bin(cx.scratch.close(out)))
+}
+
+fn address<'f>(_: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    match args.first()?.value {
+        ArgValue::Ip(IpAddr::V4(v4)) => Some(Sample::Ipv4(v4)),
+        ArgValue::Ip(IpAddr::V6(v6)) => Some(Sample::Ipv6(v6)),
+        _ => None,
+    }
+}
+
+/// Before the end of inspection nothing is known.
+fn wait_end<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+    (!cx.more.meets(Needs::INSPECTION_END)).then_some(Sample::Bool(true))
+}
+
+fn rand<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let random = cx.facts.random() & 0xffff_ffff;
+    Some(Sample::Int(match int_arg(args, 0) {
+        Some(below) => {
+            let below = u64::try_from(below).unwrap_or(0) & 0xffff_ffff;
+            ((random * below) >> 32) as i64
+        }
+        None => random as i64,
+    }))
+}
+
+/// RFC 9562.
+fn uuid<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let mut bits = (u128::from(cx.facts.random()) << 64) | u128::from(cx.facts.random());
+    let version: u128 = match int_arg(args, 0).unwrap_or(4) {
+        4 => 4,
+        7 => {
+            let now = cx.facts.now();
+            let ms = now.secs as u128 * 1000 + u128::from(now.micros / 1000);
+            bits = (bits & ((1 << 80) - 1)) | (ms << 80);
+            7
+        }
+        _ => return None,
+    };
+    bits = (bits & !(0xf << 76)) | (version << 76);
+    bits = (bits & !(0x3 << 62)) | (0x2 << 62);
+    let mut out = cx.scratch.open();
+    for nibble in (0..32).rev() {
+        let digit = ((bits >> (nibble * 4)) & 0xf) as u32;
+        out.push(char::from_digit(digit, 16).unwrap_or('0') as u8);
+        if matches!(nibble, 24 | 20 | 16 | 12) {
+            out.push(b'-');
+        }
+    }
+    Some(Sample::Str(cx.scratch.close(out)))
+}
+
+fn var<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let ArgValue::Var(name) = &args.first()?.value else {
+        return None;
+    };
+    if let Some(value) = cx.facts.var(name) {
+        return Some(Sample::from_value(value));
+    }
+    args.get(1)
+        .filter(|arg| !arg.is_absent())
+        .map(|arg| Sample::held(arg.text.as_bytes()))
+}

@@ -1,28 +1,38 @@
-//! The catalogue of sample fetches, one row per word, a file per family.
+//! The catalogue of sample fetches: a file per family, with the rows and what they do.
 
+mod auth;
+mod body;
+mod connection;
 mod constant;
+mod cookie;
+mod date;
 mod developer;
-mod http_exchange;
-mod http_request;
-mod http_response;
-mod internal;
-mod layer4;
-mod layer6;
+mod exchange;
+mod header;
+mod hello;
+mod payload;
+mod process;
+pub(crate) mod proxy;
 mod stick_counter;
 mod stick_numbered;
 mod stick_source;
 mod tls_back;
 mod tls_front;
+mod uri;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 pub(crate) use crate::args::{ACL_NAMES, NONE, args};
-use crate::args::{ArgKind, ArgSpec};
-use crate::handlers::FetchFn;
+use crate::args::{Arg, ArgKind, ArgSpec};
+use crate::eval::Cx;
+use crate::facts::Record;
 use crate::needs::Needs;
 use crate::phase::Phases;
-use crate::value::Kind;
+use crate::value::{Kind, Sample};
+
+/// Gives the sample of a fetch.
+pub(crate) type FetchFn = for<'f> fn(&mut Cx<'f, '_>, &'f [Arg]) -> Option<Sample<'f>>;
 
 /// A sample fetch: one word of the language with all its sides.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +47,11 @@ pub struct Fetch {
     pub phases: Phases,
     /// What must be there for it to have a value.
     pub needs: Needs,
+    /// What it is, in a few words; empty where it is not evaluated yet.
+    pub help: &'static str,
+    /// An expression that is accepted, and one that is refused; empty for a word that takes no
+    /// arguments, which is its own good example.
+    pub examples: (&'static str, &'static str),
     pub(crate) handler: Option<FetchFn>,
 }
 
@@ -50,6 +65,23 @@ impl Fetch {
     const fn needs(self, needs: Needs) -> Fetch {
         Fetch { needs, ..self }
     }
+
+    /// The same row with an expression that is accepted, and one that is refused.
+    const fn examples(self, good: &'static str, bad: &'static str) -> Fetch {
+        Fetch {
+            examples: (good, bad),
+            ..self
+        }
+    }
+
+    /// The same row, evaluated: what it is, and the function that gives it.
+    const fn gives(self, help: &'static str, handler: FetchFn) -> Fetch {
+        Fetch {
+            help,
+            handler: Some(handler),
+            ..self
+        }
+    }
 }
 
 impl PartialEq for Fetch {
@@ -58,39 +90,51 @@ impl PartialEq for Fetch {
     }
 }
 
-/// A row. What it needs follows from the places where it may be asked; [`Fetch::needs`] says
-/// otherwise.
-const fn row(
-    word: &'static str,
-    args: ArgSpec,
-    out: Kind,
-    phases: Phases,
-    handler: Option<FetchFn>,
-) -> Fetch {
+/// A row that is parsed; [`Fetch::gives`] has it evaluated. What it needs follows from the places
+/// where it may be asked; [`Fetch::needs`] says otherwise.
+const fn row(word: &'static str, args: ArgSpec, out: Kind, phases: Phases) -> Fetch {
     Fetch {
         word,
         args,
         out,
         phases,
         needs: Needs::of(phases),
-        handler,
+        help: "",
+        examples: ("", ""),
+        handler: None,
     }
 }
 
+fn number<'f>(value: i64) -> Option<Sample<'f>> {
+    Some(Sample::Int(value))
+}
+
+/// A number of the exchange.
+fn figure<'f>(cx: &Cx<'f, '_>, of: fn(&Record) -> i64) -> Option<Sample<'f>> {
+    number(of(cx.facts.record()?))
+}
+
+/// Of two words as near to one that is not known, the first is suggested.
 const FAMILIES: &[&[Fetch]] = &[
+    process::ROWS,
     constant::ROWS,
-    developer::ROWS,
-    http_exchange::ROWS,
-    http_request::ROWS,
-    http_response::ROWS,
-    internal::ROWS,
-    layer4::ROWS,
-    layer6::ROWS,
+    date::ROWS,
+    exchange::ROWS,
+    header::ROWS,
+    cookie::ROWS,
+    uri::ROWS,
+    auth::ROWS,
+    body::ROWS,
+    proxy::ROWS,
+    connection::ROWS,
+    payload::ROWS,
+    hello::ROWS,
     stick_counter::ROWS,
     stick_numbered::ROWS,
     stick_source::ROWS,
     tls_back::ROWS,
     tls_front::ROWS,
+    developer::ROWS,
 ];
 
 /// Every sample fetch, family by family.
@@ -105,7 +149,6 @@ static LUA: Fetch = row(
     args(0, &[ArgKind::Text; 12]),
     Kind::Str,
     Phases::ALWAYS,
-    None,
 );
 
 /// The fetch of this name.

@@ -1,8 +1,9 @@
 //! Samples of the TLS session with the server, manual 7.3.4.
 
 use crate::args::ArgKind::{Int, Text};
+use crate::facts::Side;
+use crate::fetch::connection::is;
 use crate::fetch::{Fetch, NONE, args, row};
-use crate::handlers::address;
 use crate::phase::Phases;
 use crate::value::Kind;
 
@@ -10,41 +11,42 @@ const SERVER_SIDE: Phases = Phases::SERVER_SIDE;
 const SESSION: Phases = Phases::SESSION;
 
 /// The rows of this family, in alphabetical order.
-#[rustfmt::skip] // One row, one line.
+#[rustfmt::skip] // What belongs together stands on one line.
 pub(super) const ROWS: &[Fetch] = &[
-    row("ssl_bc", NONE, Kind::Bool, SERVER_SIDE, Some(address::ssl_bc)),
-    row("ssl_bc_alg_keysize", NONE, Kind::Int, SERVER_SIDE, None),
-    row("ssl_bc_alpn", NONE, Kind::Str, SERVER_SIDE, None),
-    row("ssl_bc_cipher", NONE, Kind::Str, SERVER_SIDE, None),
-    row("ssl_bc_client_early_traffic_secret", NONE, Kind::Str, SESSION, None),
-    row("ssl_bc_client_handshake_traffic_secret", NONE, Kind::Str, SESSION, None),
-    row("ssl_bc_client_random", NONE, Kind::Bin, SERVER_SIDE, None),
-    row("ssl_bc_client_traffic_secret_0", NONE, Kind::Str, SESSION, None),
-    row("ssl_bc_curve", NONE, Kind::Str, SERVER_SIDE, None),
-    row("ssl_bc_early_exporter_secret", NONE, Kind::Str, SESSION, None),
-    row("ssl_bc_err", NONE, Kind::Int, SERVER_SIDE, None),
-    row("ssl_bc_err_str", NONE, Kind::Str, SERVER_SIDE, None),
-    row("ssl_bc_exporter_secret", NONE, Kind::Str, SESSION, None),
-    row("ssl_bc_is_resumed", NONE, Kind::Bool, SERVER_SIDE, None),
-    row("ssl_bc_npn", NONE, Kind::Str, SERVER_SIDE, None),
-    row("ssl_bc_protocol", NONE, Kind::Str, SERVER_SIDE, None),
-    row("ssl_bc_server_handshake_traffic_secret", NONE, Kind::Str, SESSION, None),
-    row("ssl_bc_server_random", NONE, Kind::Bin, SERVER_SIDE, None),
-    row("ssl_bc_server_traffic_secret_0", NONE, Kind::Str, SESSION, None),
-    row("ssl_bc_session_id", NONE, Kind::Bin, SERVER_SIDE, None),
-    row("ssl_bc_session_key", NONE, Kind::Bin, SERVER_SIDE, None),
-    row("ssl_bc_sni", NONE, Kind::Str, SERVER_SIDE, None),
-    row("ssl_bc_unique_id", NONE, Kind::Bin, SERVER_SIDE, None),
-    row("ssl_bc_use_keysize", NONE, Kind::Int, SERVER_SIDE, None),
-    row("ssl_s_chain_der", NONE, Kind::Bin, SESSION, None),
-    row("ssl_s_der", NONE, Kind::Bin, SESSION, None),
-    row("ssl_s_i_dn", args(0, &[Text, Int, Text]), Kind::Str, SESSION, None),
-    row("ssl_s_key_alg", NONE, Kind::Str, SESSION, None),
-    row("ssl_s_notafter", NONE, Kind::Str, SESSION, None),
-    row("ssl_s_notbefore", NONE, Kind::Str, SESSION, None),
-    row("ssl_s_s_dn", args(0, &[Text, Int, Text]), Kind::Str, SESSION, None),
-    row("ssl_s_serial", NONE, Kind::Bin, SESSION, None),
-    row("ssl_s_sha1", NONE, Kind::Bin, SESSION, None),
-    row("ssl_s_sig_alg", NONE, Kind::Str, SESSION, None),
-    row("ssl_s_version", NONE, Kind::Int, SESSION, None),
+    row("ssl_bc", NONE, Kind::Bool, SERVER_SIDE)
+        .gives("whether the server is reached over TLS", |cx, _| is(cx, Side::Server, |to| to.is_tls())),
+    row("ssl_bc_alg_keysize", NONE, Kind::Int, SERVER_SIDE),
+    row("ssl_bc_alpn", NONE, Kind::Str, SERVER_SIDE),
+    row("ssl_bc_cipher", NONE, Kind::Str, SERVER_SIDE),
+    row("ssl_bc_client_early_traffic_secret", NONE, Kind::Str, SESSION),
+    row("ssl_bc_client_handshake_traffic_secret", NONE, Kind::Str, SESSION),
+    row("ssl_bc_client_random", NONE, Kind::Bin, SERVER_SIDE),
+    row("ssl_bc_client_traffic_secret_0", NONE, Kind::Str, SESSION),
+    row("ssl_bc_curve", NONE, Kind::Str, SERVER_SIDE),
+    row("ssl_bc_early_exporter_secret", NONE, Kind::Str, SESSION),
+    row("ssl_bc_err", NONE, Kind::Int, SERVER_SIDE),
+    row("ssl_bc_err_str", NONE, Kind::Str, SERVER_SIDE),
+    row("ssl_bc_exporter_secret", NONE, Kind::Str, SESSION),
+    row("ssl_bc_is_resumed", NONE, Kind::Bool, SERVER_SIDE),
+    row("ssl_bc_npn", NONE, Kind::Str, SERVER_SIDE),
+    row("ssl_bc_protocol", NONE, Kind::Str, SERVER_SIDE),
+    row("ssl_bc_server_handshake_traffic_secret", NONE, Kind::Str, SESSION),
+    row("ssl_bc_server_random", NONE, Kind::Bin, SERVER_SIDE),
+    row("ssl_bc_server_traffic_secret_0", NONE, Kind::Str, SESSION),
+    row("ssl_bc_session_id", NONE, Kind::Bin, SERVER_SIDE),
+    row("ssl_bc_session_key", NONE, Kind::Bin, SERVER_SIDE),
+    row("ssl_bc_sni", NONE, Kind::Str, SERVER_SIDE),
+    row("ssl_bc_unique_id", NONE, Kind::Bin, SERVER_SIDE),
+    row("ssl_bc_use_keysize", NONE, Kind::Int, SERVER_SIDE),
+    row("ssl_s_chain_der", NONE, Kind::Bin, SESSION),
+    row("ssl_s_der", NONE, Kind::Bin, SESSION),
+    row("ssl_s_i_dn", args(0, &[Text, Int, Text]), Kind::Str, SESSION),
+    row("ssl_s_key_alg", NONE, Kind::Str, SESSION),
+    row("ssl_s_notafter", NONE, Kind::Str, SESSION),
+    row("ssl_s_notbefore", NONE, Kind::Str, SESSION),
+    row("ssl_s_s_dn", args(0, &[Text, Int, Text]), Kind::Str, SESSION),
+    row("ssl_s_serial", NONE, Kind::Bin, SESSION),
+    row("ssl_s_sha1", NONE, Kind::Bin, SESSION),
+    row("ssl_s_sig_alg", NONE, Kind::Str, SESSION),
+    row("ssl_s_version", NONE, Kind::Int, SESSION),
 ];

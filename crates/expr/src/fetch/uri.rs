@@ -1,29 +1,74 @@
-//! The request's target and its parts.
+//! The request's target and its parts, manual 7.3.6.
 
 use std::net::IpAddr;
 
-use super::digest::{avalanche, sdbm_over};
-use super::text_arg;
-use crate::args::Arg;
+use crate::args::ArgKind::Text;
+use crate::args::{Arg, text_arg};
+use crate::conv::digest::{avalanche, sdbm_over};
 use crate::eval::Cx;
-use crate::value::{Sample, parse_addr, parse_int};
+use crate::fetch::{Fetch, NONE, args, number, row};
+use crate::phase::Phases;
+use crate::value::{Kind, Sample, parse_addr, parse_int};
 
-pub(crate) fn url<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::held(cx.facts.request()?.target()))
-}
+const REQUEST: Phases = Phases::REQUEST;
 
-pub(crate) fn path<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+/// The rows of this family, in alphabetical order.
+#[rustfmt::skip] // What belongs together stands on one line.
+pub(super) const ROWS: &[Fetch] = &[
+    row("base", NONE, Kind::Str, REQUEST)
+        .gives("the host and the path", base),
+    row("base32", NONE, Kind::Int, REQUEST)
+        .gives("a hash of host and path", |cx, _| number(i64::from(base_hash(cx)?))),
+    row("base32+src", NONE, Kind::Bin, REQUEST)
+        .gives(
+            "a hash of host and path, and the client's address",
+            |cx, _| { let hash = base_hash(cx)?; with_source(cx, hash) },
+        ),
+    row("baseq", NONE, Kind::Str, REQUEST)
+        .gives("the host, the path and the query", baseq),
+    row("path", NONE, Kind::Str, REQUEST)
+        .gives("the path", path),
+    row("pathq", NONE, Kind::Str, REQUEST)
+        .gives("the path and the query", pathq),
+    row("query", args(0, &[Text]), Kind::Str, REQUEST)
+        .examples("query(with_qm)", "query(with_qm,x)")
+        .gives("the query, with the question mark if asked", query),
+    row("url", NONE, Kind::Str, REQUEST)
+        .gives("the target as it was sent", |cx, _| Some(Sample::held(cx.facts.request()?.target()))),
+    row("url32", NONE, Kind::Int, REQUEST)
+        .gives("a hash of host, path and query", |cx, _| number(i64::from(url_hash(cx)?))),
+    row("url32+src", NONE, Kind::Bin, REQUEST)
+        .gives(
+            "a hash of host, path and query, and the client's address",
+            |cx, _| { let hash = url_hash(cx)?; with_source(cx, hash) },
+        ),
+    row("url_ip", NONE, Kind::Ipv4, REQUEST)
+        .gives("the address in an absolute target", |cx, _| Some(Sample::ip(authority(cx)?.0))),
+    row("url_param", args(0, &[Text, Text, Text]), Kind::Str, REQUEST)
+        .examples("url_param(id)", "url_param(a,b,c,d)")
+        .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::held)),
+    row("url_port", NONE, Kind::Int, REQUEST)
+        .gives("the port in an absolute target, 80 when it names none", |cx, _| number(authority(cx)?.1)),
+    row("urlp", args(0, &[Text, Text, Text]), Kind::Str, REQUEST)
+        .examples("urlp(id,;,i)", "urlp(a,b,c,d)")
+        .gives("a parameter of the query", |cx, args| param(cx, args).map(Sample::held)),
+    row("urlp_val", args(0, &[Text, Text, Text]), Kind::Int, REQUEST)
+        .examples("urlp_val(page)", "urlp_val(a,b,c,d)")
+        .gives("a parameter of the query as a number", |cx, args| number(parse_int(param(cx, args)?).unwrap_or(0))),
+];
+
+fn path<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let path = cx.facts.request()?.path();
     (!path.is_empty()).then_some(Sample::held(path))
 }
 
-pub(crate) fn pathq<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn pathq<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let pathq = cx.facts.request()?.path_and_query();
     (!pathq.is_empty()).then_some(Sample::held(pathq))
 }
 
 /// `query`, or with the question mark when asked (`with_qm`, 3.x).
-pub(crate) fn query<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn query<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let request = cx.facts.request()?;
     let query = request.query();
     if text_arg(args, 0) == "with_qm" {
@@ -60,12 +105,12 @@ fn joined<'f>(cx: &mut Cx<'f, '_>, tail: &'f [u8]) -> Option<Sample<'f>> {
     Some(Sample::Str(cx.scratch.close(out)))
 }
 
-pub(crate) fn base<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn base<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let path = cx.facts.request()?.path();
     joined(cx, path)
 }
 
-pub(crate) fn baseq<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn baseq<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let pathq = cx.facts.request()?.path_and_query();
     joined(cx, pathq)
 }
@@ -74,14 +119,12 @@ fn hash32(cx: &Cx<'_, '_>, tail: &[u8]) -> u32 {
     avalanche(sdbm_over(sdbm_over(0, host(cx)), tail))
 }
 
-pub(crate) fn base32<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let path = cx.facts.request()?.path();
-    Some(Sample::Int(i64::from(hash32(cx, path))))
+fn base_hash(cx: &Cx<'_, '_>) -> Option<u32> {
+    Some(hash32(cx, cx.facts.request()?.path()))
 }
 
-pub(crate) fn url32<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let pathq = cx.facts.request()?.path_and_query();
-    Some(Sample::Int(i64::from(hash32(cx, pathq))))
+fn url_hash(cx: &Cx<'_, '_>) -> Option<u32> {
+    Some(hash32(cx, cx.facts.request()?.path_and_query()))
 }
 
 fn with_source<'f>(cx: &mut Cx<'f, '_>, hash: u32) -> Option<Sample<'f>> {
@@ -93,18 +136,6 @@ fn with_source<'f>(cx: &mut Cx<'f, '_>, hash: u32) -> Option<Sample<'f>> {
         IpAddr::V6(v6) => out.extend_from_slice(&v6.octets()),
     }
     Some(Sample::Bin(cx.scratch.close(out)))
-}
-
-pub(crate) fn base32_src<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let path = cx.facts.request()?.path();
-    let hash = hash32(cx, path);
-    with_source(cx, hash)
-}
-
-pub(crate) fn url32_src<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    let pathq = cx.facts.request()?.path_and_query();
-    let hash = hash32(cx, pathq);
-    with_source(cx, hash)
 }
 
 /// Host and port of an absolute target, port 80 when it names none.
@@ -123,18 +154,10 @@ fn authority(cx: &Cx<'_, '_>) -> Option<(IpAddr, i64)> {
     Some((parse_addr(host)?, port))
 }
 
-pub(crate) fn url_ip<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::ip(authority(cx)?.0))
-}
-
-pub(crate) fn url_port<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    Some(Sample::Int(authority(cx)?.1))
-}
-
 /// The parameters of a list: `name=value` pieces between `&`, `;` and one more delimiter.
-pub(super) struct Params<'f> {
-    pub(super) rest: Option<&'f [u8]>,
-    pub(super) delimiter: u8,
+struct Params<'f> {
+    rest: Option<&'f [u8]>,
+    delimiter: u8,
 }
 
 impl<'f> Iterator for Params<'f> {
@@ -155,7 +178,7 @@ impl<'f> Iterator for Params<'f> {
 }
 
 /// The value of the parameter wanted: the next one of a walk, or the first.
-pub(super) fn pick_param<'f>(
+fn pick_param<'f>(
     cx: &mut Cx<'f, '_>,
     name: &'f str,
     fold: bool,
@@ -198,12 +221,4 @@ fn param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<&'f [u8]> {
         text_arg(args, 2).contains('i'),
         params,
     )
-}
-
-pub(crate) fn url_param<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    param(cx, args).map(Sample::held)
-}
-
-pub(crate) fn urlp_val<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
-    param(cx, args).map(|value| Sample::Int(parse_int(value).unwrap_or(0)))
 }

@@ -1,10 +1,30 @@
-//! Credentials of the `Authorization` field: RFC 7617 and RFC 6750.
+//! Credentials of the `Authorization` field: RFC 7617 and RFC 6750, manual 7.3.6.
 
-use super::codec::unbase64;
-use super::text_arg;
-use crate::args::Arg;
+use crate::args::ArgKind::{Text, Userlist};
+use crate::args::{Arg, text_arg};
+use crate::conv::codec::unbase64;
 use crate::eval::Cx;
-use crate::value::Sample;
+use crate::fetch::{Fetch, NONE, args, row};
+use crate::phase::Phases;
+use crate::value::{Kind, Sample};
+
+const REQUEST: Phases = Phases::REQUEST;
+
+/// The rows of this family, in alphabetical order.
+#[rustfmt::skip] // What belongs together stands on one line.
+pub(super) const ROWS: &[Fetch] = &[
+    row("http_auth", args(1, &[Userlist]), Kind::Bool, REQUEST),
+    row("http_auth_bearer", args(0, &[Text]), Kind::Str, REQUEST)
+        .examples("http_auth_bearer(x-token)", "http_auth_bearer(a,b)")
+        .gives("the token of a bearer, from the field that is named", bearer),
+    row("http_auth_group", args(1, &[Userlist]), Kind::Str, REQUEST),
+    row("http_auth_pass", NONE, Kind::Str, REQUEST)
+        .gives("the password of basic credentials", |cx, _| basic(cx, true)),
+    row("http_auth_type", NONE, Kind::Str, REQUEST)
+        .gives("the scheme of the credentials: Basic or Bearer", scheme),
+    row("http_auth_user", NONE, Kind::Str, REQUEST)
+        .gives("the user of basic credentials", |cx, _| basic(cx, false)),
+];
 
 /// Scheme and what follows it.
 fn credentials<'f>(cx: &Cx<'f, '_>, field: &'f [u8]) -> Option<(&'f [u8], &'f [u8])> {
@@ -41,15 +61,7 @@ fn basic<'f>(cx: &mut Cx<'f, '_>, password: bool) -> Option<Sample<'f>> {
     found.map(|_| Sample::Str(text))
 }
 
-pub(crate) fn user<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    basic(cx, false)
-}
-
-pub(crate) fn password<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
-    basic(cx, true)
-}
-
-pub(crate) fn scheme<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
+fn scheme<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>> {
     let (scheme, _) = credentials(cx, field(cx))?;
     ["Basic", "Bearer"]
         .into_iter()
@@ -57,7 +69,7 @@ pub(crate) fn scheme<'f>(cx: &mut Cx<'f, '_>, _: &'f [Arg]) -> Option<Sample<'f>
         .map(|known| Sample::held(known.as_bytes()))
 }
 
-pub(crate) fn bearer<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+fn bearer<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
     let named = text_arg(args, 0).as_bytes();
     let named = if named.is_empty() { field(cx) } else { named };
     let (scheme, token) = credentials(cx, named)?;

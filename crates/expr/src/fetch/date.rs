@@ -1,0 +1,52 @@
+//! The clock, and when things began, manual 7.3.2 and 7.3.6.
+
+use crate::args::ArgKind::{Int, Text};
+use crate::args::{Arg, int_arg, text_arg};
+use crate::eval::Cx;
+use crate::facts::Time;
+use crate::fetch::{Fetch, NONE, args, number, row};
+use crate::phase::Phases;
+use crate::value::{Kind, Sample};
+
+const ALWAYS: Phases = Phases::ALWAYS;
+const CONNECTION: Phases = Phases::CONNECTION;
+const TRANSACTION: Phases = Phases::TRANSACTION;
+
+/// The rows of this family, in alphabetical order.
+#[rustfmt::skip] // What belongs together stands on one line.
+pub(super) const ROWS: &[Fetch] = &[
+    row("accept_date", args(0, &[Text]), Kind::Int, CONNECTION)
+        .examples("accept_date(ms)", "accept_date(ms,x)")
+        .gives("when the connection was accepted, in s, ms or us", |cx, args| dated(args, cx.facts.record()?.accepted)),
+    row("date", args(0, &[Int, Text]), Kind::Int, ALWAYS)
+        .examples("date(-60,ms)", "date(x)")
+        .gives("now, plus an offset, in s, ms or us", date),
+    row("date_us", NONE, Kind::Int, ALWAYS)
+        .gives("microseconds within the second now", |cx, _| Some(Sample::Int(i64::from(cx.facts.now().micros)))),
+    row("request_date", args(0, &[Text]), Kind::Int, TRANSACTION)
+        .examples("request_date(us)", "request_date(us,x)")
+        .gives(
+            "when the first byte of the request came, in s, ms or us",
+            |cx, args| dated(args, cx.facts.record()?.requested),
+        ),
+];
+
+/// `time` in seconds, milliseconds or microseconds.
+fn in_unit(time: Time, unit: &str) -> i64 {
+    let micros = i64::from(time.micros);
+    match unit {
+        "ms" => time.secs.saturating_mul(1000).saturating_add(micros / 1000),
+        "us" => time.secs.saturating_mul(1_000_000).saturating_add(micros),
+        _ => time.secs,
+    }
+}
+
+fn date<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let now = in_unit(cx.facts.now(), text_arg(args, 1));
+    number(now.saturating_add(int_arg(args, 0).unwrap_or(0)))
+}
+
+/// `time` in seconds unless `ms` or `us` is asked.
+fn dated<'f>(args: &[Arg], time: Time) -> Option<Sample<'f>> {
+    number(in_unit(time, text_arg(args, 0)))
+}

@@ -1,0 +1,263 @@
+//! Header fields of either message, manual 7.3.6.
+
+use ballast_message::{Fields, comma_values};
+
+use crate::args::ArgKind::{Int, Text};
+use crate::args::{Arg, int_arg, text_arg};
+use crate::eval::Cx;
+use crate::facts::Side;
+use crate::fetch::{Fetch, NONE, args, row};
+use crate::phase::Phases;
+use crate::value::{Kind, Sample, parse_addr, parse_int};
+
+const BUFFER: Phases = Phases::BUFFER;
+const REQUEST: Phases = Phases::REQUEST;
+const RESPONSE: Phases = Phases::RESPONSE;
+
+/// The rows of this family, in alphabetical order.
+#[rustfmt::skip] // What belongs together stands on one line.
+pub(super) const ROWS: &[Fetch] = &[
+    row("hdr", args(0, &[Text, Int]), Kind::Str, BUFFER)
+        .examples("hdr(host,1)", "hdr(host,x)")
+        .gives(
+            "the last value of a field, or of an occurrence, of the message the rule is about",
+            |cx, args| value(cx, args, cx.facts.side()),
+        ),
+    row("hdr_cnt", args(0, &[Text]), Kind::Int, REQUEST)
+        .examples("hdr_cnt(host)", "hdr_cnt(host,1)")
+        .gives("how many values a field of the request has", |cx, args| value_count(cx, args, Side::Client)),
+    row("hdr_ip", args(0, &[Text, Int]), Kind::Addr, REQUEST)
+        .examples("hdr_ip(x-forwarded-for,-1)", "hdr_ip(host,x)")
+        .gives("a value of a field of the request as an address", |cx, args| address(cx, args, Side::Client)),
+    row("hdr_val", args(0, &[Text, Int]), Kind::Int, REQUEST)
+        .examples("hdr_val(content-length)", "hdr_val(host,x)")
+        .gives("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
+    row("req.fhdr", args(0, &[Text, Int]), Kind::Str, REQUEST)
+        .examples("req.fhdr(user-agent,-1)", "req.fhdr(host,x)")
+        .gives(
+            "the last line of a field of the request, or of an occurrence, whole",
+            |cx, args| line(cx, args, Side::Client),
+        ),
+    row("req.fhdr_cnt", args(0, &[Text]), Kind::Int, REQUEST)
+        .examples("req.fhdr_cnt(cookie)", "req.fhdr_cnt(host,1)")
+        .gives("how many lines a field of the request has", |cx, args| line_count(cx, args, Side::Client)),
+    row("req.hdr", args(0, &[Text, Int]), Kind::Str, REQUEST)
+        .examples("req.hdr(accept,2)", "req.hdr(host,x)")
+        .gives(
+            "the last value of a field of the request, or of an occurrence",
+            |cx, args| value(cx, args, Side::Client),
+        ),
+    row("req.hdr_cnt", args(0, &[Text]), Kind::Int, REQUEST)
+        .examples("req.hdr_cnt(accept)", "req.hdr_cnt(host,1)")
+        .gives("how many values a field of the request has", |cx, args| value_count(cx, args, Side::Client)),
+    row("req.hdr_ip", args(0, &[Text, Int]), Kind::Addr, REQUEST)
+        .examples("req.hdr_ip(x-forwarded-for,-1)", "req.hdr_ip(host,x)")
+        .gives("a value of a field of the request as an address", |cx, args| address(cx, args, Side::Client)),
+    row("req.hdr_names", args(0, &[Text]), Kind::Str, REQUEST)
+        .examples("req.hdr_names(:)", "req.hdr_names(:,x)")
+        .gives("the names of the fields of the request", |cx, args| names(cx, args, Side::Client)),
+    row("req.hdr_val", args(0, &[Text, Int]), Kind::Int, REQUEST)
+        .examples("req.hdr_val(content-length)", "req.hdr_val(host,x)")
+        .gives("a value of a field of the request as a number", |cx, args| integer(cx, args, Side::Client)),
+    row("req.hdrs", NONE, Kind::Bin, REQUEST)
+        .gives("all fields of the request as they are written", |cx, _| block(cx, Side::Client)),
+    row("req.hdrs_bin", NONE, Kind::Bin, REQUEST),
+    row("res.fhdr", args(0, &[Text, Int]), Kind::Str, RESPONSE)
+        .examples("res.fhdr(expires)", "res.fhdr(server,x)")
+        .gives(
+            "the last line of a field of the response, or of an occurrence, whole",
+            |cx, args| line(cx, args, Side::Server),
+        ),
+    row("res.fhdr_cnt", args(0, &[Text]), Kind::Int, RESPONSE)
+        .examples("res.fhdr_cnt(set-cookie)", "res.fhdr_cnt(server,1)")
+        .gives("how many lines a field of the response has", |cx, args| line_count(cx, args, Side::Server)),
+    row("res.hdr", args(0, &[Text, Int]), Kind::Str, RESPONSE)
+        .examples("res.hdr(vary,2)", "res.hdr(server,x)")
+        .gives(
+            "the last value of a field of the response, or of an occurrence",
+            |cx, args| value(cx, args, Side::Server),
+        ),
+    row("res.hdr_cnt", args(0, &[Text]), Kind::Int, RESPONSE)
+        .examples("res.hdr_cnt(vary)", "res.hdr_cnt(server,1)")
+        .gives("how many values a field of the response has", |cx, args| value_count(cx, args, Side::Server)),
+    row("res.hdr_ip", args(0, &[Text, Int]), Kind::Addr, RESPONSE)
+        .examples("res.hdr_ip(x-server)", "res.hdr_ip(server,x)")
+        .gives("a value of a field of the response as an address", |cx, args| address(cx, args, Side::Server)),
+    row("res.hdr_names", args(0, &[Text]), Kind::Str, RESPONSE)
+        .examples("res.hdr_names(:)", "res.hdr_names(:,x)")
+        .gives("the names of the fields of the response", |cx, args| names(cx, args, Side::Server)),
+    row("res.hdr_val", args(0, &[Text, Int]), Kind::Int, RESPONSE)
+        .examples("res.hdr_val(content-length)", "res.hdr_val(server,x)")
+        .gives("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
+    row("res.hdrs", NONE, Kind::Bin, RESPONSE)
+        .gives("all fields of the response as they are written", |cx, _| block(cx, Side::Server)),
+    row("res.hdrs_bin", NONE, Kind::Bin, RESPONSE),
+    row("shdr", args(0, &[Text, Int]), Kind::Str, RESPONSE)
+        .examples("shdr(server,1)", "shdr(server,x)")
+        .gives(
+            "the last value of a field of the response, or of an occurrence",
+            |cx, args| value(cx, args, Side::Server),
+        ),
+    row("shdr_cnt", args(0, &[Text]), Kind::Int, RESPONSE)
+        .examples("shdr_cnt(vary)", "shdr_cnt(server,1)")
+        .gives("how many values a field of the response has", |cx, args| value_count(cx, args, Side::Server)),
+    row("shdr_ip", args(0, &[Text, Int]), Kind::Addr, RESPONSE)
+        .examples("shdr_ip(x-server)", "shdr_ip(server,x)")
+        .gives("a value of a field of the response as an address", |cx, args| address(cx, args, Side::Server)),
+    row("shdr_val", args(0, &[Text, Int]), Kind::Int, RESPONSE)
+        .examples("shdr_val(content-length)", "shdr_val(server,x)")
+        .gives("a value of a field of the response as a number", |cx, args| integer(cx, args, Side::Server)),
+];
+
+/// The fields of the message that a side sent.
+pub(super) fn fields<'f>(cx: &Cx<'f, '_>, of: Side) -> Option<&'f Fields> {
+    match of {
+        Side::Client => cx.facts.request().map(|request| request.fields()),
+        Side::Server => cx.facts.response().map(|response| response.fields()),
+    }
+}
+
+/// The value wanted among `values`: the one at `occurrence`, the next one of a walk, or the last.
+fn pick<'f, I>(cx: &mut Cx<'f, '_>, occurrence: i64, values: impl Fn() -> I) -> Option<&'f [u8]>
+where
+    I: Iterator<Item = &'f [u8]>,
+{
+    match occurrence {
+        0 if cx.walk.all => {
+            let mut rest = values().skip(cx.walk.given);
+            let value = rest.next()?;
+            cx.walk.more = rest.next().is_some();
+            Some(value)
+        }
+        0 | -1 => values().last(),
+        1.. => values().nth(usize::try_from(occurrence - 1).ok()?),
+        _ => {
+            let from_end = usize::try_from(occurrence.unsigned_abs()).ok()?;
+            let count = values().count();
+            values().nth(count.checked_sub(from_end)?)
+        }
+    }
+}
+
+fn value_bytes<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<&'f [u8]> {
+    let fields = fields(cx, of)?;
+    let name = text_arg(args, 0).as_bytes();
+    let occurrence = int_arg(args, 1).unwrap_or(0);
+    if name.is_empty() {
+        return pick(cx, occurrence, || {
+            fields.iter().flat_map(|field| comma_values(field.value))
+        });
+    }
+    pick(cx, occurrence, || fields.values(name))
+}
+
+fn value<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    value_bytes(cx, args, of).map(Sample::held)
+}
+
+fn line<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
+    let name = text_arg(args, 0).as_bytes();
+    let occurrence = int_arg(args, 1).unwrap_or(0);
+    let line = if name.is_empty() {
+        pick(cx, occurrence, || fields.iter().map(|field| field.value))
+    } else {
+        pick(cx, occurrence, || fields.find(name))
+    };
+    line.map(Sample::held)
+}
+
+fn integer<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let value = value_bytes(cx, args, of)?;
+    Some(Sample::Int(parse_int(value).unwrap_or(0)))
+}
+
+fn address<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    loop {
+        cx.walk.more = false;
+        let value = value_bytes(cx, args, of)?;
+        match forwarded_address(value) {
+            Some(address) => return Some(address),
+            // What is no address is passed over.
+            None if cx.walk.all && cx.walk.more => cx.walk.given += 1,
+            None => return None,
+        }
+    }
+}
+
+/// An address as proxies write it: IPv4 with or without a port, IPv6 bare or between brackets
+/// (manual 7.3.6).
+fn forwarded_address<'f>(value: &[u8]) -> Option<Sample<'f>> {
+    if let Some(address) = parse_addr(value) {
+        return Some(Sample::ip(address));
+    }
+    if let Some(inner) = value.strip_prefix(b"[") {
+        let inner = inner.strip_suffix(b"]")?;
+        let address = parse_addr(inner).filter(std::net::IpAddr::is_ipv6)?;
+        return Some(Sample::ip(address));
+    }
+    let colon = memchr::memchr(b':', value)?;
+    let address = parse_addr(&value[..colon]).filter(std::net::IpAddr::is_ipv4)?;
+    is_port(&value[colon + 1..]).then_some(Sample::ip(address))
+}
+
+fn is_port(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(|text| {
+        text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
+    })
+}
+
+fn value_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
+    let name = text_arg(args, 0).as_bytes();
+    let count = if name.is_empty() {
+        fields
+            .iter()
+            .map(|field| comma_values(field.value).count())
+            .sum()
+    } else {
+        fields.value_count(name)
+    };
+    Some(Sample::Int(i64::try_from(count).unwrap_or(i64::MAX)))
+}
+
+fn line_count<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
+    let name = text_arg(args, 0).as_bytes();
+    let count = if name.is_empty() {
+        fields.len()
+    } else {
+        fields.count(name)
+    };
+    Some(Sample::Int(i64::try_from(count).unwrap_or(i64::MAX)))
+}
+
+fn names<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg], of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
+    let delimiter = text_arg(args, 0)
+        .as_bytes()
+        .first()
+        .copied()
+        .unwrap_or(b',');
+    let mut out = cx.scratch.open();
+    for field in fields.iter() {
+        if !out.is_empty() {
+            out.push(delimiter);
+        }
+        out.extend_from_slice(field.name);
+    }
+    Some(Sample::Str(cx.scratch.close(out)))
+}
+
+fn block<'f>(cx: &mut Cx<'f, '_>, of: Side) -> Option<Sample<'f>> {
+    let fields = fields(cx, of)?;
+    let mut out = cx.scratch.open();
+    for field in fields.iter() {
+        out.extend_from_slice(field.name);
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(field.value);
+        out.extend_from_slice(b"\r\n");
+    }
+    out.extend_from_slice(b"\r\n");
+    Some(Sample::Str(cx.scratch.close(out)))
+}

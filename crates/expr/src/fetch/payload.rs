@@ -1,0 +1,141 @@
+//! Bytes as they came, and the RDP cookie in them, manual 7.3.5.
+
+use crate::args::ArgKind::{Int, Text};
+use crate::args::{Arg, int_arg, text_arg};
+use crate::eval::Cx;
+use crate::facts::Side;
+use crate::fetch::{Fetch, NONE, args, number, row};
+use crate::needs::Needs;
+use crate::phase::Phases;
+use crate::value::{Kind, Sample, parse_int};
+
+const BUFFER: Phases = Phases::BUFFER;
+const REQUEST: Phases = Phases::REQUEST;
+const RESPONSE: Phases = Phases::RESPONSE;
+
+/// The rows of this family, in alphabetical order.
+#[rustfmt::skip] // What belongs together stands on one line.
+pub(super) const ROWS: &[Fetch] = &[
+    row("payload", args(2, &[Int, Int]), Kind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
+        .examples("payload(0,4)", "payload(0)")
+        .gives("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
+    row("payload_lv", args(2, &[Int, Int, Text]), Kind::Bin, BUFFER).needs(Needs::REQUEST_BYTES)
+        .examples("payload_lv(3,2)", "payload_lv(x,2)")
+        .gives("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
+    row("rdp_cookie", args(0, &[Text]), Kind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
+        .examples("rdp_cookie(mstshash)", "rdp_cookie(a,b)")
+        .gives("a cookie of the RDP client", rdp_cookie),
+    row("rdp_cookie_cnt", args(0, &[Text]), Kind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+        .examples("rdp_cookie_cnt(mstshash)", "rdp_cookie_cnt(a,b)")
+        .gives("how often a cookie of the RDP client is there", rdp_cookie_cnt),
+    row("req.len", NONE, Kind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+        .gives("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
+    row("req.payload", args(2, &[Int, Int]), Kind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
+        .examples("req.payload(0,4)", "req.payload(0)")
+        .gives("bytes of the request: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Client)),
+    row("req.payload_lv", args(2, &[Int, Int, Text]), Kind::Bin, REQUEST).needs(Needs::REQUEST_BYTES)
+        .examples("req.payload_lv(3,2)", "req.payload_lv(x,2)")
+        .gives("bytes of the request whose length stands before them", |cx, args| cut_lv(cx, args, Side::Client)),
+    row("req.rdp_cookie", args(0, &[Text]), Kind::Str, REQUEST).needs(Needs::REQUEST_BYTES)
+        .examples("req.rdp_cookie(mstshash)", "req.rdp_cookie(a,b)")
+        .gives("a cookie of the RDP client", rdp_cookie),
+    row("req.rdp_cookie_cnt", args(0, &[Text]), Kind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+        .examples("req.rdp_cookie_cnt(mstshash)", "req.rdp_cookie_cnt(a,b)")
+        .gives("how often a cookie of the RDP client is there", rdp_cookie_cnt),
+    row("req_len", NONE, Kind::Int, REQUEST).needs(Needs::REQUEST_BYTES)
+        .gives("how many bytes of the request are buffered", |cx, _| size(cx, Side::Client)),
+    row("res.len", NONE, Kind::Int, RESPONSE).needs(Needs::RESPONSE_BYTES)
+        .gives("how many bytes of the response are buffered", |cx, _| size(cx, Side::Server)),
+    row("res.payload", args(2, &[Int, Int]), Kind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
+        .examples("res.payload(0,4)", "res.payload(0)")
+        .gives("bytes of the response: offset, length (0 for all)", |cx, args| cut(cx, args, Side::Server)),
+    row("res.payload_lv", args(2, &[Int, Int, Text]), Kind::Bin, RESPONSE).needs(Needs::RESPONSE_BYTES)
+        .examples("res.payload_lv(3,2)", "res.payload_lv(x,2)")
+        .gives("bytes of the response whose length stands before them", |cx, args| cut_lv(cx, args, Side::Server)),
+];
+
+/// What more of the bytes of a side is.
+const fn bytes_of(side: Side) -> Needs {
+    match side {
+        Side::Client => Needs::REQUEST_BYTES,
+        Side::Server => Needs::RESPONSE_BYTES,
+    }
+}
+
+fn size<'f>(cx: &mut Cx<'f, '_>, sent_by: Side) -> Option<Sample<'f>> {
+    cx.may_change(bytes_of(sent_by));
+    let bytes = cx.facts.data(sent_by)?;
+    number(i64::try_from(bytes.len()).unwrap_or(i64::MAX))
+}
+
+/// `payload(offset,length)`; a length of 0 is all that is there.
+fn cut<'f>(cx: &mut Cx<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
+    if int_arg(args, 1) == Some(0) {
+        cx.may_change(bytes_of(sent_by));
+    }
+    let data = cx.facts.data(sent_by)?;
+    let offset = usize::try_from(int_arg(args, 0)?).ok()?;
+    let length = usize::try_from(int_arg(args, 1)?).ok()?;
+    let rest = data.get(offset..)?;
+    let bytes = if length == 0 {
+        rest
+    } else {
+        rest.get(..length)?
+    };
+    (!bytes.is_empty()).then_some(Sample::bin(bytes))
+}
+
+/// `payload_lv(length offset, length size[, data offset])`: big-endian length, then the data,
+/// at an absolute offset or at one relative to the end of the length when signed.
+fn cut_lv<'f>(cx: &Cx<'f, '_>, args: &[Arg], sent_by: Side) -> Option<Sample<'f>> {
+    let data = cx.facts.data(sent_by)?;
+    let length_at = usize::try_from(int_arg(args, 0)?).ok()?;
+    let length_size = usize::try_from(int_arg(args, 1)?).ok()?;
+    let length_end = length_at.checked_add(length_size)?;
+    let digits = data.get(length_at..length_end)?;
+    let length = digits.iter().try_fold(0_usize, |sum, byte| {
+        sum.checked_mul(256)?.checked_add(usize::from(*byte))
+    })?;
+    let third = text_arg(args, 2);
+    let start = match third.as_bytes().first() {
+        None => length_end,
+        Some(b'+' | b'-') => {
+            let shift = isize::try_from(parse_int(third.as_bytes())?).ok()?;
+            length_end.checked_add_signed(shift)?
+        }
+        Some(_) => usize::try_from(parse_int(third.as_bytes())?).ok()?,
+    };
+    let bytes = data.get(start..start.checked_add(length)?)?;
+    (!bytes.is_empty()).then_some(Sample::bin(bytes))
+}
+
+/// `Cookie: name=value` in the X.224 connection request of an RDP client.
+fn rdp<'f>(cx: &Cx<'f, '_>, name: &str) -> Option<&'f [u8]> {
+    let data = cx.facts.data(Side::Client)?;
+    // TPKT (version 3) and X.224 heads take eleven bytes.
+    let (head, rest) = data.split_at_checked(11)?;
+    if head[0] != 3 || head[5] != 0xe0 || rest.len() < 7 {
+        return None;
+    }
+    if !rest[..7].eq_ignore_ascii_case(b"Cookie:") {
+        return None;
+    }
+    let rest = rest[7..].trim_ascii_start();
+    let end = memchr::memmem::find(rest, b"\r\n")?;
+    let equals = memchr::memchr(b'=', &rest[..end])?;
+    let found = &rest[..equals];
+    (name.is_empty() || found.eq_ignore_ascii_case(name.as_bytes()))
+        .then_some(&rest[equals + 1..end])
+}
+
+fn rdp_cookie<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    rdp(cx, text_arg(args, 0)).map(Sample::held)
+}
+
+fn rdp_cookie_cnt<'f>(cx: &mut Cx<'f, '_>, args: &'f [Arg]) -> Option<Sample<'f>> {
+    let found = rdp(cx, text_arg(args, 0)).is_some();
+    if !found {
+        cx.may_change(Needs::REQUEST_BYTES);
+    }
+    Some(Sample::Int(i64::from(found)))
+}
