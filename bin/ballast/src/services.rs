@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ballast_message::Method;
-use ballast_stats::{PageAsked, Surroundings, WebAnswer};
+use ballast_stats::{PageRequest, Surroundings, WebAnswer};
 use ballast_stream::{Reply, ReplyBody, ServiceKind, ServiceRequest, Services};
 
 use crate::instance::Instance;
@@ -25,7 +25,7 @@ impl Services for ServiceResponder {
                 may_admin,
             } => ballast_stats::page(
                 surroundings,
-                &PageAsked {
+                &PageRequest {
                     page,
                     proxy,
                     may_admin,

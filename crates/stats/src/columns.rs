@@ -6,10 +6,10 @@ use ballast_engine::Backend;
 use ballast_engine::counters::FrontendSums;
 use ballast_model as model;
 
-use crate::belief::Probe;
 use crate::columns_of_protocols::PROTOCOLS;
 use crate::metric::Metric;
 use crate::row::{BackendRow, FrontendRow, ServerRow};
+use crate::server_health::Probe;
 use crate::value::Value;
 use crate::value::{CGS, CLP, CNS, KGP, KGS, KNS, MAP, MAVG, MCP, MDP, MGP, MMP, MOP, MRP, SGP};
 
@@ -124,7 +124,7 @@ static FIXED: &[Metric] = &[
     )
     .frontend(|row| Value::text(row.status()))
     .listener(|row| Value::text(row.status()))
-    .server(|row| Value::text(&row.belief.status))
+    .server(|row| Value::text(&row.health.status))
     .backend(|row| Value::Str(row.status())),
     Metric::new(
         "weight",
@@ -142,15 +142,15 @@ static FIXED: &[Metric] = &[
         .server(|row| Value::U32(u32::from(row.server.model.backup)))
         .backend(|row| Value::U32(row.backup)),
     Metric::new("chkfail", "Checks that failed while the server was up", MCP)
-        .server(|row| checked(row, Value::U64(row.belief.failed_checks))),
+        .server(|row| checked(row, Value::U64(row.health.failed_checks))),
     Metric::new("chkdown", "Times it went down", MCP)
-        .server(|row| checked(row, Value::U64(row.belief.down_count)))
+        .server(|row| checked(row, Value::U64(row.health.down_count)))
         .backend(|row| Value::U64(u64::from(times_down(row)))),
     Metric::new("lastchg", "Seconds since it last went up or down", MAP)
-        .server(|row| Value::U32(seconds(row.belief.since_change_s)))
+        .server(|row| Value::U32(seconds(row.health.since_change_s)))
         .backend(|row| Value::U32(seconds(row.since_change_s()))),
     Metric::new("downtime", "Seconds it was down in all", MCP)
-        .server(|row| checked(row, Value::U32(seconds(row.belief.down_s))))
+        .server(|row| checked(row, Value::U32(seconds(row.health.down_s))))
         .backend(|row| match row.backend.servers.is_empty() {
             true => Value::Empty,
             false => Value::U32(seconds(row.down_s())),
@@ -220,15 +220,15 @@ static FIXED: &[Metric] = &[
     .server(|row| Value::U32(row.server.state.session_rate.highest()))
     .backend(|row| Value::U32(row.backend.state.session_rate.highest())),
     Metric::new("check_status", "What the last health check found", MOP)
-        .server(|row| found(row.belief.check.as_ref())),
+        .server(|row| found(row.health.check.as_ref())),
     Metric::new("check_code", "Layer 7 code of the last health check", MOP)
-        .server(|row| code(row.belief.check.as_ref())),
+        .server(|row| code(row.health.check.as_ref())),
     Metric::new(
         "check_duration",
         "Milliseconds the last health check took",
         MDP,
     )
-    .server(|row| duration(row.belief.check.as_ref())),
+    .server(|row| duration(row.health.check.as_ref())),
     counted_http!("hrsp_1xx" "Responses 1xx" F responses_1xx S responses_1xx B responses_1xx),
     counted_http!("hrsp_2xx" "Responses 2xx" F responses_2xx S responses_2xx B responses_2xx),
     counted_http!("hrsp_3xx" "Responses 3xx" F responses_3xx S responses_3xx B responses_3xx),
@@ -278,13 +278,13 @@ static FIXED: &[Metric] = &[
         "What the last health check read, or what went wrong",
         MOP,
     )
-    .server(|row| info(row.belief.check.as_ref())),
+    .server(|row| info(row.health.check.as_ref())),
     Metric::new(
         "last_agt",
         "What the agent said last, or what went wrong",
         MOP,
     )
-    .server(|row| info(row.belief.agent.as_ref())),
+    .server(|row| info(row.health.agent.as_ref())),
     Metric::new(
         "qtime",
         "Mean milliseconds in the queue, of the last 1024 requests",
@@ -314,9 +314,9 @@ static FIXED: &[Metric] = &[
     .server(|row| Value::U32(row.timings.means_ms[3]))
     .backend(|row| Value::U32(row.timings.means_ms[3])),
     Metric::new("agent_status", "What the last agent check found", MOP)
-        .server(|row| found(row.belief.agent.as_ref())),
+        .server(|row| found(row.health.agent.as_ref())),
     Metric::new("agent_code", "Code of the last agent check", MOP)
-        .server(|row| code(row.belief.agent.as_ref())),
+        .server(|row| code(row.health.agent.as_ref())),
     Metric::new(
         "agent_duration",
         "Milliseconds the last agent check took",
@@ -324,51 +324,51 @@ static FIXED: &[Metric] = &[
     )
     .server(|row| {
         // Unlike that of a check it is there from the beginning.
-        let agent = row.belief.agent.as_ref();
+        let agent = row.health.agent.as_ref();
         agent.map_or(Value::Empty, |agent| {
             Value::U64(agent.duration_ms.unwrap_or(0))
         })
     }),
     Metric::new("check_desc", "check_status in words", MOP)
-        .server(|row| description(row.belief.check.as_ref())),
+        .server(|row| description(row.health.check.as_ref())),
     Metric::new("agent_desc", "agent_status in words", MOP)
-        .server(|row| description(row.belief.agent.as_ref())),
+        .server(|row| description(row.health.agent.as_ref())),
     Metric::new(
         "check_rise",
         "Good checks in a row until the server is up",
         CGS,
     )
-    .server(|row| of_probe(row.belief.check.as_ref(), |probe| probe.rise)),
+    .server(|row| of_probe(row.health.check.as_ref(), |probe| probe.rise)),
     Metric::new(
         "check_fall",
         "Bad checks in a row until the server is down",
         CGS,
     )
-    .server(|row| of_probe(row.belief.check.as_ref(), |probe| probe.fall)),
+    .server(|row| of_probe(row.health.check.as_ref(), |probe| probe.fall)),
     Metric::new(
         "check_health",
         "Counter of the checks: 0 to rise + fall - 1",
         CGS,
     )
-    .server(|row| of_probe(row.belief.check.as_ref(), |probe| probe.health)),
+    .server(|row| of_probe(row.health.check.as_ref(), |probe| probe.health)),
     Metric::new(
         "agent_rise",
         "Good agent checks in a row until the server is up",
         CGS,
     )
-    .server(|row| of_probe(row.belief.agent.as_ref(), |probe| probe.rise)),
+    .server(|row| of_probe(row.health.agent.as_ref(), |probe| probe.rise)),
     Metric::new(
         "agent_fall",
         "Bad agent checks in a row until the server is down",
         CGS,
     )
-    .server(|row| of_probe(row.belief.agent.as_ref(), |probe| probe.fall)),
+    .server(|row| of_probe(row.health.agent.as_ref(), |probe| probe.fall)),
     Metric::new(
         "agent_health",
         "Counter of the agent checks: 0 to rise + fall - 1",
         CGS,
     )
-    .server(|row| of_probe(row.belief.agent.as_ref(), |probe| probe.health)),
+    .server(|row| of_probe(row.health.agent.as_ref(), |probe| probe.health)),
     Metric::new("addr", "Address and port, or unix", CGS)
         .listener(|row| Value::made(row.address()))
         .server(|row| Value::made(row.address())),
@@ -532,7 +532,7 @@ fn http(mode: model::Mode, counted: u64) -> Value<'static> {
 
 /// Says something only of servers that are checked.
 fn checked<'v>(row: &ServerRow, value: Value<'v>) -> Value<'v> {
-    if row.belief.is_checked {
+    if row.health.is_checked {
         value
     } else {
         Value::Empty
@@ -541,14 +541,14 @@ fn checked<'v>(row: &ServerRow, value: Value<'v>) -> Value<'v> {
 
 fn observed(row: &ServerRow) -> Value<'static> {
     match row.server.model.checks.observe {
-        Some(_) => Value::U64(row.belief.failed_observations),
+        Some(_) => Value::U64(row.health.failed_observations),
         None => Value::Empty,
     }
 }
 
 fn throttle(row: &ServerRow) -> Value<'static> {
     match row.server.state.throttle_percent() {
-        percent @ 0..100 if !row.belief.is_down => Value::U32(percent),
+        percent @ 0..100 if !row.health.is_down => Value::U32(percent),
         _ => Value::Empty,
     }
 }
@@ -564,7 +564,7 @@ fn description(probe: Option<&Probe>) -> Value<'_> {
     probe.map_or(Value::Empty, |probe| Value::text(probe.description))
 }
 
-/// Nothing read is told as such: an empty text, where there is a check.
+/// An empty text where a check read nothing.
 fn info(probe: Option<&Probe>) -> Value<'_> {
     probe.map_or(Value::Empty, |probe| Value::text(&probe.info))
 }
@@ -588,10 +588,10 @@ fn used(row: &ServerRow) -> u32 {
     state.connections.now().saturating_sub(state.idle.now())
 }
 
-/// One for whoever was connected to at all, if only by a check, and no more than are used now:
-/// what pools expect is theirs, on each worker.
+/// The connections in use, and one at least for a server that was ever connected to, if only by a
+/// check. The estimates of pools are those of each worker, and are not shown here.
 fn needed(row: &ServerRow) -> u32 {
-    let once = row.belief.check.is_some() || row.server.state.connections.highest() > 0;
+    let once = row.health.check.is_some() || row.server.state.connections.highest() > 0;
     used(row).max(u32::from(once))
 }
 

@@ -11,13 +11,13 @@ use ballast_model::StatsPage;
 use crate::html_rows::{Proxy, column_heads, row};
 use crate::rows::Rows;
 use crate::surroundings::{Facts, ServerAction, Surroundings};
-use crate::web::{Wishes, coded};
+use crate::web::{PageQuery, coded};
 
 /// What the page says besides the rows.
 #[derive(Debug)]
 pub(crate) struct PageView {
     pub(crate) page: StatsPage,
-    pub(crate) wishes: Wishes,
+    pub(crate) query: PageQuery,
     /// Servers can be chosen and changed.
     pub(crate) may_admin: bool,
     facts: Facts,
@@ -33,13 +33,13 @@ impl PageView {
     pub(crate) fn new(
         surroundings: &dyn Surroundings,
         page: &StatsPage,
-        wishes: Wishes,
+        query: PageQuery,
         may_admin: bool,
     ) -> Self {
         let process = surroundings.registry().process();
         Self {
             page: page.clone(),
-            wishes,
+            query,
             may_admin,
             facts: surroundings.facts().clone(),
             uptime: process.started.elapsed(),
@@ -59,9 +59,9 @@ impl PageView {
         if no_refresh {
             link.push_str(";norefresh");
         }
-        if !self.wishes.scope.is_empty() {
+        if !self.query.scope.is_empty() {
             link.push_str("?scope=");
-            link.push_str(&coded(&self.wishes.scope));
+            link.push_str(&coded(&self.query.scope));
         }
         escaped(&link)
     }
@@ -219,7 +219,7 @@ fn head(view: &PageView, into: &mut String) {
     legend(into);
     options(view, into);
     into.push_str("</div>\n");
-    if let Some(outcome) = &view.wishes.outcome {
+    if let Some(outcome) = &view.query.outcome {
         note(view, outcome, into);
     }
 }
@@ -267,14 +267,14 @@ fn legend(into: &mut String) {
 }
 
 fn options(view: &PageView, into: &mut String) {
-    let wishes = &view.wishes;
-    let (up, still) = (wishes.up, wishes.no_refresh);
+    let query = &view.query;
+    let (up, still) = (query.up, query.no_refresh);
     let refreshes = view.page.refresh.is_some();
     let _ = write!(
         into,
         "<div><b>Display option:</b><ul>\n<li><form method=\"GET\">Scope : <input \
          name=\"scope\" value=\"{}\" size=\"8\" maxlength=\"20\"></form></li>\n",
-        escaped(&wishes.scope)
+        escaped(&query.scope)
     );
     let mut item = |link: String, text: &str| {
         let _ = writeln!(into, "<li><a href=\"{link}\">{text}</a></li>");
@@ -322,7 +322,7 @@ fn note(view: &PageView, outcome: &str, into: &mut String) {
         "DENY" => ("active_down", "<b>Action denied.</b>"),
         _ => ("active_no_check", "Unexpected result."),
     };
-    let link = view.link("", view.wishes.up, view.wishes.no_refresh);
+    let link = view.link("", view.query.up, view.query.no_refresh);
     let _ = writeln!(
         into,
         "<div class=\"note {class}\"><a class=lfsb href=\"{link}\" \

@@ -12,7 +12,7 @@ use crate::info_table::info_metrics;
 use crate::surroundings::{Facts, Surroundings};
 use crate::value::Value;
 
-/// What only the workers themselves know, asked by whoever asks for `show info`.
+/// What only the workers know, for `show info`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Load {
     /// Tasks of all workers (`Tasks`).

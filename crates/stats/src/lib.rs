@@ -8,7 +8,6 @@
 //! up from every worker's copy as they stand. Rows are made one at a time, so that a hundred
 //! thousand servers cost no more memory than one.
 
-mod belief;
 mod columns;
 mod columns_of_protocols;
 mod filter;
@@ -23,11 +22,11 @@ mod metrics_table;
 mod row;
 mod rows;
 mod schema;
+mod server_health;
 mod surroundings;
 mod value;
 mod web;
 
-pub use belief::{Belief, Probe};
 pub use columns::columns;
 pub use filter::Filter;
 pub use format::{Form, Stat, csv_header, escape_json};
@@ -38,9 +37,10 @@ pub use metrics::metrics;
 pub use row::{BackendRow, FrontendRow, ListenerRow, Row, ServerRow};
 pub use rows::Rows;
 pub use schema::SCHEMA;
+pub use server_health::{Probe, ServerHealth};
 pub use surroundings::{Facts, ListenerNumbers, ServerAction, Surroundings};
 pub use value::{Nature, Origin, Scope, Tags, Value};
-pub use web::{BodyPieces, PageAsked, WebAnswer, page};
+pub use web::{BodyPieces, PageRequest, WebAnswer, page};
 
 #[cfg(test)]
 mod sample;

@@ -22,7 +22,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// A metric that nobody has yet.
+    /// A metric that no kind of row has yet.
     pub(crate) const fn new(name: &'static str, help: &'static str, tags: Tags) -> Self {
         Self {
             name,

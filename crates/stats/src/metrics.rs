@@ -1,12 +1,11 @@
 //! The metrics exporter: Prometheus' text format or its protocol buffers, made piece by piece.
 //!
-//! Both forms want all lines of one metric together, and memory is to stay bounded however
-//! many servers there are: so the rows are walked once for each metric, and made anew. What
-//! costs is on the side of who scrapes; nothing is added to what an exchange does but the
-//! histogram of durations ([`ballast_engine::timings`]).
+//! Both formats have all lines of one metric together, and memory stays bounded however many servers
+//! there are: so the rows are made and walked once for each metric. A scrape pays for that; an
+//! exchange pays only for the histogram of durations ([`ballast_engine::timings`]).
 
-mod asked;
 mod protobuf;
+mod query;
 mod writer;
 
 use std::borrow::Cow;
@@ -15,20 +14,20 @@ use std::sync::{Arc, LazyLock};
 
 use ballast_model::{Common, Mode};
 
-use crate::belief::{Belief, Probe};
 use crate::columns::{columns, columns_fixed, counted};
 use crate::filter::Filter;
 use crate::info::{InfoView, Load};
 use crate::info_table::info_metrics;
 use crate::metric::Metric;
-use crate::metrics_table::{Exported, PROCESS, ValueFormat};
+use crate::metrics_table::{MetricColumn, PROCESS, ValueFormat};
 use crate::row::Row;
 use crate::rows::Rows;
+use crate::server_health::{Probe, ServerHealth};
 use crate::surroundings::Surroundings;
 use crate::value::Value;
 use crate::web::WebAnswer;
 
-use asked::{MetricsQuery, Scope};
+use query::{MetricsQuery, Scope};
 use writer::{Amount, FamilyKind, Label, Writer};
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Metric>> =
@@ -55,18 +54,18 @@ const OUTCOMES: [&str; 16] = [
 
 /// Answers a scraper: what its target asks for, in the form its `Accept` field prefers.
 pub fn metrics(surroundings: Arc<dyn Surroundings>, target: &[u8], accept: &[u8]) -> WebAnswer {
-    let Some(asked) = MetricsQuery::read(target) else {
+    let Some(query) = MetricsQuery::read(target) else {
         return WebAnswer {
             status: 400,
             fields: Vec::new(),
             pieces: None,
         };
     };
-    let form = asked::form(accept);
+    let form = query::form(accept);
     let mut export = Export {
-        steps: steps(&asked).into_iter(),
+        steps: steps(&query).into_iter(),
         surroundings,
-        asked,
+        query,
         under_way: None,
         writer: Writer::new(form),
     };
@@ -85,16 +84,16 @@ pub fn metrics(surroundings: Arc<dyn Surroundings>, target: &[u8], accept: &[u8]
 enum Step {
     Process,
     /// A metric of a scope; for responses, those of one class.
-    Metric(Scope, &'static Exported, usize),
+    Metric(Scope, &'static MetricColumn, usize),
     /// A column of a protocol, in a scope.
     Extra(Scope, &'static Metric),
     Durations,
 }
 
-fn steps(asked: &MetricsQuery) -> Vec<Step> {
+fn steps(query: &MetricsQuery) -> Vec<Step> {
     let mut steps = Vec::new();
     for scope in Scope::ALL {
-        if !asked.scopes.contains(&scope) {
+        if !query.scopes.contains(&scope) {
             continue;
         }
         if scope == Scope::Process {
@@ -108,7 +107,7 @@ fn steps(asked: &MetricsQuery) -> Vec<Step> {
             };
             steps.extend((0..turns).map(|turn| Step::Metric(scope, metric, turn)));
         }
-        if asked.extra && scope != Scope::Process {
+        if query.extra && scope != Scope::Process {
             let (_, bit) = scope.prefix();
             let of_protocols = columns().skip(columns_fixed());
             let those = of_protocols.filter(|column| column.is_of_type(bit));
@@ -125,7 +124,7 @@ fn steps(asked: &MetricsQuery) -> Vec<Step> {
 struct Export {
     steps: std::vec::IntoIter<Step>,
     surroundings: Arc<dyn Surroundings>,
-    asked: MetricsQuery,
+    query: MetricsQuery,
     under_way: Option<(Step, Rows)>,
     writer: Writer,
 }
@@ -134,7 +133,7 @@ impl Export {
     fn write_next(&mut self, into: &mut Vec<u8>) -> bool {
         if let Some((step, rows)) = &mut self.under_way {
             match rows.next() {
-                Some(row) => tell(*step, &row, self.asked.describes, &mut self.writer, into),
+                Some(row) => tell(*step, &row, self.query.describes, &mut self.writer, into),
                 None => self.under_way = None,
             }
             return true;
@@ -148,7 +147,7 @@ impl Export {
         };
         let filter = Filter {
             types: Some(bit),
-            no_maint: self.asked.no_maint,
+            no_maint: self.query.no_maint,
             ..Filter::default()
         };
         let rows = Rows::new(Arc::clone(&self.surroundings), filter);
@@ -156,12 +155,12 @@ impl Export {
         true
     }
 
-    /// Begins a step: the bit of the rows that it is told of, if it is wanted.
+    /// Begins a step: the kind of rows it shows, if the query wants it.
     fn begin(&mut self, step: Step, into: &mut Vec<u8>) -> Option<u32> {
-        let wants = |name: &str| self.asked.wants(name).then_some(());
+        let wants = |name: &str| self.query.wants(name).then_some(());
         match step {
             Step::Process => {
-                process(&*self.surroundings, &self.asked, &mut self.writer, into);
+                process(&*self.surroundings, &self.query, &mut self.writer, into);
                 None
             }
             Step::Metric(scope, metric, turn) => {
@@ -211,7 +210,7 @@ const DURATIONS: &str = "ballast_backend_request_duration_seconds";
 
 fn process(
     surroundings: &dyn Surroundings,
-    asked: &MetricsQuery,
+    query: &MetricsQuery,
     writer: &mut Writer,
     into: &mut Vec<u8>,
 ) {
@@ -219,7 +218,7 @@ fn process(
     for (name, line, counts) in PROCESS {
         let full = format!("haproxy_process_{name}");
         let metric = info_metrics().iter().find(|metric| metric.name == *line);
-        let Some(metric) = metric.filter(|_| asked.wants(&full)) else {
+        let Some(metric) = metric.filter(|_| query.wants(&full)) else {
             continue;
         };
         let value = (metric.read)(&view);
@@ -228,7 +227,7 @@ fn process(
         }
         writer.family(&full, metric.help, FamilyKind::of(*counts), into);
         let mut labels: Vec<Label<'_>> = Vec::new();
-        if asked.describes && !view.facts.description.is_empty() {
+        if query.describes && !view.facts.description.is_empty() {
             labels.push(("desc", Cow::Borrowed(&view.facts.description)));
         }
         match value {
@@ -310,7 +309,7 @@ fn column<'r>(name: &str, row: &'r Row) -> Value<'r> {
 
 /// The sample or samples of a metric for a row.
 fn one(
-    metric: &Exported,
+    metric: &MetricColumn,
     turn: usize,
     row: &Row,
     mut labels: Vec<Label<'_>>,
@@ -370,17 +369,17 @@ fn one(
             }
         }
         ValueFormat::ServersByStatus => {
-            let count = |state: &str| servers(row, |belief| server_state(&belief.status) == state);
+            let count = |state: &str| servers(row, |health| server_state(&health.status) == state);
             each(labels, &STATES, count, writer, into);
         }
         ValueFormat::ServersByCheck => {
-            let is_so = |belief: &Belief, word: &str| {
-                belief
+            let is_so = |health: &ServerHealth, word: &str| {
+                health
                     .check
                     .as_ref()
                     .is_some_and(|check| check.word == word)
             };
-            let count = |word: &str| servers(row, |belief| is_so(belief, word));
+            let count = |word: &str| servers(row, |health| is_so(health, word));
             each(labels, &OUTCOMES, count, writer, into);
         }
     }
@@ -392,8 +391,8 @@ fn probe(told: ValueFormat, row: &Row) -> Option<&Probe> {
         return None;
     };
     match told {
-        ValueFormat::AgentStatus | ValueFormat::AgentCode => row.belief.agent.as_ref(),
-        _ => row.belief.check.as_ref(),
+        ValueFormat::AgentStatus | ValueFormat::AgentCode => row.health.agent.as_ref(),
+        _ => row.health.check.as_ref(),
     }
 }
 
@@ -413,7 +412,7 @@ fn each(
 }
 
 /// How many servers of a backend's row are so.
-fn servers(row: &Row, is: impl Fn(&Belief) -> bool) -> u32 {
+fn servers(row: &Row, is: impl Fn(&ServerHealth) -> bool) -> u32 {
     match row {
         Row::Backend(row) => row.count_servers(is),
         _ => 0,

@@ -3,7 +3,7 @@
 //!
 //! The names are those of HAProxy's exporter, so that dashboards and alerts need no change.
 
-/// How a number is told.
+/// The format of a number.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ValueFormat {
     /// As it is; `NaN` where there is none.
@@ -34,7 +34,7 @@ pub(crate) enum ValueFormat {
 
 /// One metric of proxies, listeners, servers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Exported {
+pub(crate) struct MetricColumn {
     /// The name after `haproxy_frontend_` and its siblings.
     pub(crate) name: &'static str,
     /// The column it is read from.
@@ -49,8 +49,8 @@ const fn row(
     column: &'static str,
     counts: bool,
     told: ValueFormat,
-) -> Exported {
-    Exported {
+) -> MetricColumn {
+    MetricColumn {
         name,
         column,
         counts,
@@ -58,24 +58,24 @@ const fn row(
     }
 }
 
-const fn gauge(name: &'static str, column: &'static str) -> Exported {
+const fn gauge(name: &'static str, column: &'static str) -> MetricColumn {
     row(name, column, false, ValueFormat::Number)
 }
 
-const fn counter(name: &'static str, column: &'static str) -> Exported {
+const fn counter(name: &'static str, column: &'static str) -> MetricColumn {
     row(name, column, true, ValueFormat::Number)
 }
 
 /// A counter that HTTP proxies alone have.
-const fn http(name: &'static str, column: &'static str) -> Exported {
+const fn http(name: &'static str, column: &'static str) -> MetricColumn {
     row(name, column, true, ValueFormat::Http)
 }
 
-const fn seconds(name: &'static str, column: &'static str) -> Exported {
+const fn seconds(name: &'static str, column: &'static str) -> MetricColumn {
     row(name, column, false, ValueFormat::Milliseconds)
 }
 
-pub(crate) static FRONTEND: &[Exported] = &[
+pub(crate) static FRONTEND: &[MetricColumn] = &[
     gauge("current_sessions", "scur"),
     gauge("max_sessions", "smax"),
     gauge("limit_sessions", "slim"),
@@ -121,7 +121,7 @@ pub(crate) static FRONTEND: &[Exported] = &[
     counter("res_bytes_out_total", "resbout"),
 ];
 
-pub(crate) static LISTENER: &[Exported] = &[
+pub(crate) static LISTENER: &[MetricColumn] = &[
     gauge("current_sessions", "scur"),
     gauge("max_sessions", "smax"),
     gauge("limit_sessions", "slim"),
@@ -139,7 +139,7 @@ pub(crate) static LISTENER: &[Exported] = &[
     counter("internal_errors_total", "eint"),
 ];
 
-pub(crate) static BACKEND: &[Exported] = &[
+pub(crate) static BACKEND: &[MetricColumn] = &[
     gauge("current_queue", "qcur"),
     gauge("max_queue", "qmax"),
     gauge("current_sessions", "scur"),
@@ -217,7 +217,7 @@ pub(crate) static BACKEND: &[Exported] = &[
     counter("res_bytes_out_total", "resbout"),
 ];
 
-pub(crate) static SERVER: &[Exported] = &[
+pub(crate) static SERVER: &[MetricColumn] = &[
     gauge("current_queue", "qcur"),
     gauge("max_queue", "qmax"),
     gauge("current_sessions", "scur"),

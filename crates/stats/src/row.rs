@@ -9,7 +9,7 @@ use ballast_engine::timings::TimingSums;
 use ballast_engine::{Backend, Frontend, Generation, Opening, Process, Server};
 use ballast_model as model;
 
-use crate::belief::Belief;
+use crate::server_health::ServerHealth;
 use crate::surroundings::ListenerNumbers;
 
 /// Steps of a slow start.
@@ -194,7 +194,7 @@ pub struct ServerRow {
     /// How long exchanges took.
     pub timings: TimingSums,
     /// What is believed of it.
-    pub belief: Belief,
+    pub health: ServerHealth,
     pub(crate) moment: Moment,
 }
 
@@ -208,7 +208,7 @@ impl ServerRow {
         Self {
             sums: server.state.counters.sums(),
             timings: server.state.timings.read(),
-            belief: Belief::of(&server, generation, moment.uptime_ms),
+            health: ServerHealth::of(&server, generation, moment.uptime_ms),
             backend,
             server,
             moment,
@@ -311,11 +311,11 @@ impl BackendRow {
     }
 
     /// How many of its servers are so.
-    pub(crate) fn count_servers(&self, is: impl Fn(&Belief) -> bool) -> u32 {
+    pub(crate) fn count_servers(&self, is: impl Fn(&ServerHealth) -> bool) -> u32 {
         let mut count = 0;
         for server in &self.backend.servers {
-            let belief = Belief::of(server, &self.generation, self.moment.uptime_ms);
-            count += u32::from(is(&belief));
+            let health = ServerHealth::of(server, &self.generation, self.moment.uptime_ms);
+            count += u32::from(is(&health));
         }
         count
     }

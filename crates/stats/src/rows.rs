@@ -112,8 +112,8 @@ impl Rows {
                 Arc::clone(server),
                 self.moment,
             );
-            let hidden = (self.filter.up && row.belief.is_down)
-                || (self.filter.no_maint && row.belief.is_maint);
+            let hidden = (self.filter.up && row.health.is_down)
+                || (self.filter.no_maint && row.health.is_maint);
             return (!hidden).then_some(Row::Server(row));
         }
         let row = (shown && self.filter.wants_type(2)).then(|| {

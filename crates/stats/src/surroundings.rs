@@ -1,4 +1,4 @@
-//! What the statistics need to know from outside the engine.
+//! The process around the statistics.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ pub trait Surroundings: Send + Sync {
     /// The generation in force.
     fn generation(&self) -> Arc<Generation>;
 
-    /// What outlives generations.
+    /// The registry.
     fn registry(&self) -> &Registry;
 
-    /// What never changes while the process lives.
+    /// What does not change while the process lives.
     fn facts(&self) -> &Facts;
 
-    /// What is counted on one bind. Zeros unless somebody counts.
+    /// The counters of one bind; zeros where nothing counts.
     fn listener(&self, frontend: &Frontend, bind: &model::Bind) -> ListenerNumbers {
         let _ = (frontend, bind);
         ListenerNumbers::default()
@@ -34,14 +34,14 @@ pub trait Surroundings: Send + Sync {
         None
     }
 
-    /// Does something to a server, as the statistics page asks; false when that changed nothing
-    /// or cannot be done.
+    /// Carries out an action of the statistics page on a server; false when it changes nothing or
+    /// cannot be done.
     fn act(&self, backend: &str, server: &str, action: ServerAction) -> bool {
         let _ = (backend, server, action);
         false
     }
 
-    /// What was said when the process started, each line with its end.
+    /// The messages of the start, each line with its end.
     fn startup_log(&self) -> String {
         String::new()
     }
@@ -118,7 +118,7 @@ pub struct Facts {
     pub connection_count_hard_max: u32,
     /// `-m`, in megabytes; 0 is none.
     pub memory_megabytes_max: u64,
-    /// Warnings told at the start.
+    /// How many warnings the start printed.
     pub warning_count: u32,
     /// How long the start took, in milliseconds.
     pub boot_ms: u32,

@@ -1,5 +1,4 @@
-//! The statistics page as a client meets it: which form is asked for, and what a posted form
-//! does to servers.
+//! The statistics page over HTTP: the query of its URL, its formats, and the actions of a posted form.
 
 use std::sync::Arc;
 
@@ -12,13 +11,13 @@ use crate::rows::Rows;
 use crate::schema::SCHEMA;
 use crate::surroundings::{ServerAction, Surroundings};
 
-/// A scope that is asked for is cut here, as the page's own field cuts it.
+/// Bytes of a scope at most, as in the field of the page.
 const SCOPE_BYTES_MAX: usize = 20;
 
 /// A request for a statistics page.
 #[derive(Clone, Copy, Debug)]
-pub struct PageAsked<'a> {
-    /// How the proxy wants it.
+pub struct PageRequest<'a> {
+    /// The settings of the page in its proxy.
     pub page: &'a StatsPage,
     /// The name of the proxy.
     pub proxy: &'a str,
@@ -37,7 +36,7 @@ pub type BodyPieces = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
 type TextPieces = Box<dyn FnMut(&mut String) -> bool>;
 
-/// What a client is answered.
+/// The answer to a client.
 pub struct WebAnswer {
     /// Status.
     pub status: u16,
@@ -47,9 +46,9 @@ pub struct WebAnswer {
     pub pieces: Option<BodyPieces>,
 }
 
-/// What the words of a target ask for.
+/// The words of a target after the prefix of the page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Wishes {
+pub(crate) struct PageQuery {
     /// Servers that are down are left out.
     pub(crate) up: bool,
     /// Servers in maintenance are left out.
@@ -58,13 +57,13 @@ pub(crate) struct Wishes {
     pub(crate) no_refresh: bool,
     /// Part of the names of proxies.
     pub(crate) scope: String,
-    /// What became of a posted form.
+    /// The outcome of a posted form.
     pub(crate) outcome: Option<String>,
-    shape: Shape,
+    format: PageFormat,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Shape {
+enum PageFormat {
     Csv,
     #[default]
     Html,
@@ -73,52 +72,52 @@ enum Shape {
     Typed,
 }
 
-impl Wishes {
+impl PageQuery {
     /// Reads what follows the prefix of a target.
     fn read(rest: &str) -> Self {
-        let mut wishes = Self::default();
+        let mut query = Self::default();
         for word in rest.split([';', '?', '&']) {
             match word {
-                "up" => wishes.up = true,
-                "no-maint" => wishes.no_maint = true,
-                "norefresh" => wishes.no_refresh = true,
-                "csv" => wishes.shape = Shape::Csv,
-                "json" => wishes.shape = Shape::Json,
-                "json-schema" => wishes.shape = Shape::Schema,
-                "typed" => wishes.shape = Shape::Typed,
+                "up" => query.up = true,
+                "no-maint" => query.no_maint = true,
+                "norefresh" => query.no_refresh = true,
+                "csv" => query.format = PageFormat::Csv,
+                "json" => query.format = PageFormat::Json,
+                "json-schema" => query.format = PageFormat::Schema,
+                "typed" => query.format = PageFormat::Typed,
                 _ => {
                     if let Some(outcome) = word.strip_prefix("st=") {
-                        wishes.outcome = Some(outcome.to_owned());
+                        query.outcome = Some(outcome.to_owned());
                     } else if let Some(scope) = word.strip_prefix("scope=") {
-                        wishes.scope = decoded(scope.as_bytes());
-                        wishes.scope = wishes.scope.chars().take(SCOPE_BYTES_MAX).collect();
+                        query.scope = decoded(scope.as_bytes());
+                        query.scope = query.scope.chars().take(SCOPE_BYTES_MAX).collect();
                     }
                 }
             }
         }
-        wishes
+        query
     }
 }
 
 /// Answers a request for a statistics page.
-pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageAsked<'_>) -> WebAnswer {
+pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageRequest<'_>) -> WebAnswer {
     let prefix = asked.page.prefix();
     let rest = asked.target.get(prefix.len()..).unwrap_or_default();
-    let wishes = Wishes::read(&String::from_utf8_lossy(rest));
+    let query = PageQuery::read(&String::from_utf8_lossy(rest));
     if let Some(form) = asked.form {
         let outcome = outcome(&*surroundings, asked, form);
-        return back_to_page(asked.page, &wishes, outcome);
+        return back_to_page(asked.page, &query, outcome);
     }
-    let kind = match wishes.shape {
-        Shape::Html => "text/html",
-        Shape::Csv | Shape::Typed => "text/plain",
-        Shape::Json | Shape::Schema => "application/json",
+    let kind = match query.format {
+        PageFormat::Html => "text/html",
+        PageFormat::Csv | PageFormat::Typed => "text/plain",
+        PageFormat::Json | PageFormat::Schema => "application/json",
     };
     let mut fields = vec![
         ("cache-control", "no-cache".to_owned()),
         ("content-type", kind.to_owned()),
     ];
-    if let Some(refresh) = asked.page.refresh.filter(|_| !wishes.no_refresh) {
+    if let Some(refresh) = asked.page.refresh.filter(|_| !query.no_refresh) {
         fields.push(("refresh", refresh.as_secs().max(1).to_string()));
     }
     let own = |name: &String| match name.as_str() {
@@ -126,10 +125,10 @@ pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageAsked<'_>) -> WebAn
         other => other.to_owned(),
     };
     let filter = Filter {
-        up: wishes.up,
-        no_maint: wishes.no_maint,
+        up: query.up,
+        no_maint: query.no_maint,
         names: asked.page.scope.iter().map(own).collect(),
-        name_part: wishes.scope.clone(),
+        name_part: query.scope.clone(),
         ..Filter::default()
     };
     let rows = Rows::new(Arc::clone(&surroundings), filter);
@@ -137,16 +136,16 @@ pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageAsked<'_>) -> WebAn
         let mut stat = Stat::new(rows, form);
         Box::new(move |into: &mut String| stat.write_next(into)) as TextPieces
     };
-    let mut pieces: TextPieces = match wishes.shape {
-        Shape::Csv => stat(rows, Form::Text),
-        Shape::Typed => stat(rows, Form::Typed(false)),
-        Shape::Json => stat(rows, Form::Json),
-        Shape::Schema => Box::new(|into| {
+    let mut pieces: TextPieces = match query.format {
+        PageFormat::Csv => stat(rows, Form::Text),
+        PageFormat::Typed => stat(rows, Form::Typed(false)),
+        PageFormat::Json => stat(rows, Form::Json),
+        PageFormat::Schema => Box::new(|into| {
             into.push_str(SCHEMA);
             false
         }),
-        Shape::Html => {
-            let view = PageView::new(&*surroundings, asked.page, wishes, asked.may_admin);
+        PageFormat::Html => {
+            let view = PageView::new(&*surroundings, asked.page, query, asked.may_admin);
             let mut html = Html::new(rows, view);
             Box::new(move |into| html.write_next(into))
         }
@@ -167,17 +166,17 @@ pub fn page(surroundings: Arc<dyn Surroundings>, asked: &PageAsked<'_>) -> WebAn
 }
 
 /// Sends the browser back to the page, which then says what became of the form.
-fn back_to_page(page: &StatsPage, wishes: &Wishes, outcome: &str) -> WebAnswer {
+fn back_to_page(page: &StatsPage, query: &PageQuery, outcome: &str) -> WebAnswer {
     let mut location = format!("{};st={outcome}", page.prefix());
-    if wishes.up {
+    if query.up {
         location.push_str(";up");
     }
-    if wishes.no_refresh && page.refresh.is_some() {
+    if query.no_refresh && page.refresh.is_some() {
         location.push_str(";norefresh");
     }
-    if !wishes.scope.is_empty() {
+    if !query.scope.is_empty() {
         location.push_str("?scope=");
-        location.push_str(&coded(&wishes.scope));
+        location.push_str(&coded(&query.scope));
     }
     WebAnswer {
         status: 303,
@@ -191,7 +190,7 @@ fn back_to_page(page: &StatsPage, wishes: &Wishes, outcome: &str) -> WebAnswer {
 }
 
 /// Does what a form asks for; the word for what became of it.
-fn outcome(surroundings: &dyn Surroundings, asked: &PageAsked<'_>, form: &[u8]) -> &'static str {
+fn outcome(surroundings: &dyn Surroundings, asked: &PageRequest<'_>, form: &[u8]) -> &'static str {
     if !asked.may_admin {
         return "DENY";
     }
@@ -298,15 +297,15 @@ mod tests {
 
     #[test]
     fn words_of_a_target_are_read_in_any_order() {
-        let wishes = Wishes::read(";csv;norefresh?scope=a%2Fb");
-        assert_eq!((wishes.shape, wishes.no_refresh), (Shape::Csv, true));
-        assert_eq!(wishes.scope, "a/b");
-        let wishes = Wishes::read(";up;st=DONE");
-        assert_eq!((wishes.shape, wishes.up), (Shape::Html, true));
-        assert_eq!(wishes.outcome.as_deref(), Some("DONE"));
-        assert_eq!(Wishes::read("foo;csvx"), Wishes::default());
+        let query = PageQuery::read(";csv;norefresh?scope=a%2Fb");
+        assert_eq!((query.format, query.no_refresh), (PageFormat::Csv, true));
+        assert_eq!(query.scope, "a/b");
+        let query = PageQuery::read(";up;st=DONE");
+        assert_eq!((query.format, query.up), (PageFormat::Html, true));
+        assert_eq!(query.outcome.as_deref(), Some("DONE"));
+        assert_eq!(PageQuery::read("foo;csvx"), PageQuery::default());
         let long = format!("?scope={}", "x".repeat(100));
-        assert_eq!(Wishes::read(&long).scope.len(), SCOPE_BYTES_MAX);
+        assert_eq!(PageQuery::read(&long).scope.len(), SCOPE_BYTES_MAX);
     }
 
     #[test]

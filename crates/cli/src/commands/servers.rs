@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ballast_engine::{Backend, Generation, Server};
 use ballast_health::{Admin, Snapshot};
 use ballast_model::{Address, PortSpec};
-use ballast_stats::Belief;
+use ballast_stats::ServerHealth;
 
 use super::anonymous::Names;
 use super::target::{ServerAt, backend_place, generation};
@@ -105,7 +105,7 @@ fn state_line(
     names: Names,
     into: &mut String,
 ) {
-    let belief = Belief::of(server, generation, now_ms);
+    let health = ServerHealth::of(server, generation, now_ms);
     let hidden = |ip: std::net::IpAddr| names.name(&ip.to_string()).into_owned();
     let (address, port) = match &server.state.reach().address {
         Some(Address::Inet(known)) => (hidden(known.ip()), port_shown(server, known.port())),
@@ -124,18 +124,18 @@ fn state_line(
         u8::from(backend.model.common.id_is_given.0),
         u8::from(server.model.id_is_given.0),
     );
-    // What came with the configuration is told for as long as the configuration says so.
-    // One that was added by a command begins in maintenance, and no configuration says so.
+    // The bit is shown as long as the configuration has `disabled`. A server that a command added
+    // begins in maintenance without it.
     let is_written = server.model.disabled && !server.model.origin.file.is_empty();
     let configured = bit(is_written, Admin::CONFIGURED_MAINT.bits());
-    let admin = belief.admin & !Admin::CONFIGURED_MAINT.bits() | configured;
+    let admin = health.admin & !Admin::CONFIGURED_MAINT.bits() | configured;
     // Without checks there is nothing to pause, and HAProxy says that it is paused since the start.
     let paused = bit(is_written && !server.model.checks.enabled, Snapshot::PAUSED);
-    // Nor is a check paused that nobody has enabled yet.
-    let is_enabled = belief.check_state & Snapshot::ENABLED != 0;
+    // A check that was never enabled is not paused.
+    let is_enabled = health.check_state & Snapshot::ENABLED != 0;
     let check_state = match server.model.origin.file.is_empty() && !is_enabled {
-        true => belief.check_state & !Snapshot::PAUSED,
-        false => belief.check_state,
+        true => health.check_state & !Snapshot::PAUSED,
+        false => health.check_state,
     };
     let ip = |address: &Option<Address>| match address {
         Some(Address::Inet(known)) => hidden(known.ip()),
@@ -147,16 +147,16 @@ fn state_line(
         names.name(backend.name()),
         server.model.id,
         names.name(server.name()),
-        belief.operational,
+        health.operational,
         admin,
-        belief.weight_user,
-        belief.weight_initial,
-        belief.since_change_s,
-        belief.check_status,
-        belief.check_result,
-        belief.check_health,
+        health.weight_user,
+        health.weight_initial,
+        health.since_change_s,
+        health.check_status,
+        health.check_result,
+        health.check_health,
         check_state | paused,
-        belief.agent_state,
+        health.agent_state,
         checks.port.unwrap_or(0),
         ip(&checks.address),
         ip(&checks.agent_address),

@@ -302,7 +302,7 @@ fn histogram_message(histogram: &mut Message, sums: &HistogramSums) {
         });
         next = run[length - 1].0 + 1;
     }
-    // Each count is told as what it is more than the one before it.
+    // A bucket has the difference to the count before it.
     let mut before = 0;
     for (_, count) in filled {
         let count = i64::try_from(count).unwrap_or(i64::MAX);

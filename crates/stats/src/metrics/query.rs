@@ -2,7 +2,7 @@
 //!
 //! Source: the guide of HAProxy's exporter, "metrics filtering".
 
-use crate::metrics_table::{BACKEND, Exported, FRONTEND, LISTENER, SERVER};
+use crate::metrics_table::{BACKEND, FRONTEND, LISTENER, MetricColumn, SERVER};
 use crate::web::decoded;
 
 use super::writer::Form;
@@ -43,7 +43,7 @@ impl Scope {
         })
     }
 
-    pub(super) fn table(self) -> &'static [Exported] {
+    pub(super) fn table(self) -> &'static [MetricColumn] {
         match self {
             Self::Process => &[],
             Self::Frontend => FRONTEND,
@@ -81,9 +81,9 @@ pub(super) struct MetricsQuery {
 }
 
 impl MetricsQuery {
-    /// Reads a query; `None` for one that names a scope nobody knows, or none at all.
+    /// Reads a query; `None` for one with an unknown scope, or a scope without a value.
     pub(super) fn read(target: &[u8]) -> Option<Self> {
-        let mut asked = Self {
+        let mut read = Self {
             scopes: Scope::ALL.to_vec(),
             ..Self::default()
         };
@@ -101,20 +101,20 @@ impl MetricsQuery {
                     let value = value?;
                     // The first takes the place of all, and an empty one of all before it.
                     if !std::mem::replace(&mut scoped, true) || value.is_empty() {
-                        asked.scopes.clear();
+                        read.scopes.clear();
                     }
                     if !value.is_empty() {
-                        asked.scopes.extend(Scope::of_word(value)?);
+                        read.scopes.extend(Scope::of_word(value)?);
                     }
                 }
-                "no-maint" => asked.no_maint = true,
-                "extra-counters" => asked.extra = true,
-                "desc-labels" => asked.describes = true,
-                "metrics" => asked.name(value.unwrap_or_default()),
+                "no-maint" => read.no_maint = true,
+                "extra-counters" => read.extra = true,
+                "desc-labels" => read.describes = true,
+                "metrics" => read.name(value.unwrap_or_default()),
                 _ => {}
             }
         }
-        Some(asked)
+        Some(read)
     }
 
     fn name(&mut self, metrics: &str) {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn scopes_are_read_one_after_the_other() {
-        let scopes = |query: &str| MetricsQuery::read(query.as_bytes()).map(|asked| asked.scopes);
+        let scopes = |query: &str| MetricsQuery::read(query.as_bytes()).map(|query| query.scopes);
         assert_eq!(scopes("/m").unwrap().len(), 5);
         assert_eq!(scopes("/m?no-maint").unwrap().len(), 5);
         assert_eq!(scopes("/m?scope=server").unwrap(), [Scope::Server]);

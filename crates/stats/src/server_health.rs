@@ -1,14 +1,14 @@
-//! What is believed of a server, in the words and numbers of the statistics.
+//! The health of a server, in the words and numbers of the statistics.
 //!
-//! Everything the statistics know of health comes through here, so that the table of metrics
-//! does not know how a server is judged.
+//! All that statistics show of health is read here: the table of metrics does not know how a server
+//! is judged.
 
 use ballast_engine::{Generation, Server};
 
-/// Servers that track one another at most; a longer chain is judged by its last.
+/// The longest chain of servers that track one another. The last server of a longer one decides.
 const TRACK_LENGTH_MAX: usize = 4096;
 
-/// What a health check or an agent says.
+/// The last result of a health check or an agent.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Probe {
     /// `check_status`: the word, without the `* ` of a check under way.
@@ -31,9 +31,9 @@ pub struct Probe {
     pub health: u32,
 }
 
-/// What is believed of a server.
+/// The health of a server.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Belief {
+pub struct ServerHealth {
     /// `status`.
     pub status: String,
     /// In maintenance, for any reason.
@@ -76,7 +76,7 @@ pub struct Belief {
     pub weight_user: u32,
 }
 
-impl Belief {
+impl ServerHealth {
     /// Asks a server. `generation` finds the server it tracks; `now_ms` is the age of the
     /// process ([`Process::age_ms`](ballast_engine::Process::age_ms)).
     pub fn of(server: &Server, generation: &Generation, now_ms: u64) -> Self {
