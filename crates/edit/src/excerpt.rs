@@ -1,9 +1,8 @@
-//! A part of a configuration that can be read for the whole, where a section comes or goes.
+//! The part of a configuration that is read in place of the whole, where a section is added or removed.
 //!
-//! Reading a hundred thousand servers because somebody added a frontend would take a core for
-//! half a second. What is not about proxies is read as it is; of the proxies only those that the
-//! new section names, directly or through others. The rest is there by name and mode, so that
-//! rules may lead to it.
+//! To read a hundred thousand servers for one new frontend takes a core half a second. The part has
+//! all sections that are not proxies, and the proxies that the new section names, directly or through
+//! others. The other proxies are there by name and mode, so that rules may name them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -115,7 +114,7 @@ fn stub(title: &str, text: &str, now: &Config) -> String {
     format!("{head}\n mode {mode}\n")
 }
 
-/// A configuration with what `read` says of a section put at its end.
+/// A configuration with the section of `read` at its end.
 pub fn with(config: &Config, read: &Config, title: &str) -> Config {
     let mut next = without(config, title);
     let name = name_of(title);

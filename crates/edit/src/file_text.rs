@@ -130,7 +130,7 @@ impl FileText {
     /// The text with all edits made.
     pub fn edited(&self) -> Vec<u8> {
         let mut edits: Vec<_> = self.edits.iter().enumerate().collect();
-        // What was said first of a place comes first there.
+        // Lines that were added first to a place come first there.
         edits.sort_by_key(|(turn, (range, _))| (range.start, range.end, *turn));
         let mut text = Vec::with_capacity(self.bytes.len() + 64);
         let mut at = 0;

@@ -1,16 +1,16 @@
-//! What a command asks of the text of a configuration, and what it leaves there.
+//! Edits of the text of a configuration by command.
 
 /// A section of a configuration.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SectionAt {
-    /// What it is.
+    /// Its word.
     pub kind: SectionOf,
     /// Its name.
     pub name: String,
 }
 
-/// What a section is that commands edit. The lines of a `listen` section are found as those of
-/// either half.
+/// The word of a section that commands edit. A `listen` section is found as a frontend and as a
+/// backend too.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SectionOf {
     /// `frontend`.
@@ -32,41 +32,40 @@ impl SectionOf {
     }
 }
 
-/// What becomes of a section. Lines are given as words; numbers are those that
-/// `show section` shows.
+/// The edit of a section. Lines are given as words; numbers of lines are those of `show section`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Edit {
     /// A new section: the words after its name, and its lines.
     Add(Vec<String>, String),
-    /// Other lines.
+    /// All lines are replaced.
     Write(String),
-    /// It goes.
+    /// The section is removed.
     Remove,
-    /// A setting that a section has once: the line that has it, or a new one.
+    /// A setting that a section has once: its line is replaced or added.
     Set(Vec<String>),
-    /// A `bind` line, after the others.
+    /// A `bind` line is added after the others.
     AddBind(Vec<String>),
-    /// Another `bind` line in place of the one with this name, address or number.
+    /// The `bind` line with this name, address or number is replaced.
     SetBind(String, Vec<String>),
-    /// The `bind` line goes that has this name, address or number.
+    /// The `bind` line with this name, address or number is removed.
     RemoveBind(String),
-    /// The server of this name has another one.
+    /// The server of this name gets another name.
     RenameServer(String, String),
-    /// A line of which a section may have several and whose order counts: before the line of this
-    /// number, else after the last of its kind.
+    /// A line is added of which a section may have several and whose order counts: before the line of
+    /// this number, else after the last of its kind.
     AddRule(Option<u32>, Vec<String>),
-    /// Another one in place of the one with this number.
+    /// The line with this number is replaced.
     SetRule(u32, Vec<String>),
-    /// The one with this number goes.
+    /// The line with this number is removed.
     RemoveRule(u32),
 }
 
-/// An edit, and what is remembered of the command that asked for it.
+/// An edit, and the command that asked for it.
 #[derive(Clone, Debug)]
 pub struct EditCommand<'c> {
     /// The section.
     pub section: &'c SectionAt,
-    /// What becomes of it.
+    /// The edit.
     pub edit: Edit,
     /// The command, as it was given.
     pub command: &'c str,
@@ -74,24 +73,24 @@ pub struct EditCommand<'c> {
     pub at_unix_s: u64,
 }
 
-/// Why nothing was changed, in lines.
+/// The reason why nothing was changed, in lines.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refusal(pub String);
 
-/// How many sections commands may have written and taken away.
+/// How many sections commands may have written and removed.
 pub const SECTION_EDIT_COUNT_MAX: usize = 10_000;
 
 /// Bytes of sections that commands may have written.
 pub const SECTION_EDIT_BYTES_MAX: usize = 16 << 20;
 
-/// A section that a command wrote, or took away, while the process ran.
+/// A section that a command wrote or removed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SectionEdit {
-    /// Its first two words: what it is, and its name.
+    /// The first two words of the section: its word and its name.
     pub title: String,
-    /// All of it, from its first word on; `None` when it is gone.
+    /// The text of the section; `None` when it was removed.
     pub text: Option<String>,
-    /// The mark of what the files had in its place; `None` when they had nothing.
+    /// The mark of the section of the files; `None` when they had none.
     pub base: Option<u64>,
     /// When, in seconds since 1970.
     pub at_unix_s: u64,

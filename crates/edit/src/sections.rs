@@ -1,10 +1,9 @@
 //! Sections that commands write: the files are edited as text, in memory.
 //!
-//! An edit is made to the text that is in force, and all of it is read again as a file would be,
-//! so that a line means by command what it means in a file: `defaults`, `log global`, lists of
-//! users and other sections are where they stand. An edit leaves the whole text of the section it
-//! made, a [`SectionEdit`]: the next reading of the files puts it where theirs was, unless they
-//! have another there by now.
+//! An edit changes the text in force, and the result is read like a file. So a line means the same in
+//! a command and in a file, with its `defaults`, `log global`, lists of users and other sections. An
+//! edit leaves the whole text of its section, a [`SectionEdit`]. When the files are read again, it
+//! replaces their section, unless they have another one there by now.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -33,11 +32,11 @@ pub enum Place {
 pub struct EditedFiles {
     /// The files.
     pub files: Files,
-    /// Those that stay by command.
+    /// The edits that stay.
     pub kept: Vec<SectionEdit>,
-    /// Titles of those where the files have another section by now.
+    /// The titles of edits where the files have another section by now: the files win.
     pub overruled: Vec<String>,
-    /// Where those that have a text stand: title, file and bytes.
+    /// The places of the edits that have a text: title, file and bytes.
     places: Vec<(String, usize, Range<usize>)>,
 }
 
@@ -51,7 +50,7 @@ impl EditedFiles {
         }
     }
 
-    /// Where a section by command stands: the place of its file, and its bytes there.
+    /// The place of a section by command: the number of its file, and its bytes there.
     pub fn place(&self, title: &str) -> Option<(usize, Range<usize>)> {
         let found = self.places.iter().find(|(known, ..)| known == title);
         found.map(|(_, file, range)| (*file, range.clone()))
@@ -67,7 +66,7 @@ pub struct SectionMap {
 }
 
 impl SectionMap {
-    /// Files whose sections were seen when they were read.
+    /// Files and the sections that were found when they were read.
     pub fn of(files: Arc<Files>, sections: Vec<SectionPlace>) -> Self {
         let mut places = HashMap::with_capacity(sections.len());
         for place in sections {
@@ -79,7 +78,7 @@ impl SectionMap {
         }
     }
 
-    /// Files that are read for this.
+    /// Reads files to find their sections.
     pub fn read(files: Arc<Files>, surroundings: &dyn Surroundings) -> Self {
         let document = ballast_config::document(Files::clone(&files), surroundings);
         Self::of(files, document.places())
@@ -95,7 +94,7 @@ impl SectionMap {
             let section = self.places.get(&one.title);
             let base = section.map(|section| section.mark);
             if base != one.base {
-                // What the files say now may be the very thing: then it is theirs.
+                // Where the files have the same section now, the edit ends.
                 if base != one.text.as_deref().and_then(mark_of_text) {
                     with_edits.overruled.push(one.title.clone());
                 }
@@ -140,7 +139,7 @@ impl SectionMap {
         let written = self.places.values().filter_map(move |place| {
             let is_own = !overridden.contains(place.title.as_str());
             let bytes = self.files.get(place.file)?.1.get(place.bytes.clone())?;
-            // What is no text is told when it is read whole.
+            // A reading of the whole file reports bytes that are no text.
             let text = std::str::from_utf8(bytes).unwrap_or_default();
             is_own.then_some((place.title.as_str(), text))
         });
@@ -172,7 +171,7 @@ impl SectionMap {
     /// The text of a section that is in force.
     ///
     /// # Errors
-    /// It is no text that could be edited.
+    /// It is not valid UTF-8.
     fn text<'t>(
         &'t self,
         section_edits: &'t [SectionEdit],
@@ -224,7 +223,7 @@ impl SectionMap {
     /// The lines of a section that are in force, its opening line first.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such section.
     pub fn lines(
         &self,
         section_edits: &[SectionEdit],
@@ -236,11 +235,10 @@ impl SectionMap {
         Ok(lines.map(|line| line.trim_end().to_owned()).collect())
     }
 
-    /// What is left of the sections by command after one more edit, and the title of the section that
-    /// was edited.
+    /// The sections by command after one more edit, and the title of the edited section.
     ///
     /// # Errors
-    /// What the edit is about is not there, or cannot be edited so.
+    /// The section or line does not exist, or cannot be edited like this.
     pub fn edited(
         &self,
         section_edits: &[SectionEdit],
@@ -493,7 +491,7 @@ listen both
         let files = written("frontend new\n").files;
         let now = with_edits(&files, &before.section_edits);
         assert_eq!(now.overruled, ["frontend new"]);
-        // What was taken away and is no more in the file is nobody's.
+        // A section that a command removed and that the files no longer have leaves no edit.
         let mut before = written(FILE);
         let _ = after(&mut before, SectionOf::Frontend, "www", Edit::Remove);
         let files = written("global\n").files;
