@@ -2,21 +2,21 @@
 //! come out, none longer than allowed, and nothing is read twice.
 #![no_main]
 
-use ballast_cli::{LineReader, Next};
+use ballast_cli::{LineEvent, LineReader};
 use libfuzzer_sys::fuzz_target;
 
 const LINE_BYTES_MAX: usize = 200;
 const PAYLOAD_BYTES_MAX: usize = 500;
 
-fn read(input: &[u8], size: usize) -> Vec<Next> {
+fn read(input: &[u8], size: usize) -> Vec<LineEvent> {
     let mut reader = LineReader::new(LINE_BYTES_MAX, PAYLOAD_BYTES_MAX);
     let mut found = Vec::new();
     for part in input.chunks(size) {
         reader.push(part);
         loop {
             match reader.next_line() {
-                Next::Nothing => break,
-                last @ (Next::LineTooLong | Next::PayloadTooLong) => {
+                LineEvent::Nothing => break,
+                last @ (LineEvent::LineTooLong | LineEvent::PayloadTooLong) => {
                     found.push(last);
                     return found;
                 }
@@ -34,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
     let found = read(input, usize::from(size).max(1));
     assert_eq!(found, read(input, 1));
     for next in &found {
-        let Next::CommandLine(line) = next else {
+        let LineEvent::Line(line) = next else {
             continue;
         };
         assert!(!line.commands.is_empty());

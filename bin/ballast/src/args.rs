@@ -20,7 +20,7 @@ pub(crate) enum Command {
     /// `-h`, or nothing at all: say how to call the program, as HAProxy does for a mistake.
     Usage,
     /// `--help`, `help`, or behind a command of our own: say how to call it.
-    Help(Option<&'static Own>),
+    Help(Option<&'static OwnCommand>),
     /// `check`: judge files.
     Check(CheckOptions),
     /// `keywords`: print the table of words; true prints JSON.
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     pub(crate) daemon: bool,
     /// `-W` and `-Ws`: a master process starts and watches the worker.
     pub(crate) master_worker: bool,
-    /// `-Ws`: the service manager is told when the program is ready.
+    /// `-Ws`: notifies the service manager when the program is ready.
     pub(crate) notify: bool,
     /// `-S`: master command sockets, with their bind options after commas.
     pub(crate) master_sockets: Vec<String>,
@@ -74,7 +74,7 @@ pub(crate) struct Options {
     pub(crate) terminate: Vec<i32>,
     /// `-dW`: any warning is an error.
     pub(crate) zero_warning: bool,
-    /// `-dD`: suspicious statements are told.
+    /// `-dD`: prints suspicious statements.
     pub(crate) diagnostics: bool,
     /// `-dr`: names that do not resolve leave their servers down.
     pub(crate) ignore_resolution_failures: bool,
@@ -132,7 +132,7 @@ pub(crate) struct PlanOptions {
 
 /// A command of our own.
 #[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Own {
+pub(crate) struct OwnCommand {
     /// Its word.
     pub(crate) word: &'static str,
     /// What follows it.
@@ -144,26 +144,26 @@ pub(crate) struct Own {
 }
 
 /// The commands of our own.
-pub(crate) const OWN: &[Own] = &[
-    Own {
+pub(crate) const OWN: &[OwnCommand] = &[
+    OwnCommand {
         word: "check",
         args: "[--stub] [--format json] FILE...",
         help: "judge files, also away from their machine",
         codes: "0 they would start, 1 they would not",
     },
-    Own {
+    OwnCommand {
         word: "keywords",
         args: "[--json]",
         help: "every word of the language, and what becomes of it",
         codes: "0",
     },
-    Own {
+    OwnCommand {
         word: "plan",
         args: "[-f FILE]... -s SOCKET",
         help: "what files would change of a process that runs",
         codes: "0 nothing, 1 changes, 3 changes with drains, 2 refused or nobody answers",
     },
-    Own {
+    OwnCommand {
         word: "upgrade",
         args: "[--write] FILE...",
         help: "rewrite what HAProxy has removed",
@@ -172,7 +172,7 @@ pub(crate) const OWN: &[Own] = &[
 ];
 
 /// The command of our own that a line calls.
-pub(crate) fn own(words: &[String]) -> Option<&'static Own> {
+pub(crate) fn own(words: &[String]) -> Option<&'static OwnCommand> {
     let first = words.first()?;
     OWN.iter().find(|own| own.word == first)
 }

@@ -1,4 +1,4 @@
-//! Judging a configuration: what is said of it, and with which exit code.
+//! Checking a configuration: its messages, and the exit code.
 
 use ballast_config::{Loaded, Stub, Surroundings, TextOptions};
 use ballast_edit::SectionEdit;

@@ -7,7 +7,7 @@ use ballast_net::{become_user, change_root, group_by_name, set_dumpable, user_by
 
 use crate::say;
 
-/// Who the process becomes. Looked up before `chroot`, which hides the files names stand in.
+/// The user and group of the process. Looked up before `chroot`, which hides their files.
 #[derive(Debug, Default)]
 pub(crate) struct Identity {
     chroot: Option<String>,
@@ -18,7 +18,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Looks up the names of the global section. `Err` is the exit code, all said.
+    /// Looks up the names of the global section. `Err` is the exit code; the message is printed.
     pub(crate) fn of(global: &Global) -> Result<Self, u8> {
         let mut identity = Self {
             chroot: global.chroot.clone(),
@@ -43,7 +43,7 @@ impl Identity {
         Ok(identity)
     }
 
-    /// Becomes it, for good. `Err` is the exit code, all said.
+    /// Changes to it, for good. `Err` is the exit code; the message is printed.
     pub(crate) fn assume(&self) -> Result<(), u8> {
         if let Some(path) = &self.chroot
             && let Err(error) = change_root(Path::new(path))

@@ -5,11 +5,9 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-use ballast_cli::{ChangeRecord, Changes, CliBind, Control as _};
-
+use ballast_cli::{ChangeRecord, Changes, CliBind, act_on_server};
 use ballast_edit::Refusal;
 use ballast_engine::{Frontend, Generation, Registry};
-use ballast_health::Forced;
 use ballast_listen::{Listeners, open_bind};
 use ballast_log::Level;
 use ballast_model::{Address, Bind, StatsSocket};
@@ -18,7 +16,7 @@ use ballast_stats::{Facts, ListenerNumbers, ServerAction, Surroundings};
 use ballast_upstream::probe::ProbeController;
 use ballast_worker::{Mailbox, Workers};
 
-use crate::logs::{LogTargets, Opened as OpenLogs};
+use crate::logs::{LogTargets, OpenTargets};
 use crate::say;
 
 /// Between two looks at how busy the workers are.
@@ -30,7 +28,7 @@ pub(crate) struct Instance {
     pub(super) generation: ArcSwap<Generation>,
     pub(crate) registry: Registry,
     pub(crate) facts: Facts,
-    /// What was said at the start, or when files were last read.
+    /// The messages of the start, or of the last reload.
     startup_log: Mutex<String>,
     listeners: Mutex<Option<Listeners>>,
     workers: OnceLock<Workers>,
@@ -130,7 +128,7 @@ impl Instance {
     }
 
     /// The log targets of the proxies in force.
-    pub(crate) fn open_logs(&self) -> Arc<OpenLogs> {
+    pub(crate) fn open_logs(&self) -> Arc<OpenTargets> {
         self.logs
             .get()
             .map(|instance| instance.open.load_full())
@@ -156,9 +154,8 @@ impl Instance {
     }
 
     /// Logs a change that was requested.
-    pub(crate) fn log_request(&self, told: &ChangeRecord<'_>) {
-        let (level, line) = line_of_change(told);
-        self.log_of_process(level, &line);
+    pub(crate) fn log_request(&self, record: &ChangeRecord<'_>) {
+        self.log_of_process(level_of(record), &record.line());
     }
 
     pub(crate) fn probes(&self) -> Option<&Arc<ProbeController>> {
@@ -247,7 +244,7 @@ impl Surroundings for Instance {
     }
 
     fn act(&self, backend: &str, server: &str, action: ServerAction) -> bool {
-        act(self, backend, server, action)
+        act_on_server(self, backend, server, action)
     }
 
     fn startup_log(&self) -> String {
@@ -256,91 +253,18 @@ impl Surroundings for Instance {
     }
 }
 
-/// Does to a server what the statistics page asks; whether that changed anything.
-fn act(instance: &Instance, backend: &str, server: &str, action: ServerAction) -> bool {
-    let generation = instance.generation();
-    let backend_at = generation.backend_named(backend);
-    let Some(known) = backend_at.map(|place| &generation.backends[place]) else {
-        return false;
-    };
-    let Some(place) = known.server_named(server) else {
-        return false;
-    };
-    let found = &known.servers[place];
-    let (checked, agented, tracks) = {
-        let health = found.state.health();
-        let settings = health.settings();
-        (
-            settings.check.is_some(),
-            settings.agent.is_some(),
-            settings.tracks,
-        )
-    };
-    let applies = match action {
-        ServerAction::Agent(_) | ServerAction::ForceAgent(_) => agented,
-        ServerAction::Check(_) => checked,
-        ServerAction::ForceDown | ServerAction::ForceNoBalancing | ServerAction::ForceUp => !tracks,
-        ServerAction::Drain | ServerAction::Maint | ServerAction::Ready => true,
-        ServerAction::Shutdown => {
-            instance.shutdown_sessions(&found.state);
-            return true;
-        }
-    };
-    if applies {
-        return instance.change_health(backend, server, &mut |health, now_ms| match action {
-            ServerAction::Agent(on) => {
-                health.enable_agent(on);
-                Vec::new()
-            }
-            ServerAction::Check(on) => {
-                health.enable_check(on);
-                Vec::new()
-            }
-            ServerAction::Drain => health.set_drain(now_ms),
-            ServerAction::ForceAgent(up) => health.force_agent(now_ms, up),
-            ServerAction::ForceDown => health.force_health(now_ms, Forced::Down),
-            ServerAction::ForceNoBalancing => health.force_health(now_ms, Forced::Stopping),
-            ServerAction::ForceUp => health.force_health(now_ms, Forced::Up),
-            ServerAction::Maint => health.set_maint(now_ms),
-            ServerAction::Ready => health.set_ready(now_ms),
-            ServerAction::Shutdown => Vec::new(),
-        });
-    }
-    false
-}
-
-/// Bytes of a command that the log shows.
-const COMMAND_BYTES_MAX: usize = 200;
-
-/// A change as the log tells it: what, by whom, what came of it and how long that took, in one line.
-pub(crate) fn line_of_change(told: &ChangeRecord<'_>) -> (Level, String) {
-    let whole = told.what.len() <= COMMAND_BYTES_MAX;
-    let what = &told.what[..told.what.floor_char_boundary(COMMAND_BYTES_MAX)];
-    let what = in_one_line(what) + if whole { "" } else { "..." };
-    let (who, took) = (told.who, told.took.as_millis());
-    let change = format!("Change '{what}' by {who}");
-    let level = match (told.changes, told.refused) {
-        // HAProxy has these commands and no such lines: whoever reads what it tells of requests
-        // and servers, at the levels it tells them, finds no others between.
+/// The level at which a change is logged.
+fn level_of(record: &ChangeRecord<'_>) -> Level {
+    match (record.changes, record.refused) {
+        // HAProxy has these commands and logs no line for them. At this level the lines that it logs
+        // of requests and servers stay undisturbed.
         (Changes::State, _) => Level::Debug,
         (Changes::Configuration, None) => Level::Notice,
         (Changes::Configuration, Some(_)) => Level::Warning,
-    };
-    let line = match told.refused {
-        None => format!("{change}: done in {took} ms."),
-        Some(why) => format!("{change}: refused in {took} ms: {}", in_one_line(why)),
-    };
-    (level, line)
+    }
 }
 
-/// Line ends become ` / `, and what else is not for showing a question mark.
-fn in_one_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.collect::<Vec<_>>().join(" / ");
-    line.replace(char::is_control, "?")
-}
-
-/// Opens the `stats socket` lines. `Err` is the exit code, all said.
+/// Opens the `stats socket` lines. `Err` is the exit code; the messages are printed.
 pub(crate) fn open_cli_binds(sockets: &[StatsSocket]) -> Result<Vec<CliBind>, u8> {
     let mut cli_binds = Vec::new();
     let mut failed = false;

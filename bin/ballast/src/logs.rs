@@ -16,12 +16,12 @@ use crate::say;
 /// The name log lines carry unless `log-tag` says otherwise: what collectors filter for.
 const TAG: &str = "haproxy";
 
-/// That lines are lost is said once in this time.
+/// How often the log says that lines were lost, at most.
 const LOSS_PERIOD: Duration = Duration::from_secs(60);
 
 /// The log targets of all proxies, open.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Opened {
+pub(crate) struct OpenTargets {
     /// Of each frontend, by place.
     pub(crate) frontends: Vec<Option<Arc<LogSet>>>,
     /// Of the backends that have any, by name.
@@ -35,21 +35,21 @@ pub(crate) struct Opened {
 pub(crate) struct LogTargets {
     pub(crate) logs: Logs,
     /// The targets in force.
-    pub(crate) open: ArcSwap<Opened>,
+    pub(crate) open: ArcSwap<OpenTargets>,
     /// Lines about servers.
     pub(crate) journal: Arc<EventLog>,
-    /// Nobody reads standard output and error.
+    /// Standard output and error are not read.
     pub(crate) background: bool,
 }
 
-/// Opens them.
+/// Opens the log targets of a configuration.
 ///
-/// In the background nobody reads standard output and error: lines for them go nowhere, and
-/// whoever captured them when the program was started is not kept waiting for their end.
+/// In the background standard output and error are not read: lines for them are dropped, and a caller
+/// that captured them does not wait for their end.
 ///
 /// # Errors
-/// What cannot be opened, and why, to be said by whoever asked for it.
-pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Opened, String> {
+/// What cannot be opened, and why.
+pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<OpenTargets, String> {
     let shared: Vec<(&LogTarget, Arc<TargetSpec>)> = config
         .global
         .log_targets
@@ -79,7 +79,7 @@ pub(crate) fn open(logs: &Logs, config: &Config, background: bool) -> Result<Ope
         .zip(&sets)
         .map(|(open, set)| (!set.targets.is_empty()).then_some(open));
     let frontends = opened.by_ref().take(config.frontends.len()).collect();
-    Ok(Opened {
+    Ok(OpenTargets {
         frontends,
         backends: config
             .backends
@@ -151,7 +151,7 @@ impl LossWatch {
         self.say(text);
     }
 
-    /// What an endpoint had lost when it was said last.
+    /// The losses of an endpoint when they were last reported.
     fn said_of(&self, endpoint: &Endpoint) -> u64 {
         let mut known = self.said_of.iter();
         let known = known.find(|(known, _)| known == endpoint);

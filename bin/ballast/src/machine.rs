@@ -1,11 +1,7 @@
-//! This machine, as a configuration asks about it.
+//! This machine: the names, files and users that a configuration asks for.
 //!
-//! A worker that gave its rights up, or sees another root, cannot ask. Then a scout, which has
-//! both, reads the configuration once, and what the machine answered it is written in a [`MachineAnswers`];
-//! the worker reads the same configuration and finds the same answers there.
-//!
-//! What was answered when files were read is kept for the edits that commands make until they are
-//! read again: a name is not looked up anew, nor a list or page read, because somebody added a rule.
+//! Answers go through [`MachineAnswers`], which records them for a worker that may not ask, and for
+//! edits by command.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -25,7 +21,7 @@ fn is_yes(answer: &[u8]) -> bool {
 /// The content of a file.
 ///
 /// # Errors
-/// What the system said.
+/// The error of the system.
 pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
     content_by(path, || std::fs::read(path))
 }
@@ -34,7 +30,7 @@ pub(crate) fn content(path: &str) -> Result<Vec<u8>, String> {
 /// that is not larger than is understood.
 ///
 /// # Errors
-/// What the system said, or what it is instead.
+/// The error of the system, or what it is instead.
 pub(crate) fn regular_content(path: &str) -> Result<Vec<u8>, String> {
     content_by(path, || {
         ballast_net::read_file(Path::new(path), FILE_BYTES_MAX)
@@ -44,7 +40,7 @@ pub(crate) fn regular_content(path: &str) -> Result<Vec<u8>, String> {
 /// As [`content`], by another way of reading.
 ///
 /// # Errors
-/// What the system said.
+/// The error of the system.
 pub(crate) fn content_by(
     path: &str,
     read: impl FnOnce() -> std::io::Result<Vec<u8>>,
@@ -70,7 +66,7 @@ pub(crate) fn is_directory(path: &str) -> bool {
 /// The names of the files in a directory, in no order.
 ///
 /// # Errors
-/// What the system said.
+/// The error of the system.
 pub(crate) fn files_in(path: &str) -> Result<Vec<String>, String> {
     let list = || -> std::io::Result<String> {
         let mut names = String::new();
@@ -202,7 +198,7 @@ impl Surroundings for Machine {
         let answer = MachineAnswers::ask(b's', &about, || {
             let mut files = self.state_files.borrow_mut();
             let known = files.entry(file.to_owned());
-            // What is wrong with a file is said when the states are read.
+            // Errors of a file are reported when the states are read.
             let open = || {
                 let content = ballast_net::read_file(Path::new(file), STATE_FILE_BYTES_MAX);
                 StateFile::read(&content.ok()?).ok()
@@ -260,7 +256,7 @@ pub(crate) fn hostname() -> String {
     }
 }
 
-/// What the system said, without the number that Rust adds.
+/// The error of the system, without the number that Rust adds.
 pub(crate) fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.split_once(" (os error") {

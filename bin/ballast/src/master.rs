@@ -1,11 +1,10 @@
 //! The master process (`-W`, `-Ws`): it keeps the privileges and the listening sockets, and
 //! watches one worker, which serves.
 //!
-//! It does nothing with connections; connections that come while there is no worker wait in the
-//! kernel's queue. A worker that dies is followed by another, which is given the sockets and the
-//! last snapshot. Reading the configuration again is the worker's own affair; where that needs a
-//! new process, or a new program stands on the disk, another worker takes over and the old one
-//! finishes what it has.
+//! It accepts no connections; connections that come while there is no worker wait in the kernel's
+//! queue. When a worker dies, the master starts another one with its sockets and the last snapshot.
+//! The worker carries out reloads itself; where a reload needs a new process, or there is a new
+//! program on the disk, another worker takes over and the old one finishes its exchanges.
 //!
 //! ```text
 //!              ready               asked to reload         in force, or refused
@@ -36,7 +35,7 @@ use crate::renewal::Inheritance;
 use crate::say;
 use crate::worker::WorkerKind;
 use crate::worker_set::{
-    Member, Program, ReloadRequest, Role, WISH_COUNT_MAX, WorkerSet, spawn_worker,
+    Member, Program, RELOAD_REQUEST_COUNT_MAX, ReloadRequest, Role, WorkerSet, spawn_worker,
 };
 use supervisor::{Watchdog, tell_supervisor};
 
@@ -53,8 +52,8 @@ const SIGNALS: [Signal; 9] = [
     Signal::Usr2,
 ];
 
-/// Words of workers that may wait to be heard.
-const HEARD_COUNT_MAX: usize = 64;
+/// How many messages of workers may wait.
+const MESSAGE_COUNT_MAX: usize = 64;
 
 /// How long a worker has to start.
 const START_PATIENCE: Duration = Duration::from_secs(300);
@@ -62,16 +61,16 @@ const START_PATIENCE: Duration = Duration::from_secs(300);
 /// How long a worker has to write a snapshot for the next one.
 const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long answers have to reach who asked, before this process becomes another program.
+/// How long answers have to reach the callers, before this process executes another program.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(100);
 
-/// A worker that lived for so long did not die of its beginning, and is followed at once.
+/// A worker that lived this long did not die of its start: the next one is started at once.
 const STEADY_AFTER: Duration = Duration::from_secs(1);
 
-/// Between two tries to start a worker, at most.
+/// The longest delay between two starts of a worker.
 const RESTART_DELAY_MAX: Duration = Duration::from_secs(30);
 
-/// A worker that serves says something at least this often.
+/// A worker that serves sends a message at least this often.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// Watches a worker until it ends; answers the exit code.
@@ -101,7 +100,7 @@ pub(crate) fn run(
             background,
             ..Inheritance::default()
         },
-        why: Why::First,
+        why: StartReason::First,
     };
     start.watch(options)
 }
@@ -115,7 +114,7 @@ pub(crate) fn resume(options: &Options, before: Inheritance) -> Result<u8, u8> {
         pidfile: None,
         limits: CliLimits::default(),
         before,
-        why: Why::Reload,
+        why: StartReason::Reload,
     };
     start.watch(options)
 }
@@ -127,25 +126,25 @@ struct Start {
     pidfile: Option<String>,
     limits: CliLimits,
     before: Inheritance,
-    why: Why,
+    why: StartReason,
 }
 
 impl Start {
     fn watch(self, options: &Options) -> Result<u8, u8> {
         let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
         let before = self.before;
-        let (wish, wishes) = mpsc::channel(WISH_COUNT_MAX);
-        let (ear, heard) = mpsc::channel(HEARD_COUNT_MAX);
-        let worker_set = WorkerSet::new(before.started_us, String::new(), wish);
+        let (reload_sender, reload_requests) = mpsc::channel(RELOAD_REQUEST_COUNT_MAX);
+        let (message_sender, messages) = mpsc::channel(MESSAGE_COUNT_MAX);
+        let worker_set = WorkerSet::new(before.started_us, String::new(), reload_sender);
         worker_set.workers().reloads = before.reloads;
         let watch = Watch {
             options,
             program: Program::own(),
             signals,
             worker_set: worker_set.clone(),
-            ear,
-            heard,
-            wishes,
+            message_sender,
+            messages,
+            reload_requests,
             notifier: self.notifier,
             background: self.background,
             pidfile: self.pidfile,
@@ -181,66 +180,66 @@ impl Start {
 
 /// Why a worker is started.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Why {
+enum StartReason {
     First,
     Restart,
     Reload,
 }
 
-/// What the master is at.
+/// What the master is doing.
 #[derive(Clone, Copy, Debug)]
 enum MasterPhase {
     Idle,
-    /// The worker reads its configuration again.
+    /// The worker reloads.
     Applying,
-    /// A scout looks at the machine for the worker.
+    /// A scout records the answers of the machine for the worker.
     Scouting(i32, Instant),
     /// The worker writes a snapshot for the next one.
     Asking(Instant),
     /// A worker starts.
-    Starting(i32, Why, Instant),
-    /// A new program judges the configuration.
+    Starting(i32, StartReason, Instant),
+    /// A new program checks the configuration.
     Judging(i32),
-    /// This process becomes another program, once the answers are out.
+    /// This process executes another program, once its answers are sent.
     Becoming(Instant),
 }
 
-/// What a worker said; `None` when it will say nothing more.
+/// A message of a worker; `None` when its channel is closed.
 #[derive(Debug)]
-struct Heard {
+struct MemberMessage {
     pid: i32,
     received: Option<MessageWithFds>,
 }
 
-/// The master at its watch.
+/// The master: it watches its workers.
 struct Watch<'o> {
     options: &'o Options,
     program: Program,
     signals: Signals,
     worker_set: WorkerSet,
-    ear: mpsc::Sender<Heard>,
-    heard: mpsc::Receiver<Heard>,
-    wishes: mpsc::Receiver<ReloadRequest>,
+    message_sender: mpsc::Sender<MemberMessage>,
+    messages: mpsc::Receiver<MemberMessage>,
+    reload_requests: mpsc::Receiver<ReloadRequest>,
     notifier: ReadyNotifier,
     background: bool,
     pidfile: Option<String>,
-    /// What is listened on: kept open, so that nobody is refused while there is no worker.
+    /// The listening sockets: open, so that no connection is refused while there is no worker.
     sockets: Vec<PassedSocket>,
-    /// What the worker said last of what it counts and believes. Never read here.
+    /// The last snapshot of the worker. It is not read here.
     snapshot: Option<SnapshotFile>,
     cli_binds: Vec<CliBind>,
     stage: MasterPhase,
-    /// Who waits for the reload that is under way.
+    /// The requests that wait for the reload under way.
     asking: Vec<ReloadRequest>,
-    /// When that one began.
+    /// When that reload began.
     reload_began: Instant,
-    /// Who waits for the one after it; `Some` and empty when a signal asked.
+    /// The requests that wait for the next reload; `Some` and empty when a signal asked.
     next: Option<Vec<ReloadRequest>>,
-    /// The signal that asked for the end.
+    /// The signal that ends the master.
     asked: Option<Signal>,
-    /// The exit code of a start that failed when the worker was there already.
+    /// The exit code of a start that failed after the worker was started.
     failed: Option<u8>,
-    /// The exit code, once all is over.
+    /// The exit code, once all workers have ended.
     over: Option<u8>,
     /// Workers that died soon after they were started, in a row.
     deaths: u32,
@@ -249,8 +248,8 @@ struct Watch<'o> {
 }
 
 impl Watch<'_> {
-    /// Hands signals on and follows the workers, until all have ended.
-    async fn until_end(mut self, members: Vec<Member>, why: Why) -> Result<u8, Error> {
+    /// Passes signals on and watches the workers, until all have ended.
+    async fn until_end(mut self, members: Vec<Member>, why: StartReason) -> Result<u8, Error> {
         for member in members {
             self.listen_to(&member)?;
             self.worker_set.workers().members.push(member);
@@ -268,8 +267,8 @@ impl Watch<'_> {
             let due = self.due();
             select! {
                 signal = self.signals.next() => self.signal(signal?)?,
-                Some(heard) = self.heard.recv() => self.hear(heard),
-                Some(wish) = self.wishes.recv() => self.wish(Some(wish)),
+                Some(message) = self.messages.recv() => self.receive(message),
+                Some(request) = self.reload_requests.recv() => self.request_reload(Some(request)),
                 () = until(due) => self.on_time(),
             }
         }
@@ -279,7 +278,7 @@ impl Watch<'_> {
         match signal {
             Signal::Child => self.reap()?,
             Signal::Term | Signal::Int | Signal::Usr1 => self.end(signal),
-            Signal::Hup | Signal::Usr2 => self.wish(None),
+            Signal::Hup | Signal::Usr2 => self.request_reload(None),
             signal => {
                 if let Some(pid) = self.current() {
                     // Gone already: its end is on its way.
@@ -298,10 +297,10 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Hears what a process said before it ended: its end must not overtake that.
+    /// Receives the messages that a process sent before it ended: they come before its end.
     fn hear_out(&mut self, pid: i32) {
-        while let Ok(heard) = self.heard.try_recv() {
-            self.hear(heard);
+        while let Ok(message) = self.messages.try_recv() {
+            self.receive(message);
         }
         let line = self
             .worker_set
@@ -313,7 +312,7 @@ impl Watch<'_> {
         };
         // The other end is gone: this waits for nothing.
         while let Ok(Some(received)) = line.receive() {
-            self.hear(Heard {
+            self.receive(MemberMessage {
                 pid,
                 received: Some(received),
             });
@@ -325,7 +324,7 @@ impl Watch<'_> {
         workers.in_role(Role::Current).map(|member| member.pid)
     }
 
-    /// The next moment at which something is to be done though nobody says so.
+    /// The next moment at which a timer is due.
     fn due(&self) -> Option<Instant> {
         let of_stage = match self.stage {
             MasterPhase::Idle | MasterPhase::Applying | MasterPhase::Judging(_) => None,
@@ -346,11 +345,11 @@ impl Watch<'_> {
         if self.restart_at.is_some_and(|at| at <= now) {
             self.restart_at = None;
             if matches!(self.stage, MasterPhase::Idle) && self.asked.is_none() {
-                self.start_worker(Why::Restart);
+                self.start_worker(StartReason::Restart);
             }
         }
         match self.stage {
-            MasterPhase::Asking(until) if until <= now => self.start_worker(Why::Reload),
+            MasterPhase::Asking(until) if until <= now => self.start_worker(StartReason::Reload),
             MasterPhase::Starting(pid, why, until) if until <= now => {
                 say::alert(&format!("The new worker ({pid}) does not get ready."));
                 let _ = net::kill_outright(pid);
@@ -368,7 +367,7 @@ impl Watch<'_> {
         }
     }
 
-    /// The service manager hears that all is well, unless the worker has fallen silent.
+    /// Tells the service manager that all is well, unless the worker is silent.
     fn feed_watchdog(&mut self, now: Instant) {
         let silent = {
             let workers = self.worker_set.workers();
@@ -385,8 +384,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Starts a worker and gives it what is held.
-    fn start_worker(&mut self, why: Why) {
+    /// Starts a worker, and gives it the sockets and the last snapshot.
+    fn start_worker(&mut self, why: StartReason) {
         match self.try_start(why) {
             Ok(pid) => {
                 say::notice(&format!("New worker ({pid}) forked"));
@@ -397,21 +396,21 @@ impl Watch<'_> {
                 say::alert(&text);
                 self.stage = MasterPhase::Idle;
                 match why {
-                    Why::First => self.over = Some(1),
-                    Why::Restart => self.restart_later(),
-                    Why::Reload => self.finish(Err(text)),
+                    StartReason::First => self.over = Some(1),
+                    StartReason::Restart => self.restart_later(),
+                    StartReason::Reload => self.finish(Err(text)),
                 }
             }
         }
     }
 
-    fn try_start(&mut self, why: Why) -> std::io::Result<i32> {
-        let born = self.worker_set.workers().reloads.all + u32::from(why == Why::Reload);
-        self.hire(WorkerKind::Serve, born, why == Why::First)
+    fn try_start(&mut self, why: StartReason) -> std::io::Result<i32> {
+        let born = self.worker_set.workers().reloads.all + u32::from(why == StartReason::Reload);
+        self.start_member(WorkerKind::Serve, born, why == StartReason::First)
     }
 
-    /// Starts a process of ours and gives it what is held.
-    fn hire(&mut self, kind: WorkerKind, born: u32, first: bool) -> std::io::Result<i32> {
+    /// Starts a worker or a scout, and gives it the sockets and the last snapshot.
+    fn start_member(&mut self, kind: WorkerKind, born: u32, first: bool) -> std::io::Result<i32> {
         let (pid, line) = spawn_worker(kind)?;
         let mut member = Member::new(pid, line, born);
         if kind == WorkerKind::Scout {
@@ -433,14 +432,15 @@ impl Watch<'_> {
         Ok(pid)
     }
 
-    /// Has what a worker says come to this watch.
+    /// Has the messages of a worker come to `messages`.
     fn listen_to(&self, member: &Member) -> Result<(), Error> {
         let fail = |call| move |error| Error::new(call, "worker", error);
         let watched = member.line.as_fd().try_clone_to_owned();
         let watched = watched.map_err(fail("fcntl(F_DUPFD)"))?;
         net::set_non_blocking(&watched).map_err(fail("ioctl(FIONBIO)"))?;
         let stream = Stream::from_fd(watched)?;
-        let (pid, line, ear) = (member.pid, member.line.clone(), self.ear.clone());
+        let (pid, line, message_sender) =
+            (member.pid, member.line.clone(), self.message_sender.clone());
         spawn_service(async move {
             while stream.readable().await.is_ok() {
                 let received = match line.receive() {
@@ -454,7 +454,12 @@ impl Watch<'_> {
                     Err(_) => None,
                 };
                 let silent = received.is_none();
-                if ear.send(Heard { pid, received }).await.is_err() || silent {
+                if message_sender
+                    .send(MemberMessage { pid, received })
+                    .await
+                    .is_err()
+                    || silent
+                {
                     return;
                 }
             }
@@ -462,8 +467,8 @@ impl Watch<'_> {
         Ok(())
     }
 
-    fn hear(&mut self, heard: Heard) {
-        let Heard { pid, received } = heard;
+    fn receive(&mut self, message: MemberMessage) {
+        let MemberMessage { pid, received } = message;
         let Some(received) = received else {
             // Its end comes as a signal.
             return;
@@ -488,7 +493,7 @@ impl Watch<'_> {
             Message::Snapshot if role == Role::Current => {
                 self.snapshot = received.fds.into_iter().next().map(SnapshotFile::from_fd);
                 if matches!(self.stage, MasterPhase::Asking(_)) {
-                    self.start_worker(Why::Reload);
+                    self.start_worker(StartReason::Reload);
                 }
             }
             Message::Late if role == Role::Leaving => {
@@ -523,7 +528,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Notes what a worker listens on, once the list is whole.
+    /// Notes the listening sockets of a worker, once the list is whole.
     fn listens_on(&mut self, pid: i32, (begins, ends): (bool, bool), sockets: Vec<PassedSocket>) {
         let mut workers = self.worker_set.workers();
         let Some(member) = workers.of(pid) else {
@@ -545,7 +550,7 @@ impl Watch<'_> {
         }
     }
 
-    /// A worker is ready: from now on it is the one that serves.
+    /// A worker is ready: from now on it serves.
     fn takes_over(&mut self, pid: i32, log: String) {
         let MasterPhase::Starting(starting, why, _) = self.stage else {
             return;
@@ -577,13 +582,13 @@ impl Watch<'_> {
         }
         self.stage = MasterPhase::Idle;
         match why {
-            Why::First => self.begun(log),
-            Why::Restart => {
+            StartReason::First => self.begun(log),
+            StartReason::Restart => {
                 say::notice("The new worker serves.");
                 tell_supervisor(self.options, "STATUS=Ready.");
                 self.next_reload();
             }
-            Why::Reload => self.finish(Ok(log)),
+            StartReason::Reload => self.finish(Ok(log)),
         }
     }
 

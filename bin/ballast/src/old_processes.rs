@@ -1,10 +1,10 @@
 //! The processes that this one replaces (`-sf`, `-st`).
 //!
-//! Whoever tells them to go needs the rights that a serving process gives up, and must not do so
-//! before this one serves. So a process that keeps them waits until then: the one that was called,
-//! where the program goes to the background, else a child made for it. It tells the old processes,
-//! looks whether they go, and ends this one where they cannot be told: never do two serve for
-//! good, and never none.
+//! To signal them takes rights that a serving process gives up, and must wait until this process
+//! serves. So a process that keeps these rights waits: the process that was called, where the program
+//! goes to the background, else a child. It signals the old processes, watches whether they end, and
+//! ends this process where they cannot be signalled: there are never two that serve for good, and
+//! never none.
 
 use std::time::{Duration, Instant};
 
@@ -72,8 +72,8 @@ impl OldProcesses {
         told
     }
 
-    /// Before anything is done: whether they are there, and can be told to go. `Err` is the exit
-    /// code, all said.
+    /// Checks, before the start, whether they exist and can be signalled. `Err` is the exit code; the
+    /// messages are printed.
     pub(crate) fn look(&self) -> Result<(), u8> {
         for pid in self.pids() {
             match net::may_signal(pid) {
@@ -88,8 +88,8 @@ impl OldProcesses {
         Ok(())
     }
 
-    /// Has a child that keeps the rights of now wait until this process serves, where there is
-    /// anybody to tell.
+    /// Where there are old processes: has a child with the present rights wait until this process
+    /// serves, and signal them.
     pub(crate) fn tell_when_ready(self, notifier: &mut ReadyNotifier) -> Side {
         if self.is_empty() {
             return Side::GoesOn;
@@ -103,7 +103,7 @@ impl OldProcesses {
             Ok(pipe) => pipe,
             Err(error) => return cannot(&error),
         };
-        // A child of a child: whoever serves has no end of its own to look after.
+        // A child of a child: the serving process has no child to wait for.
         match net::fork() {
             Ok(Fork::Parent(child)) => {
                 notifier.add(writer);
@@ -160,7 +160,7 @@ impl OldProcesses {
     }
 }
 
-/// One that was told to go is there still.
+/// Warns that a former process that was told to finish is still there.
 fn tell_who_stays(pid: i32, in_the_way: Result<Option<&ForeignListener>, &net::Error>) {
     match in_the_way {
         Ok(listener) => {

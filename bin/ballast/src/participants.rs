@@ -1,5 +1,5 @@
-//! Who holds what a configuration names: log targets, probes, listening sockets, workers. Each
-//! opens what is new, and goes over to it when all have opened theirs.
+//! The participants of this process: log targets, probes, listening sockets, workers. Each prepares
+//! what is new, and commits it once all have prepared.
 
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -19,8 +19,8 @@ use ballast_worker::{Mailbox, MailboxRefusal, local, sleep, spawn_service};
 use crate::instance::Instance;
 use crate::{logs, say};
 
-/// All of them, in the order in which they go over: who sends a worker to a new generation comes
-/// after those whose things it names.
+/// All of them, in the order in which they commit. Workers come last: their generation names what the
+/// others hold.
 pub(crate) fn all(instance: &Arc<Instance>, no_reuseport: bool) -> Vec<Box<dyn Participant>> {
     vec![
         Box::new(LogTargets(Arc::clone(instance))),
@@ -52,7 +52,7 @@ impl Participant for LogTargets {
     }
 }
 
-struct OpenLogs(Arc<Instance>, Option<logs::Opened>);
+struct OpenLogs(Arc<Instance>, Option<logs::OpenTargets>);
 
 impl PreparedChange for OpenLogs {
     fn commit(&mut self, _: &Transition<'_>, _: &mut Effects) {
@@ -63,7 +63,7 @@ impl PreparedChange for OpenLogs {
     }
 }
 
-/// What is believed of servers.
+/// The probes and the health of servers.
 struct ServerProbes(Arc<Instance>);
 
 impl Participant for ServerProbes {
@@ -112,9 +112,9 @@ impl Participant for ListeningSockets {
 struct OpenSockets {
     instance: Arc<Instance>,
     opened: Option<ballast_listen::Prepared>,
-    /// What each worker is to listen on besides, once it knows of it.
+    /// The new sockets of each worker. It accepts from them once it has the new generation.
     starts: Vec<WorkerListeners>,
-    /// Sockets that are listened on no more.
+    /// Sockets whose `bind` lines are gone.
     closing: Vec<Arc<OwnedFd>>,
 }
 
@@ -135,8 +135,8 @@ impl PreparedChange for OpenSockets {
         }
     }
 
-    /// Only when all workers know it may anyone let connections in for what is new: they are
-    /// handed from one worker to another.
+    /// New sockets are accepted from once all workers have the new generation: a worker hands
+    /// connections to others.
     fn finish(self: Box<Self>) {
         for (mailbox, start) in self.instance.mailboxes().iter().zip(self.starts) {
             if start.is_empty() {
@@ -155,8 +155,8 @@ impl PreparedChange for OpenSockets {
     }
 }
 
-/// Waits until the workers have let in who waited at sockets that are gone, so that nobody is
-/// listening when it is said that nobody is.
+/// Waits until the workers have accepted the connections that waited at sockets that are gone, so
+/// that these are closed when the change is reported.
 fn close(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
     let is_ours_alone = |socket: &Arc<OwnedFd>| Arc::strong_count(socket) == 1;
     for _ in 0..CLOSE_ROUND_COUNT_MAX {
@@ -168,7 +168,7 @@ fn close(instance: &Instance, sockets: &[Arc<OwnedFd>]) {
         }
     }
     if instance.has_master() {
-        // Its copies would go on listening, with nobody to accept.
+        // The copies of the master would go on listening, and nothing would accept from them.
         for socket in sockets {
             let _ = ballast_net::shutdown_both(socket);
         }
@@ -191,11 +191,10 @@ impl PreparedChange for ServingWorkers {
         };
         let any_gone = effects.listeners_ended;
         let open_logs = self.0.open_logs();
-        // What is removed may finish as long as a process that ends may.
+        // Exchanges of what is removed may last as long as those of a process that ends.
         let limit = next.config.global.hard_stop_after;
         let backends: Arc<[String]> = taken.names.as_slice().into();
-        // Of servers that go while nobody is with them, which is how most go, nothing is left to
-        // end.
+        // Most servers are removed without sessions: there is nothing to end.
         let left = taken.removed.iter();
         let left = left.filter(|one| one.state.sessions.now() > 0);
         let removed: Arc<[Arc<Server>]> = left.cloned().collect();
@@ -211,7 +210,7 @@ impl PreparedChange for ServingWorkers {
                     probes.borrow_mut().update(&backends);
                 }
                 if any_gone {
-                    // Connections that idle on a bind that is gone are closed.
+                    // Idle connections of a bind line that is gone are closed.
                     wake_connections();
                 }
                 if let Some(limit) = limit.filter(|_| any_gone || !removed.is_empty()) {
@@ -222,7 +221,7 @@ impl PreparedChange for ServingWorkers {
     }
 }
 
-/// All that cannot be listened on, as a start would say it.
+/// The refusal for sockets that cannot be opened, with the messages of a start.
 fn cannot_listen(errors: Vec<OpenError>) -> Refusal {
     let lines = errors
         .iter()
@@ -230,8 +229,8 @@ fn cannot_listen(errors: Vec<OpenError>) -> Refusal {
     Refusal(lines.collect())
 }
 
-/// Has a worker do something, and waits for it; also for room in a mailbox that is full: a worker
-/// that did not hear of a change would serve what is no more. `None` for one that has ended.
+/// Runs a function on a worker, and waits for it. Where the mailbox is full it waits for room: a
+/// worker must not miss a change. `None` when the worker has ended.
 fn on_worker<T: Send + 'static>(
     mailbox: &Mailbox,
     work: impl Fn() -> T + Clone + Send + 'static,
@@ -245,13 +244,13 @@ fn on_worker<T: Send + 'static>(
     }
 }
 
-/// How often the workers are asked whether they have closed what is gone.
+/// How often the workers are asked whether they have closed sockets that are gone.
 const CLOSE_ROUND_COUNT_MAX: usize = 100;
 
-/// Between two looks at a mailbox that is full.
+/// Between two tries at a full mailbox.
 const ROOM_PERIOD: Duration = Duration::from_millis(1);
 
-/// Ends what is left of what was removed, when its time is over.
+/// Ends the exchanges of what was removed, when their time is over.
 async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
     sleep(limit).await;
     end_leaving(limit);
@@ -261,7 +260,7 @@ async fn drain(limit: Duration, removed: Arc<[Arc<Server>]>) {
     wake_connections();
 }
 
-/// Whether the log targets of all proxies are the same, place by place.
+/// Whether all proxies have the same log targets, in the same places.
 fn same_logs(now: &Config, next: &Config) -> bool {
     let same_front = now.frontends.len() == next.frontends.len()
         && now.frontends.iter().zip(&next.frontends).all(|(was, is)| {

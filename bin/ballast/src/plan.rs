@@ -95,7 +95,7 @@ fn ask(socket: &str, question: &[u8]) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// The answer with places in the payload told as places in the files it was made of.
+/// The answer, with places in the payload replaced by places in its files.
 fn placed(answer: &str, files: &[(String, Vec<u8>)]) -> String {
     let mut text = String::with_capacity(answer.len());
     let mut rest = answer;

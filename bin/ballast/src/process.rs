@@ -1,4 +1,4 @@
-//! Going to the background, and telling who waits that the start went well.
+//! Going to the background, and notifying the caller that the start went well.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ pub(crate) fn code_of(end: &net::ChildEnd) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// Writes the file of the process number. `Err` is the exit code, all said.
+/// Writes the file of the process number. `Err` is the exit code; the message is printed.
 pub(crate) fn write_pid(path: &str) -> Result<(), u8> {
     match net::write_pid_file(Path::new(path), &[net::process_id()]) {
         Ok(()) => Ok(()),

@@ -1,4 +1,4 @@
-//! Telling who waits that the start went well.
+//! Notifying waiting processes that the start went well.
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 
@@ -9,15 +9,15 @@ pub(crate) struct ReadyNotifier {
 }
 
 impl ReadyNotifier {
-    /// One more who waits.
+    /// Adds a waiting process.
     pub(crate) fn add(&mut self, writer: PipeWriter) {
         self.waiting.push(writer);
     }
 
-    /// All is well. Nobody is told twice.
+    /// The start went well. A second call does nothing.
     pub(crate) fn ready(&mut self) {
         for mut writer in self.waiting.drain(..) {
-            // Who does not wait any more need not be told.
+            // The waiting process may be gone.
             let _ = writer.write_all(&[0]);
         }
     }

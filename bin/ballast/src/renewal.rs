@@ -1,8 +1,8 @@
-//! A master that becomes a new program, and stays the same process.
+//! A master that executes a new program and stays the same process.
 //!
-//! What it holds, and whom it watches, is written on a [`SnapshotFile`] that stays open over `exec`. The
-//! next program may be of another version: everything is in tables by name, and what it does not
-//! know it leaves.
+//! The descriptors it holds and the workers it watches are written to a [`SnapshotFile`] that stays open
+//! over `exec`. The next program may be of another version: tables and columns have names, and it
+//! ignores those that it does not know.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -20,7 +20,7 @@ use crate::say;
 use crate::worker;
 use crate::worker_set::{Member, Program, Reloads, Role, WorkerList, words};
 
-/// What a master has from the program it was.
+/// What a master inherits from the program that it was.
 #[derive(Debug, Default)]
 pub(crate) struct Inheritance {
     pub(crate) members: Vec<Member>,
@@ -32,7 +32,7 @@ pub(crate) struct Inheritance {
     pub(crate) background: bool,
 }
 
-/// What a master leaves to the program it becomes.
+/// What a master passes on to the program that it becomes.
 #[derive(Debug)]
 pub(crate) struct MasterState<'e> {
     pub(crate) workers: &'e WorkerList,
@@ -43,7 +43,7 @@ pub(crate) struct MasterState<'e> {
 }
 
 impl MasterState<'_> {
-    /// Becomes the program that stands on the disk. Returns only when that fails.
+    /// Executes the program on the disk. Returns only when that fails.
     pub(crate) fn become_program(&self, program: &Program) -> io::Error {
         match self.try_become(program) {
             Ok(never) => never,
@@ -52,11 +52,11 @@ impl MasterState<'_> {
     }
 
     fn try_become(&self, program: &Program) -> io::Result<io::Error> {
-        let mut kept = InheritedFd::default();
-        let sheet = SnapshotFile::write(&self.written(&mut kept)?)?;
-        kept.keep(&sheet)?;
+        let mut fds = InheritableFds::default();
+        let file = SnapshotFile::write(&self.written(&mut fds)?)?;
+        fds.pass_on(&file)?;
         inherit::pass_on(true)?;
-        let number = sheet.as_fd().as_raw_fd();
+        let number = file.as_fd().as_raw_fd();
         let (name, words) = words();
         let error = Command::new(&program.path)
             .arg0(name)
@@ -67,12 +67,12 @@ impl MasterState<'_> {
             )
             .env_remove(worker::VARIABLE)
             .exec();
-        kept.let_go(self);
+        fds.revoke(self);
         inherit::pass_on(false)?;
         Ok(error)
     }
 
-    fn written(&self, kept: &mut InheritedFd) -> io::Result<Vec<u8>> {
+    fn written(&self, fds: &mut InheritableFds) -> io::Result<Vec<u8>> {
         let mut writer = Writer::new();
         let workers = self.workers;
         writer.table(
@@ -81,7 +81,7 @@ impl MasterState<'_> {
             &["reloads", "failed", "started_us", "background", "snapshot"],
         );
         let snapshot = match self.snapshot {
-            Some(sheet) => number(kept.keep(sheet)?),
+            Some(file) => number(fds.pass_on(file)?),
             None => 0,
         };
         let row = [
@@ -97,13 +97,13 @@ impl MasterState<'_> {
             1,
             &["pid", "leaving", "line", "started_us", "born_at_reload"],
         );
-        // One that starts or scouts ends when its line does.
+        // Workers that start and scouts end when their channel closes.
         let stays = |one: &&Member| matches!(one.role, Role::Current | Role::Leaving);
         for member in workers.members.iter().filter(stays) {
             let row = [
                 u64::try_from(member.pid).unwrap_or(0),
                 u64::from(member.role == Role::Leaving),
-                number(kept.keep(&member.line)?),
+                number(fds.pass_on(&member.line)?),
                 member.started_us,
                 member.born_at_reload.into(),
             ];
@@ -111,49 +111,49 @@ impl MasterState<'_> {
         }
         writer.table("sockets", 2, &["fd"]);
         for socket in self.sockets {
-            let row = [number(kept.keep(&*socket.fd)?)];
+            let row = [number(fds.pass_on(&*socket.fd)?)];
             writer.row(&[&socket.namespace, &socket.interface], &row);
         }
-        writer.table("doors", 1, &["fd", "level"]);
+        writer.table("command sockets", 1, &["fd", "level"]);
         for cli_bind in self.cli_binds {
             let level = match cli_bind.level {
                 CliLevel::User => 0,
                 CliLevel::Operator => 1,
                 CliLevel::Admin => 2,
             };
-            let row = [number(kept.keep(&*cli_bind.socket)?), level];
+            let row = [number(fds.pass_on(&*cli_bind.socket)?), level];
             writer.row(&[&cli_bind.label], &row);
         }
         Ok(writer.finish())
     }
 }
 
-/// What stays open over `exec`.
+/// The descriptors that stay open over `exec`.
 #[derive(Debug, Default)]
-struct InheritedFd(Vec<RawFd>);
+struct InheritableFds(Vec<RawFd>);
 
-impl InheritedFd {
-    fn keep(&mut self, fd: impl AsFd) -> io::Result<RawFd> {
+impl InheritableFds {
+    fn pass_on(&mut self, fd: impl AsFd) -> io::Result<RawFd> {
         net::set_inheritable(&fd, true)?;
         let number = fd.as_fd().as_raw_fd();
         self.0.push(number);
         Ok(number)
     }
 
-    /// It did not come to that: whatever is started later gets none of them.
-    fn let_go(&self, state: &MasterState<'_>) {
+    /// The program was not executed: processes that are started later inherit none of them.
+    fn revoke(&self, state: &MasterState<'_>) {
         let sockets = state.sockets.iter().map(|socket| socket.fd.as_fd());
         let cli_binds = state
             .cli_binds
             .iter()
             .map(|cli_bind| cli_bind.socket.as_fd());
-        let lines = state
+        let channels = state
             .workers
             .members
             .iter()
             .map(|member| member.line.as_fd());
-        let sheet = state.snapshot.iter().map(|sheet| sheet.as_fd());
-        for fd in sockets.chain(cli_binds).chain(lines).chain(sheet) {
+        let snapshot = state.snapshot.iter().map(|file| file.as_fd());
+        for fd in sockets.chain(cli_binds).chain(channels).chain(snapshot) {
             let _ = net::set_inheritable(fd, false);
         }
     }
@@ -164,26 +164,26 @@ fn number(fd: RawFd) -> u64 {
 }
 
 impl Inheritance {
-    /// What this process has from the program it was; `None` when it is a fresh one.
+    /// What this process inherits; `None` when it was started anew.
     pub(crate) fn of_this_process() -> Option<Self> {
         let value = std::env::var(worker::RENEWAL_VARIABLE).ok()?;
         let (number, own) = value.split_once(':')?;
-        // What this master starts inherits the variable.
+        // Children of this master inherit the variable.
         if own.parse() != Ok(std::process::id()) {
             return None;
         }
-        let sheet = inherit::take(number.parse().ok()?).ok()?;
-        let mut found = Self::default();
-        let read = SnapshotFile::from_fd(sheet)
+        let file = inherit::take(number.parse().ok()?).ok()?;
+        let mut inheritance = Self::default();
+        let read = SnapshotFile::from_fd(file)
             .read()
             .map_err(|e| e.to_string());
-        let taken = read.and_then(|bytes| {
-            handoff::read(&bytes, |row| found.take(row)).map_err(|e| e.to_string())
+        let outcome = read.and_then(|bytes| {
+            handoff::read(&bytes, |row| inheritance.take(row)).map_err(|e| e.to_string())
         });
-        if let Err(error) = taken {
+        if let Err(error) = outcome {
             say::warn(&format!("what the master was is known in part: {error}."));
         }
-        Some(found)
+        Some(inheritance)
     }
 
     fn take(&mut self, row: &handoff::Row<'_>) {
@@ -225,7 +225,7 @@ impl Inheritance {
                     });
                 }
             }
-            "doors" => {
+            "command sockets" => {
                 if let Some(fd) = owned("fd") {
                     self.cli_binds.push(CliBind {
                         socket: Arc::new(fd),

@@ -23,10 +23,10 @@ use crate::version::Name;
 use crate::worker::{self, MasterLink, WorkerKind};
 use crate::{check, master, process, say};
 
-/// How long former processes have to let go of their addresses.
+/// How long former processes have to free their addresses.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Between two tries to open what they let go of.
+/// Between two tries to open these addresses.
 const PAUSE_STEP: Duration = Duration::from_millis(10);
 
 /// HAProxy's command line: checks, or serves until the end. Answers the exit code.
@@ -40,7 +40,7 @@ fn start(options: &Options) -> Result<u8, u8> {
     say::be_quiet(options.quiet && !options.verbose);
     let line = worker::line();
     if line.is_some() {
-        // It was started from /proc/self/exe, which is no name to find it by.
+        // Started from /proc/self/exe, the process would be called `exe`.
         let called = std::env::args().next().unwrap_or_default();
         ballast_net::set_process_name(Name::called(&called).word());
     }
@@ -89,7 +89,7 @@ fn start(options: &Options) -> Result<u8, u8> {
         false => former.tell_when_ready(notifier),
     };
     if is_master {
-        // The worker opens what is listened on, and judges the rest.
+        // The worker opens the listening sockets, and checks the rest.
         drop(read);
         if let Side::Leaves(code) = leave(&mut notifier, former) {
             return Ok(code);
@@ -108,12 +108,12 @@ fn start(options: &Options) -> Result<u8, u8> {
     serve::run(start_state, notifier, daemon, None)
 }
 
-/// Where listening sockets of another process are, for the first process of a start.
+/// The processes whose listening sockets the first process of a start takes over.
 #[derive(Debug, Default)]
 struct ListenerSources {
     /// `-x`: the socket of a process that gives them.
     socket: Option<String>,
-    /// `-sf` and `-st`: processes that are to go.
+    /// `-sf` and `-st`: the former processes.
     former: OldProcesses,
 }
 
@@ -125,12 +125,12 @@ impl ListenerSources {
         }
     }
 
-    /// Has them be used instead of others like them.
+    /// Offers their sockets: they are used instead of new ones.
     fn offer(&self) -> Result<(), u8> {
         let looked_through = || ballast_net::sockets_of(&self.former.trees());
         let Some(path) = &self.socket else {
-            // Without the right to look through another process both bind the address, as long
-            // as both live.
+            // Without the right to read another process, both processes bind the address while both
+            // live.
             if !self.former.is_empty()
                 && let Ok(sockets) = looked_through()
             {
@@ -166,8 +166,8 @@ fn is_daemon(options: &Options, global: &Global) -> bool {
     (options.daemon || (global.daemon && !options.notify)) && !options.foreground
 }
 
-/// As a worker: started by a master, which has gone to the background, told the world who it is,
-/// and said what there is to say about the configuration the first time.
+/// Starts as a worker. The master has gone to the background, written its pid file, and printed the
+/// messages about the configuration.
 fn serve_for_master(options: &Options, line: Channel) -> Result<u8, u8> {
     let master_link = MasterLink::take(line)?;
     let line = master_link.line();
@@ -187,13 +187,13 @@ fn serve_for_master(options: &Options, line: Channel) -> Result<u8, u8> {
     served
 }
 
-/// As a scout: reads the configuration with rights that the worker has given up, opens what is
-/// new to listen on, and leaves what it saw and opened to the worker.
+/// Runs as a scout: reads the configuration with rights that the worker has given up, opens new
+/// listening sockets, and sends the answers of the machine and the sockets to the master.
 fn scout(options: &Options, line: Channel) -> Result<u8, u8> {
     let master_link = MasterLink::take(line)?;
     let line = master_link.line();
     let was_quiet = say::is_quiet();
-    // The worker says it, to whoever asked for the reload.
+    // The worker tells the caller of the reload.
     say::be_quiet(true);
     let found = look(options, &master_link.operator_changes());
     say::be_quiet(was_quiet);
@@ -234,7 +234,7 @@ fn look(
     options.read_options().apply(&mut config);
     let thread_count = threads(&config);
     let limits = limits(options, &config, thread_count)?;
-    // Nobody is to go: what is in the way is named.
+    // No process ends for it: an address in use is an error.
     let nobody = OldProcesses::default();
     let opened = open_listeners(
         options,
@@ -260,7 +260,7 @@ fn prepare_for_master(options: &Options, master_link: &MasterLink) -> Result<Sta
         check::for_start(options, &changes.config.section_edits)
     };
     say::be_quiet(was_quiet);
-    // A later one is given them by its master, and who was to go is gone.
+    // Later workers get the sockets from their master, and the former processes are gone.
     let from = if master_link.first {
         ListenerSources::of(options)
     } else {
@@ -308,7 +308,7 @@ fn prepare(
     let room = (limits.connections, thread_count);
     let opened = open_listeners(options, config, room, &from.former)?;
     let cli_binds = open_cli_binds(&config.global.stats_sockets)?;
-    // What the other process listened on and this configuration does not.
+    // Close the sockets of the other process that this configuration does not use.
     let _ = ballast_net::withdraw_sockets();
     let identity = Identity::of(&config.global)?;
     Ok(StartState {
@@ -387,8 +387,8 @@ fn open_listeners(
     }
 }
 
-/// Opens the sockets. Where a process that is to go is in the way it is asked to listen no more
-/// (`SIGTTOU`), and to listen again (`SIGTTIN`) should it all be for nothing.
+/// Opens the sockets. Where a former process has an address, it is told to pause (`SIGTTOU`), and to
+/// resume (`SIGTTIN`) when the sockets cannot be opened even so.
 fn open_patiently(
     config: &Config,
     settings: OpenSettings,

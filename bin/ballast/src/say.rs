@@ -8,7 +8,7 @@ use ballast_reconcile::{Severity, console_line};
 
 use crate::version::VERSION;
 
-/// A line on standard output. That nobody reads it, or that it does not fit, ends nothing.
+/// A line on standard output. An error of the output ends nothing.
 macro_rules! line {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -34,7 +34,7 @@ static STARTUP: Mutex<Option<String>> = Mutex::new(Some(String::new()));
 /// Bytes of the start's messages that are kept for `show startup-logs`.
 const STARTUP_BYTES_MAX: usize = 64 * 1024;
 
-/// Keeps warnings and notices to itself from now on (`-q`, `quiet`); alerts are always said.
+/// Prints no more warnings and notices from now on (`-q`, `quiet`), only alerts.
 pub(crate) fn be_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
 }
@@ -85,12 +85,12 @@ pub(crate) fn lines(text: &str, warnings: usize, grave: bool) {
     raw(text, grave);
 }
 
-/// How many warnings were said, or kept back.
+/// How many warnings there were, printed or not.
 pub(crate) fn warning_count() -> u32 {
     WARNINGS.load(Ordering::Relaxed)
 }
 
-/// What was said so far (`show startup-logs`); from now on nothing more is kept.
+/// The messages so far (`show startup-logs`). From now on none are kept.
 pub(crate) fn take_startup_log() -> String {
     startup().take().unwrap_or_default()
 }
@@ -122,7 +122,7 @@ fn raw(text: &str, always: bool) {
         kept.push_str(text);
     }
     if always || !is_quiet() {
-        // Nobody may be there to read it (a closed pipe, a full disk): that ends nothing.
+        // The pipe may be closed or the disk full: that ends nothing.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }

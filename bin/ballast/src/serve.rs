@@ -1,4 +1,4 @@
-//! Serving: what runs is put together here, and taken apart in `stop`.
+//! Serving: the parts of the process are put together here, and shut down in `stop`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,12 +29,12 @@ use crate::limits::Limits;
 use crate::logs::{self, LogTargets, LossWatch};
 use crate::machine::hostname;
 use crate::ready::ReadyNotifier;
-use crate::stop::{Ending, Ends};
+use crate::stop::{ExitBy, Shutdown};
 use crate::version::{RELEASE_DATE, VERSION};
 use crate::worker::{self, MasterLink, Reporter};
 use crate::{instance, participants, say, services};
 
-/// All that was prepared with full rights and before any thread.
+/// The parts of a process that are prepared with full rights and before any thread.
 #[derive(Debug)]
 pub(crate) struct StartState {
     pub(crate) options: Options,
@@ -67,10 +67,10 @@ pub(crate) fn run(
     mut master_link: Option<MasterLink>,
 ) -> Result<u8, u8> {
     let begun = Instant::now();
-    // Before any thread, so that none of them is interrupted.
+    // Before any thread: signals interrupt none of them.
     let signals = Signals::open(&SIGNALS).map_err(|error| refuse(&error))?;
     let logs = Logs::start().map_err(|error| refuse(&error))?;
-    // While names can be seen that a chroot hides.
+    // Before the chroot, which hides names.
     let open_logs = logs::open(&logs, &start_state.target.config, background).map_err(|why| {
         say::alert(&format!("[haproxy.main()] {why}"));
         1
@@ -114,7 +114,7 @@ pub(crate) fn run(
     started.map_err(|error| refuse(&error))?;
     let workers = instance.set_workers(start_workers(&instance, &start)?);
     let probes = instance.set_probes(probes(&instance, workers, journal));
-    // First everyone can receive, then somebody accepts: they hand connections to each other.
+    // All workers receive before the first one accepts: they hand connections to each other.
     for mailbox in workers.mailboxes() {
         let room = WorkerSetup {
             instance: Arc::clone(&instance),
@@ -145,7 +145,7 @@ pub(crate) fn run(
         reporter.ready();
     }
     notifier.ready();
-    let ending = Ending {
+    let ending = Shutdown {
         instance: &instance,
         workers,
         logs: &logs,
@@ -155,8 +155,8 @@ pub(crate) fn run(
         reporter.report_late_counts();
     }
     Ok(match ends {
-        Ends::Code(code) => code,
-        Ends::Signal(signal) => ballast_net::end_by(signal),
+        ExitBy::Code(code) => code,
+        ExitBy::Signal(signal) => ballast_net::end_by(signal),
     })
 }
 
@@ -344,7 +344,7 @@ impl WorkerSetup {
         ))));
         set_local(Rc::clone(&local));
         arrivals(&local).install();
-        // Kept for as long as the worker lives: dropped, it would end the checks.
+        // It lives as long as the worker: its drop ends the checks.
         let probes: Probes = probe::start(&self.probes, self.worker, self.worker_count);
         set_local(Rc::new(RefCell::new(probes)));
         let mut losses = (self.worker == 0).then(|| LossWatch::new(self.logs));
@@ -373,7 +373,7 @@ fn arrivals(local: &Rc<Local>) -> ArrivalQueue {
     }
 }
 
-/// Has a worker do something and waits for it.
+/// Runs a function on a worker, and waits for it.
 fn on<T: Send + 'static>(
     mailbox: &Mailbox,
     work: impl FnOnce() -> T + Send + 'static,

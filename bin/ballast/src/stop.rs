@@ -14,35 +14,35 @@ use ballast_worker::{Signals, StopOrder, Workers};
 use crate::instance::Instance;
 use crate::say;
 
-/// Between two looks at whether the workers have ended, once they were told to.
+/// How often the workers are asked whether they have ended.
 const LOOK_PERIOD: Duration = Duration::from_millis(5);
 
 /// How long the last log lines may take.
 const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long tasks have to answer once they are told to end at once.
+/// How long tasks may answer once they are to end at once.
 const HARD_STOP_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How the process ends.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Ends {
+pub(crate) enum ExitBy {
     /// With an exit code.
     Code(u8),
-    /// By the signal that asked for it.
+    /// By the signal that ended it.
     Signal(Signal),
 }
 
-/// What has to be brought to an end.
+/// The parts of a process that its end shuts down.
 #[derive(Debug)]
-pub(crate) struct Ending<'h> {
+pub(crate) struct Shutdown<'h> {
     pub(crate) instance: &'h Instance,
     pub(crate) workers: &'h Workers,
     pub(crate) logs: &'h Logs,
 }
 
-impl Ending<'_> {
-    /// Waits for the signal to end, and brings everything to its end.
-    pub(crate) fn wait(&self, signals: &Signals) -> Ends {
+impl Shutdown<'_> {
+    /// Answers signals until one of them ends the process, and shuts everything down.
+    pub(crate) fn wait(&self, signals: &Signals) -> ExitBy {
         loop {
             match signals.wait(None) {
                 Ok(Some(signal @ (Signal::Term | Signal::Int))) => return self.at_once(signal),
@@ -60,15 +60,15 @@ impl Ending<'_> {
         }
     }
 
-    fn at_once(&self, signal: Signal) -> Ends {
+    fn at_once(&self, signal: Signal) -> ExitBy {
         self.instance.listeners().take();
         self.workers.stop(StopOrder::now());
         self.logs.shutdown(LOG_PATIENCE);
-        Ends::Signal(signal)
+        ExitBy::Signal(signal)
     }
 
-    /// `SIGUSR1`: nothing new is accepted, what is under way may finish.
-    fn softly(&self, signals: &Signals) -> Ends {
+    /// `SIGUSR1`: accepts no connections; exchanges may finish.
+    fn softly(&self, signals: &Signals) -> ExitBy {
         let process = self.instance.registry.process();
         process.begin_stopping();
         let generation = self.instance.generation();
@@ -102,7 +102,7 @@ impl Ending<'_> {
             }
         }
         self.logs.shutdown(LOG_PATIENCE);
-        Ends::Code(0)
+        ExitBy::Code(0)
     }
 
     /// Lets time pass; a signal that ends at once is answered.
@@ -224,7 +224,7 @@ impl Ending<'_> {
         }
     }
 
-    /// To the console and to whoever listens in the first place.
+    /// Prints a line on the console, and logs it to the targets of the first frontend that has any.
     fn tell_all(&self, level: Level, text: &str) {
         say::warn(text);
         let open_logs = self.instance.open_logs();

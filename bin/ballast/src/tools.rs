@@ -78,7 +78,7 @@ pub(crate) fn upgrade(options: &UpgradeOptions) -> u8 {
     code
 }
 
-/// Puts a new file in the place of the old one: whoever reads sees one of them whole.
+/// Replaces a file in one step: a reader sees the old one or the new one whole.
 fn replace(name: &str, bytes: &[u8]) -> std::io::Result<()> {
     let mode = std::fs::metadata(name)?.permissions();
     let beside = format!("{name}.upgrade.{}", std::process::id());

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use ballast_syntax::{FixedFacts, Version};
 
-use crate::args::{OWN, Own};
+use crate::args::{OWN, OwnCommand};
 
 /// The HAProxy language spoken.
 pub(crate) const LANGUAGE: (u64, u64, u64) = (3, 2, 0);
@@ -105,7 +105,7 @@ const OTHERS: &[&str] = &[
     "ZLIB",
 ];
 
-/// What conditions are told about the program.
+/// The facts of the program that conditions of a configuration ask for.
 pub(crate) fn facts() -> FixedFacts {
     let (major, minor, patch) = LANGUAGE;
     FixedFacts {
@@ -219,14 +219,14 @@ pub(crate) fn usage(name: Name) -> String {
 }
 
 /// How a command of our own is called, beside what it does.
-fn own_line(word: &str, own: &Own) -> String {
+fn own_line(word: &str, own: &OwnCommand) -> String {
     let call = format!("{word} {} {}", own.word, own.args);
     format!("        {call:<48} {}", own.help)
 }
 
 /// `--help` behind a command of our own.
-pub(crate) fn usage_of(name: Name, own: &Own) -> String {
-    let Own {
+pub(crate) fn usage_of(name: Name, own: &OwnCommand) -> String {
+    let OwnCommand {
         word,
         args,
         help,

@@ -2,9 +2,9 @@
 //! serves.
 //!
 //! The master starts it as a program of its own, with one end of a [`Channel`]. Before the worker
-//! reads its configuration it is given the sockets that are listened on and the last snapshot; from
-//! then on a thread of its own tells the master every second what is listened on, counted and
-//! believed. Should the worker die, the next one begins where that left off.
+//! reads its configuration it gets the listening sockets and the last snapshot; from then on a thread
+//! sends the master its sockets and a snapshot every second. Should the worker die, the next one
+//! begins with these.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
@@ -24,10 +24,11 @@ use ballast_worker::{Error, Stream, spawn_service};
 use crate::instance::Instance;
 use crate::say;
 
-/// How a worker knows that it is one: `descriptor:process number of its master:kind`.
+/// The variable that tells a process that it is a worker: `descriptor:process number of its
+/// master:kind`.
 pub(crate) const VARIABLE: &str = "BALLAST_WORKER_LINE";
 
-/// How a master knows what it was: `descriptor:its process number`.
+/// The variable of a master after `exec`: `descriptor:its process number`.
 pub(crate) const RENEWAL_VARIABLE: &str = "BALLAST_MASTER_SHEET";
 
 /// Between two reports to the master, at least.
@@ -36,19 +37,19 @@ const REPORT_PERIOD: Duration = Duration::from_secs(1);
 /// A report may take this part of the time.
 const REPORT_SHARE: u32 = 50;
 
-/// How long an answer to the master is tried to be sent, step by step.
+/// How long a message to the master is tried to be sent.
 const SEND_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Between two tries to send.
 const SEND_STEP: Duration = Duration::from_millis(5);
 
-/// A place as a worker.
+/// The link of a worker to its master.
 #[derive(Debug)]
 pub(crate) struct MasterLink {
     line: Channel,
-    /// What the worker before said last.
+    /// The last snapshot of the former worker.
     pub(crate) snapshot: Option<Vec<u8>>,
-    /// There was no worker before.
+    /// There was no former worker.
     pub(crate) first: bool,
 }
 
@@ -57,7 +58,8 @@ pub(crate) struct MasterLink {
 pub(crate) enum WorkerKind {
     /// To serve.
     Serve,
-    /// To look at the machine for a worker that may not, and open what it is to listen on.
+    /// To record the answers of the machine for a worker that may not ask it, and to open its new
+    /// sockets.
     Scout,
 }
 
@@ -71,7 +73,7 @@ impl WorkerKind {
     }
 }
 
-/// The line to the master, when one started this process.
+/// The channel to the master, when one started this process.
 pub(crate) fn line() -> Option<(Channel, WorkerKind)> {
     let value = std::env::var(VARIABLE).ok()?;
     let mut parts = value.split(':');
@@ -87,12 +89,12 @@ pub(crate) fn line() -> Option<(Channel, WorkerKind)> {
 }
 
 impl MasterLink {
-    /// Takes what the master gives. `Err` is the exit code, all said.
+    /// Takes what the master gives. `Err` is the exit code; the message is printed.
     pub(crate) fn take(line: Channel) -> Result<Self, u8> {
         match line.beginning() {
-            Ok((sockets, sheet, first)) => {
+            Ok((sockets, file, first)) => {
                 net::offer_sockets(sockets);
-                let snapshot = sheet.and_then(|sheet| match sheet.read() {
+                let snapshot = file.and_then(|file| match file.read() {
                     Ok(snapshot) => Some(snapshot),
                     Err(error) => {
                         say::warn(&format!("the last snapshot cannot be read: {error}."));
@@ -124,13 +126,13 @@ impl MasterLink {
         changes
     }
 
-    /// The line, for who says that the start failed.
+    /// The channel, for the message that the start failed.
     pub(crate) fn line(&self) -> Channel {
         self.line.clone()
     }
 
-    /// Takes up the place, on the first worker thread: tells the master what is listened on, and
-    /// answers what it asks from now on.
+    /// Starts to report, on the first worker thread: sends the listening sockets, and answers messages
+    /// of the master from now on.
     pub(crate) fn take_up(
         self,
         instance: &Arc<Instance>,
@@ -162,7 +164,7 @@ impl MasterLink {
                 match answering.line.receive() {
                     Ok(Some(received)) => answering.answer(received, limits),
                     Ok(None) => return master_is_gone(),
-                    // Nothing more is there: this clears what the executor believes.
+                    // No message is left: this clears the readiness of the executor.
                     Err(_) => drop(stream.try_peek(&mut [0])),
                 }
             }
@@ -171,7 +173,7 @@ impl MasterLink {
     }
 }
 
-/// Without a master nobody would start, stop or ask this process: it finishes what it has.
+/// Without a master nobody would stop this process or replace it: it finishes its exchanges.
 fn master_is_gone() {
     say::warn("The master process is gone: finishing.");
     let _ = net::raise(Signal::Usr1);
@@ -188,7 +190,7 @@ pub(crate) fn restore(generation: &Generation, process: &ballast_engine::Process
     }
 }
 
-/// Tells the master of this process.
+/// Reports this process to its master.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter(Arc<Inner>);
 
@@ -199,13 +201,13 @@ struct Inner {
     /// The command sockets, while they are open.
     cli_binds: Vec<Weak<OwnedFd>>,
     orders: SyncSender<Order>,
-    /// What was counted when the next worker was given a snapshot.
+    /// The snapshot that the next worker was given.
     base: Mutex<Option<Vec<u8>>>,
     /// What a scout opened for the next reload.
     offered: Mutex<SocketPool>,
 }
 
-/// What the reporting thread is asked for, out of turn.
+/// An order to the reporting thread.
 #[derive(Debug)]
 enum Order {
     /// A snapshot for the next worker.
@@ -229,9 +231,9 @@ impl Reporter {
         };
         let since = self.0.instance.counts();
         if let Ok(late) = handover::counted_since(base, &since)
-            && let Ok(sheet) = SnapshotFile::write(&late)
+            && let Ok(file) = SnapshotFile::write(&late)
         {
-            self.0.send(&Message::Late, Some(&sheet));
+            self.0.send(&Message::Late, Some(&file));
         }
     }
 }
@@ -268,17 +270,17 @@ impl Inner {
             let order = orders.recv_timeout(period);
             let began = Instant::now();
             match order {
-                Ok(Order::Reload(sheet)) => {
-                    let (outcome, text) = self.reload(sheet.as_ref());
-                    // What is listened on no more must not be held open for nothing.
+                Ok(Order::Reload(file)) => {
+                    let (outcome, text) = self.reload(file.as_ref());
+                    // The master must not hold closed sockets open.
                     self.tell_sockets(&mut told);
-                    // Nor is a worker that dies now to be followed by one with former overrides.
+                    // If this worker dies now, the next one must not have dropped overrides.
                     self.tell_snapshot();
                     self.send(&Message::Reloaded(outcome, text), None);
                 }
                 Ok(Order::Handover) => {
                     self.tell_sockets(&mut told);
-                    // One look for both: what is counted between two would go over twice.
+                    // One snapshot for both: counts between two would be handed over twice.
                     let snapshot = self.instance.snapshot();
                     self.tell(&snapshot);
                     *self.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
@@ -300,12 +302,12 @@ impl Inner {
 
     fn tell(&self, snapshot: &[u8]) {
         match SnapshotFile::write(snapshot) {
-            Ok(sheet) => self.send(&Message::Snapshot, Some(&sheet)),
+            Ok(file) => self.send(&Message::Snapshot, Some(&file)),
             Err(error) => say::warn(&format!("no snapshot can be written: {error}.")),
         }
     }
 
-    /// Tells what is listened on, when it is not what was `told`.
+    /// Sends the listening sockets, unless they are those that were `told` last.
     fn tell_sockets(&self, told: &mut Vec<Weak<OwnedFd>>) {
         let mut sockets = self.instance.listening_sockets();
         let cli_binds = self.cli_binds.iter().filter_map(Weak::upgrade);
@@ -333,14 +335,14 @@ impl Inner {
             Message::Caller => {
                 for caller in received.fds {
                     let instance: Arc<dyn Control> = self.instance.clone();
-                    // A caller that cannot be watched is closed, and sees it.
+                    // Where a caller cannot be served, its socket is closed.
                     let _ = ballast_cli::serve_stream(caller, instance, CliLevel::Admin, limits);
                 }
             }
             Message::Handover => self.order(Order::Handover),
             Message::Reload => {
-                let sheet = received.fds.into_iter().next();
-                self.order(Order::Reload(sheet.map(SnapshotFile::from_fd)));
+                let file = received.fds.into_iter().next();
+                self.order(Order::Reload(file.map(SnapshotFile::from_fd)));
             }
             Message::Sockets { records, .. } => {
                 let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -368,34 +370,34 @@ impl Inner {
         let _ = self.orders.try_send(order);
     }
 
-    /// Adds what the worker before counted late. This is the first worker thread, whose copy of
-    /// the counters it goes to.
+    /// Adds the late counts of the former worker. To be called on the first worker thread, whose
+    /// counters they are added to.
     fn add(&self, fds: Vec<OwnedFd>) {
-        let Some(sheet) = fds.into_iter().next().map(SnapshotFile::from_fd) else {
+        let Some(file) = fds.into_iter().next().map(SnapshotFile::from_fd) else {
             return;
         };
         let generation = self.instance.generation();
-        if let Ok(late) = sheet.read() {
-            // From one version to another some of it may be of no use.
+        if let Ok(late) = file.read() {
+            // Counters of another version may be unknown.
             let _ = handover::add_counts(&self.instance.state_of(&generation), &late);
         }
     }
 
-    /// Reads the configuration again: the machine itself, or what a scout saw of it.
-    fn reload(&self, sheet: Option<&SnapshotFile>) -> (Outcome, String) {
+    /// Reloads with the answers of the machine, or with those that a scout recorded.
+    fn reload(&self, file: Option<&SnapshotFile>) -> (Outcome, String) {
         let global = Arc::clone(&self.instance.generation().config.global);
         let lost_rights = global.user.is_some() || global.group.is_some();
-        let Some(sheet) = sheet else {
+        let Some(file) = file else {
             if global.chroot.is_some() {
                 return (Outcome::NeedsScout, "The process is in a chroot.\n".into());
             }
             return match self.read_again() {
-                // One that has its rights may do what this one may not, or says it better.
+                // A scout has the rights that this process gave up.
                 (Outcome::Refused, text) if lost_rights => (Outcome::NeedsScout, text),
                 other => other,
             };
         };
-        let machine_answers = sheet.read().map_err(|error| error.to_string());
+        let machine_answers = file.read().map_err(|error| error.to_string());
         let machine_answers = machine_answers
             .and_then(|bytes| MachineAnswers::read(&bytes).map_err(|error| error.to_string()));
         let machine_answers = match machine_answers {
@@ -433,9 +435,9 @@ impl Inner {
         }
     }
 
-    fn send(&self, message: &Message, sheet: Option<&SnapshotFile>) {
-        let fds: Vec<_> = sheet.iter().map(AsFd::as_fd).collect();
-        // A master that is gone is noticed where it is listened to.
+    fn send(&self, message: &Message, file: Option<&SnapshotFile>) {
+        let fds: Vec<_> = file.iter().map(AsFd::as_fd).collect();
+        // The end of the master is noticed by the reader of the channel.
         let _ = self.patiently(|| self.line.send(message, &fds));
     }
 

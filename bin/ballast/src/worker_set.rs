@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ballast_cli::{Master, ProcessKind, ProcessRow, Reloading, Target};
+use ballast_cli::{Master, ProcessKind, ProcessRow, ReloadOutcome, Target};
 use ballast_handover::{Channel, Message};
 use ballast_net::{self as net, PassedSocket, inherit, steady_us};
 use ballast_worker::sync::{mpsc, oneshot};
@@ -17,19 +17,19 @@ use ballast_worker::sync::{mpsc, oneshot};
 use crate::version::VERSION;
 use crate::worker::{self, WorkerKind};
 
-/// The program that runs, whatever stands in its place by now.
+/// The program that runs, even if there is another one on the disk by now.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// What a worker is for.
+/// The role of a child process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// It starts, and takes over once it is ready.
     Starting,
     /// It serves.
     Current,
-    /// It finishes what it has.
+    /// It finishes its exchanges.
     Leaving,
-    /// It looks at the machine for the one that serves.
+    /// A scout: it asks the machine for the worker that serves.
     Scout,
 }
 
@@ -41,12 +41,12 @@ pub(crate) struct Member {
     pub(crate) line: Channel,
     /// On the clock of the machine, in microseconds.
     pub(crate) started_us: u64,
-    /// How often the configuration had been read again when it read what it serves.
+    /// How many reloads there had been when it read its configuration.
     pub(crate) born_at_reload: u32,
-    /// When it last said something.
+    /// When its last message came.
     pub(crate) heard_us: u64,
     pub(crate) version: String,
-    /// What it listens on; a list that is not whole yet is `coming`.
+    /// Its listening sockets; `coming` is a list that is not whole yet.
     pub(crate) sockets: Option<Vec<PassedSocket>>,
     pub(crate) coming: Vec<PassedSocket>,
     /// Why it could not start.
@@ -79,20 +79,20 @@ pub(crate) struct Reloads {
     pub(crate) failed: u32,
 }
 
-/// All of them, as the master's watch and its instance share them.
+/// The workers, shared by the master and its Runtime API.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerSet(Arc<Mutex<WorkerList>>, mpsc::Sender<ReloadRequest>);
 
-/// Somebody asks for a reload, and hears of what came of it.
+/// A request for a reload, with the way to answer it.
 #[derive(Debug)]
 pub(crate) struct ReloadRequest {
-    /// The worker is to be another one, and connections of the old one end.
+    /// A new worker is started, and connections of the old one end.
     pub(crate) hard: bool,
     pub(crate) answer: oneshot::Sender<Result<String, String>>,
 }
 
-/// Wishes for a reload that may wait to be looked at.
-pub(crate) const WISH_COUNT_MAX: usize = 64;
+/// How many requests for a reload may wait.
+pub(crate) const RELOAD_REQUEST_COUNT_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct WorkerList {
@@ -103,11 +103,11 @@ pub(crate) struct WorkerList {
 }
 
 impl WorkerSet {
-    /// A master alone. Wishes of its instance go to `wishes`.
+    /// A master without workers. Requests for a reload go to `reload_requests`.
     pub(crate) fn new(
         started_us: u64,
         startup_log: String,
-        wishes: mpsc::Sender<ReloadRequest>,
+        reload_requests: mpsc::Sender<ReloadRequest>,
     ) -> Self {
         let workers = WorkerList {
             members: Vec::new(),
@@ -115,7 +115,7 @@ impl WorkerSet {
             started_us,
             startup_log,
         };
-        Self(Arc::new(Mutex::new(workers)), wishes)
+        Self(Arc::new(Mutex::new(workers)), reload_requests)
     }
 
     pub(crate) fn workers(&self) -> MutexGuard<'_, WorkerList> {
@@ -128,7 +128,7 @@ impl WorkerList {
         self.members.iter_mut().find(|member| member.pid == pid)
     }
 
-    /// What the worker serves was read by the last reload.
+    /// The worker serves the configuration of the last reload.
     pub(crate) fn is_up_to_date(&mut self) {
         let all = self.reloads.all;
         let mut members = self.members.iter_mut();
@@ -158,7 +158,7 @@ impl Master for WorkerSet {
             uptime_s: uptime_s(workers.started_us),
             version: VERSION.to_owned(),
         }];
-        // One that starts is nobody's yet.
+        // A worker that starts is not shown yet.
         let known = |member: &&Member| matches!(member.role, Role::Current | Role::Leaving);
         rows.extend(
             workers
@@ -197,7 +197,7 @@ impl Master for WorkerSet {
         Ok(own.into())
     }
 
-    fn reload(&self, hard: bool) -> Reloading {
+    fn reload(&self, hard: bool) -> ReloadOutcome {
         let (answer, outcome) = oneshot::channel();
         let taken = self.1.try_send(ReloadRequest { hard, answer });
         Box::pin(async move {
@@ -223,7 +223,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The one that runs. To be asked for at the start, while it is still there.
+    /// The program that runs. To be called at the start, while it is still on the disk.
     pub(crate) fn own() -> Self {
         let path = std::env::current_exe().unwrap_or_else(|_| OWN_PROGRAM.into());
         // What runs, not what took its place in between.
@@ -231,7 +231,7 @@ impl Program {
         Self { path, mark }
     }
 
-    /// Whether another one stands in its place.
+    /// Whether there is another program in its place.
     pub(crate) fn is_renewed(&self) -> bool {
         let now = mark(&self.path);
         now.is_some() && now != self.mark
@@ -257,7 +257,7 @@ pub(crate) fn words() -> (OsString, Vec<OsString>) {
     (name, words.collect())
 }
 
-/// Starts a process of this very program. It waits for what the line brings.
+/// Starts a process of the program that runs. It waits for messages on its channel.
 ///
 /// # Errors
 /// The system's refusal.
@@ -284,7 +284,7 @@ pub(crate) fn spawn_worker(kind: WorkerKind) -> io::Result<(i32, Channel)> {
     Ok((pid, own))
 }
 
-/// Starts the program that stands on the disk now, to judge the configuration and leave.
+/// Starts the program on the disk, to check the configuration and exit.
 ///
 /// # Errors
 /// The system's refusal.

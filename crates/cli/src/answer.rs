@@ -1,4 +1,4 @@
-//! What a command answers.
+//! The answer of a command.
 
 use std::fmt;
 use std::future::Future;

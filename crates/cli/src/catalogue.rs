@@ -16,11 +16,11 @@ pub struct Command {
     pub usage: &'static str,
     /// What it does, in a few words.
     pub help: &'static str,
-    /// Who may give it.
+    /// The level of callers that may give it.
     pub level: CliLevel,
     /// What a session must have switched on before.
     pub restriction: Restriction,
-    /// What it changes, if anything: the log is told of it.
+    /// What it changes, if anything: the log has a line for it then.
     pub(crate) changes: Option<Changes>,
     /// Help shows it at the end, whatever was asked for.
     pub(crate) always_shown: bool,
@@ -167,7 +167,7 @@ pub(crate) fn find(shared: &Shared, words: &[String]) -> Option<&'static Command
 mod tests {
     use super::*;
 
-    /// Who adds a command says whether the log is told of it.
+    /// Each new command says whether the log has a line for it.
     #[test]
     fn each_command_changes_something_or_is_known_not_to() {
         const ASKING: [&str; 15] = [

@@ -18,6 +18,7 @@ mod json;
 mod limits;
 mod line;
 mod serve;
+mod server_action;
 mod session;
 mod shared;
 mod sockets;
@@ -26,10 +27,11 @@ pub use answer::{Answer, Batches, Pieces, Severity};
 pub use catalogue::{Call, Changes, Command, Restriction, commands_of_master, commands_of_worker};
 pub use control::{ChangeRecord, Control, Failed, HealthChange, IdleCount, IdleCounts, Outcome};
 pub use limits::Limits;
-pub use line::{CommandLine, Given, LineReader, Next};
+pub use line::{CommandInput, CommandLine, LineEvent, LineReader};
 pub use serve::{serve, serve_master, serve_stream};
+pub use server_action::act_on_server;
 pub use session::{Mode, Session};
-pub use shared::{CliBind, Master, ProcessKind, ProcessRow, Reloading, Target};
+pub use shared::{CliBind, Master, ProcessKind, ProcessRow, ReloadOutcome, Target};
 
 #[cfg(test)]
 mod tests;

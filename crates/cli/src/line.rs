@@ -8,7 +8,7 @@
 
 /// A command as it was given.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Given {
+pub struct CommandInput {
     /// Its words, backslashes taken away.
     pub words: Vec<String>,
     /// Its text as it came, for passing it on.
@@ -21,14 +21,14 @@ pub struct Given {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CommandLine {
     /// The commands, at least one. An empty line holds one without words.
-    pub commands: Vec<Given>,
+    pub commands: Vec<CommandInput>,
 }
 
 /// What [`LineReader::next_line`] found.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Next {
+pub enum LineEvent {
     /// A whole line, with its payload.
-    CommandLine(CommandLine),
+    Line(CommandLine),
     /// Nothing whole yet: push more.
     Nothing,
     /// A line of a payload, or the line that announced it; more must follow.
@@ -78,27 +78,27 @@ impl LineReader {
         found
     }
 
-    /// What came and is no part of a line that was given out: it is somebody else's to read.
+    /// The bytes after the lines that were taken out: another reader goes on with them.
     pub fn take_rest(&mut self) -> Vec<u8> {
         self.searched = 0;
         std::mem::take(&mut self.bytes)
     }
 
-    /// Takes the next line out. After [`Next::LineTooLong`] and [`Next::PayloadTooLong`] there
+    /// Takes the next line out. After [`LineEvent::LineTooLong`] and [`LineEvent::PayloadTooLong`] there
     /// is nothing sensible left to read.
-    pub fn next_line(&mut self) -> Next {
+    pub fn next_line(&mut self) -> LineEvent {
         let Some(length) = self.line_length() else {
             let payload = self
                 .open
                 .as_ref()
                 .map_or(0, |(_, payload, _)| payload.len());
             if self.open.is_some() && payload + self.bytes.len() > self.payload_bytes_max {
-                return Next::PayloadTooLong;
+                return LineEvent::PayloadTooLong;
             }
             if self.open.is_none() && self.bytes.len() > self.line_bytes_max {
-                return Next::LineTooLong;
+                return LineEvent::LineTooLong;
             }
-            return Next::Nothing;
+            return LineEvent::Nothing;
         };
         let raw: Vec<u8> = self.bytes.drain(..=length).collect();
         self.searched = 0;
@@ -110,22 +110,22 @@ impl LineReader {
         let has_return = text.len() < line.len();
         // As long as it was on its way, so that cuts of the network do not matter.
         if length > self.line_bytes_max {
-            return Next::LineTooLong;
+            return LineEvent::LineTooLong;
         }
         let Ok(text) = std::str::from_utf8(text) else {
-            return Next::NotText;
+            return LineEvent::NotText;
         };
         let (mut line, end) = parse(text);
         match end {
             None => {
                 if has_return {
-                    line.commands.push(Given::default());
+                    line.commands.push(CommandInput::default());
                 }
-                Next::CommandLine(line)
+                LineEvent::Line(line)
             }
             Some(end) => {
                 self.open = Some((line, Vec::new(), end.into_bytes()));
-                Next::Payload
+                LineEvent::Payload
             }
         }
     }
@@ -140,26 +140,26 @@ impl LineReader {
         found
     }
 
-    fn payload_line(&mut self, raw: &[u8], text: &[u8]) -> Next {
+    fn payload_line(&mut self, raw: &[u8], text: &[u8]) -> LineEvent {
         let Some((mut line, mut payload, end)) = self.open.take() else {
-            return Next::Nothing;
+            return LineEvent::Nothing;
         };
         let before_end = payload.len() + raw.len() - 1;
         if before_end > self.payload_bytes_max {
-            return Next::PayloadTooLong;
+            return LineEvent::PayloadTooLong;
         }
         if text == end {
             if let Some(last) = line.commands.last_mut() {
                 last.payload = Some(payload);
             }
-            return Next::CommandLine(line);
+            return LineEvent::Line(line);
         }
         if payload.len() + raw.len() > self.payload_bytes_max {
-            return Next::PayloadTooLong;
+            return LineEvent::PayloadTooLong;
         }
         payload.extend_from_slice(raw);
         self.open = Some((line, payload, end));
-        Next::Payload
+        LineEvent::Payload
     }
 }
 
@@ -188,7 +188,7 @@ fn parse(text: &str) -> (CommandLine, Option<String>) {
 }
 
 /// The first command of a text, and what follows its `;`.
-fn one_command(text: &str) -> (Given, Option<&str>) {
+fn one_command(text: &str) -> (CommandInput, Option<&str>) {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = text.char_indices();
@@ -210,8 +210,8 @@ fn one_command(text: &str) -> (Given, Option<&str>) {
     (given(words, text), None)
 }
 
-fn given(words: Vec<String>, text: &str) -> Given {
-    Given {
+fn given(words: Vec<String>, text: &str) -> CommandInput {
+    CommandInput {
         words,
         text: text.trim_matches([' ', '\t']).to_owned(),
         payload: None,
@@ -229,7 +229,7 @@ mod tests {
         reader.push(text.as_bytes());
         reader.push(b"\n");
         match reader.next_line() {
-            Next::CommandLine(line) => line.commands.into_iter().map(|given| given.words).collect(),
+            LineEvent::Line(line) => line.commands.into_iter().map(|given| given.words).collect(),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -250,10 +250,10 @@ mod tests {
     fn a_payload_ends_at_an_empty_line_or_at_its_mark() {
         let mut reader = LineReader::new(1000, 1000);
         reader.push(b"add map x <<\na 1\r\nb 2\n\nshow x <<EOF\n\nEOF\nrest");
-        assert_eq!(reader.next_line(), Next::Payload);
-        assert_eq!(reader.next_line(), Next::Payload);
-        assert_eq!(reader.next_line(), Next::Payload);
-        let Next::CommandLine(line) = reader.next_line() else {
+        assert_eq!(reader.next_line(), LineEvent::Payload);
+        assert_eq!(reader.next_line(), LineEvent::Payload);
+        assert_eq!(reader.next_line(), LineEvent::Payload);
+        let LineEvent::Line(line) = reader.next_line() else {
             panic!("no line")
         };
         assert_eq!(line.commands[0].words, ["add", "map", "x"]);
@@ -263,13 +263,13 @@ mod tests {
         );
         assert_eq!(
             (reader.next_line(), reader.next_line()),
-            (Next::Payload, Next::Payload)
+            (LineEvent::Payload, LineEvent::Payload)
         );
-        let Next::CommandLine(line) = reader.next_line() else {
+        let LineEvent::Line(line) = reader.next_line() else {
             panic!("no line")
         };
         assert_eq!(line.commands[0].payload.as_deref(), Some(&b"\n"[..]));
-        assert_eq!(reader.next_line(), Next::Nothing);
+        assert_eq!(reader.next_line(), LineEvent::Nothing);
         assert!(!reader.has_line());
     }
 
@@ -284,25 +284,25 @@ mod tests {
     fn what_is_too_long_is_refused_before_it_is_whole() {
         let mut reader = LineReader::new(10, 10);
         reader.push(b"0123456789");
-        assert_eq!(reader.next_line(), Next::Nothing);
+        assert_eq!(reader.next_line(), LineEvent::Nothing);
         reader.push(b"0");
-        assert_eq!(reader.next_line(), Next::LineTooLong);
+        assert_eq!(reader.next_line(), LineEvent::LineTooLong);
         let mut reader = LineReader::new(10, 10);
         reader.push(b"a <<\n0123456789");
         assert_eq!(
             (reader.next_line(), reader.next_line()),
-            (Next::Payload, Next::Nothing)
+            (LineEvent::Payload, LineEvent::Nothing)
         );
         reader.push(b"\n");
-        assert_eq!(reader.next_line(), Next::PayloadTooLong);
+        assert_eq!(reader.next_line(), LineEvent::PayloadTooLong);
     }
 
     #[test]
     fn a_line_that_is_no_text_does_not_hide_the_next() {
         let mut reader = LineReader::new(100, 100);
         reader.push(b"\xff\xfe\nquit\n");
-        assert_eq!(reader.next_line(), Next::NotText);
-        assert!(matches!(reader.next_line(), Next::CommandLine(_)));
+        assert_eq!(reader.next_line(), LineEvent::NotText);
+        assert!(matches!(reader.next_line(), LineEvent::Line(_)));
     }
 
     proptest! {
@@ -320,7 +320,7 @@ mod tests {
                     reader.push(part);
                     loop {
                         match reader.next_line() {
-                            Next::Nothing => break,
+                            LineEvent::Nothing => break,
                             other => found.push(other),
                         }
                     }

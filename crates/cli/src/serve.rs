@@ -1,4 +1,4 @@
-//! Letting callers in.
+//! Accepting callers.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use crate::shared::{CliBind, Master, ProcessRole, Shared};
 
 /// Serves the `stats socket` lines of a process. Must be called once, on a worker or inside
 /// `block_on`: it starts a service for each bind there and returns. The binds close when the
-/// worker is told to stop; sessions finish the command in hand.
+/// worker stops; sessions finish the command in hand.
 ///
 /// # Errors
 /// A socket cannot be watched.

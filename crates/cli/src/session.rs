@@ -22,12 +22,12 @@ use ballast_worker::{Stream, Work, select, sleep, stopping, take_turns, timeout,
 
 use crate::answer::{Answer, Severity};
 use crate::catalogue::{Call, Changes, Restriction, find};
-use crate::commands::master::{self, Passed, forward};
+use crate::commands::master::{self, ForwardOutcome, forward};
 use crate::control::{ChangeRecord, Control};
 use crate::help;
 use crate::json;
-use crate::line::{CommandLine, Given, LineReader, Next};
-use crate::shared::{Listed, ProcessRole, Shared, Target};
+use crate::line::{CommandInput, CommandLine, LineEvent, LineReader};
+use crate::shared::{CallerEntry, ProcessRole, Shared, Target};
 use crate::sockets;
 
 /// Bytes asked of the kernel at once.
@@ -81,7 +81,7 @@ pub struct Session {
     pub(crate) leaves: bool,
     /// The process that commands go to (on the master).
     pub(crate) target: Option<Target>,
-    /// Who it is, for the log.
+    /// The caller, for the log.
     pub(crate) caller: String,
 }
 
@@ -120,62 +120,62 @@ impl Session {
 }
 
 /// Serves one caller until it leaves, falls silent or the process ends.
-pub(crate) async fn run(stream: Stream, shared: Rc<Shared>, session: Session, listed: Listed) {
+pub(crate) async fn run(stream: Stream, shared: Rc<Shared>, session: Session, entry: CallerEntry) {
     let limits = shared.limits;
-    let mut talk = Talk {
+    let mut conversation = Conversation {
         stream,
         shared,
         session,
         reader: LineReader::new(limits.line_bytes_max, limits.payload_bytes_max),
-        listed,
+        entry,
     };
-    // The caller is told what can be told; that it left is no news to anybody.
-    let _ = talk.run().await;
-    talk.close();
+    // An error means that the caller has left.
+    let _ = conversation.run().await;
+    conversation.close();
 }
 
-/// What came of a command.
-enum Performed {
+/// The outcome of a command.
+enum CommandOutcome {
     /// There is nothing to answer.
     Nothing,
     /// A line to answer, without the empty one that ends others.
-    CommandLine(String),
-    /// A worker answers from now on; what it is told first, and how many answers to that are none
-    /// of the caller's.
-    Joined(OwnedFd, Vec<u8>, usize),
-    /// This is to be answered.
+    Line(String),
+    /// A worker answers from now on: its socket, the first text to send, and how many of its first
+    /// answers the caller must not see.
+    Relay(OwnedFd, Vec<u8>, usize),
+    /// An answer.
     Answer(Answer),
-    /// There is no such command; the list of those that are near.
+    /// There is no such command: the list of similar ones.
     Unknown(String),
 }
 
-struct Talk {
+struct Conversation {
     stream: Stream,
     shared: Rc<Shared>,
     session: Session,
     reader: LineReader,
-    listed: Listed,
+    entry: CallerEntry,
 }
 
-impl Talk {
+impl Conversation {
     async fn run(&mut self) -> io::Result<()> {
         let mut bytes = vec![0; READ_BYTES];
         loop {
             match self.reader.next_line() {
-                Next::CommandLine(line) => self.line(line).await?,
-                Next::Payload => {
-                    // Asked for, as long as it has not come.
+                LineEvent::Line(line) => self.line(line).await?,
+                LineEvent::Payload => {
+                    // The prompt for a payload, unless the payload is there.
                     if self.session.mode == Mode::Prompt && !self.reader.has_line() {
                         self.write("+ ").await?;
                     }
                     continue;
                 }
-                Next::NotText => {
+                LineEvent::NotText => {
                     self.refuse("The command line is not valid UTF-8.").await?;
                 }
-                Next::LineTooLong => return self.write(LINE_TOO_LONG).await,
-                Next::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
-                Next::Nothing => {
+                LineEvent::LineTooLong => return self.write(LINE_TOO_LONG).await,
+                LineEvent::PayloadTooLong => return self.refuse(PAYLOAD_TOO_LONG).await,
+                LineEvent::Nothing => {
                     let count = self.read(&mut bytes).await?;
                     if count == 0 {
                         return Ok(());
@@ -214,22 +214,22 @@ impl Talk {
             let changes = self.changes(&given);
             let began = Instant::now();
             match self.perform(given) {
-                // Changing whom one talks to is no command of its own: only the prompt answers.
-                Performed::Nothing => {}
-                Performed::CommandLine(text) => self.write(&format!("{text}\n")).await?,
-                Performed::Joined(socket, first, hidden) => {
+                // A choice of the target has no answer but the prompt.
+                CommandOutcome::Nothing => {}
+                CommandOutcome::Line(text) => self.write(&format!("{text}\n")).await?,
+                CommandOutcome::Relay(socket, first, hidden) => {
                     let mut first = first;
                     for rest in commands.by_ref() {
-                        // They are the worker's, too.
+                        // The worker gets the other commands of the line, too.
                         first.pop_if(|byte| *byte == b'\n');
                         first.extend_from_slice(format!("; {}\n", rest.text).as_bytes());
                     }
                     self.relay(socket, first, hidden).await?;
                 }
                 _ if self.session.quits => return Ok(()),
-                Performed::Answer(answer) => {
+                CommandOutcome::Answer(answer) => {
                     let answer = match changes {
-                        // What would change nothing is not worked out for nobody (`wait 1h`).
+                        // A command that changes nothing ends with its caller (`wait 1h`).
                         None if !self.shared.is_master() => select! {
                             answer = settled(answer) => answer,
                             gone = self.stream.closed() => {
@@ -243,7 +243,9 @@ impl Talk {
                     }
                     self.answer(answer, &text, false).await?;
                 }
-                Performed::Unknown(help) => self.answer(Answer::info(help), &text, true).await?,
+                CommandOutcome::Unknown(help) => {
+                    self.answer(Answer::info(help), &text, true).await?
+                }
             }
             if self.session.leaves {
                 self.session.quits = true;
@@ -258,8 +260,8 @@ impl Talk {
         Ok(())
     }
 
-    /// What the log is told of. What a master passes on is told by the worker.
-    fn changes(&self, given: &Given) -> Option<Changes> {
+    /// What the log says that a command changes. Of commands that a master passes on, the worker logs it.
+    fn changes(&self, given: &CommandInput) -> Option<Changes> {
         let row = find(&self.shared, &given.words).filter(|_| !self.shared.is_master());
         row.and_then(|row| row.changes)
     }
@@ -293,38 +295,38 @@ impl Talk {
         Ok(())
     }
 
-    fn perform(&mut self, mut given: Given) -> Performed {
-        let count = &self.listed.caller.command_count;
+    fn perform(&mut self, mut given: CommandInput) -> CommandOutcome {
+        let count = &self.entry.caller.command_count;
         count.set(count.get() + 1);
         if let ProcessRole::Master(master) = &self.shared.role {
             given = match forward(&**master, &mut self.session, given) {
-                Passed::Own(given) => given,
-                Passed::Chosen => return Performed::Nothing,
-                Passed::Refused(why) => return Performed::CommandLine(why),
-                Passed::Answered(answer) => return Performed::Answer(answer),
-                Passed::Joined(socket, first, hidden) => {
-                    return Performed::Joined(socket, first, hidden);
+                ForwardOutcome::Own(given) => given,
+                ForwardOutcome::SessionSet => return CommandOutcome::Nothing,
+                ForwardOutcome::Refusal(why) => return CommandOutcome::Line(why),
+                ForwardOutcome::Answer(answer) => return CommandOutcome::Answer(answer),
+                ForwardOutcome::Relay(socket, first, hidden) => {
+                    return CommandOutcome::Relay(socket, first, hidden);
                 }
             };
         }
         if given.words.is_empty() {
-            return Performed::Answer(Answer::Done);
+            return CommandOutcome::Answer(Answer::Done);
         }
         let Some(row) = find(&self.shared, &given.words) else {
             let help = help::unknown(&self.shared, &self.session, &given.words);
-            return Performed::Unknown(help);
+            return CommandOutcome::Unknown(help);
         };
         if !self.session.allows(row.restriction) {
             let mode = match row.restriction {
                 Restriction::Expert => "expert",
                 _ => "experimental",
             };
-            return Performed::Answer(Answer::error(format!(
+            return CommandOutcome::Answer(Answer::error(format!(
                 "This command is restricted to {mode} mode only."
             )));
         }
         if self.session.level < row.level {
-            return Performed::Answer(Answer::denied());
+            return CommandOutcome::Answer(Answer::denied());
         }
         let was_prompt = self.session.mode == Mode::Prompt;
         let answer = (row.handler)(&mut Call {
@@ -335,9 +337,9 @@ impl Talk {
         });
         let turned = was_prompt != (self.session.mode == Mode::Prompt);
         if turned && self.shared.is_master() {
-            Performed::Nothing
+            CommandOutcome::Nothing
         } else {
-            Performed::Answer(answer)
+            CommandOutcome::Answer(answer)
         }
     }
 
@@ -352,8 +354,8 @@ impl Talk {
         }
     }
 
-    /// Has a worker talk with the caller until it closes. Both ways go on by themselves: who says
-    /// much and reads late blocks nobody but itself.
+    /// Relays bytes between the caller and a worker until one of them closes. The two directions do
+    /// not wait for each other: a caller that sends much and reads late blocks only itself.
     async fn relay(
         &mut self,
         socket: OwnedFd,

@@ -1,4 +1,4 @@
-//! Where callers come in, and whom they ask.
+//! The command sockets, and the process that their commands are about.
 
 use std::cell::{Cell, RefCell};
 use std::os::fd::OwnedFd;
@@ -50,14 +50,14 @@ pub(crate) struct Shared {
     pub(crate) anonymous_key: Cell<Option<u32>>,
     /// Callers so far: their numbers are not given twice.
     pub(crate) caller_count: Cell<u64>,
-    /// Who is being served.
+    /// The callers that are served.
     pub(crate) callers: RefCell<Vec<Rc<Caller>>>,
 }
 
 /// Ids of callers have this in them, which is no worker's.
 const ID_BASE: u64 = 0xff << 32;
 
-/// Somebody on a command socket, as `show sess` tells of them.
+/// A caller on a command socket, for `show sess`.
 #[derive(Debug)]
 pub(crate) struct Caller {
     /// Counts the callers of the process.
@@ -105,13 +105,13 @@ impl Caller {
     }
 }
 
-/// A caller who is listed until this is dropped.
-pub(crate) struct Listed {
+/// The entry of a caller in the list. Its drop removes the caller.
+pub(crate) struct CallerEntry {
     shared: Rc<Shared>,
     pub(crate) caller: Rc<Caller>,
 }
 
-impl Drop for Listed {
+impl Drop for CallerEntry {
     fn drop(&mut self) {
         let mut callers = self.shared.callers.borrow_mut();
         callers.retain(|known| !Rc::ptr_eq(known, &self.caller));
@@ -129,7 +129,7 @@ impl Shared {
         .flat_map(|family| family.iter())
     }
 
-    /// The command sockets themselves, for who takes over.
+    /// The command sockets themselves, for a process that takes over.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = PassedSocket> {
         let open = self.sockets.iter().filter_map(Weak::upgrade);
         open.map(|fd| PassedSocket {
@@ -139,8 +139,8 @@ impl Shared {
         })
     }
 
-    /// Lists a caller who comes from `peer` through a bind.
-    pub(crate) fn list(self: &Rc<Self>, peer: Option<&Address>, bind: u32) -> Listed {
+    /// Adds a caller from `peer` on a bind to the list.
+    pub(crate) fn list(self: &Rc<Self>, peer: Option<&Address>, bind: u32) -> CallerEntry {
         let number = self.caller_count.get() + 1;
         self.caller_count.set(number);
         let caller = Rc::new(Caller {
@@ -152,13 +152,13 @@ impl Shared {
             command_count: Cell::new(0),
         });
         self.callers.borrow_mut().push(Rc::clone(&caller));
-        Listed {
+        CallerEntry {
             shared: Rc::clone(self),
             caller,
         }
     }
 
-    /// Who is being served, as sessions.
+    /// The callers that are served, as sessions.
     pub(crate) fn sessions(&self) -> Vec<SessionInfo> {
         let callers = self.callers.borrow();
         callers.iter().map(|caller| caller.session()).collect()
@@ -194,7 +194,7 @@ pub trait Master: Send + Sync {
     /// A connection to a worker's own Runtime API, for `@1 show info`.
     ///
     /// # Errors
-    /// What the caller is told.
+    /// The text for the caller.
     fn connect(&self, target: Target) -> Result<OwnedFd, String> {
         let _ = target;
         Err("Can't connect to the target CLI!".into())
@@ -213,20 +213,20 @@ pub trait Master: Send + Sync {
 
     /// `reload`: reads the configuration again; what was said of it, once it is in force or
     /// refused. `hard` has another worker serve then, and the connections of this one end.
-    fn reload(&self, hard: bool) -> Reloading {
+    fn reload(&self, hard: bool) -> ReloadOutcome {
         let _ = hard;
         let refused = Err("Reloading is not available here.".into());
         Box::pin(std::future::ready(refused))
     }
 
-    /// What was said when the process started.
+    /// The messages of the start.
     fn startup_log(&self) -> String {
         String::new()
     }
 }
 
 /// What comes of a reload: the log of one that is in force, or of one that was refused.
-pub type Reloading = Pin<Box<dyn Future<Output = Result<String, String>>>>;
+pub type ReloadOutcome = Pin<Box<dyn Future<Output = Result<String, String>>>>;
 
 /// Which worker a command is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

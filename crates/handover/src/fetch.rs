@@ -22,12 +22,12 @@ const MESSAGE_BYTES_MAX: usize = RECORD_BYTES_MAX * SOCKETS_PER_MESSAGE_MAX;
 /// Why the sockets could not be fetched.
 #[derive(Debug)]
 pub enum FetchError {
-    /// Nobody answers there.
+    /// Nothing listens there.
     Connect(io::Error),
     /// It does not give them: it ended before it said how many there are. Most often the `stats
     /// socket` lacks `expose-fd listeners`.
     Refused,
-    /// It broke off, was too slow, or said what makes no sense.
+    /// It broke off, was too slow, or sent a malformed message.
     Broken(io::Error),
 }
 
@@ -80,7 +80,7 @@ fn receive(stream: &UnixStream, count: usize) -> io::Result<SocketPool> {
             pool.add(fd, record.interface, record.namespace);
         }
         let before = getsocks::write_count(had).map_err(io::Error::other)?;
-        // Whoever sent the last one need not listen any more.
+        // The process may close its end after its last message.
         let _ = (&*stream).write_all(&before);
         had += got;
     }
@@ -158,7 +158,7 @@ mod tests {
                 send_with_fds(&caller, &bytes, &fds).unwrap();
                 if count > 0 {
                     let mut acknowledged = [0; 4];
-                    // Who was told nonsense has left.
+                    // The caller leaves after a malformed message.
                     let _ = caller.read_exact(&mut acknowledged);
                 }
             }

@@ -281,7 +281,7 @@ mod tests {
         let late = counted_since(&base, &collect_counts(&old.state())).unwrap();
         add_counts(&next.state(), &late).unwrap();
         assert_eq!(next.counted(), [8, 8, 8]);
-        // Nothing counted is nothing said.
+        // Without new counts there are no rows.
         assert_eq!(counted_since(&base, &base).unwrap(), Writer::new().finish());
     }
 

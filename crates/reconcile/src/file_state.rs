@@ -209,7 +209,7 @@ fn is_forced(health: &Health) -> bool {
     health.admin().has(Admin::FORCED_MAINT)
 }
 
-/// Whether nobody but an operator says whether it is up.
+/// Whether only an operator says whether it is up: it has no check, no agent, and tracks none.
 fn is_unjudged(health: &Health) -> bool {
     let settings = health.settings();
     settings.check.is_none() && settings.agent.is_none() && !settings.tracks

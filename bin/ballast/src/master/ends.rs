@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use ballast_net::{self as net, ChildEnd, Signal, steady_us};
 
 use super::supervisor::tell_supervisor;
-use super::{MasterPhase, RESTART_DELAY_MAX, STEADY_AFTER, Watch, Why};
+use super::{MasterPhase, RESTART_DELAY_MAX, STEADY_AFTER, StartReason, Watch};
 use crate::process::code_of;
 use crate::say;
 use crate::worker_set::{Member, Role};
@@ -61,7 +61,7 @@ impl Watch<'_> {
             };
             self.over = Some(code);
         }
-        // A first start that failed has said why itself.
+        // A first start that failed has printed the reason.
         if let Some(code) = self.over
             && self.asked.is_some()
         {
@@ -78,18 +78,18 @@ impl Watch<'_> {
         }
         self.stage = MasterPhase::Idle;
         match why {
-            // It has said why.
-            Why::First => self.over = Some(code.max(1)),
+            // The worker has printed the reason.
+            StartReason::First => self.over = Some(code.max(1)),
             _ if self.asked.is_some() => {}
-            Why::Restart => self.restart_later(),
-            Why::Reload => {
+            StartReason::Restart => self.restart_later(),
+            StartReason::Reload => {
                 let unsaid = || format!("The new worker ({pid}) ended with code {code}.\n");
                 self.finish(Err(member.failure.unwrap_or_else(unsaid)));
             }
         }
     }
 
-    /// Before it has told what it saw: the configuration is wrong.
+    /// A scout ended before it sent its answers: the configuration is wrong.
     fn scout_ended(&mut self, member: Member, code: u8) {
         if matches!(self.stage, MasterPhase::Scouting(pid, _) if pid == member.pid) {
             let unsaid = || format!("The scout ended with code {code}.\n");
@@ -112,7 +112,7 @@ impl Watch<'_> {
             return;
         }
         if orderly {
-            // Somebody asked it to end, past its master.
+            // A signal that did not come from its master ended it.
             return self.end(Signal::Term);
         }
         let lived_us = steady_us().saturating_sub(member.started_us);

@@ -8,21 +8,20 @@ use ballast_handover::Message;
 use ballast_net::{ChildEnd, steady_us};
 
 use super::supervisor::tell_supervisor;
-use super::{ANSWER_PATIENCE, MasterPhase, SNAPSHOT_PATIENCE, START_PATIENCE, Watch, Why};
-use crate::instance::line_of_change;
+use super::{ANSWER_PATIENCE, MasterPhase, SNAPSHOT_PATIENCE, START_PATIENCE, StartReason, Watch};
 use crate::renewal::MasterState;
 use crate::say;
 use crate::worker::WorkerKind;
 use crate::worker_set::{ReloadRequest, Role, spawn_judge};
 
 impl Watch<'_> {
-    /// Somebody wants the configuration read again; one signal is one who wants no answer.
-    pub(super) fn wish(&mut self, wish: Option<ReloadRequest>) {
-        self.next.get_or_insert_default().extend(wish);
+    /// Requests a reload; `None` for a signal, which has no caller to answer.
+    pub(super) fn request_reload(&mut self, request: Option<ReloadRequest>) {
+        self.next.get_or_insert_default().extend(request);
         self.next_reload();
     }
 
-    /// Begins the next reload, if one is wanted and nothing else is under way.
+    /// Begins the next reload, if one is requested and nothing else is under way.
     pub(super) fn next_reload(&mut self) {
         if !matches!(self.stage, MasterPhase::Idle) || self.restart_at.is_some() {
             return;
@@ -59,16 +58,16 @@ impl Watch<'_> {
         match sent {
             Some(Ok(())) => self.stage = MasterPhase::Applying,
             Some(Err(error)) => self.finish(Err(format!("The worker is not reached: {error}.\n"))),
-            None => self.start_worker(Why::Reload),
+            None => self.start_worker(StartReason::Reload),
         }
     }
 
-    /// Whether the worker is to be another one, whatever changed, and the old one is to end.
+    /// Whether a request wants a new worker whatever changed, and the end of the old one.
     pub(super) fn is_hard(&self) -> bool {
-        self.asking.iter().any(|wish| wish.hard)
+        self.asking.iter().any(|request| request.hard)
     }
 
-    /// Has the worker write a snapshot, for the one that is to follow it.
+    /// Has the worker write a snapshot for the next one.
     pub(super) fn ask_for_snapshot(&mut self) {
         let sent = {
             let workers = self.worker_set.workers();
@@ -78,19 +77,19 @@ impl Watch<'_> {
         if sent {
             self.stage = MasterPhase::Asking(Instant::now() + SNAPSHOT_PATIENCE);
         } else {
-            self.start_worker(Why::Reload);
+            self.start_worker(StartReason::Reload);
         }
     }
 
-    /// Has a process with all rights look at the machine for the worker, which gave its own up.
+    /// Starts a scout: a process with all rights that asks the machine for the worker.
     pub(super) fn send_scout(&mut self) {
-        match self.hire(WorkerKind::Scout, 0, false) {
+        match self.start_member(WorkerKind::Scout, 0, false) {
             Ok(pid) => self.stage = MasterPhase::Scouting(pid, Instant::now() + START_PATIENCE),
             Err(error) => self.finish(Err(format!("No scout can be sent: {error}.\n"))),
         }
     }
 
-    /// The scout is back: the worker is given what it saw and opened.
+    /// Gives the worker the answers and the sockets of the scout.
     pub(super) fn scouted(&mut self, pid: i32, sheet: &[OwnedFd]) {
         if !matches!(self.stage, MasterPhase::Scouting(scout, _) if scout == pid) {
             return;
@@ -112,7 +111,7 @@ impl Watch<'_> {
         }
     }
 
-    /// A reload is over: whoever asked is answered.
+    /// Ends a reload, and answers its callers.
     pub(super) fn finish(&mut self, outcome: Result<String, String>) {
         self.stage = MasterPhase::Idle;
         {
@@ -144,36 +143,37 @@ impl Watch<'_> {
         self.next_reload();
     }
 
-    /// Tells the log of a reload, by way of the worker that serves.
+    /// Logs a reload. The worker that serves writes the line.
     fn log(&self, outcome: &Result<String, String>) {
         let who = if self.asking.is_empty() {
             "a signal to the master"
         } else {
             "the master's socket"
         };
-        let (_, text) = line_of_change(&ChangeRecord {
+        let record = ChangeRecord {
             changes: Changes::Configuration,
             what: "reload",
             who,
             took: self.reload_began.elapsed(),
             refused: outcome.as_ref().err().map(String::as_str),
-        });
+        };
+        let text = record.line();
         let is_refused = outcome.is_err();
         let workers = self.worker_set.workers();
         if let Some(current) = workers.in_role(Role::Current) {
-            // One that is far behind, or gone, has other troubles.
+            // A worker that is far behind, or gone, logs nothing.
             let _ = current.line.send(&Message::Log { is_refused, text }, &[]);
         }
     }
 
     pub(super) fn answer(&mut self, outcome: &Result<String, String>) {
-        for wish in self.asking.drain(..) {
-            // Who does not wait any more need not be told.
-            let _ = wish.answer.send(outcome.clone());
+        for request in self.asking.drain(..) {
+            // The caller may be gone.
+            let _ = request.answer.send(outcome.clone());
         }
     }
 
-    /// The new program found the configuration right, or not.
+    /// The new program has checked the configuration.
     pub(super) fn judged(&mut self, end: &ChildEnd) {
         if end.status == Some(0) {
             self.answer(&Ok("The new program takes over.\n".into()));

@@ -7,7 +7,7 @@ use ballast_net::notify_supervisor;
 use crate::args::Options;
 use crate::say;
 
-/// Tells it a state, when it asked to be told.
+/// Sends the service manager a state, where it is asked to.
 pub(super) fn tell_supervisor(options: &Options, state: &str) {
     if options.notify
         && let Err(error) = notify_supervisor(state)
@@ -16,7 +16,7 @@ pub(super) fn tell_supervisor(options: &Options, state: &str) {
     }
 }
 
-/// What the service manager is told again and again (`WatchdogSec=`).
+/// The periodic message to the service manager (`WatchdogSec=`).
 #[derive(Debug)]
 pub(super) struct Watchdog {
     pub(super) period: Duration,

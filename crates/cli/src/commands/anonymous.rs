@@ -46,7 +46,7 @@ pub(crate) static COMMANDS: &[Command] = &[
                 Some(_) => "Anonymized mode enabled\n".to_owned(),
                 None => "Anonymized mode disabled\n".to_owned(),
             };
-            // The key undoes the hiding for whoever can guess names: not for everybody.
+            // With the key, names can be guessed: only administrators see it.
             if let Some(key) = call.session.anonymous
                 && call.session.level >= CliLevel::Operator
             {
@@ -87,7 +87,7 @@ fn random_key() -> u32 {
     u32::try_from(random >> 32).map_or(1, |key| key.max(1))
 }
 
-/// How a session is told names.
+/// How a session is shown names.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Names {
     key: Option<u32>,

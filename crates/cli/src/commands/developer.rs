@@ -1,4 +1,4 @@
-//! `show libs`, `show dev`: what somebody who reads a report of a crash asks for first.
+//! `show libs`, `show dev`: the facts that a report of a crash needs first.
 //!
 //! Source: management manual, section 9.3.
 

@@ -66,7 +66,7 @@ fn notice(text: &str) -> Answer {
     Answer::Message(Severity::Notice, text.to_owned())
 }
 
-/// One that its section disables is as good as shut down: it has no sockets.
+/// A frontend that its section disables counts as shut down: it has no sockets.
 fn opening(frontend: &Frontend) -> Opening {
     if frontend.model.common.disabled {
         Opening::Shut

@@ -95,7 +95,7 @@ pub(super) const ACL: ListKind = ListKind {
     shows: |listed| listed.is_acl,
 };
 
-/// Entries that are added or told before others have their turn.
+/// How many entries are added or shown before other tasks run.
 const ENTRIES_PER_TURN: usize = 256;
 
 impl ListKind {
@@ -178,7 +178,7 @@ fn discard(entry_count: usize, discarded: Discarded) -> Answer {
         return Answer::Done;
     }
     Answer::later(async move {
-        // Freed in any case: dropped here when there is nobody to do it.
+        // Without a thread that frees it, it is freed here.
         let _ = run_blocking(move || drop(discarded)).await;
         Answer::Done
     })
@@ -300,7 +300,7 @@ fn add_map(call: &mut Call<'_>) -> Answer {
     };
     let is_map = listed.list.is_map();
     let entries = entries.map(|(key, value)| (key.into(), is_map.then(|| value.into())));
-    let entries: Vec<Owned> = entries.collect();
+    let entries: Vec<OwnedEntry> = entries.collect();
     note(call, MAP, &listed, "add");
     add_all(MAP, listed.list, version, entries)
 }
@@ -330,7 +330,7 @@ pub(super) fn add_acl(call: &mut Call<'_>) -> Answer {
         .lines()
         .map(|line| line.trim_start_matches([' ', '\t']));
     let lines = lines.filter(|line| !line.is_empty());
-    let entries: Vec<Owned> = lines.map(|line| (line.into(), None)).collect();
+    let entries: Vec<OwnedEntry> = lines.map(|line| (line.into(), None)).collect();
     note(call, ACL, &listed, "add");
     add_all(ACL, listed.list, version, entries)
 }
@@ -351,9 +351,9 @@ fn added_one(
 }
 
 /// An entry of a payload.
-type Owned = (Box<str>, Option<Box<str>>);
+type OwnedEntry = (Box<str>, Option<Box<str>>);
 
-fn lent(entries: &[Owned]) -> impl Iterator<Item = (&str, Option<&str>)> {
+fn lent(entries: &[OwnedEntry]) -> impl Iterator<Item = (&str, Option<&str>)> {
     entries
         .iter()
         .map(|(key, value)| (&**key, value.as_deref()))
@@ -365,7 +365,7 @@ fn add_all(
     kind: ListKind,
     list: Arc<PatternRef>,
     version: Option<u32>,
-    entries: Vec<Owned>,
+    entries: Vec<OwnedEntry>,
 ) -> Answer {
     Answer::later(async move {
         // A version of its own, so that a commit in between does not split them.

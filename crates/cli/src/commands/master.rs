@@ -13,7 +13,7 @@ use ballast_worker::{Stream, timeout};
 use crate::answer::Answer;
 use crate::catalogue::{Call, Command};
 use crate::commands::session::{NO_SEVERITY, severity_of};
-use crate::line::Given;
+use crate::line::CommandInput;
 use crate::session::Session;
 use crate::shared::{Master, ProcessKind, ProcessRole, ProcessRow, Shared, Target};
 
@@ -156,7 +156,7 @@ fn process_line(row: &ProcessRow) -> String {
     )
 }
 
-/// Who answers, before the `>` of the prompt.
+/// The process that answers, before the `>` of the prompt.
 pub(crate) fn prompt(shared: &Shared, session: &Session) -> String {
     match (master(shared), session.target) {
         (None, _) => String::new(),
@@ -199,38 +199,42 @@ fn prefix(word: &str) -> Option<Prefix> {
     })
 }
 
-/// What became of a command given to the master.
-pub(crate) enum Passed {
-    /// It is the master's own: these are its words.
-    Own(Given),
-    /// It was about the session alone; there is nothing to answer.
-    Chosen,
-    /// It was about the session, and is refused: a line without the empty one.
-    Refused(String),
-    /// A worker was asked, or there is none.
-    Answered(Answer),
-    /// The rest of the session goes to this worker, this first; so many empty lines come before
-    /// what it answers to the caller.
-    Joined(OwnedFd, Vec<u8>, usize),
+/// The outcome of a command that the master was given.
+pub(crate) enum ForwardOutcome {
+    /// The master carries it out itself.
+    Own(CommandInput),
+    /// It changed the session; there is no answer.
+    SessionSet,
+    /// It would have changed the session and is refused: a line without the empty one.
+    Refusal(String),
+    /// The answer of a worker, or that there is none.
+    Answer(Answer),
+    /// The rest of the session goes to this worker: its socket, the first text to send, and how many
+    /// empty lines come before its answer to the caller.
+    Relay(OwnedFd, Vec<u8>, usize),
 }
 
 /// Passes a command on to where its prefix, or an earlier one, says.
-pub(crate) fn forward(master: &dyn Master, session: &mut Session, given: Given) -> Passed {
+pub(crate) fn forward(
+    master: &dyn Master,
+    session: &mut Session,
+    given: CommandInput,
+) -> ForwardOutcome {
     let Some(first) = given.words.first() else {
-        return Passed::Answered(Answer::Done);
+        return ForwardOutcome::Answer(Answer::Done);
     };
     let (target, text) = match prefix(first) {
         None if is_of_session(&given.words) => return set_session(session, &given.words),
         None => match session.target {
-            None => return Passed::Own(given),
+            None => return ForwardOutcome::Own(given),
             Some(target) => (target, given.text.as_str()),
         },
         Some(Prefix::Master) if given.words.len() == 1 => {
             session.target = None;
-            return Passed::Chosen;
+            return ForwardOutcome::SessionSet;
         }
         Some(Prefix::Master) => {
-            return Passed::Own(Given {
+            return ForwardOutcome::Own(CommandInput {
                 words: given.words[1..].to_vec(),
                 ..given
             });
@@ -244,10 +248,10 @@ pub(crate) fn forward(master: &dyn Master, session: &mut Session, given: Given) 
     }
     if text.is_empty() {
         session.target = Some(target);
-        return Passed::Chosen;
+        return ForwardOutcome::SessionSet;
     }
     let message = message(text, given.payload.as_deref(), session);
-    Passed::Answered(match master.connect(target) {
+    ForwardOutcome::Answer(match master.connect(target) {
         Err(why) => Answer::error(why),
         Ok(socket) => ask(socket, message, session.idle),
     })
@@ -263,14 +267,14 @@ fn is_of_session(words: &[String]) -> bool {
 }
 
 /// Does such a command. None of them answers but to refuse.
-fn set_session(session: &mut Session, words: &[String]) -> Passed {
+fn set_session(session: &mut Session, words: &[String]) -> ForwardOutcome {
     let level = match words[0].as_str() {
         "set" | "user" => CliLevel::User,
         "operator" => CliLevel::Operator,
         _ => CliLevel::Admin,
     };
     if session.level < level {
-        return Passed::Refused("Permission denied!".to_owned());
+        return ForwardOutcome::Refusal("Permission denied!".to_owned());
     }
     let on = match words.get(1).map(String::as_str) {
         Some("on") => Some(true),
@@ -283,29 +287,34 @@ fn set_session(session: &mut Session, words: &[String]) -> Passed {
         ("experimental-mode", Some(on)) => session.is_experimental = on,
         ("set", _) => match severity_of(words.get(2)) {
             Some(severity) => session.severity = severity,
-            None => return Passed::Refused(NO_SEVERITY.to_owned()),
+            None => return ForwardOutcome::Refusal(NO_SEVERITY.to_owned()),
         },
         _ => {}
     }
-    Passed::Chosen
+    ForwardOutcome::SessionSet
 }
 
 /// Gives the rest of a session to a worker. Of what was set only the level goes along, as in
 /// HAProxy 3.2.
-fn join(master: &dyn Master, session: &mut Session, given: &Given, target: Target) -> Passed {
+fn join(
+    master: &dyn Master,
+    session: &mut Session,
+    given: &CommandInput,
+    target: Target,
+) -> ForwardOutcome {
     if master.process_id(target).is_none() {
         return no_target(session, &given.words[0]);
     }
     let rights = rights(session);
     let mut text = rights.as_bytes().to_vec();
     match after_word(&given.text) {
-        // The level is said with the first line that comes.
+        // The level goes with the first line of the caller.
         "" => {}
         rest => text.extend_from_slice(&message_of(rest, given.payload.as_deref())),
     }
     match master.connect(target) {
-        Err(why) => Passed::Answered(Answer::error(why)),
-        Ok(socket) => Passed::Joined(socket, text, usize::from(!rights.is_empty())),
+        Err(why) => ForwardOutcome::Answer(Answer::error(why)),
+        Ok(socket) => ForwardOutcome::Relay(socket, text, usize::from(!rights.is_empty())),
     }
 }
 
@@ -323,10 +332,10 @@ fn ask(socket: OwnedFd, message: Vec<u8>, idle: Duration) -> Answer {
     })
 }
 
-fn no_target(session: &mut Session, word: &str) -> Passed {
+fn no_target(session: &mut Session, word: &str) -> ForwardOutcome {
     session.target = None;
     let word = word.escape_debug();
-    Passed::Refused(format!(
+    ForwardOutcome::Refusal(format!(
         "Can't find the target PID matching the prefix '{word}'"
     ))
 }
@@ -337,8 +346,8 @@ fn after_word(text: &str) -> &str {
         .map_or("", |(_, rest)| rest.trim_start_matches([' ', '\t']))
 }
 
-/// What lowers a worker's caller to the rights of ours, before anything else is said: the worker
-/// trusts its master with everything.
+/// The commands that lower the level at the worker to that of the caller. They go first: the worker
+/// gives its master all rights.
 fn rights(session: &Session) -> &'static str {
     match session.level {
         CliLevel::User => "user; ",

@@ -105,7 +105,7 @@ fn line(backend: &Backend, server: &Server, idle: &[IdleCounts], names: Names, i
         server.model.id,
         server.model.idle_purge.as_millis(),
         open.saturating_sub(resting),
-        // Those that rested beside were in nobody's use.
+        // Idle connections beside them were not in use.
         state.connections.highest().min(state.sessions.highest()),
     ));
     for count in &mine {

@@ -83,7 +83,7 @@ fn set(call: &Call<'_>, at: &ServerAt) -> Result<Answer, Answer> {
         "fqdn" if call.arg(2).is_empty() => {
             Err(Answer::error("set server <b>/<s> fqdn requires a FQDN."))
         }
-        // Names are resolved at the start; nobody would follow another one.
+        // Names are resolved at the start only.
         "fqdn" => Err(Answer::error(
             "set server <b>/<s> fqdn failed because no resolution is configured.",
         )),

@@ -201,7 +201,7 @@ fn severity(call: &mut Call<'_>) -> Answer {
     Answer::Done
 }
 
-/// What is said to `set severity-output` with another word.
+/// The answer to `set severity-output` with another word.
 pub(crate) const NO_SEVERITY: &str = "one of 'none', 'number', 'string' is a required argument";
 
 /// The word of `set severity-output`.

@@ -49,7 +49,7 @@ const HELP: &str = "Usage: show sess [<id> | all] [<filter>]*\n\
      server <bk>/<srv>    only those of a server\n\
      uri <prefix>         only those whose request asks for what begins so\n";
 
-/// Which sessions are told of, and how much.
+/// Which sessions are shown, and with how many details.
 #[derive(Clone, Debug, Default)]
 struct SessionFilter {
     id: Option<u64>,
@@ -191,7 +191,7 @@ struct List {
     control: Arc<dyn Control>,
     names: Names,
     wanted: SessionFilter,
-    /// Who is on the command sockets, until they are told of.
+    /// The callers on the command sockets, until they are shown.
     callers: Vec<SessionInfo>,
     /// Worker and place where it goes on.
     next: Option<(usize, usize)>,
