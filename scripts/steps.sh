@@ -1,26 +1,26 @@
-# What scripts/test and scripts/exam have in common, to be sourced from the
+# Common functions of scripts/test and scripts/exam, to be sourced from the
 # root: steps that are timed and counted, all of them run even when one fails,
-# and a table at the end. What a step says goes to target/test-log/STEP.log,
+# and a table at the end. The output of a step goes to target/test-log/STEP.log,
 # and to the screen when the step fails (or always, with V=1).
 # shellcheck shell=bash
 
 logs=target/test-log
 mkdir -p "$logs"
 began=$SECONDS
-# A step is cut when it has said nothing for so long: it hangs. Work that goes
-# on is never cut, however slow the machine.
+# A step without output for so long has hung, and is ended. A step that makes
+# progress is never ended, however slow the machine.
 silent_seconds_max=900
 rows=() passed=0 failed=0 remark= failed_names=()
 # What failed, in short, for who runs more than one of these: target/test-log/test.failed.
 outcome=$logs/$(basename "$0").failed
 echo "$(basename "$0"): it did not come to its end" >"$outcome"
 
-# In a session of its own, so that Ctrl-C and a cut end all of a step.
+# In a session of its own, so that all processes of a step can be ended.
 child=
 end_child() { [ -z "$child" ] || kill -"$1" -- "-$child" 2>/dev/null; }
 trap 'end_child TERM; echo; echo "Stopped."; exit 130' INT TERM
 
-# watch LOG: waits for the step to end; 124 when it hung and was ended.
+# watch LOG: waits for the end of the step; 124 when it hung and was ended.
 watch() {
   local said='' now quiet_since=$SECONDS
   while kill -0 "$child" 2>/dev/null; do
@@ -39,7 +39,7 @@ watch() {
   wait "$child"
 }
 
-# explain LOG: why a step failed. What went well is left out.
+# explain LOG: why a step failed, without the successful parts.
 explain() {
   local wrong='^---- .* stdout ----$|panicked at |^error(\[|:)|^(FAIL|fail) |FAILED'
   grep -nE -A 6 "$wrong" "$1" | head -n 120
@@ -62,9 +62,9 @@ names_of_failed() {
   done
 }
 
-# step NAME COMMAND...: runs it, and remembers how it went. A step that counts
+# step NAME COMMAND...: runs it, and records the result. A step that counts
 # its checks ("12 passed, 1 failed", "test result: ok. 12 passed; 0 failed")
-# adds to the totals what it counted; any other step counts as one check.
+# adds its counts to the totals; any other step counts as one check.
 step() {
   local name=$1 log start status=0 counts good bad word=ok follower=
   log=$logs/${name// /-}.log start=$SECONDS
@@ -104,7 +104,7 @@ step() {
   return "$status"
 }
 
-# What was left out, by name: nothing is skipped in silence.
+# Lists the skipped tests by name: nothing is skipped silently.
 not_run() {
   local count
   count=$(sed -nE 's/^test result:.*; ([0-9]+) ignored.*/\1/p' "$logs"/tests.log 2>/dev/null |
@@ -116,14 +116,14 @@ not_run() {
   grep -hE '^skip|[1-9][0-9]* skipped' "$@" 2>/dev/null
 }
 
-# find_oracle: HAPROXY becomes the HAProxy that judges. Where the archive does
-# not answer it is the system's, and the last line of the run says so.
+# find_oracle: sets HAPROXY to the HAProxy to compare with. If the archive does
+# not respond it is the system's, and the last line of the run says so.
 find_oracle() {
   [ -z "${HAPROXY:-}" ] || return 0
   local status=0
   step "oracle" scripts/oracle || status=$?
   HAPROXY=$(tail -n 1 "$logs/oracle.log")
-  # 3: the archive does not answer, which is no fault of the tree.
+  # 3: the archive does not respond, which is not the source tree's fault.
   if [ "$status" -ne 0 ]; then
     HAPROXY=/usr/sbin/haproxy
     remark="HAProxy 3.2 could not be had from Debian's archive ($logs/oracle.log): "
@@ -149,7 +149,7 @@ summary() {
   [ "$failed" -eq 0 ]
 }
 
-# The one build that tests run: optimised a little, with overflow checks and
+# The only build for tests: slightly optimised, with overflow checks and
 # assertions. Unit tests, end-to-end tests and `make run` share it.
 export BALLAST=$PWD/target/debug/ballast ORIGIN=$PWD/target/debug/ballast-origin
 export LOAD=$PWD/target/debug/ballast-load
