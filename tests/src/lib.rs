@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use client::{Client, Response};
-pub use load::{Counted, Load};
+pub use load::{Load, LoadCounts};
 pub use origin::{Origin, Request};
 pub use ports::free_port;
 pub use proxy::{Launch, Program, Proxy};

@@ -12,7 +12,7 @@ pub struct Load(Option<Child>);
 
 /// Its counts.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Counted {
+pub struct LoadCounts {
     /// Requests with the expected response.
     pub ok: u64,
     /// Failures of all classes.
@@ -48,14 +48,14 @@ impl Load {
     ///
     /// When it could not start.
     #[must_use]
-    pub fn finish(mut self) -> Counted {
+    pub fn finish(mut self) -> LoadCounts {
         let child = self.0.take().expect("only this and dropping take it");
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         // This fails when the load has ended already, which is fine.
         let _ = kill_process(pid.expect("a child has a positive id"), Signal::TERM);
         let output = child.wait_with_output().expect("a child can be waited for");
         let json = String::from_utf8_lossy(&output.stdout).into_owned();
-        Counted {
+        LoadCounts {
             ok: number(&json, "ok"),
             failed: number(&json, "failed"),
             retried: number(&json, "retried"),

@@ -77,13 +77,13 @@ impl Program {
     ///
     /// When the program cannot be started.
     #[must_use]
-    pub fn run(&self, arguments: &[&str]) -> Finished {
+    pub fn run(&self, arguments: &[&str]) -> ProgramResult {
         let output = Command::new(&self.path)
             .args(arguments)
             .stdin(Stdio::null())
             .output()
             .expect("the program starts");
-        Finished {
+        ProgramResult {
             status: output.status,
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -96,7 +96,7 @@ impl Program {
     ///
     /// When the text cannot be written or the program not started.
     #[must_use]
-    pub fn check(&self, configuration: &str) -> Finished {
+    pub fn check(&self, configuration: &str) -> ProgramResult {
         let directory = TempDir::new().expect("a temporary directory");
         let file = directory.path().join("haproxy.cfg");
         fs::write(&file, configuration).expect("the configuration is written");
@@ -106,7 +106,7 @@ impl Program {
 
 /// The results of a program that has ended.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct ProgramResult {
     /// How it ended.
     pub status: ExitStatus,
     /// All it wrote to standard error.

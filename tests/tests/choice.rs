@@ -16,7 +16,7 @@ const FUNCTIONS: &[&str] = &["sdbm", "djb2", "wt6", "crc32"];
 const WEIGHTS: &[u16] = &[10, 20, 30, 7, 1];
 
 /// One combination of options.
-struct Way {
+struct HashSetup {
     /// Lines of the backend.
     lines: String,
     port: u16,
@@ -25,14 +25,14 @@ struct Way {
     is_changed: bool,
 }
 
-fn ways() -> Vec<Way> {
+fn ways() -> Vec<HashSetup> {
     let mut ways = Vec::new();
     for kind in ["map-based", "consistent"] {
         for function in FUNCTIONS {
             for avalanche in ["", " avalanche"] {
                 let lines =
                     format!("balance hdr(x-key)\n    hash-type {kind} {function}{avalanche}");
-                ways.push(Way {
+                ways.push(HashSetup {
                     lines,
                     port: free_port(),
                     is_changed: false,
@@ -49,7 +49,7 @@ fn ways() -> Vec<Way> {
         ] {
             for is_changed in [false, true] {
                 let lines = format!("{asked}\n    hash-type {kind}");
-                ways.push(Way {
+                ways.push(HashSetup {
                     lines,
                     port: free_port(),
                     is_changed,
@@ -60,7 +60,7 @@ fn ways() -> Vec<Way> {
     ways
 }
 
-fn configuration(ways: &[Way], origins: &[Origin]) -> String {
+fn configuration(ways: &[HashSetup], origins: &[Origin]) -> String {
     let mut text = "\
 defaults
     mode http
@@ -93,7 +93,7 @@ defaults
 }
 
 /// The names of the servers that answered, in the order of the keys.
-fn choices(way: &Way, keys: &[String]) -> Vec<String> {
+fn choices(way: &HashSetup, keys: &[String]) -> Vec<String> {
     let mut client = Client::connect(way.port);
     let mut chosen = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {

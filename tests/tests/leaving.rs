@@ -116,7 +116,7 @@ fn who_left_the_queue_takes_no_place() {
 
 /// How a waiting client leaves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Leaves {
+enum Departure {
     /// It ends its sending side, and may still read.
     Ends,
     /// It breaks the connection.
@@ -129,7 +129,7 @@ enum Leaves {
 /// gone.
 #[test]
 fn who_can_have_no_answer_leaves_the_queue() {
-    use Leaves::{Ends, Resets};
+    use Departure::{Ends, Resets};
     let cases = [
         ("http", GET, Ends, false, true),
         ("http", WHOLE, Ends, false, true),

@@ -15,7 +15,7 @@ const WAY_BYTES_MAX: usize = 256 << 20;
 
 /// How a tunnel is opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+enum TunnelKind {
     Tcp,
     Upgrade,
     Connect,
@@ -46,19 +46,23 @@ struct Tunnel {
 }
 
 impl Tunnel {
-    fn open(program: &Program, kind: Kind) -> Self {
+    fn open(program: &Program, kind: TunnelKind) -> Self {
         let origin = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let port = free_port();
-        let mode = if kind == Kind::Tcp { "tcp" } else { "http" };
+        let mode = if kind == TunnelKind::Tcp {
+            "tcp"
+        } else {
+            "http"
+        };
         let proxy = Proxy::start(program, &configuration(mode, port, &origin), &[port]);
         let mut client = connect(port);
         let head = match kind {
-            Kind::Tcp => None,
-            Kind::Upgrade => Some((
+            TunnelKind::Tcp => None,
+            TunnelKind::Upgrade => Some((
                 "GET / HTTP/1.1\r\nHost: test\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n",
                 "HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n",
             )),
-            Kind::Connect => Some((
+            TunnelKind::Connect => Some((
                 "CONNECT test:443 HTTP/1.1\r\nHost: test:443\r\n\r\n",
                 "HTTP/1.1 200 Connected\r\n\r\n",
             )),
@@ -192,7 +196,7 @@ fn hears_the_end(socket: &mut TcpStream, of: &str) {
 
 fn after_the_flood(then: Then) {
     for program in Program::both() {
-        for kind in [Kind::Tcp, Kind::Upgrade, Kind::Connect] {
+        for kind in [TunnelKind::Tcp, TunnelKind::Upgrade, TunnelKind::Connect] {
             for slow in [Slow::Client, Slow::Server, Slow::Both] {
                 let of = format!("{}, {kind:?}, slow {slow:?}, {then:?}", program.name());
                 let Tunnel {
@@ -326,7 +330,7 @@ fn reset(socket: TcpStream) {
 #[test]
 fn a_clients_reset_reaches_the_server_as_one() {
     for program in Program::both() {
-        for kind in [Kind::Tcp, Kind::Upgrade, Kind::Connect] {
+        for kind in [TunnelKind::Tcp, TunnelKind::Upgrade, TunnelKind::Connect] {
             let of = format!("{}, {kind:?}", program.name());
             let Tunnel {
                 mut client,

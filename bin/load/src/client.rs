@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 use crate::answer::Response;
-use crate::exchange::{Broken, Connection, Sent};
+use crate::exchange::{Connection, NoResponse, OutgoingRequest};
 use crate::failure::{Class, Fault};
 use crate::plan::{Expect, Origin};
 use crate::run::Run;
@@ -205,13 +205,13 @@ impl Client {
         answer.map_err(|broken| broken.fault)
     }
 
-    async fn attempt(&mut self, turn: usize, deadline: Instant) -> Result<Response, Broken> {
+    async fn attempt(&mut self, turn: usize, deadline: Instant) -> Result<Response, NoResponse> {
         if !self.connection.is_open() {
             self.open(deadline).await?;
         }
         let plan = &self.run.plan;
         let requests = &origin_of(&self.run, self.number).requests;
-        let sent = Sent {
+        let sent = OutgoingRequest {
             request: &requests[turn % requests.len()],
             is_bodyless: plan.is_bodyless(),
             prefix: &plan.expect.body_prefix,
@@ -220,11 +220,11 @@ impl Client {
         self.connection.exchange(sent).await
     }
 
-    async fn open(&mut self, deadline: Instant) -> Result<(), Broken> {
+    async fn open(&mut self, deadline: Instant) -> Result<(), NoResponse> {
         let began = Instant::now();
         let origin = origin_of(&self.run, self.number);
         let opened = self.connection.open(&origin.address, deadline.into()).await;
-        opened.map_err(|fault| Broken {
+        opened.map_err(|fault| NoResponse {
             fault,
             is_before_answer: true,
         })?;

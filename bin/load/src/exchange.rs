@@ -25,7 +25,7 @@ const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// Why there was no response.
 #[derive(Debug)]
-pub(crate) struct Broken {
+pub(crate) struct NoResponse {
     pub(crate) fault: Fault,
     /// No byte of the response had arrived: the server may not have seen the request.
     pub(crate) is_before_answer: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Broken {
 
 /// A request to send, and what is known about its response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent<'a> {
+pub(crate) struct OutgoingRequest<'a> {
     /// Head and body, ready to be written.
     pub(crate) request: &'a [u8],
     /// The response has no body whatever its head says (HEAD).
@@ -101,7 +101,10 @@ impl Connection {
 
     /// Sends the request and reads its response. After an error, and after a response that ends the
     /// connection, there is no connection.
-    pub(crate) async fn exchange(&mut self, sent: Sent<'_>) -> Result<Response, Broken> {
+    pub(crate) async fn exchange(
+        &mut self,
+        sent: OutgoingRequest<'_>,
+    ) -> Result<Response, NoResponse> {
         let mut exchange = Exchange {
             answer: Response::new(sent.is_bodyless),
             received: 0,
@@ -122,7 +125,7 @@ impl Connection {
         }
         match outcome {
             Ok(()) => Ok(exchange.answer),
-            Err(fault) => Err(Broken {
+            Err(fault) => Err(NoResponse {
                 fault,
                 is_before_answer: exchange.received == 0,
             }),
@@ -222,7 +225,7 @@ struct Exchange<'a> {
     answer: Response,
     /// Bytes of the response, interim heads included.
     received: u64,
-    sent: Sent<'a>,
+    sent: OutgoingRequest<'a>,
     write_error: Option<io::Error>,
     written: usize,
 }

@@ -7,7 +7,7 @@ pub(crate) const LONGEST_COUNT_MAX: usize = 20;
 
 /// A long duration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Long {
+pub(crate) struct LongDuration {
     /// Its end, since the start of the run.
     pub(crate) at: Duration,
     /// The connection.
@@ -17,7 +17,7 @@ pub(crate) struct Long {
 
 /// The longest, longest first.
 #[derive(Debug, Default)]
-pub(crate) struct Longest(Vec<Long>);
+pub(crate) struct Longest(Vec<LongDuration>);
 
 impl Longest {
     /// Adds one, if it is among the longest so far.
@@ -28,7 +28,7 @@ impl Longest {
         }
         let place = self.0.partition_point(|one| one.took >= took);
         self.0.truncate(LONGEST_COUNT_MAX - 1);
-        let long = Long {
+        let long = LongDuration {
             at,
             connection,
             took,
@@ -44,7 +44,7 @@ impl Longest {
     }
 
     /// All, longest first.
-    pub(crate) fn all(&self) -> &[Long] {
+    pub(crate) fn all(&self) -> &[LongDuration] {
         &self.0
     }
 }

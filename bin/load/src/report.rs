@@ -64,7 +64,7 @@ struct Interval {
 }
 
 #[derive(Debug, Serialize)]
-struct Slow {
+struct SlowRequest {
     at_ms: f64,
     connection: usize,
     latency_us: f64,
@@ -72,7 +72,7 @@ struct Slow {
 
 /// The thread that only sleeps, beside the load.
 #[derive(Debug, Serialize)]
-struct Machine {
+struct MachineDelays {
     late_us: Latency,
     longest: Vec<Stall>,
 }
@@ -120,8 +120,8 @@ pub(crate) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     from_sending_us: Option<Latency>,
     connect_us: Latency,
-    slowest: Vec<Slow>,
-    machine: Machine,
+    slowest: Vec<SlowRequest>,
+    machine: MachineDelays,
     /// Processor time of the generator.
     cpu_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,7 +167,7 @@ impl<'a> Report<'a> {
             from_sending_us: plan.rate.map(|_| Latency::of(&tally.service)),
             connect_us: Latency::of(&tally.connect),
             slowest: slowest(&tally.slowest),
-            machine: Machine {
+            machine: MachineDelays {
                 late_us: Latency::of(&tally.machine.late),
                 longest: stalls(&tally.machine.longest),
             },
@@ -322,9 +322,9 @@ impl<'a> Report<'a> {
     }
 }
 
-fn slowest(slowest: &Longest) -> Vec<Slow> {
+fn slowest(slowest: &Longest) -> Vec<SlowRequest> {
     let all = slowest.all().iter();
-    all.map(|one| Slow {
+    all.map(|one| SlowRequest {
         at_ms: micros(one.at) / 1e3,
         connection: one.connection,
         latency_us: micros(one.took),

@@ -10,7 +10,7 @@ use ballast_syntax::Env;
 
 /// What a keyword accepts besides the host.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wants {
+pub(crate) struct AddressForm {
     /// A port is required, or may follow.
     pub(crate) port: bool,
     /// `80-90` may be given.
@@ -50,7 +50,7 @@ pub(crate) enum Transport {
 
 /// A parsed address.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedAddress {
     /// With the first port, 0 when there is none.
     pub(crate) address: Address,
     /// The port.
@@ -63,7 +63,7 @@ pub(crate) struct Parsed {
 ///
 /// # Errors
 /// A sentence that says what is wrong.
-pub(crate) fn parse(text: &str, wants: Wants, env: &Env) -> Result<Parsed, String> {
+pub(crate) fn parse(text: &str, wants: AddressForm, env: &Env) -> Result<ParsedAddress, String> {
     let written = text;
     let text = &expand(text, env);
     if text.is_empty() && !written.is_empty() {
@@ -73,7 +73,7 @@ pub(crate) fn parse(text: &str, wants: Wants, env: &Env) -> Result<Parsed, Strin
     }
     let (transport, family, rest) = prefix(text);
     let done = |address| {
-        Ok(Parsed {
+        Ok(ParsedAddress {
             address,
             port: Port::Absent,
             transport,
@@ -105,7 +105,7 @@ pub(crate) fn parse(text: &str, wants: Wants, env: &Env) -> Result<Parsed, Strin
         _ => 0,
     };
     let address = host_address(host, number, family, text)?;
-    Ok(Parsed {
+    Ok(ParsedAddress {
         address,
         port,
         transport,
@@ -215,7 +215,7 @@ fn split_port(rest: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn parse_port(port: &str, wants: Wants, text: &str) -> Result<Port, String> {
+fn parse_port(port: &str, wants: AddressForm, text: &str) -> Result<Port, String> {
     let number = |digits: &str| match digits.parse::<u32>() {
         Ok(number) if (1..=65535).contains(&number) => {
             Ok(u16::try_from(number).expect("65535 fits 16 bits"))
@@ -332,17 +332,17 @@ fn expand(text: &str, env: &Env) -> String {
 mod tests {
     use super::*;
 
-    fn ok(text: &str, wants: Wants) -> (String, Port) {
+    fn ok(text: &str, wants: AddressForm) -> (String, Port) {
         let parsed = parse(text, wants, &Env::new()).unwrap();
         (parsed.address.to_string(), parsed.port)
     }
 
     #[test]
     fn addresses_in_all_forms() {
-        let any = Wants {
+        let any = AddressForm {
             range: true,
             offset: true,
-            ..Wants::default()
+            ..AddressForm::default()
         };
         let fixed = |port| Port::Fixed(port, port);
         for (text, shown, port) in [
@@ -369,9 +369,9 @@ mod tests {
 
     #[test]
     fn what_is_no_address() {
-        let port = Wants {
+        let port = AddressForm {
             port: true,
-            ..Wants::default()
+            ..AddressForm::default()
         };
         for text in [
             "10.0.0.1",
@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn variables_in_addresses() {
         let env: Env = [("H", "10.0.0.1"), ("P", "80")].into_iter().collect();
-        let parsed = parse("${H}:$P", Wants::default(), &env).unwrap();
+        let parsed = parse("${H}:$P", AddressForm::default(), &env).unwrap();
         assert_eq!(parsed.address.to_string(), "10.0.0.1:80");
     }
 }

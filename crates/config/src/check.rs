@@ -127,7 +127,7 @@ checks! {
         }
         Ok(())
     }
-    /// Kernel capabilities that can be masked.
+    /// The events of the kernel that can be masked.
     events(args) {
         let text = args.text("a list of events")?;
         match text.split(',').find(|event| !matches!(*event, "err" | "hup" | "rdhup")) {
@@ -175,7 +175,7 @@ checks! {
             None => Ok(()),
         }
     }
-    /// A `guid`: it must be valid and unique.
+    /// The characters of a `guid`.
     guid(args) {
         let text = args.text("a string argument")?;
         let mut letters = text.chars();

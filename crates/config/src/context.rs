@@ -52,7 +52,7 @@ pub(crate) struct Context<'s> {
     /// Pattern lists and maps, shared by all expressions.
     pub store: Arc<Store>,
     /// The diagnostics so far.
-    pub said: Said,
+    pub said: Diagnostics,
     /// How many more names may be compared with unknown ones to find a similar one.
     pub hint_names_left: Cell<usize>,
     /// Words that are not implemented.
@@ -73,7 +73,7 @@ pub(crate) struct Names {
     /// `http-errors` groups.
     pub error_groups: BTreeMap<String, ErrorPages>,
     /// Every other named section.
-    pub sections: Declared,
+    pub sections: DeclaredNames,
     /// References to sections: kind, name, the keyword, the place.
     pub uses: Vec<(SectionKind, String, String, Span)>,
     /// The `defaults` with rules that frontends or backends used, by their places.
@@ -107,9 +107,9 @@ pub(crate) struct UnixBind {
 
 /// The named sections of the files.
 #[derive(Debug, Default)]
-pub(crate) struct Declared(BTreeMap<String, Vec<(SectionKind, Span)>>);
+pub(crate) struct DeclaredNames(BTreeMap<String, Vec<(SectionKind, Span)>>);
 
-impl Declared {
+impl DeclaredNames {
     /// Adds one.
     pub(crate) fn add(&mut self, kind: SectionKind, name: &str, span: Span) {
         let same = self.0.entry(name.to_owned()).or_default();
@@ -134,7 +134,7 @@ impl Declared {
 
 /// The diagnostics of a configuration, up to a maximum number.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct Diagnostics {
     diagnostics: Vec<Diagnostic>,
     has_alerts: bool,
     /// How many were dropped, and whether one of them was an alert.
@@ -142,7 +142,7 @@ pub(crate) struct Said {
     dropped_alerts: bool,
 }
 
-impl Said {
+impl Diagnostics {
     /// Continues after the diagnostics of an earlier step.
     pub(crate) fn after(diagnostics: Vec<Diagnostic>) -> Self {
         Self {

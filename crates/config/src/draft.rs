@@ -56,7 +56,7 @@ pub(crate) struct ProxyDraft {
     /// The place of `balance`.
     pub balance_span: Option<Span>,
     /// State of the proxy's words while the section is read.
-    pub words: crate::proxy::Words,
+    pub words: crate::proxy::SectionState,
     /// The name of the defaults it uses.
     pub defaults_name: Option<String>,
 }
@@ -171,7 +171,7 @@ impl ProxyDraft {
             http_words: Vec::new(),
             log_word: None,
             balance_span: None,
-            words: crate::proxy::Words::default(),
+            words: crate::proxy::SectionState::default(),
             defaults_name: None,
         }
     }

@@ -11,7 +11,7 @@ use ballast_syntax::{
 };
 
 use crate::build::{self, Drafts};
-use crate::context::{Context, HINT_NAMES_MAX, LUA, Names, Said, Unserved};
+use crate::context::{Context, Diagnostics, HINT_NAMES_MAX, LUA, Names, Unserved};
 use crate::draft::ProxyDraft;
 use crate::surroundings::Surroundings;
 use crate::{global, post, proxy, section, stand_ins, upgrade};
@@ -137,7 +137,7 @@ fn load_with(
         surroundings,
         sources: &document.sources,
         store: Arc::clone(&store),
-        said: Said::after(said),
+        said: Diagnostics::after(said),
         hint_names_left: Cell::new(HINT_NAMES_MAX),
         unserved: Vec::new(),
         stubs: std::mem::take(&mut stubs),

@@ -5,7 +5,7 @@
 use ballast_model::{Address, Facility, Level, LogEndpoint, LogFormatName, LogSample, LogTarget};
 use ballast_syntax::{Diagnostic, SectionKind};
 
-use crate::address::{self, Transport, Wants};
+use crate::address::{self, AddressForm, Transport};
 use crate::args::Args;
 use crate::context::Context;
 
@@ -132,7 +132,7 @@ fn endpoint(args: &mut Args<'_>, context: &mut Context<'_>) -> Result<LogEndpoin
         context.unserved("backend@", "log backends", word.span());
         return Ok(LogEndpoint::Backend(name.to_owned()));
     }
-    let parsed = address::parse(text, Wants::default(), &context.environment)
+    let parsed = address::parse(text, AddressForm::default(), &context.environment)
         .map_err(|error| args.wrong(format!("'log' : {error}")))?;
     if parsed.transport == Transport::Stream {
         context.unserved("log tcp@", "rings", word.span());

@@ -95,8 +95,7 @@ fn fitting(
     best.map_or(env, |(_, env)| env)
 }
 
-/// The errors with a candidate; the candidate for which the error comes later in the line is
-/// better.
+/// The errors with a candidate; the candidate whose first error comes later in the file is better.
 #[derive(Default, Eq, Ord, PartialEq, PartialOrd)]
 struct Faults {
     alerts: usize,

@@ -7,7 +7,7 @@ use crate::context::Context;
 
 /// The base directory of relative file names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Base {
+pub(crate) enum BaseDirectory {
     /// `ca-base`.
     Ca,
     /// `crt-base`.
@@ -92,7 +92,7 @@ pub(crate) fn version<C>(
 pub(crate) fn file(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
-    base: Base,
+    base: BaseDirectory,
 ) -> Result<(), Diagnostic> {
     let word = args.word("a file name")?;
     let name = word.text();
@@ -100,8 +100,8 @@ pub(crate) fn file(
         return Ok(()); // `@system-ca` and the stores of crt-store sections.
     }
     let directory = match base {
-        Base::Ca => context.names.ca_base.as_deref(),
-        Base::Crt => context.names.crt_base.as_deref(),
+        BaseDirectory::Ca => context.names.ca_base.as_deref(),
+        BaseDirectory::Crt => context.names.crt_base.as_deref(),
     };
     let path = match directory {
         Some(directory) if !name.starts_with('/') => format!("{directory}/{name}"),

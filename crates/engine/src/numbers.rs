@@ -84,7 +84,7 @@ pub fn keep(next: &mut Config, now: &Config) {
 
 #[cfg(test)]
 mod tests {
-    use ballast_model::{Backend, Frontend, Written};
+    use ballast_model::{Backend, Frontend, IsExplicit};
 
     use super::*;
 
@@ -99,7 +99,7 @@ mod tests {
             let mut frontend = Frontend::default();
             frontend.common.name = name.into();
             frontend.common.id = given.unwrap_or(place as u32 + 2);
-            frontend.common.id_is_given = Written(given.is_some());
+            frontend.common.id_is_given = IsExplicit(given.is_some());
             config.frontends.push(Arc::new(frontend));
         }
         config

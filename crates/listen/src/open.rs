@@ -145,7 +145,7 @@ impl Opened {
         place: usize,
         frontend: &model::Frontend,
         bind: &model::Bind,
-        bound: net::Bound,
+        bound: net::ListeningSocket,
         tuning: Tuning,
     ) {
         for error in bound.refused {
@@ -180,7 +180,7 @@ pub(crate) fn open_beside(
     frontend: &model::Frontend,
     bind: &model::Bind,
     settings: OpenSettings,
-) -> Result<(net::Bound, Option<Unpublished>), Error> {
+) -> Result<(net::ListeningSocket, Option<Unpublished>), Error> {
     let tuning = tuning(config, frontend, bind, settings);
     let options = options(config, bind, settings, &tuning)?;
     net::listen_unpublished(&address(&bind.address), &options)

@@ -80,26 +80,26 @@ impl fmt::Display for ChangeError {
 impl std::error::Error for ChangeError {}
 
 /// Objects with a name.
-trait Named {
+trait HasName {
     const KIND: &'static str;
     fn name(&self) -> &str;
 }
 
-impl Named for Frontend {
+impl HasName for Frontend {
     const KIND: &'static str = "frontend";
     fn name(&self) -> &str {
         &self.common.name
     }
 }
 
-impl Named for Backend {
+impl HasName for Backend {
     const KIND: &'static str = "backend";
     fn name(&self) -> &str {
         &self.common.name
     }
 }
 
-impl Named for Server {
+impl HasName for Server {
     const KIND: &'static str = "server";
     fn name(&self) -> &str {
         &self.name
@@ -116,7 +116,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     if old.userlists != new.userlists {
         changes.push(Change::SetUserlists(new.userlists.clone()));
     }
-    let frontends = Lists::of(&old.frontends, &new.frontends);
+    let frontends = ListPair::of(&old.frontends, &new.frontends);
     changes.extend(frontends.gone().map(Change::RemoveFrontend));
     for (before, frontend) in frontends.pairs() {
         match before {
@@ -126,7 +126,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
         }
     }
     changes.extend(frontends.order().map(Change::OrderFrontends));
-    let backends = Lists::of(&old.backends, &new.backends);
+    let backends = ListPair::of(&old.backends, &new.backends);
     changes.extend(backends.gone().map(Change::RemoveBackend));
     for (before, backend) in backends.pairs() {
         match before {
@@ -144,7 +144,7 @@ fn diff_backends(old: &Backend, new: &Arc<Backend>, changes: &mut Vec<Change>) {
         changes.push(Change::SetBackend(Arc::clone(new)));
     }
     let name = || new.common.name.clone();
-    let servers = Lists::of(&old.servers, &new.servers);
+    let servers = ListPair::of(&old.servers, &new.servers);
     changes.extend(
         servers
             .gone()
@@ -178,14 +178,14 @@ fn is_same<T: PartialEq>(old: &Arc<T>, new: &Arc<T>) -> bool {
 }
 
 /// Two lists of named objects, old and new.
-struct Lists<'l, T> {
+struct ListPair<'l, T> {
     old: &'l [Arc<T>],
     new: &'l [Arc<T>],
     of_name: HashMap<&'l str, &'l Arc<T>>,
     kept: HashSet<&'l str>,
 }
 
-impl<'l, T: Named> Lists<'l, T> {
+impl<'l, T: HasName> ListPair<'l, T> {
     fn of(old: &'l [Arc<T>], new: &'l [Arc<T>]) -> Self {
         Self {
             old,
@@ -231,10 +231,10 @@ impl<'l, T: Named> Lists<'l, T> {
 /// The first change that does not fit; the configuration is then unchanged.
 pub fn apply(config: &Config, changes: &[Change]) -> Result<Config, ChangeError> {
     let mut config = config.clone();
-    let mut batch = Batch::default();
+    let mut batch = ServerNames::default();
     for change in changes {
         if !change.is_of_server() {
-            batch = Batch::default();
+            batch = ServerNames::default();
         }
         match change {
             Change::SetGlobal(global) => config.global = Arc::clone(global),
@@ -268,12 +268,12 @@ pub fn apply(config: &Config, changes: &[Change]) -> Result<Config, ChangeError>
 /// The names in the backend whose servers were changed last: a change often concerns many servers
 /// of one backend, and searching for each name would take quadratic time.
 #[derive(Default)]
-struct Batch {
+struct ServerNames {
     backend: Option<String>,
     names: HashSet<String>,
 }
 
-impl Batch {
+impl ServerNames {
     fn change(&mut self, backend: &mut Arc<Backend>, change: &Change) -> Result<(), ChangeError> {
         if self.backend.as_deref() != Some(backend.name()) {
             self.backend = Some(backend.common.name.clone());
@@ -299,13 +299,13 @@ impl Batch {
     }
 }
 
-fn find<'l, T: Named>(list: &'l mut [Arc<T>], name: &str) -> Result<&'l mut Arc<T>, ChangeError> {
+fn find<'l, T: HasName>(list: &'l mut [Arc<T>], name: &str) -> Result<&'l mut Arc<T>, ChangeError> {
     list.iter_mut()
         .find(|one| one.name() == name)
         .ok_or_else(|| ChangeError::Unknown(T::KIND, name.to_owned()))
 }
 
-fn add<T: Named>(list: &mut Vec<Arc<T>>, one: &Arc<T>) -> Result<(), ChangeError> {
+fn add<T: HasName>(list: &mut Vec<Arc<T>>, one: &Arc<T>) -> Result<(), ChangeError> {
     if list.iter().any(|known| known.name() == one.name()) {
         return Err(ChangeError::Exists(T::KIND, one.name().to_owned()));
     }
@@ -313,7 +313,7 @@ fn add<T: Named>(list: &mut Vec<Arc<T>>, one: &Arc<T>) -> Result<(), ChangeError
     Ok(())
 }
 
-fn remove<T: Named>(list: &mut Vec<Arc<T>>, name: &str) -> Result<(), ChangeError> {
+fn remove<T: HasName>(list: &mut Vec<Arc<T>>, name: &str) -> Result<(), ChangeError> {
     let place = list
         .iter()
         .position(|one| one.name() == name)
@@ -322,7 +322,7 @@ fn remove<T: Named>(list: &mut Vec<Arc<T>>, name: &str) -> Result<(), ChangeErro
     Ok(())
 }
 
-fn order<T: Named>(list: &mut [Arc<T>], names: &[String]) -> Result<(), ChangeError> {
+fn order<T: HasName>(list: &mut [Arc<T>], names: &[String]) -> Result<(), ChangeError> {
     let places: HashMap<&str, usize> = names
         .iter()
         .enumerate()

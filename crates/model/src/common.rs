@@ -27,15 +27,15 @@ impl Eq for Origin {}
 
 /// Whether a default was written explicitly. All values compare equal: it is only informative.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Written(pub bool);
+pub struct IsExplicit(pub bool);
 
-impl PartialEq for Written {
+impl PartialEq for IsExplicit {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Written {}
+impl Eq for IsExplicit {}
 
 /// Name, mode and options of every proxy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +44,7 @@ pub struct Common {
     /// (a `listen` shares one between its halves).
     pub id: u32,
     /// Whether `id` gave the number; a counted number may change for the same section.
-    pub id_is_given: Written,
+    pub id_is_given: IsExplicit,
     /// `guid`: a name that stays when the section is renamed.
     pub guid: Option<String>,
     /// Section name.

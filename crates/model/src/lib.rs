@@ -35,8 +35,8 @@ pub use check::{
     ExpectSubject, HttpCheckSend, ProtocolCheck,
 };
 pub use common::{
-    Common, ConnectionMode, ErrorPage, ErrorPages, ForwardFor, Forwarded, ForwardedNode, Keepalive,
-    Mode, Origin, Written,
+    Common, ConnectionMode, ErrorPage, ErrorPages, ForwardFor, Forwarded, ForwardedNode,
+    IsExplicit, Keepalive, Mode, Origin,
 };
 pub use frontend::{
     Bind, CaptureSlot, CookieCapture, Frontend, FrontendOptions, FrontendTimeouts, Monitor, Route,

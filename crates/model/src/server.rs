@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ballast_expr::{Expr, LogFormat};
 
-use crate::{Address, Origin, PortSpec, Written};
+use crate::{Address, IsExplicit, Origin, PortSpec};
 
 /// A `server`, or one instance of a `server-template`.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Server {
     /// `id` (HAProxy's "puid"), unique in its backend; consistent hashing depends on it.
     pub id: u32,
     /// Whether `id` gave the number.
-    pub id_is_given: Written,
+    pub id_is_given: IsExplicit,
     /// `guid`.
     pub guid: Option<String>,
     /// Where the line is.
@@ -89,7 +89,7 @@ impl Server {
         Self {
             name,
             id: 0,
-            id_is_given: Written::default(),
+            id_is_given: IsExplicit::default(),
             guid: None,
             origin: Origin::default(),
             address,

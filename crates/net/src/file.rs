@@ -45,9 +45,9 @@ pub fn replace_files<P: AsRef<Path>, B: AsRef<[u8]>>(files: &[(P, B)]) -> Result
     // Temporary files that are not renamed are removed when dropped.
     let mut besides = Vec::with_capacity(files.len());
     for (path, bytes) in files {
-        besides.push(Beside::write(path.as_ref(), bytes.as_ref())?);
+        besides.push(TemporaryFile::write(path.as_ref(), bytes.as_ref())?);
     }
-    let mut outcome = besides.iter_mut().try_for_each(Beside::rename);
+    let mut outcome = besides.iter_mut().try_for_each(TemporaryFile::rename);
     // What was renamed is synced whatever happened to the rest; the first error is returned.
     let mut synced: Vec<&Path> = Vec::new();
     for beside in besides.iter().filter(|beside| beside.name.is_none()) {
@@ -67,7 +67,7 @@ fn fault(path: &Path, call: &'static str, error: io::Error) -> Error {
 }
 
 /// New contents on the disk, in a temporary file beside the one they are for.
-struct Beside {
+struct TemporaryFile {
     /// The path as given.
     path: PathBuf,
     /// The path with links resolved.
@@ -78,7 +78,7 @@ struct Beside {
     name: Option<PathBuf>,
 }
 
-impl Beside {
+impl TemporaryFile {
     fn write(path: &Path, bytes: &[u8]) -> Result<Self, Error> {
         let fault = |call, error| fault(path, call, error);
         let target = match std::fs::canonicalize(path) {
@@ -128,7 +128,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
             // The first error is the one to return.
@@ -342,7 +342,7 @@ mod tests {
     fn nothing_is_left_beside_what_cannot_be_renamed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a");
-        let mut beside = Beside::write(&path, b"new").unwrap();
+        let mut beside = TemporaryFile::write(&path, b"new").unwrap();
         std::fs::create_dir(&path).unwrap();
         assert_eq!(names(directory.path()).len(), 2);
         assert!(beside.rename().is_err());

@@ -49,7 +49,9 @@ pub use io::{
     shutdown_read, shutdown_write,
 };
 pub use limits::{Limit, Resource, limit, raise_core_limit, raise_open_files, set_limit};
-pub use listen::{Bound, ListenOptions, listen, listen_again, listen_unpublished, stop_listening};
+pub use listen::{
+    ListenOptions, ListeningSocket, listen, listen_again, listen_unpublished, stop_listening,
+};
 pub use memory::give_back_large_memory;
 pub use namespace::Namespace;
 pub use notify::notify_supervisor;

@@ -75,7 +75,7 @@ impl Default for ListenOptions {
 
 /// A listening socket.
 #[derive(Debug)]
-pub struct Bound {
+pub struct ListeningSocket {
     /// The socket.
     pub fd: OwnedFd,
     /// The address it is really bound to: port 0 has become a real one.
@@ -90,8 +90,8 @@ pub struct Bound {
 ///
 /// # Errors
 /// The call that failed, with the address. Tuning options that the system refuses are no errors,
-/// see [`Bound::refused`].
-pub fn listen(address: &Address, options: &ListenOptions) -> Result<Bound, Error> {
+/// see [`ListeningSocket::refused`].
+pub fn listen(address: &Address, options: &ListenOptions) -> Result<ListeningSocket, Error> {
     let (bound, unpublished) = listen_unpublished(address, options)?;
     if let Some(unpublished) = unpublished {
         unpublished.publish()?;
@@ -107,7 +107,7 @@ pub fn listen(address: &Address, options: &ListenOptions) -> Result<Bound, Error
 pub fn listen_unpublished(
     address: &Address,
     options: &ListenOptions,
-) -> Result<(Bound, Option<Unpublished>), Error> {
+) -> Result<(ListeningSocket, Option<Unpublished>), Error> {
     if let Address::Inherited(number) = address {
         return Ok((adopt(*number, options)?, None));
     }
@@ -142,7 +142,7 @@ pub fn listen_unpublished(
         Address::Unix(_) => address.clone(),
         _ => Address::local_of(&fd).map_err(|e| Error::new("getsockname", address, e))?,
     };
-    let bound = Bound {
+    let bound = ListeningSocket {
         fd,
         address,
         refused,
@@ -172,7 +172,7 @@ pub fn listen_again(fd: impl AsFd, backlog: u32) -> io::Result<()> {
     Ok(rustix::net::listen(fd, backlog)?)
 }
 
-fn adopt(number: i32, options: &ListenOptions) -> Result<Bound, Error> {
+fn adopt(number: i32, options: &ListenOptions) -> Result<ListeningSocket, Error> {
     let name = Address::Inherited(number);
     let fail = |call, e: io::Error| Error::new(call, &name, e);
     let fd = inherit::duplicate(number)?;
@@ -196,7 +196,7 @@ fn adopt(number: i32, options: &ListenOptions) -> Result<Bound, Error> {
         Address::Ip(_) => retune(fd.as_fd(), &address, None, &Tuning::of(options)),
         _ => Vec::new(),
     };
-    Ok(Bound {
+    Ok(ListeningSocket {
         fd,
         address,
         refused,

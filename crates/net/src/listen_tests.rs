@@ -205,7 +205,7 @@ fn a_path_is_replaced_when_that_is_said_and_not_before() {
     let address = Address::Unix(path.clone());
     let options = ListenOptions::default();
     let old = listen(&address, &options).unwrap();
-    let reaches = |bound: &Bound| {
+    let reaches = |bound: &ListeningSocket| {
         let _client = UnixStream::connect(&path).unwrap();
         crate::accept(&bound.fd).is_ok()
     };

@@ -11,7 +11,9 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, sockopt,
 };
 
-use crate::{Address, Bound, Error, ListenOptions, Namespace, Tuning, listen_again, retune, unix};
+use crate::{
+    Address, Error, ListenOptions, ListeningSocket, Namespace, Tuning, listen_again, retune, unix,
+};
 
 /// The maximum number of descriptors in one message (the kernel's SCM_MAX_FD).
 pub const FDS_PER_MESSAGE_MAX: usize = 253;
@@ -108,7 +110,7 @@ pub(crate) fn listen_on(
     fd: OwnedFd,
     address: &Address,
     options: &ListenOptions,
-) -> Result<Bound, Error> {
+) -> Result<ListeningSocket, Error> {
     let fail = |call, e: io::Error| Error::new(call, address, e);
     rustix::io::ioctl_fionbio(&fd, true).map_err(|e| fail("ioctl(FIONBIO)", e.into()))?;
     // Called also when it listens already: this sets the length of its queue.
@@ -117,7 +119,7 @@ pub(crate) fn listen_on(
         Address::Ip(_) => retune(fd.as_fd(), address, None, &Tuning::of(options)),
         _ => Vec::new(),
     };
-    Ok(Bound {
+    Ok(ListeningSocket {
         fd,
         address: address.clone(),
         refused,
@@ -127,10 +129,10 @@ pub(crate) fn listen_on(
 /// Listening sockets of another process, until binds ask for them. Those that are left when it is
 /// dropped are closed here, and stay open in other processes that hold them.
 #[derive(Debug, Default)]
-pub struct SocketPool(Vec<Pooled>);
+pub struct SocketPool(Vec<PooledSocket>);
 
 #[derive(Debug)]
-struct Pooled {
+struct PooledSocket {
     fd: OwnedFd,
     address: Address,
     interface: String,
@@ -171,7 +173,7 @@ impl SocketPool {
             Ok(address) => address,
         };
         let v6_only = sockopt::ipv6_v6only(&fd).unwrap_or(false);
-        self.0.push(Pooled {
+        self.0.push(PooledSocket {
             fd,
             address,
             interface,

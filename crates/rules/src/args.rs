@@ -3,7 +3,7 @@
 
 use ballast_expr::{Error, Expr, LogFormat, Phases, Regex, Usage, VarName};
 
-use crate::action::{Action, AnyAction, Later, Notes};
+use crate::action::{Action, ActionRequirements, AnyAction, CheckedAction};
 use crate::parse::ParseEnv;
 use crate::reference::Reference;
 use crate::row::{Parse, Row};
@@ -21,9 +21,9 @@ pub(crate) struct Args<'w, 'e, 'v> {
     pub(crate) env: &'v mut ParseEnv<'e>,
     /// The word that messages name when the action is not implemented.
     word: &'static str,
-    notes: Notes,
+    notes: ActionRequirements,
     /// The expressions of an action that is not implemented.
-    later: Option<Later>,
+    later: Option<CheckedAction>,
 }
 
 impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
@@ -43,7 +43,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
             phases,
             env,
             word: "",
-            notes: Notes::default(),
+            notes: ActionRequirements::default(),
             later: None,
         }
     }
@@ -55,7 +55,7 @@ impl<'w, 'e, 'v> Args<'w, 'e, 'v> {
         let action = match row.parse {
             Parse::Served(parse) => parse(self)?,
             Parse::Later(check) => {
-                self.later = Some(Later::default());
+                self.later = Some(CheckedAction::default());
                 check(self)?;
                 self.later()
             }

@@ -156,21 +156,23 @@ pub fn proceed(
         }
         loop {
             match rule.action.perform(&mut stage) {
-                Step::Next if stage.missing.is_none() => break,
-                Step::Next => return stage.pending(stage.missing, None, (at, true, false)),
-                Step::Stop(verdict) => return Progress::Done(verdict),
-                Step::Failed => {
+                ActionOutcome::Next if stage.missing.is_none() => break,
+                ActionOutcome::Next => {
+                    return stage.pending(stage.missing, None, (at, true, false));
+                }
+                ActionOutcome::Stop(verdict) => return Progress::Done(verdict),
+                ActionOutcome::Failed => {
                     stage.transaction.rewrite_failed();
                     if stage.strict {
                         return Progress::Done(Verdict::Answer(Answer::fault()));
                     }
                     break;
                 }
-                Step::Wait(needs, at_most) if needs.meets(stage.more) => {
+                ActionOutcome::Wait(needs, at_most) if needs.meets(stage.more) => {
                     return stage.pending(needs, at_most, (at, true, true));
                 }
-                Step::Wait(..) if stage.waited => break,
-                Step::Wait(..) => stage.waited = true,
+                ActionOutcome::Wait(..) if stage.waited => break,
+                ActionOutcome::Wait(..) => stage.waited = true,
             }
         }
         (stage.waited, stage.missing) = (false, Needs::NONE);
@@ -179,7 +181,7 @@ pub fn proceed(
 }
 
 /// The result of an action.
-pub(crate) enum Step {
+pub(crate) enum ActionOutcome {
     /// Continue with the next rule.
     Next,
     /// End the run.
@@ -195,11 +197,11 @@ pub(crate) enum Step {
     Wait(Needs, Option<Duration>),
 }
 
-impl From<Result<(), NoRoom>> for Step {
-    fn from(result: Result<(), NoRoom>) -> Step {
+impl From<Result<(), NoRoom>> for ActionOutcome {
+    fn from(result: Result<(), NoRoom>) -> ActionOutcome {
         match result {
-            Ok(()) => Step::Next,
-            Err(NoRoom) => Step::Failed,
+            Ok(()) => ActionOutcome::Next,
+            Err(NoRoom) => ActionOutcome::Failed,
         }
     }
 }
@@ -269,17 +271,17 @@ impl Stage<'_> {
 
     /// Evaluates `expr`; bytes are in `space.text`. `None` when there is no value; if the value may
     /// still come, the action is performed again.
-    pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<Held> {
+    pub(crate) fn evaluate(&mut self, expr: &Expr) -> Option<StoredValue> {
         let Workspace { scratch, text, .. } = &mut *self.space;
         text.clear();
         let (mut held, more, missing) = (None, self.more_for_samples, &mut self.missing);
         self.transaction.ask(&mut |facts| {
             if more.is_none() {
-                held = eval(expr, facts, scratch).map(|value| Held::keep(value, text));
+                held = eval(expr, facts, scratch).map(|value| StoredValue::keep(value, text));
                 return;
             }
             match eval_with(expr, facts, scratch, more) {
-                Ok(value) => held = value.map(|value| Held::keep(value, text)),
+                Ok(value) => held = value.map(|value| StoredValue::keep(value, text)),
                 Err(needs) => *missing = needs,
             }
         });
@@ -289,23 +291,23 @@ impl Stage<'_> {
 
 /// A value; its bytes, if any, are in the workspace's text.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Held {
+pub(crate) enum StoredValue {
     Plain(Value<'static>),
     Str,
     Bin,
     Meth,
 }
 
-impl Held {
-    pub(crate) fn keep(value: Value<'_>, text: &mut Vec<u8>) -> Held {
+impl StoredValue {
+    pub(crate) fn keep(value: Value<'_>, text: &mut Vec<u8>) -> StoredValue {
         let (held, bytes) = match value {
-            Value::Bool(flag) => return Held::Plain(Value::Bool(flag)),
-            Value::Int(number) => return Held::Plain(Value::Int(number)),
-            Value::Ipv4(address) => return Held::Plain(Value::Ipv4(address)),
-            Value::Ipv6(address) => return Held::Plain(Value::Ipv6(address)),
-            Value::Str(bytes) => (Held::Str, bytes),
-            Value::Bin(bytes) => (Held::Bin, bytes),
-            Value::Meth(bytes) => (Held::Meth, bytes),
+            Value::Bool(flag) => return StoredValue::Plain(Value::Bool(flag)),
+            Value::Int(number) => return StoredValue::Plain(Value::Int(number)),
+            Value::Ipv4(address) => return StoredValue::Plain(Value::Ipv4(address)),
+            Value::Ipv6(address) => return StoredValue::Plain(Value::Ipv6(address)),
+            Value::Str(bytes) => (StoredValue::Str, bytes),
+            Value::Bin(bytes) => (StoredValue::Bin, bytes),
+            Value::Meth(bytes) => (StoredValue::Meth, bytes),
         };
         text.extend_from_slice(bytes);
         held
@@ -313,10 +315,10 @@ impl Held {
 
     pub(crate) fn value(self, text: &[u8]) -> Value<'_> {
         match self {
-            Held::Plain(value) => value,
-            Held::Str => Value::Str(text),
-            Held::Bin => Value::Bin(text),
-            Held::Meth => Value::Meth(text),
+            StoredValue::Plain(value) => value,
+            StoredValue::Str => Value::Str(text),
+            StoredValue::Bin => Value::Bin(text),
+            StoredValue::Meth => Value::Meth(text),
         }
     }
 }
@@ -324,7 +326,7 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::action::{Action, Notes, Perform, does};
+    use crate::action::{Action, ActionRequirements, Perform, does};
     use crate::row::Row;
     use crate::transaction::LogLevel;
     use ballast_expr::{Facts, Slot, VarName};
@@ -337,12 +339,12 @@ mod tests {
     static NAP: Row = Row::new("nap", "XXXXXXXX", "", "wait a little", |_| does(Ok(Nap)));
 
     impl Perform for Nap {
-        fn perform(&self, stage: &mut Stage<'_>) -> Step {
+        fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
             if stage.waited {
-                return Step::Next;
+                return ActionOutcome::Next;
             }
             stage.transaction.set_log_level(LogLevel::Silent);
-            Step::Wait(Needs::TIME, Some(Duration::from_millis(5)))
+            ActionOutcome::Wait(Needs::TIME, Some(Duration::from_millis(5)))
         }
     }
 
@@ -368,7 +370,7 @@ mod tests {
 
     fn naps() -> Vec<Rule> {
         let nap = Rule {
-            action: Action::new(&NAP, Box::new(Nap), Notes::default()),
+            action: Action::new(&NAP, Box::new(Nap), ActionRequirements::default()),
             condition: None,
             words: Vec::new(),
             place: Slot::empty(),

@@ -21,7 +21,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// A line split into words.
-pub(crate) struct Lexed {
+pub(crate) struct LexedLine {
     pub(crate) words: Vec<Word>,
     pub(crate) comment: Option<Span>,
     /// The rest of the line, when a limit was reached.
@@ -32,8 +32,8 @@ pub(crate) struct Lexed {
 }
 
 /// Splits `source`, a line without its end that starts at `base` in `file`, into words.
-pub(crate) fn lex(source: &[u8], file: FileId, base: u32, around: &Surroundings<'_>) -> Lexed {
-    let out = Lexed {
+pub(crate) fn lex(source: &[u8], file: FileId, base: u32, around: &Surroundings<'_>) -> LexedLine {
+    let out = LexedLine {
         words: Vec::new(),
         comment: None,
         ignored: None,
@@ -69,7 +69,7 @@ struct Lexer<'a> {
     token: Option<Token>,
     resolved_bytes: usize,
     over_bounds: bool,
-    out: Lexed,
+    out: LexedLine,
 }
 
 /// The text between two spaces; one word, or several when a list is expanded in it.

@@ -39,7 +39,7 @@ pub use limits::{
     HAPROXY_WORD_COUNT_MAX, LINE_BYTES_MAX, LINE_COUNT_MAX, RESOLVED_BYTES_MAX,
     RESOLVED_LINE_BYTES_MAX, WORD_COUNT_MAX,
 };
-pub use line::{Directive, Line, LineKind, Piece, PieceKind};
+pub use line::{Directive, Line, LineKind, LinePart, LinePartKind};
 pub use parser::{Parser, parse, parse_str};
 pub use section::{Naming, SECTIONS, Section, SectionKind, SectionPlace, SectionRow};
 pub use source::{FileId, Location, SourceMap, Span};

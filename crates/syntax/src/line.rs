@@ -99,11 +99,14 @@ impl Line {
 
     /// The parts of the line, in order and without gaps: together they are the bytes of the line.
     #[must_use]
-    pub fn pieces(&self) -> Vec<Piece> {
-        let words = self.words.iter().map(|word| (PieceKind::Word, word.span()));
-        let comment = self.comment.map(|span| (PieceKind::Comment, span));
-        let ignored = self.ignored.map(|span| (PieceKind::Ignored, span));
-        let end = std::iter::once((PieceKind::LineEnd, self.end));
+    pub fn pieces(&self) -> Vec<LinePart> {
+        let words = self
+            .words
+            .iter()
+            .map(|word| (LinePartKind::Word, word.span()));
+        let comment = self.comment.map(|span| (LinePartKind::Comment, span));
+        let ignored = self.ignored.map(|span| (LinePartKind::Ignored, span));
+        let end = std::iter::once((LinePartKind::LineEnd, self.end));
 
         let mut at = self.span.start;
         let mut pieces = Vec::new();
@@ -113,13 +116,13 @@ impl Line {
             }
             if span.start > at {
                 let space = Span::new(span.file, at, span.start);
-                pieces.push(Piece {
-                    kind: PieceKind::Space,
+                pieces.push(LinePart {
+                    kind: LinePartKind::Space,
                     span: space,
                 });
             }
             if !span.is_empty() {
-                pieces.push(Piece { kind, span });
+                pieces.push(LinePart { kind, span });
             }
             at = span.end;
         }
@@ -129,7 +132,7 @@ impl Line {
 
 /// The kind of a part of a line.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum PieceKind {
+pub enum LinePartKind {
     /// From `#` to the end of the line.
     Comment,
     /// Bytes that were not parsed.
@@ -144,9 +147,9 @@ pub enum PieceKind {
 
 /// A part of a line.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct Piece {
+pub struct LinePart {
     /// Its kind.
-    pub kind: PieceKind,
+    pub kind: LinePartKind,
     /// Its place.
     pub span: Span,
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::conditional::Blocks;
-use crate::lexer::{Lexed, Surroundings, is_space, lex};
+use crate::lexer::{LexedLine, Surroundings, is_space, lex};
 use crate::source::offset;
 use crate::{
     ConditionError, DIAGNOSTIC_COUNT_MAX, Diagnostic, Directive, Document, Env, FILE_BYTES_MAX,
@@ -152,7 +152,7 @@ impl<'f> Parser<'f> {
         });
     }
 
-    fn lex(&mut self, source: &LineSource<'_>, content: Range<usize>) -> Lexed {
+    fn lex(&mut self, source: &LineSource<'_>, content: Range<usize>) -> LexedLine {
         let around = Surroundings {
             env: &self.document.env,
             file_name: source.name,
@@ -171,7 +171,7 @@ impl<'f> Parser<'f> {
         }
         // The words are dropped at once, or the limit would have no effect.
         let ignored = Some(source.span(content));
-        Lexed {
+        LexedLine {
             words: Vec::new(),
             comment: None,
             ignored,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{HAPROXY_WORD_COUNT_MAX, PieceKind, WORD_COUNT_MAX};
+use crate::{HAPROXY_WORD_COUNT_MAX, LinePartKind, WORD_COUNT_MAX};
 
 fn env() -> Env {
     let pairs = [
@@ -364,7 +364,11 @@ fn line_ends_marks_and_bytes() {
         .collect();
     assert_eq!(
         kinds,
-        [PieceKind::Space, PieceKind::Word, PieceKind::LineEnd]
+        [
+            LinePartKind::Space,
+            LinePartKind::Word,
+            LinePartKind::LineEnd
+        ]
     );
 
     let document = parsed(b"global\n # \xff\n log \xfe\xff\"x\" ok\n");

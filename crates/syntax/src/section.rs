@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use xxhash_rust::xxh64::Xxh64;
 
-use crate::{Directive, FileId, Line, LineKind, PieceKind, SourceMap, Word};
+use crate::{Directive, FileId, Line, LineKind, LinePartKind, SourceMap, Word};
 
 /// A kind of section.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -346,7 +346,7 @@ impl Section {
         let mut said = Xxh64::new(0);
         for line in self.all_lines().filter(|line| !line.words.is_empty()) {
             for piece in line.pieces() {
-                if piece.kind == PieceKind::Word {
+                if piece.kind == LinePartKind::Word {
                     said.update(sources.slice(piece.span));
                     said.update(b"\0");
                 }

@@ -127,8 +127,6 @@ impl SourceMap {
     ///
     /// When the id comes from another map; the same applies to the other functions that take an id
     /// or a span.
-    ///
-    /// When the id comes from another map; so do the other functions that take an id or a span.
     #[must_use]
     pub fn name(&self, file: FileId) -> &str {
         &self.file(file).name

@@ -1,7 +1,7 @@
 //! Health checks that speak a few steps of a server's protocol: what to send, and how to judge the
 //! reply. One file per protocol.
 //!
-//! A check is a list of [`Step`]s, performed in order on one connection. Not every send has a
+//! A check is a list of [`CheckStep`]s, performed in order on one connection. Not every send has a
 //! reply: two sends in a row are sent at once. Codes and texts are those that HAProxy 2.6 shows in
 //! `last_chk`; a reply that can no longer become valid fails at once, where HAProxy waits for its
 //! timeout.
@@ -25,7 +25,7 @@ pub const REPLY_BYTES_MAX: usize = 16384;
 
 /// One step of a check.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Step {
+pub enum CheckStep {
     /// Send these bytes.
     Send(Vec<u8>),
     /// Receive until [`Expectation::judge`] decides.

@@ -182,7 +182,7 @@ impl Row<'_> {
 /// [`Malformed`]; the rows before the error were passed on.
 pub fn read(snapshot: &[u8], mut each: impl FnMut(&Row<'_>)) -> Result<(), Malformed> {
     let rest = snapshot.strip_prefix(MARK).ok_or(Malformed::Mark)?;
-    let mut rest = Rest(rest);
+    let mut rest = UnreadBytes(rest);
     while !rest.0.is_empty() {
         let table = rest.text()?;
         let keys = usize::from(rest.byte()?);
@@ -213,9 +213,9 @@ pub fn read(snapshot: &[u8], mut each: impl FnMut(&Row<'_>)) -> Result<(), Malfo
 }
 
 /// The bytes that were not read yet.
-struct Rest<'s>(&'s [u8]);
+struct UnreadBytes<'s>(&'s [u8]);
 
-impl<'s> Rest<'s> {
+impl<'s> UnreadBytes<'s> {
     fn byte(&mut self) -> Result<u8, Malformed> {
         let (&byte, rest) = self.0.split_first().ok_or(Malformed::Cut)?;
         self.0 = rest;
@@ -281,7 +281,7 @@ pub fn read_pairs<'p>(
     mut each: impl FnMut(&'p [u8], &'p [u8]),
 ) -> Result<(), Malformed> {
     let rest = pairs.strip_prefix(MARK_OF_PAIRS).ok_or(Malformed::Mark)?;
-    let mut rest = Rest(rest);
+    let mut rest = UnreadBytes(rest);
     while !rest.0.is_empty() {
         let question = rest.bytes()?;
         each(question, rest.bytes()?);

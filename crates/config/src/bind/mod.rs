@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use ballast_model::{Address, Bind, StatsSocket};
 use ballast_syntax::Diagnostic;
 
-use crate::address::{self, Port, Transport, Wants};
+use crate::address::{self, AddressForm, Port, Transport};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::{BindDraft, ProxyDraft};
@@ -111,10 +111,10 @@ fn addresses(
     let keyword = args.keyword();
     let what = "[addr1]:port1[-end1]{,[addr]:port[-end]}... as arguments";
     let word = args.word(what)?;
-    let wants = Wants {
+    let wants = AddressForm {
         port: true,
         range: true,
-        ..Wants::default()
+        ..AddressForm::default()
     };
     let mut found = Vec::new();
     let mut at = 0;

@@ -293,7 +293,7 @@ pub(super) const ROWS: &[R] = &[
 ];
 
 fn ca(_: &mut BindDraft, args: &mut Args<'_>, context: &mut Context<'_>) -> Result<(), Diagnostic> {
-    tls::file(args, context, tls::Base::Ca)
+    tls::file(args, context, tls::BaseDirectory::Ca)
 }
 
 fn crt(
@@ -302,7 +302,7 @@ fn crt(
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     draft.certificate = true;
-    tls::file(args, context, tls::Base::Crt)
+    tls::file(args, context, tls::BaseDirectory::Crt)
 }
 
 /// A crt-list: its lines are `<certificate> [<words>] <names>...`.

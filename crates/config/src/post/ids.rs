@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ballast_model::Written;
+use ballast_model::IsExplicit;
 use ballast_syntax::{Diagnostic, Severity};
 
 use crate::build::Drafts;
@@ -34,7 +34,7 @@ pub(super) fn assign(drafts: &mut Drafts, context: &mut Context<'_>) {
     let mut allocator = IdAllocator { next: first, taken };
     for draft in &mut drafts.proxies {
         draft.common.id = allocator.deal(draft.id.map(|(id, _)| id));
-        draft.common.id_is_given = Written(draft.id.is_some());
+        draft.common.id_is_given = IsExplicit(draft.id.is_some());
         binds(draft, context);
         servers(draft, context);
     }
@@ -83,7 +83,7 @@ fn servers(draft: &mut ProxyDraft, context: &mut Context<'_>) {
     let mut allocator = IdAllocator { next: 1, taken };
     for one in &mut draft.servers {
         let given = (one.server.id > 0).then_some(one.server.id);
-        one.server.id_is_given = Written(given.is_some());
+        one.server.id_is_given = IsExplicit(given.is_some());
         one.server.id = allocator.deal(given);
     }
 }

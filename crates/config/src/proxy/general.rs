@@ -8,7 +8,7 @@ use ballast_model::{Address, HttpReuse, Mode, ServerStates, SourceAddress};
 use ballast_syntax::Diagnostic;
 
 use super::ask;
-use crate::address::{self, Wants};
+use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -339,7 +339,7 @@ fn socket_address(
     keyword: &str,
 ) -> Result<SocketAddr, Diagnostic> {
     let environment = context.surroundings.environment();
-    let parsed = address::parse(text, Wants::default(), &environment)
+    let parsed = address::parse(text, AddressForm::default(), &environment)
         .map_err(|error| args.wrong(format!("'{keyword} {text}' : {error}")))?;
     match parsed.address {
         Address::Inet(address) => Ok(address),

@@ -35,7 +35,7 @@ use crate::table::{RowMatch, Table};
 
 pub(crate) use capture::bound as bound_captures;
 pub(crate) use general::GUID_UNUSED;
-pub(crate) use words::Words;
+pub(crate) use words::SectionState;
 
 /// All families of proxy keywords.
 const FAMILIES: &[&[Row<ProxyDraft>]] = &[

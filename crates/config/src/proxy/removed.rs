@@ -4,7 +4,7 @@
 
 use ballast_syntax::Diagnostic;
 
-use crate::address::{self, Wants};
+use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::context::Context;
 use crate::draft::ProxyDraft;
@@ -32,9 +32,9 @@ pub(super) const ROWS: &[R] = &[
         "the address everything is sent to when there are no servers",
         |_, args, context| {
             let text = args.text("<address>:<port>")?;
-            let wants = Wants {
+            let wants = AddressForm {
                 port: true,
-                ..Wants::default()
+                ..AddressForm::default()
             };
             let environment = context.surroundings.environment();
             address::parse(text, wants, &environment)

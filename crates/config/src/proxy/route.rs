@@ -131,7 +131,7 @@ fn acl(
 }
 
 /// How to make a target from a name, and from a format.
-type Make<T> = (fn(String) -> T, fn(ballast_expr::LogFormat) -> T);
+type TargetMaker<T> = (fn(String) -> T, fn(ballast_expr::LogFormat) -> T);
 
 /// A name, or a format if any part of it varies.
 fn target<T>(
@@ -140,7 +140,7 @@ fn target<T>(
     context: &mut Context<'_>,
     what: &str,
     phase: Phase,
-    make: Make<T>,
+    make: TargetMaker<T>,
 ) -> Result<T, Diagnostic> {
     let is_dynamic = args.peek().is_some_and(|text| text.contains('%'));
     if !is_dynamic {
@@ -161,7 +161,7 @@ fn use_backend(
     let span = args
         .peek_word()
         .map_or(args.keyword_span(), |word| word.span());
-    let make: Make<RouteTarget> = (RouteTarget::Static, RouteTarget::Dynamic);
+    let make: TargetMaker<RouteTarget> = (RouteTarget::Static, RouteTarget::Dynamic);
     let what = "a backend name";
     let target = target(draft, args, context, what, Phase::UseBackend, make)?;
     if let Some(word) = args.peek_word()
@@ -188,7 +188,7 @@ fn use_server(
     let span = args
         .peek_word()
         .map_or(args.keyword_span(), |word| word.span());
-    let make: Make<UseServerTarget> = (UseServerTarget::Static, UseServerTarget::Dynamic);
+    let make: TargetMaker<UseServerTarget> = (UseServerTarget::Static, UseServerTarget::Dynamic);
     let phase = Phase::SelectServer;
     let target = target(draft, args, context, "a server name", phase, make)?;
     let condition = ask::required_condition(draft, args, context, &[phase])?;

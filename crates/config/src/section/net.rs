@@ -5,7 +5,7 @@
 use ballast_syntax::Diagnostic;
 
 use super::OtherDraft;
-use crate::address::{self, Wants};
+use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
@@ -264,9 +264,9 @@ pub(super) const NAMESPACE_LIST: &[R] = &[R::new(
 /// An address with a port.
 fn address(args: &mut Args<'_>, context: &Context<'_>) -> Result<(), Diagnostic> {
     let text = args.text("an address")?;
-    let wants = Wants {
+    let wants = AddressForm {
         port: true,
-        ..Wants::default()
+        ..AddressForm::default()
     };
     address::parse(text, wants, &context.environment)
         .map(|_| ())

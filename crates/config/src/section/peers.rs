@@ -5,7 +5,7 @@
 use ballast_syntax::{Diagnostic, Span};
 
 use super::OtherDraft;
-use crate::address::{self, Wants};
+use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
@@ -112,7 +112,7 @@ fn peer(
     draft.members.push(name.to_owned());
     if let Some(text) = args.next() {
         // The local peer needs no address or port when a 'bind' line has them.
-        address::parse(text, Wants::default(), &context.environment)
+        address::parse(text, AddressForm::default(), &context.environment)
             .map_err(|error| args.wrong(format!("'{}' : {error}", args.keyword())))?;
     }
     args.rest();

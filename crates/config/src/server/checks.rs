@@ -6,7 +6,7 @@ use ballast_model::{Address, Observe, OnError};
 use ballast_syntax::Diagnostic;
 
 use super::words::delay;
-use crate::address::{self, Port, Wants};
+use crate::address::{self, AddressForm, Port};
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
@@ -360,7 +360,8 @@ fn probe_address(
     {
         return Ok((Address::Inet((ip, 0).into()), None));
     }
-    let parsed = address::parse(text, Wants::default(), &context.environment).map_err(wrong)?;
+    let parsed =
+        address::parse(text, AddressForm::default(), &context.environment).map_err(wrong)?;
     let port = match parsed.port {
         Port::Fixed(port, _) if port > 0 => Some(port),
         _ => None,

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use ballast_model::{Address, PortSpec};
 use ballast_syntax::Diagnostic;
 
-use crate::address::{self, Port, Transport, Wants};
+use crate::address::{self, AddressForm, Port, Transport};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::{ProxyDraft, ServerDraft};
@@ -167,9 +167,9 @@ fn address(
     what: &str,
 ) -> Result<(), Diagnostic> {
     let word = args.word(what)?;
-    let wants = Wants {
+    let wants = AddressForm {
         offset: true,
-        ..Wants::default()
+        ..AddressForm::default()
     };
     one.address_span = Some(word.span());
     let parsed = address::parse(word.text(), wants, &context.environment)

@@ -6,7 +6,7 @@ use ballast_expr::{Expr, LogFormat, Usage};
 use ballast_model::{Address, ProxyProtocol, SourceAddress, TransparentSource};
 use ballast_syntax::{Diagnostic, SectionKind};
 
-use crate::address::{self, Port, Wants};
+use crate::address::{self, AddressForm, Port};
 use crate::args::Args;
 use crate::check;
 use crate::context::Context;
@@ -247,9 +247,9 @@ pub(super) const ROWS: &[R] = &[
         "goes through a SOCKS4 proxy",
         |_, args, context| {
             let text = args.text("<addr>:<port>")?;
-            let wants = Wants {
+            let wants = AddressForm {
                 port: true,
-                ..Wants::default()
+                ..AddressForm::default()
             };
             address::parse(text, wants, &context.environment)
                 .map(|_| ())
@@ -399,8 +399,8 @@ pub(crate) fn usesrc(
         }
         _ => {
             let wrong = |error: String| args.wrong(format!("'usesrc {text}' : {error}"));
-            let parsed =
-                address::parse(text, Wants::default(), &context.environment).map_err(wrong)?;
+            let parsed = address::parse(text, AddressForm::default(), &context.environment)
+                .map_err(wrong)?;
             match context.resolve_address(&parsed.address).map_err(wrong)? {
                 Address::Inet(address) => Ok(TransparentSource::Address(address)),
                 _ => Err(args.wrong("'usesrc' expects an IP address")),
@@ -419,9 +419,9 @@ pub(crate) fn source(
 ) -> Result<SourceAddress, Diagnostic> {
     let text = args
         .text("<addr>[:<port>[-<port>]], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
-    let wants = Wants {
+    let wants = AddressForm {
         range: true,
-        ..Wants::default()
+        ..AddressForm::default()
     };
     let wrong = |error: String| args.wrong(format!("'source' : {error}"));
     let parsed = address::parse(text, wants, &context.environment).map_err(wrong)?;

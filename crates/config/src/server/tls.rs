@@ -190,7 +190,7 @@ fn ca(
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
     one.verifies = true;
-    tls::file(args, context, tls::Base::Ca)
+    tls::file(args, context, tls::BaseDirectory::Ca)
 }
 
 fn crt(
@@ -198,5 +198,5 @@ fn crt(
     args: &mut Args<'_>,
     context: &mut Context<'_>,
 ) -> Result<(), Diagnostic> {
-    tls::file(args, context, tls::Base::Crt)
+    tls::file(args, context, tls::BaseDirectory::Crt)
 }

@@ -3,14 +3,14 @@
 use ballast_syntax::{Document, Line, LineKind, Section, SectionKind};
 
 use super::headers::{deny_condition, header_line, header_pattern, request_line, value_pattern};
-use super::{Facts, Rewrite, quote};
+use super::{FileFacts, Rewrite, quote};
 
 /// The result for a line; `None` when it can stay.
 pub(super) fn rewrite(
     document: &Document,
     section: &Section,
     line: &Line,
-    facts: &Facts,
+    facts: &FileFacts,
 ) -> Option<Rewrite> {
     if line.kind == LineKind::Header {
         return header(document, section, line);
@@ -21,7 +21,7 @@ pub(super) fn rewrite(
         | SectionKind::Frontend
         | SectionKind::Backend
         | SectionKind::Listen => {
-            let words = Words { document, line };
+            let words = LineWords { document, line };
             renamed(&words)
                 .or_else(|| options(&words))
                 .or_else(|| edited(&words))
@@ -32,12 +32,12 @@ pub(super) fn rewrite(
 }
 
 /// The words of a line, as written and resolved.
-struct Words<'d> {
+struct LineWords<'d> {
     document: &'d Document,
     line: &'d Line,
 }
 
-impl Words<'_> {
+impl LineWords<'_> {
     fn text(&self, index: usize) -> &str {
         self.line.text(index)
     }
@@ -79,7 +79,7 @@ fn header(document: &Document, section: &Section, line: &Line) -> Option<Rewrite
     {
         return None;
     }
-    let words = Words { document, line };
+    let words = LineWords { document, line };
     if words.len() != 3 || !words.text(2).contains([':', '/', '*', '@']) {
         return None;
     }
@@ -98,8 +98,8 @@ fn header(document: &Document, section: &Section, line: &Line) -> Option<Rewrite
     Some(Rewrite::Lines(vec![head, bind], reason))
 }
 
-fn global(document: &Document, line: &Line, facts: &Facts) -> Option<Rewrite> {
-    let words = Words { document, line };
+fn global(document: &Document, line: &Line, facts: &FileFacts) -> Option<Rewrite> {
+    let words = LineWords { document, line };
     match words.text(0) {
         "nbproc" if facts.has_threads || words.text(1) == "1" => {
             none("there is one process, and threads are used by themselves")
@@ -122,7 +122,7 @@ fn global(document: &Document, line: &Line, facts: &Facts) -> Option<Rewrite> {
 }
 
 /// Keywords that were renamed.
-fn renamed(words: &Words<'_>) -> Option<Rewrite> {
+fn renamed(words: &LineWords<'_>) -> Option<Rewrite> {
     let since = "since HAProxy 2.1 timeouts are 'timeout' lines";
     match words.text(0) {
         "contimeout" => one(format!("timeout connect{}", words.rest(1)), since),
@@ -163,7 +163,7 @@ fn renamed(words: &Words<'_>) -> Option<Rewrite> {
 }
 
 /// Options that were removed.
-fn options(words: &Words<'_>) -> Option<Rewrite> {
+fn options(words: &LineWords<'_>) -> Option<Rewrite> {
     let negated = words.text(0) == "no";
     let at = usize::from(negated);
     if words.text(at) != "option" {
@@ -184,7 +184,7 @@ fn options(words: &Words<'_>) -> Option<Rewrite> {
 }
 
 /// Lines that edited the text of heads.
-fn edited(words: &Words<'_>) -> Option<Rewrite> {
+fn edited(words: &LineWords<'_>) -> Option<Rewrite> {
     let word = words.text(0);
     let since = "since HAProxy 2.1 heads are changed by rules on headers";
     let why = "its pattern is not one on a single header or on the path";
@@ -258,7 +258,7 @@ fn is_any(value: &str) -> bool {
 
 /// A rule with a condition, combined with the one of the old line.
 fn conditioned(
-    words: &Words<'_>,
+    words: &LineWords<'_>,
     rule: &str,
     condition: &str,
     at: usize,
@@ -280,7 +280,12 @@ fn conditioned(
 }
 
 /// `reqrep` and `rsprep`.
-fn replaced(words: &Words<'_>, set: &str, is_response: bool, ignore_case: bool) -> Option<String> {
+fn replaced(
+    words: &LineWords<'_>,
+    set: &str,
+    is_response: bool,
+    ignore_case: bool,
+) -> Option<String> {
     let (pattern, replacement) = (words.text(1), words.text(2));
     if let (Some(header), Some((name, value))) = (header_pattern(pattern), header_line(replacement))
     {
@@ -305,7 +310,7 @@ fn replaced(words: &Words<'_>, set: &str, is_response: bool, ignore_case: bool) 
 }
 
 /// Directives without a direct replacement.
-fn gone(words: &Words<'_>, facts: &Facts) -> Option<Rewrite> {
+fn gone(words: &LineWords<'_>, facts: &FileFacts) -> Option<Rewrite> {
     match words.text(0) {
         "grace" => none("'grace' stands in the global section since HAProxy 2.5"),
         "bind-process" => none("there is one process"),
@@ -316,7 +321,7 @@ fn gone(words: &Words<'_>, facts: &Facts) -> Option<Rewrite> {
 }
 
 /// `appsession <cookie> len <length> timeout <time>`: a table of the cookie's values.
-fn appsession(words: &Words<'_>) -> Option<Rewrite> {
+fn appsession(words: &LineWords<'_>) -> Option<Rewrite> {
     let cookie = words.text(1);
     let value_of = |name: &str| {
         let at = (2..words.len()).find(|at| words.text(*at) == name)?;

@@ -65,7 +65,7 @@ pub fn upgrade(name: &str, bytes: &[u8]) -> Upgraded {
     let document = parse_str(name, &source);
     let mut new_lines: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for section in &document.sections {
-        let facts = Facts::of(&document, section);
+        let facts = FileFacts::of(&document, section);
         for line in section.all_lines() {
             let is_candidate = matches!(line.kind, LineKind::Statement | LineKind::Header);
             if !is_candidate || line.broken {
@@ -117,7 +117,7 @@ pub(crate) fn suggestion(
     section: &Section,
     line: &Line,
 ) -> Option<(Vec<String>, String)> {
-    let facts = Facts::of(document, section);
+    let facts = FileFacts::of(document, section);
     match lines::rewrite(document, section, line, &facts)? {
         Rewrite::Lines(lines, reason) => Some((lines, reason)),
         Rewrite::Left(_) => None,
@@ -125,7 +125,7 @@ pub(crate) fn suggestion(
 }
 
 /// Facts about the rest of the file that rewriting a line may need.
-pub(crate) struct Facts {
+pub(crate) struct FileFacts {
     /// The global section says `nbthread`.
     pub(crate) has_threads: bool,
     /// The section has a `stick-table`.
@@ -134,7 +134,7 @@ pub(crate) struct Facts {
     pub(crate) kind: SectionKind,
 }
 
-impl Facts {
+impl FileFacts {
     fn of(document: &Document, section: &Section) -> Self {
         let says = |section: &Section, word: &str| {
             section

@@ -6,7 +6,7 @@ use super::reply::{Pages, Reply};
 use super::{Perform, does};
 use crate::args::Args;
 use crate::row::Row;
-use crate::run::{Cause, Stage, Step};
+use crate::run::{ActionOutcome, Cause, Stage};
 
 const REPLY: &str = "[ status <code> ] [ content-type <type> ] [ default-errorfiles | errorfile \
      <file> | errorfiles <name> | file <file> | lf-file <file> | string <str> | lf-string <fmt> ] \
@@ -41,7 +41,7 @@ pub(crate) const ROWS: &[Row] = &[
         REPLY,
         "answer in place of a server",
         |args| {
-            does(Reply::parse(args, 200).map(|reply| Answer {
+            does(Reply::parse(args, 200).map(|reply| RuleResponse {
                 cause: Cause::Return,
                 reply,
             }))
@@ -78,14 +78,14 @@ pub(crate) const ROWS: &[Row] = &[
 
 /// A deny or a return.
 #[derive(Clone, Debug, PartialEq)]
-struct Answer {
+struct RuleResponse {
     cause: Cause,
     reply: Reply,
 }
 
-fn deny(args: &mut Args<'_, '_, '_>) -> Result<Answer, Error> {
+fn deny(args: &mut Args<'_, '_, '_>) -> Result<RuleResponse, Error> {
     let status = if args.place.is_response() { 502 } else { 403 };
-    Ok(Answer {
+    Ok(RuleResponse {
         cause: Cause::Deny,
         reply: refusal(args, status)?,
     })
@@ -99,8 +99,8 @@ fn refusal(args: &mut Args<'_, '_, '_>, status: u16) -> Result<Reply, Error> {
     Reply::parse(args, status)
 }
 
-impl Perform for Answer {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+impl Perform for RuleResponse {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         self.reply.make(stage, self.cause)
     }
 

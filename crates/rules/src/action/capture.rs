@@ -7,7 +7,7 @@ use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
-use crate::run::{Stage, Step};
+use crate::run::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
@@ -82,9 +82,9 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Capture, Error> {
 }
 
 impl Perform for Capture {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         let Some(held) = stage.evaluate(&self.expr) else {
-            return Step::Next;
+            return ActionOutcome::Next;
         };
         let Workspace { text, out, .. } = &mut *stage.space;
         out.clear();
@@ -93,7 +93,7 @@ impl Perform for Capture {
             Side::Request => stage.transaction.capture_request(self.slot, out),
             Side::Response => stage.transaction.capture_response(self.slot, out),
         }
-        Step::Next
+        ActionOutcome::Next
     }
 
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use ballast_expr::Error;
 use super::{Perform, does};
 use crate::args::Args;
 use crate::row::Row;
-use crate::run::{Stage, Step, Verdict};
+use crate::run::{ActionOutcome, Stage, Verdict};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -71,20 +71,20 @@ fn strict_mode(args: &mut Args<'_, '_, '_>) -> Result<StrictMode, Error> {
 }
 
 impl Perform for Allow {
-    fn perform(&self, _stage: &mut Stage<'_>) -> Step {
-        Step::Stop(Verdict::Allow)
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::Allow)
     }
 }
 
 impl Perform for Reject {
-    fn perform(&self, _stage: &mut Stage<'_>) -> Step {
-        Step::Stop(Verdict::Close)
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::Close)
     }
 }
 
 impl Perform for StrictMode {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         stage.strict = self.0;
-        Step::Next
+        ActionOutcome::Next
     }
 }

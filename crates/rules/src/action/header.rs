@@ -6,7 +6,7 @@ use ballast_message::{Field, Fields, is_field_name};
 use super::{Perform, Side, does, header_value};
 use crate::args::Args;
 use crate::row::Row;
-use crate::run::{Stage, Step};
+use crate::run::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -14,7 +14,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "<name> <fmt>",
         "append a header",
-        |args| does(change(args, How::Add)),
+        |args| does(change(args, HeaderChange::Add)),
     )
     .examples(
         &["add-header x-client %[src]", "add-header x-a b if TRUE"],
@@ -25,7 +25,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....XXX",
         "<name> <fmt>",
         "replace all headers of a name by one",
-        |args| does(change(args, How::Set)),
+        |args| does(change(args, HeaderChange::Set)),
     )
     .examples(
         &[
@@ -112,7 +112,7 @@ const TWO: &str = "expects exactly 2 arguments";
 struct Header {
     /// The name in lower case, or the pattern for names.
     name: Vec<u8>,
-    how: How,
+    how: HeaderChange,
     side: Side,
     /// Its new value.
     value: Option<LogFormat>,
@@ -120,7 +120,7 @@ struct Header {
 
 /// The kind of change.
 #[derive(Clone, Debug, PartialEq)]
-enum How {
+enum HeaderChange {
     Add,
     /// Nothing: the name cannot be sent, and the parser has warned.
     Nothing,
@@ -138,7 +138,7 @@ enum Matching {
     Within,
 }
 
-fn change(args: &mut Args<'_, '_, '_>, how: How) -> Result<Header, Error> {
+fn change(args: &mut Args<'_, '_, '_>, how: HeaderChange) -> Result<Header, Error> {
     let name = args.text(TWO)?;
     let known = is_field_name(name.as_bytes());
     if !known {
@@ -146,7 +146,7 @@ fn change(args: &mut Args<'_, '_, '_>, how: How) -> Result<Header, Error> {
     }
     Ok(Header {
         name: name.to_ascii_lowercase().into_bytes(),
-        how: if known { how } else { How::Nothing },
+        how: if known { how } else { HeaderChange::Nothing },
         side: Side::of(args),
         value: Some(args.format(Usage::Http, TWO)?),
     })
@@ -175,7 +175,7 @@ fn remove(args: &mut Args<'_, '_, '_>) -> Result<Header, Error> {
     }
     Ok(Header {
         name: name.to_ascii_lowercase().into_bytes(),
-        how: How::Remove(matching),
+        how: HeaderChange::Remove(matching),
         side: Side::of(args),
         value: None,
     })
@@ -201,12 +201,12 @@ fn block(args: &mut Args<'_, '_, '_>, matches: bool) -> Result<(), Error> {
 }
 
 impl Perform for Header {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         if let Some(format) = &self.value {
             stage.render(format);
         }
         let step = self.change(stage);
-        let writes = matches!(self.how, How::Add | How::Set);
+        let writes = matches!(self.how, HeaderChange::Add | HeaderChange::Set);
         if writes && self.name == b"host" && self.side == Side::Request {
             return host_written(stage, step);
         }
@@ -221,26 +221,26 @@ impl Perform for Header {
 }
 
 impl Header {
-    fn change(&self, stage: &mut Stage<'_>) -> Step {
+    fn change(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         let Some((fields, text)) = fields(stage, self.side) else {
-            return Step::Next;
+            return ActionOutcome::Next;
         };
         match &self.how {
-            How::Nothing => Step::Next,
-            How::Remove(matching) => {
+            HeaderChange::Nothing => ActionOutcome::Next,
+            HeaderChange::Remove(matching) => {
                 match matching {
                     Matching::Whole => fields.remove(&self.name),
                     _ => fields.remove_matching(|field| matching.holds(field, &self.name)),
                 };
-                Step::Next
+                ActionOutcome::Next
             }
-            How::Add => match header_value(text) {
+            HeaderChange::Add => match header_value(text) {
                 Some(value) => fields.add(&self.name, value).into(),
-                None => Step::Failed,
+                None => ActionOutcome::Failed,
             },
-            How::Set => match header_value(text) {
+            HeaderChange::Set => match header_value(text) {
                 Some(value) => fields.set(&self.name, value).into(),
-                None => Step::Failed,
+                None => ActionOutcome::Failed,
             },
         }
     }
@@ -261,9 +261,9 @@ impl Matching {
 }
 
 /// What remains to be done after a rule has written `Host`.
-pub(super) fn host_written(stage: &mut Stage<'_>, step: Step) -> Step {
+pub(super) fn host_written(stage: &mut Stage<'_>, step: ActionOutcome) -> ActionOutcome {
     match (step, stage.transaction.request_mut()) {
-        (Step::Next, Some(request)) => {
+        (ActionOutcome::Next, Some(request)) => {
             super::uri::target_after_host(request, &mut stage.space.out).into()
         }
         (step, _) => step,

@@ -6,7 +6,7 @@ use super::{Perform, does};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
-use crate::run::{Stage, Step};
+use crate::run::{ActionOutcome, Stage};
 use crate::transaction::LogLevel;
 
 pub(crate) const ROWS: &[Row] = &[
@@ -62,8 +62,8 @@ fn level(args: &mut Args<'_, '_, '_>) -> Result<LogLevel, Error> {
 }
 
 impl Perform for LogLevel {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         stage.transaction.set_log_level(*self);
-        Step::Next
+        ActionOutcome::Next
     }
 }

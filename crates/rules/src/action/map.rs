@@ -5,7 +5,7 @@ use ballast_expr::{Error, Linker, LogFormat, NamedList, PatternError, Slot, Usag
 use super::{Perform, does};
 use crate::args::Args;
 use crate::row::Row;
-use crate::run::{Stage, Step};
+use crate::run::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -100,10 +100,10 @@ impl Perform for List {
             .try_for_each(|value| value.link(linker))
     }
 
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         // A list that no ACL or converter reads does not exist; HAProxy ignores it too.
         let Some(list) = self.list.filled().and_then(NamedList::list) else {
-            return Step::Next;
+            return ActionOutcome::Next;
         };
         stage.render(&self.key);
         let mut key = std::mem::take(&mut stage.space.out);
@@ -125,6 +125,6 @@ impl Perform for List {
             // A value that the list cannot hold leaves it unchanged; the exchange continues.
             stage.transaction.rewrite_failed();
         }
-        Step::Next
+        ActionOutcome::Next
     }
 }

@@ -29,7 +29,7 @@ use ballast_expr::{Error, Expr, Linker, LogFormat, Needs};
 use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
-use crate::run::{Answer, Stage, Step, Verdict};
+use crate::run::{ActionOutcome, Answer, Stage, Verdict};
 
 pub(crate) use reply::Pages;
 
@@ -57,7 +57,7 @@ pub(crate) const FAMILIES: &[&[Row]] = &[
 /// A parsed action. The file of its family implements this.
 pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
     /// Performs it.
-    fn perform(&self, stage: &mut Stage<'_>) -> Step;
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
 
     /// Links its expressions to the lists and maps they name.
     fn link(&mut self, _linker: &mut Linker<'_>) -> Result<(), Error> {
@@ -70,7 +70,7 @@ pub(crate) trait Perform: Clone + Debug + PartialEq + Send + Sync + 'static {
 
 /// The same with the type erased, as rules store it.
 pub(crate) trait AnyAction: Debug + Send + Sync {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step;
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome;
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error>;
     fn link_pages(&mut self, pages: &mut Pages<'_>);
     fn boxed_clone(&self) -> Box<dyn AnyAction>;
@@ -79,7 +79,7 @@ pub(crate) trait AnyAction: Debug + Send + Sync {
 }
 
 impl<T: Perform> AnyAction for T {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         Perform::perform(self, stage)
     }
 
@@ -115,7 +115,7 @@ pub(crate) fn does<T: Perform>(parsed: Result<T, Error>) -> Parsed {
 /// What others must know about the arguments of an action; collected by [`Args`] while they are
 /// read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Notes {
+pub(crate) struct ActionRequirements {
     /// What must be available for it to be performed.
     pub(crate) needs: Needs,
     /// The words in it that are checked but not implemented: the action's own, samples and
@@ -130,16 +130,20 @@ pub(crate) struct Notes {
 pub struct Action {
     row: &'static Row,
     is_served: bool,
-    notes: Notes,
+    notes: ActionRequirements,
     action: Box<dyn AnyAction>,
 }
 
 impl Action {
     /// Combines the result of the parser of `row` with what was collected about its arguments.
-    pub(crate) fn new(row: &'static Row, action: Box<dyn AnyAction>, notes: Notes) -> Action {
+    pub(crate) fn new(
+        row: &'static Row,
+        action: Box<dyn AnyAction>,
+        notes: ActionRequirements,
+    ) -> Action {
         Action {
             row,
-            is_served: !action.as_any().is::<Later>(),
+            is_served: !action.as_any().is::<CheckedAction>(),
             notes,
             action,
         }
@@ -178,7 +182,7 @@ impl Action {
         self.action.link_pages(pages);
     }
 
-    pub(crate) fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    pub(crate) fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         self.action.perform(stage)
     }
 }
@@ -204,16 +208,16 @@ impl PartialEq for Action {
 
 /// An action that is checked but not implemented: its expressions are linked only to find errors.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Later {
+pub(crate) struct CheckedAction {
     pub(crate) exprs: Vec<Expr>,
     pub(crate) formats: Vec<LogFormat>,
 }
 
-impl Perform for Later {
+impl Perform for CheckedAction {
     /// A configuration with such a rule is not started. If it were run nevertheless, doing nothing
     /// could let through what the rule should have stopped.
-    fn perform(&self, _stage: &mut Stage<'_>) -> Step {
-        Step::Stop(Verdict::Answer(Answer::fault()))
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::Answer(Answer::fault()))
     }
 
     fn link(&mut self, linker: &mut Linker<'_>) -> Result<(), Error> {

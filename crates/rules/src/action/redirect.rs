@@ -7,7 +7,7 @@ use super::{Perform, does, header_value, reply};
 use crate::args::Args;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
-use crate::run::{Answer, Cause, Page, Stage, Step, Verdict};
+use crate::run::{ActionOutcome, Answer, Cause, Page, Stage, Verdict};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
@@ -155,18 +155,18 @@ fn code(args: &mut Args<'_, '_, '_>, missing: &str) -> Result<u16, Error> {
 }
 
 impl Perform for Redirect {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         stage.render(&self.target);
         if self.ignore_empty && self.kind == RedirectKind::Location && stage.space.text.is_empty() {
-            return Step::Next;
+            return ActionOutcome::Next;
         }
         match self.write(stage) {
-            Ok(()) => Step::Stop(Verdict::Answer(Answer {
+            Ok(()) => ActionOutcome::Stop(Verdict::Answer(Answer {
                 cause: Cause::Redirect,
                 status: self.code,
                 page: Page::Made,
             })),
-            Err(NoRoom) => Step::Stop(Verdict::Answer(Answer::fault())),
+            Err(NoRoom) => ActionOutcome::Stop(Verdict::Answer(Answer::fault())),
         }
     }
 

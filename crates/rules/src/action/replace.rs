@@ -7,7 +7,7 @@ use ballast_message::{Fields, NoRoom, comma_values, is_target_lenient};
 use super::{Perform, Side, does, header_value};
 use crate::args::Args;
 use crate::row::Row;
-use crate::run::{Stage, Step};
+use crate::run::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[
@@ -42,7 +42,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         PARTS,
         "replace the path if it matches",
-        |args| does(uri(args, What::Path)),
+        |args| does(uri(args, ReplacedPart::Path)),
     )
     .examples(
         &["replace-path /foo/(.*) /\\1"],
@@ -53,7 +53,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         PARTS,
         "replace path and query if they match",
-        |args| does(uri(args, What::PathAndQuery)),
+        |args| does(uri(args, ReplacedPart::PathAndQuery)),
     )
     .examples(
         &["replace-pathq ([^?]*)(\\?(.*))? \\1/foo\\2"],
@@ -64,7 +64,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         PARTS,
         "replace the whole target if it matches",
-        |args| does(uri(args, What::Target)),
+        |args| does(uri(args, ReplacedPart::Target)),
     )
     .examples(
         &["replace-uri ^http://(.*) https://\\1"],
@@ -79,7 +79,7 @@ const TWO: &str = "expects exactly 2 arguments <match-regex> and <replace-format
 /// A replacement.
 #[derive(Clone, Debug, PartialEq)]
 struct Replace {
-    what: What,
+    what: ReplacedPart,
     side: Side,
     /// The header's name in lower case.
     name: Vec<u8>,
@@ -89,7 +89,7 @@ struct Replace {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum What {
+enum ReplacedPart {
     /// Whole header lines.
     Lines,
     /// Members of a header's list.
@@ -101,7 +101,11 @@ enum What {
 
 fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, Error> {
     Ok(Replace {
-        what: if lines { What::Lines } else { What::Members },
+        what: if lines {
+            ReplacedPart::Lines
+        } else {
+            ReplacedPart::Members
+        },
         side: Side::of(args),
         name: args.text(THREE)?.to_ascii_lowercase().into_bytes(),
         regex: args.regex(THREE)?,
@@ -109,7 +113,7 @@ fn header(args: &mut Args<'_, '_, '_>, lines: bool) -> Result<Replace, Error> {
     })
 }
 
-fn uri(args: &mut Args<'_, '_, '_>, what: What) -> Result<Replace, Error> {
+fn uri(args: &mut Args<'_, '_, '_>, what: ReplacedPart) -> Result<Replace, Error> {
     let replace = Replace {
         what,
         side: Side::Request,
@@ -125,53 +129,53 @@ fn uri(args: &mut Args<'_, '_, '_>, what: What) -> Result<Replace, Error> {
 }
 
 impl Perform for Replace {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         stage.render(&self.template);
         let Workspace { text, out, .. } = &mut *stage.space;
         match self.what {
-            What::Lines | What::Members => {
+            ReplacedPart::Lines | ReplacedPart::Members => {
                 let fields = match self.side {
                     Side::Request => stage.transaction.request_mut().map(|one| one.fields_mut()),
                     Side::Response => stage.transaction.response_mut().map(|one| one.fields_mut()),
                 };
                 let step = match fields {
                     Some(fields) => self.in_fields(fields, text, out),
-                    None => Step::Next,
+                    None => ActionOutcome::Next,
                 };
                 if self.name == b"host" && self.side == Side::Request {
                     return super::header::host_written(stage, step);
                 }
                 step
             }
-            What::Path | What::PathAndQuery | What::Target => {
+            ReplacedPart::Path | ReplacedPart::PathAndQuery | ReplacedPart::Target => {
                 let Some(request) = stage.transaction.request_mut() else {
-                    return Step::Next;
+                    return ActionOutcome::Next;
                 };
                 let subject = match self.what {
-                    What::Path => request.path(),
-                    What::PathAndQuery => request.path_and_query(),
+                    ReplacedPart::Path => request.path(),
+                    ReplacedPart::PathAndQuery => request.path_and_query(),
                     _ => request.target(),
                 };
                 if subject.is_empty() {
-                    return Step::Next;
+                    return ActionOutcome::Next;
                 }
                 out.clear();
                 match self.replace(subject, text, out) {
-                    None => return Step::Next,
-                    Some(Err(NoRoom)) => return Step::Failed,
-                    Some(Ok(())) if !is_target_lenient(out) => return Step::Failed,
+                    None => return ActionOutcome::Next,
+                    Some(Err(NoRoom)) => return ActionOutcome::Failed,
+                    Some(Ok(())) if !is_target_lenient(out) => return ActionOutcome::Failed,
                     Some(Ok(())) => {}
                 }
                 // Directly after an authority, a path without its slash would become part of it.
-                if self.what != What::Target
+                if self.what != ReplacedPart::Target
                     && request.target_authority().is_some()
                     && !out.starts_with(b"/")
                 {
-                    return Step::Failed;
+                    return ActionOutcome::Failed;
                 }
                 match self.what {
-                    What::Path => request.set_path(out),
-                    What::PathAndQuery => request.set_path_and_query(out),
+                    ReplacedPart::Path => request.set_path(out),
+                    ReplacedPart::PathAndQuery => request.set_path_and_query(out),
                     _ => request
                         .set_target(out)
                         .and_then(|()| super::uri::host_after_target(request, text)),
@@ -198,14 +202,14 @@ impl Replace {
         Some(expand(template, subject, &groups, out))
     }
 
-    fn in_fields(&self, fields: &mut Fields, template: &[u8], out: &mut Vec<u8>) -> Step {
+    fn in_fields(&self, fields: &mut Fields, template: &[u8], out: &mut Vec<u8>) -> ActionOutcome {
         for at in 0..fields.len() {
             let Some(field) = fields.field(at).filter(|field| field.name == self.name) else {
                 continue;
             };
             out.clear();
             let done = match self.what {
-                What::Lines => self.replace(field.value, template, out),
+                ReplacedPart::Lines => self.replace(field.value, template, out),
                 _ => self.in_list(field.value, template, out),
             };
             let value = match done {
@@ -214,10 +218,10 @@ impl Replace {
                 Some(Err(NoRoom)) => None,
             };
             let Some(Ok(())) = value.map(|value| fields.replace_value(at, value)) else {
-                return Step::Failed;
+                return ActionOutcome::Failed;
             };
         }
-        Step::Next
+        ActionOutcome::Next
     }
 
     /// The same for each member of a list; the separators stay.

@@ -9,7 +9,7 @@ use ballast_message::{NoRoom, Version, is_field_name};
 use super::header_value;
 use crate::args::Args;
 use crate::reference::Reference;
-use crate::run::{Answer, Cause, Page, Stage, Step, Verdict};
+use crate::run::{ActionOutcome, Answer, Cause, Page, Stage, Verdict};
 
 /// Statuses for which every proxy has an error page (manual, `errorfile`).
 const PAGES: [u16; 21] = [
@@ -215,7 +215,7 @@ impl Reply {
     }
 
     /// Composes the response.
-    pub(super) fn make(&self, stage: &mut Stage<'_>, cause: Cause) -> Step {
+    pub(super) fn make(&self, stage: &mut Stage<'_>, cause: Cause) -> ActionOutcome {
         let page = match &self.body {
             Body::Page | Body::ErrorFiles(_, None) => Page::Proxy,
             Body::ErrorFile(bytes) | Body::ErrorFiles(_, Some(bytes)) => {
@@ -224,11 +224,11 @@ impl Reply {
             Body::Format(_) | Body::Nothing | Body::Text(_) => match self.write(stage) {
                 Ok(()) => Page::Made,
                 Err(NoRoom) => {
-                    return Step::Stop(Verdict::Answer(Answer::fault()));
+                    return ActionOutcome::Stop(Verdict::Answer(Answer::fault()));
                 }
             },
         };
-        Step::Stop(Verdict::Answer(Answer {
+        ActionOutcome::Stop(Verdict::Answer(Answer {
             cause,
             status: self.status,
             page,

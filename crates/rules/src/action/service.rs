@@ -8,7 +8,7 @@ use crate::args::Args;
 use crate::reference::Reference;
 use crate::row::Row;
 use crate::ruleset::RuleSet;
-use crate::run::{Answer, Service, Stage, Step, Verdict};
+use crate::run::{ActionOutcome, Answer, Service, Stage, Verdict};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -125,8 +125,8 @@ fn use_service(args: &mut Args<'_, '_, '_>) -> Parsed {
 }
 
 impl Perform for Service {
-    fn perform(&self, _stage: &mut Stage<'_>) -> Step {
-        Step::Stop(Verdict::Answer(Answer::service(*self)))
+    fn perform(&self, _stage: &mut Stage<'_>) -> ActionOutcome {
+        ActionOutcome::Stop(Verdict::Answer(Answer::service(*self)))
     }
 }
 

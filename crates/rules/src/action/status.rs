@@ -5,7 +5,7 @@ use ballast_expr::Error;
 use super::{Perform, does, integer};
 use crate::args::Args;
 use crate::row::Row;
-use crate::run::{Stage, Step};
+use crate::run::{ActionOutcome, Stage};
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
     "set-status",
@@ -56,9 +56,9 @@ fn parse(args: &mut Args<'_, '_, '_>) -> Result<Status, Error> {
 }
 
 impl Perform for Status {
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         let Some(response) = stage.transaction.response_mut() else {
-            return Step::Next;
+            return ActionOutcome::Next;
         };
         match &self.reason {
             Some(reason) => response.set_status_and_reason(self.status, reason.as_bytes()),

@@ -7,7 +7,7 @@ use ballast_message::{NoRoom, Request, is_target_lenient, is_token};
 use super::{Perform, does};
 use crate::args::Args;
 use crate::row::Row;
-use crate::run::{Stage, Step};
+use crate::run::{ActionOutcome, Stage};
 use crate::transaction::Workspace;
 
 pub(crate) const ROWS: &[Row] = &[
@@ -16,7 +16,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set the method",
-        |args| does(parse(args, What::Method)),
+        |args| does(parse(args, UriPart::Method)),
     )
     .examples(&["set-method GET"], &["set-method", "set-method GET POST"]),
     Row::new(
@@ -24,7 +24,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set the path, keep the query",
-        |args| does(parse(args, What::Path)),
+        |args| does(parse(args, UriPart::Path)),
     )
     .examples(
         &["set-path /%[hdr(host)]%[path]"],
@@ -35,7 +35,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set path and query",
-        |args| does(parse(args, What::PathAndQuery)),
+        |args| does(parse(args, UriPart::PathAndQuery)),
     )
     .examples(&["set-pathq /a?b=c"], &["set-pathq"]),
     Row::new(
@@ -43,7 +43,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set the query, without its question mark",
-        |args| does(parse(args, What::Query)),
+        |args| does(parse(args, UriPart::Query)),
     )
     .examples(&["set-query %[query,regsub(%3D,=,g)]"], &["set-query"]),
     Row::new(
@@ -51,7 +51,7 @@ pub(crate) const ROWS: &[Row] = &[
         ".....X..",
         "<fmt>",
         "set the whole target",
-        |args| does(parse(args, What::Target)),
+        |args| does(parse(args, UriPart::Target)),
     )
     .examples(&["set-uri %[url] if TRUE"], &["set-uri", "set-uri a b"]),
     Row::later(
@@ -69,12 +69,12 @@ const ONE: &str = "expects exactly 1 argument <format>";
 /// A part of the request line to set.
 #[derive(Clone, Debug, PartialEq)]
 struct Uri {
-    what: What,
+    what: UriPart,
     value: LogFormat,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum What {
+enum UriPart {
     Method,
     Path,
     PathAndQuery,
@@ -82,7 +82,7 @@ enum What {
     Target,
 }
 
-fn parse(args: &mut Args<'_, '_, '_>, what: What) -> Result<Uri, Error> {
+fn parse(args: &mut Args<'_, '_, '_>, what: UriPart) -> Result<Uri, Error> {
     let value = args.format(Usage::Http, ONE)?;
     if args.ends() {
         Ok(Uri { what, value })
@@ -125,31 +125,31 @@ impl Perform for Uri {
         self.value.link(linker)
     }
 
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         stage.render(&self.value);
         let Workspace { text, out, .. } = &mut *stage.space;
         let Some(request) = stage.transaction.request_mut() else {
-            return Step::Next;
+            return ActionOutcome::Next;
         };
         let sound = match self.what {
-            What::Method => is_token(text),
-            What::Target => is_target_lenient(text),
+            UriPart::Method => is_token(text),
+            UriPart::Target => is_target_lenient(text),
             // Directly after an authority, such a path would become part of it.
-            What::Path | What::PathAndQuery if request.target_authority().is_some() => {
+            UriPart::Path | UriPart::PathAndQuery if request.target_authority().is_some() => {
                 is_target_lenient(text) && text.starts_with(b"/")
             }
             // An empty path or query removes the part.
             _ => text.is_empty() || is_target_lenient(text),
         };
         if !sound {
-            return Step::Failed;
+            return ActionOutcome::Failed;
         }
         match self.what {
-            What::Method => request.set_method(text),
-            What::Path => request.set_path(text),
-            What::PathAndQuery => request.set_path_and_query(text),
-            What::Query => request.set_query(text),
-            What::Target => request
+            UriPart::Method => request.set_method(text),
+            UriPart::Path => request.set_path(text),
+            UriPart::PathAndQuery => request.set_path_and_query(text),
+            UriPart::Query => request.set_query(text),
+            UriPart::Target => request
                 .set_target(text)
                 .and_then(|()| host_after_target(request, out)),
         }

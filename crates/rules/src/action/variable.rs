@@ -5,7 +5,7 @@ use ballast_expr::{Error, Expr, Linker, LogFormat, Scope, Usage, Value, VarName}
 use super::{Parsed, Perform, does};
 use crate::args::Args;
 use crate::row::Row;
-use crate::run::{Held, Stage, Step};
+use crate::run::{ActionOutcome, Stage, StoredValue};
 
 pub(crate) const ROWS: &[Row] = &[
     Row::new(
@@ -78,7 +78,7 @@ const EXPECTS: &str = "set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset
 struct Variable {
     name: VarName,
     /// All of these must hold for the variable to be set.
-    conditions: Vec<When>,
+    conditions: Vec<SetCondition>,
     value: Source,
 }
 
@@ -93,7 +93,7 @@ enum Source {
 
 /// What must hold for a variable to be set (manual, converter `set-var`).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum When {
+enum SetCondition {
     Empty,
     Exists,
     Greater,
@@ -104,18 +104,18 @@ enum When {
     Set,
 }
 
-const CONDITIONS: [(&str, When); 8] = [
-    ("ifempty", When::Empty),
-    ("ifexists", When::Exists),
-    ("ifgt", When::Greater),
-    ("iflt", When::Less),
-    ("ifnotempty", When::NotEmpty),
-    ("ifnotexists", When::NotExists),
-    ("ifnotset", When::NotSet),
-    ("ifset", When::Set),
+const CONDITIONS: [(&str, SetCondition); 8] = [
+    ("ifempty", SetCondition::Empty),
+    ("ifexists", SetCondition::Exists),
+    ("ifgt", SetCondition::Greater),
+    ("iflt", SetCondition::Less),
+    ("ifnotempty", SetCondition::NotEmpty),
+    ("ifnotexists", SetCondition::NotExists),
+    ("ifnotset", SetCondition::NotSet),
+    ("ifset", SetCondition::Set),
 ];
 
-fn done(name: VarName, conditions: Vec<When>, value: Source) -> Parsed {
+fn done(name: VarName, conditions: Vec<SetCondition>, value: Source) -> Parsed {
     does(Ok(Variable {
         name,
         conditions,
@@ -123,7 +123,7 @@ fn done(name: VarName, conditions: Vec<When>, value: Source) -> Parsed {
     }))
 }
 
-fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<When>), Error> {
+fn target(args: &mut Args<'_, '_, '_>) -> Result<(VarName, Vec<SetCondition>), Error> {
     let all = args.paren_args(EXPECTS)?;
     let (name, at) = all.first().copied().unwrap_or_default();
     let name = args.variable(name, at)?;
@@ -153,27 +153,27 @@ impl Perform for Variable {
         }
     }
 
-    fn perform(&self, stage: &mut Stage<'_>) -> Step {
+    fn perform(&self, stage: &mut Stage<'_>) -> ActionOutcome {
         let held = match &self.value {
             Source::Expr(expr) => match stage.evaluate(expr) {
                 Some(held) => held,
                 // An expression without a value changes nothing.
-                None => return Step::Next,
+                None => return ActionOutcome::Next,
             },
             Source::Format(format) => {
                 stage.render(format);
-                Held::Str
+                StoredValue::Str
             }
             Source::Nothing => {
                 stage.transaction.set_var(&self.name, None);
-                return Step::Next;
+                return ActionOutcome::Next;
             }
         };
         let value = held.value(&stage.space.text);
         if self.may_set(&*stage.transaction, value) {
             stage.transaction.set_var(&self.name, Some(value));
         }
-        Step::Next
+        ActionOutcome::Next
     }
 }
 
@@ -194,7 +194,7 @@ impl Variable {
     }
 }
 
-impl When {
+impl SetCondition {
     fn holds(self, name: &VarName, now: Option<Value<'_>>, input: Value<'_>) -> bool {
         // Variables of the process exist from the start.
         let exists = now.is_some() || name.scope == Scope::Proc;
@@ -203,15 +203,15 @@ impl When {
             _ => false,
         };
         match self {
-            When::Empty => empty,
-            When::NotEmpty => !empty,
-            When::Exists => exists,
-            When::NotExists => !exists,
-            When::Set => now.is_some(),
-            When::NotSet => now.is_none(),
-            When::Greater | When::Less => match (now, input) {
+            SetCondition::Empty => empty,
+            SetCondition::NotEmpty => !empty,
+            SetCondition::Exists => exists,
+            SetCondition::NotExists => !exists,
+            SetCondition::Set => now.is_some(),
+            SetCondition::NotSet => now.is_none(),
+            SetCondition::Greater | SetCondition::Less => match (now, input) {
                 (Some(Value::Int(now)), Value::Int(input)) => {
-                    if self == When::Greater {
+                    if self == SetCondition::Greater {
                         now > input
                     } else {
                         now < input

@@ -6,7 +6,7 @@ use ballast_health::{CheckStatus, Verdict};
 use ballast_model::ProtocolCheck;
 use ballast_transport::Transport;
 use ballast_wire::check::{
-    self, Dialect, Expectation, Failure as Wrong, REPLY_BYTES_MAX, Step, Verdict as Judged,
+    self, CheckStep, Dialect, Expectation, Failure as Wrong, REPLY_BYTES_MAX, Verdict as Judged,
 };
 
 use super::probe_run::{Failure, ProbeRun};
@@ -40,7 +40,7 @@ pub(super) async fn run(check: &ProtocolCheck, probe: &ProbeRun<'_>) -> Verdict 
     verdict
 }
 
-fn steps(check: &ProtocolCheck) -> Vec<Step> {
+fn steps(check: &ProtocolCheck) -> Vec<CheckStep> {
     match check {
         ProtocolCheck::Ldap => check::ldap(),
         ProtocolCheck::Mysql { user, before_41 } => {
@@ -81,7 +81,7 @@ impl From<Failure> for StepError {
 type CodeAndText = (Option<u32>, String);
 
 async fn talk(
-    steps: &[Step],
+    steps: &[CheckStep],
     probe: &ProbeRun<'_>,
     is_tls: bool,
 ) -> Result<CodeAndText, StepError> {
@@ -90,8 +90,8 @@ async fn talk(
     let mut shown = (None, String::new());
     for step in steps {
         match step {
-            Step::Send(bytes) => probe.send(&transport, bytes).await?,
-            Step::Expect(expectation) => {
+            CheckStep::Send(bytes) => probe.send(&transport, bytes).await?,
+            CheckStep::Expect(expectation) => {
                 shown = expect(*expectation, &transport, &mut received, probe, is_tls).await?;
             }
         }

@@ -1,12 +1,12 @@
 //! `option ldap-check`: an anonymous simple bind (RFC 4511, section 4.2).
 
-use super::{Expectation, Failure, Step, Verdict, invalid};
+use super::{CheckStep, Expectation, Failure, Verdict, invalid};
 
 /// The steps of `option ldap-check`.
-pub fn ldap() -> Vec<Step> {
+pub fn ldap() -> Vec<CheckStep> {
     vec![
-        Step::Send(BIND_REQUEST.to_vec()),
-        Step::Expect(Expectation::LdapBound),
+        CheckStep::Send(BIND_REQUEST.to_vec()),
+        CheckStep::Expect(Expectation::LdapBound),
     ]
 }
 

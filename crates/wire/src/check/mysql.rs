@@ -1,7 +1,7 @@
 //! `option mysql-check`: reads the greeting and, if a user is given, logs in without a password and
 //! quits (MySQL client/server protocol, connection phase).
 
-use super::{Expectation, Failure, REPLY_BYTES_MAX, Step, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, Failure, REPLY_BYTES_MAX, Verdict, first_line, invalid};
 
 /// Which login packet is sent.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -15,9 +15,9 @@ pub enum Dialect {
 
 /// The steps of `option mysql-check [user <user> [post-41 | pre-41]]`. A user
 /// name longer than 256 bytes is cut.
-pub fn mysql(user: Option<(&str, Dialect)>) -> Vec<Step> {
+pub fn mysql(user: Option<(&str, Dialect)>) -> Vec<CheckStep> {
     let Some((user, dialect)) = user else {
-        return vec![Step::Expect(Expectation::MysqlPacket)];
+        return vec![CheckStep::Expect(Expectation::MysqlPacket)];
     };
     let name = &user.as_bytes()[..user.len().min(USER_BYTES_MAX)];
     let mut login = match dialect {
@@ -30,9 +30,9 @@ pub fn mysql(user: Option<(&str, Dialect)>) -> Vec<Step> {
     let mut bytes = packet(1, &login);
     bytes.extend_from_slice(&packet(0, &[COMMAND_QUIT]));
     vec![
-        Step::Send(bytes),
-        Step::Expect(Expectation::MysqlPacket),
-        Step::Expect(Expectation::MysqlPacket),
+        CheckStep::Send(bytes),
+        CheckStep::Expect(Expectation::MysqlPacket),
+        CheckStep::Expect(Expectation::MysqlPacket),
     ]
 }
 

@@ -1,10 +1,10 @@
 //! `option pgsql-check`: a startup message, to which the server replies with a request for
 //! authentication (PostgreSQL frontend/backend protocol, version 3).
 
-use super::{Expectation, Failure, Step, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, Failure, Verdict, first_line, invalid};
 
 /// The steps of `option pgsql-check user <user>`.
-pub fn pgsql(user: &str) -> Vec<Step> {
+pub fn pgsql(user: &str) -> Vec<CheckStep> {
     let mut bytes = vec![0; 4];
     bytes.extend_from_slice(&[0, 3, 0, 0]);
     bytes.extend_from_slice(b"user\0");
@@ -14,8 +14,8 @@ pub fn pgsql(user: &str) -> Vec<Step> {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     bytes[..4].copy_from_slice(&length.to_be_bytes());
     vec![
-        Step::Send(bytes),
-        Step::Expect(Expectation::PgsqlAuthentication),
+        CheckStep::Send(bytes),
+        CheckStep::Expect(Expectation::PgsqlAuthentication),
     ]
 }
 

@@ -1,12 +1,12 @@
 //! `option redis-check`: PING, with the reply PONG (Redis serialization protocol).
 
-use super::{Expectation, Step, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, Verdict, first_line, invalid};
 
 /// The steps of `option redis-check`.
-pub fn redis() -> Vec<Step> {
+pub fn redis() -> Vec<CheckStep> {
     vec![
-        Step::Send(b"*1\r\n$4\r\nPING\r\n".to_vec()),
-        Step::Expect(Expectation::RedisPong),
+        CheckStep::Send(b"*1\r\n$4\r\nPING\r\n".to_vec()),
+        CheckStep::Expect(Expectation::RedisPong),
     ]
 }
 

@@ -2,22 +2,22 @@
 //! lines (RFC 5321, section 4.2.1) are accepted everywhere; HAProxy 2.6 accepts a greeting of one
 //! line only.
 
-use super::{Expectation, Failure, Step, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, Failure, Verdict, first_line, invalid};
 
 /// The steps of `option smtpchk [<hello> <domain>]`; `HELO localhost` if not
 /// given, and `HELO` if the word is neither HELO nor EHLO.
-pub fn smtp(hello: Option<(&str, &str)>) -> Vec<Step> {
+pub fn smtp(hello: Option<(&str, &str)>) -> Vec<CheckStep> {
     let (word, domain) = match hello {
         Some(("EHLO", domain)) => ("EHLO", domain),
         Some((_, domain)) => ("HELO", domain),
         None => ("HELO", "localhost"),
     };
     vec![
-        Step::Expect(Expectation::SmtpSuccess),
-        Step::Send(format!("{word} {domain}\r\n").into_bytes()),
-        Step::Expect(Expectation::SmtpSuccess),
-        Step::Send(b"QUIT\r\n".to_vec()),
-        Step::Expect(Expectation::SmtpSuccess),
+        CheckStep::Expect(Expectation::SmtpSuccess),
+        CheckStep::Send(format!("{word} {domain}\r\n").into_bytes()),
+        CheckStep::Expect(Expectation::SmtpSuccess),
+        CheckStep::Send(b"QUIT\r\n".to_vec()),
+        CheckStep::Expect(Expectation::SmtpSuccess),
     ]
 }
 

@@ -1,10 +1,10 @@
 //! `option ssl-hello-chk`: a client hello of SSL 3.0 (RFC 6101); any TLS record is accepted as the
 //! reply. Today's servers refuse this version with an alert, which proves as much as a hello.
 
-use super::{Expectation, Step, Verdict, first_line, invalid};
+use super::{CheckStep, Expectation, Verdict, first_line, invalid};
 
 /// The steps of `option ssl-hello-chk`; `unix_s` is the wall clock, which is part of the hello.
-pub fn ssl_hello(unix_s: u32) -> Vec<Step> {
+pub fn ssl_hello(unix_s: u32) -> Vec<CheckStep> {
     let suites = (0x01..=0x1b).chain(0x2f..=0x3a);
     let suites: Vec<u8> = suites.flat_map(|suite: u8| [0, suite]).collect();
     let mut hello = vec![3, 0];
@@ -20,7 +20,10 @@ pub fn ssl_hello(unix_s: u32) -> Vec<Step> {
     write_counted(&mut handshake, &hello);
     let mut record = vec![RECORD_HANDSHAKE, 3, 0];
     write_counted(&mut record, &handshake);
-    vec![Step::Send(record), Step::Expect(Expectation::SslHello)]
+    vec![
+        CheckStep::Send(record),
+        CheckStep::Expect(Expectation::SslHello),
+    ]
 }
 
 fn write_counted(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -2,10 +2,10 @@
 
 use super::*;
 
-fn sent(steps: &[Step]) -> Vec<u8> {
+fn sent(steps: &[CheckStep]) -> Vec<u8> {
     let bytes = steps.iter().filter_map(|step| match step {
-        Step::Send(bytes) => Some(bytes.as_slice()),
-        Step::Expect(_) => None,
+        CheckStep::Send(bytes) => Some(bytes.as_slice()),
+        CheckStep::Expect(_) => None,
     });
     bytes.collect::<Vec<_>>().concat()
 }
@@ -47,7 +47,7 @@ fn judged(expectation: Expectation, received: &[u8]) -> Verdict<'_> {
 
 #[test]
 fn mysql_packets() {
-    assert_eq!(mysql(None), [Step::Expect(Expectation::MysqlPacket)]);
+    assert_eq!(mysql(None), [CheckStep::Expect(Expectation::MysqlPacket)]);
     let post = mysql(Some(("hap", Dialect::Post41)));
     let mut expected = b"%\0\0\x01\0\x82\0\0\0\x80\0\x01!".to_vec();
     expected.extend([0; 23]);

@@ -4,7 +4,7 @@ use ballast_expr::Phase;
 use ballast_model::CheckConnect;
 use ballast_syntax::Diagnostic;
 
-use crate::address::{self, Wants};
+use crate::address::{self, AddressForm};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -39,7 +39,7 @@ pub(super) fn connect(
             "addr" => {
                 let text = argument(args, word, "an address")?;
                 let environment = context.surroundings.environment();
-                let parsed = address::parse(text, Wants::default(), &environment)
+                let parsed = address::parse(text, AddressForm::default(), &environment)
                     .map_err(|error| args.wrong(format!("'{keyword}' : {error}")))?;
                 connect.address = Some(parsed.address);
             }

@@ -5,7 +5,7 @@ use ballast_model::{CheckRule, HttpCheckSend};
 use ballast_syntax::Diagnostic;
 
 use super::connect::argument;
-use super::{Rules, Step, connect, expect};
+use super::{CheckRules, ParsedRule, connect, expect};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -107,7 +107,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             set_var(draft, args, context, false)?;
             let span = args.span();
-            draft.words.check.http.push(Step::Variable, span);
+            draft.words.check.http.push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -124,7 +124,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             set_var(draft, args, context, true)?;
             let span = args.span();
-            draft.words.check.http.push(Step::Variable, span);
+            draft.words.check.http.push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -142,7 +142,7 @@ pub(super) const ROWS: &[R] = &[
             variable(args)?;
             args.end()?;
             let span = args.span();
-            draft.words.check.http.push(Step::Variable, span);
+            draft.words.check.http.push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -156,11 +156,11 @@ fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
         .words
         .check
         .http
-        .push(Step::Rule(Box::new(rule)), span);
+        .push(ParsedRule::Rule(Box::new(rule)), span);
 }
 
 /// A check with connect rules must begin with one.
-pub(super) fn may_connect(rules: &Rules, args: &Args<'_>) -> Result<(), Diagnostic> {
+pub(super) fn may_connect(rules: &CheckRules, args: &Args<'_>) -> Result<(), Diagnostic> {
     if rules.may_connect() {
         return Ok(());
     }

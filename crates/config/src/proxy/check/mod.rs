@@ -43,7 +43,7 @@ pub(crate) enum CheckKind {
 
 /// A rule as it was written.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum ParsedRule {
     /// A rule in the model.
     Rule(Box<CheckRule>),
     /// `set-var`, `unset-var`: parsed, but not implemented.
@@ -52,16 +52,16 @@ pub(crate) enum Step {
 
 /// Rules of one family.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rules {
-    steps: Vec<Step>,
+pub(crate) struct CheckRules {
+    steps: Vec<ParsedRule>,
     /// The rules come from defaults: the first own rule replaces them all.
     inherited: bool,
     /// The place of the first own rule.
     first: Option<Span>,
 }
 
-impl Rules {
-    pub(super) fn push(&mut self, step: Step, span: Span) {
+impl CheckRules {
+    pub(super) fn push(&mut self, step: ParsedRule, span: Span) {
         if self.inherited {
             *self = Self::default();
         }
@@ -76,8 +76,10 @@ impl Rules {
             return true;
         }
         let mut acting = self.steps.iter().filter_map(|step| match step {
-            Step::Variable => None,
-            Step::Rule(rule) => Some(&**rule).filter(|rule| !matches!(rule, CheckRule::Comment(_))),
+            ParsedRule::Variable => None,
+            ParsedRule::Rule(rule) => {
+                Some(&**rule).filter(|rule| !matches!(rule, CheckRule::Comment(_)))
+            }
         });
         acting
             .next()
@@ -86,8 +88,8 @@ impl Rules {
 
     fn rules(&self) -> Vec<CheckRule> {
         let rules = self.steps.iter().filter_map(|step| match step {
-            Step::Rule(rule) => Some((**rule).clone()),
-            Step::Variable => None,
+            ParsedRule::Rule(rule) => Some((**rule).clone()),
+            ParsedRule::Variable => None,
         });
         rules.collect()
     }
@@ -98,8 +100,8 @@ impl Rules {
 pub(crate) struct CheckWords {
     pub(super) kind: CheckKind,
     pub(super) kind_span: Option<Span>,
-    pub(super) http: Rules,
-    pub(super) tcp: Rules,
+    pub(super) http: CheckRules,
+    pub(super) tcp: CheckRules,
     pub(super) disable_on_404: bool,
     pub(super) send_state: bool,
     pub(super) command: Option<(String, Option<Span>)>,

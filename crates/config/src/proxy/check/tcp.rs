@@ -6,7 +6,7 @@ use ballast_syntax::Diagnostic;
 
 use super::connect::{self, argument};
 use super::http::{may_connect, set_var, unset_var};
-use super::{Step, expect};
+use super::{ParsedRule, expect};
 use crate::args::Args;
 use crate::context::{Context, suggestion};
 use crate::draft::ProxyDraft;
@@ -103,7 +103,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             set_var(draft, args, context, false)?;
             let span = args.span();
-            draft.words.check.tcp.push(Step::Variable, span);
+            draft.words.check.tcp.push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -120,7 +120,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, context| {
             set_var(draft, args, context, true)?;
             let span = args.span();
-            draft.words.check.tcp.push(Step::Variable, span);
+            draft.words.check.tcp.push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -137,7 +137,7 @@ pub(super) const ROWS: &[R] = &[
         |draft, args, _| {
             unset_var(args)?;
             let span = args.span();
-            draft.words.check.tcp.push(Step::Variable, span);
+            draft.words.check.tcp.push(ParsedRule::Variable, span);
             Ok(())
         },
     )
@@ -147,7 +147,11 @@ pub(super) const ROWS: &[R] = &[
 
 fn push(draft: &mut ProxyDraft, args: &Args<'_>, rule: CheckRule) {
     let span = args.span();
-    draft.words.check.tcp.push(Step::Rule(Box::new(rule)), span);
+    draft
+        .words
+        .check
+        .tcp
+        .push(ParsedRule::Rule(Box::new(rule)), span);
 }
 
 /// The notations of bytes to send.
