@@ -231,7 +231,7 @@ pub(crate) struct Times {
     /// The whole head of the request.
     pub received: Option<Instant>,
     /// A place at a server.
-    pub seated: Option<Instant>,
+    pub slot_taken: Option<Instant>,
     /// The connection to the server.
     pub connected: Option<Instant>,
     /// The head of the response.
@@ -247,7 +247,7 @@ impl Times {
             idle_from: last_ended.unwrap_or_else(ballast_worker::turn_now),
             begun: None,
             received: None,
-            seated: None,
+            slot_taken: None,
             connected: None,
             answered: None,
             ended: None,

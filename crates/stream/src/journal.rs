@@ -60,9 +60,9 @@ fn note_times(context: &Context<'_>, exchange: &Exchange) {
     let (Some(backend), Some(server)) = (&exchange.backend, &exchange.server) else {
         return;
     };
-    let (Some(received), Some(seated), Some(connected), Some(answered), Some(ended)) = (
+    let (Some(received), Some(slot_taken), Some(connected), Some(answered), Some(ended)) = (
         times.received,
-        times.seated,
+        times.slot_taken,
         times.connected,
         times.answered,
         times.ended,
@@ -70,8 +70,8 @@ fn note_times(context: &Context<'_>, exchange: &Exchange) {
         return;
     };
     let took = Took {
-        queue: seated.saturating_duration_since(received),
-        connect: connected.saturating_duration_since(seated),
+        queue: slot_taken.saturating_duration_since(received),
+        connect: connected.saturating_duration_since(slot_taken),
         response: answered.saturating_duration_since(connected),
         total: ended.saturating_duration_since(times.begun.unwrap_or(received)),
     };

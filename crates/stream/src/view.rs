@@ -98,8 +98,8 @@ fn record(context: &Context<'_>, exchange: &Exchange, asap: bool) -> Record {
         } else {
             -1
         },
-        queue_ms: between(times.received, times.seated),
-        connect_ms: between(times.seated, times.connected),
+        queue_ms: between(times.received, times.slot_taken),
+        connect_ms: between(times.slot_taken, times.connected),
         response_ms: if exchange.has_request {
             between(times.connected, times.answered)
         } else {

@@ -352,7 +352,7 @@ async fn connection(
         if let Some(reached) = rested(context, exchange, slot, kept, plan, &wanted) {
             note_addresses(context, exchange, &reached.lease);
             // It stood already: no time has passed.
-            exchange.times.connected = exchange.times.seated;
+            exchange.times.connected = exchange.times.slot_taken;
             exchange.reused = true;
             return Flow::Continue(Some(reached));
         }
@@ -446,9 +446,9 @@ async fn slot(
     };
     if let Some(taken) = Slot::take_at_once(backend, &order) {
         // The first look, and no wait: no time has passed.
-        exchange.times.seated = exchange.times.seated.or(exchange.times.received);
+        exchange.times.slot_taken = exchange.times.slot_taken.or(exchange.times.received);
         if exchange.tally.retries > 0 {
-            exchange.times.seated = Some(ballast_worker::now());
+            exchange.times.slot_taken = Some(ballast_worker::now());
         }
         return match taken {
             Ok(slot) => Flow::Continue(slot),
@@ -466,7 +466,7 @@ async fn slot(
     };
     exchange.tally.server_queue = line.server;
     exchange.tally.backend_queue = line.backend;
-    exchange.times.seated = Some(ballast_worker::now());
+    exchange.times.slot_taken = Some(ballast_worker::now());
     match outcome {
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),
         Ok(Ok(Err(refusal))) => refused(exchange, refusal),
@@ -477,14 +477,14 @@ async fn slot(
 
 /// There is no place, and none to wait for.
 fn refused(exchange: &mut Exchange, refusal: Refusal) -> Flow<Slot> {
-    exchange.times.seated = None;
+    exchange.times.slot_taken = None;
     Flow::Break(Exit::NoSlot(refusal))
 }
 
 fn count_session(context: &Context<'_>, exchange: &Exchange, backend: &Backend, slot: &Slot) {
     let state = &slot.server().state;
     let now = match exchange.tally.retries {
-        0 => exchange.times.seated,
+        0 => exchange.times.slot_taken,
         _ => Some(ballast_worker::now()),
     };
     let now = context.local.ms_at(now);

@@ -41,7 +41,7 @@ pub(crate) async fn serve(
     // Nobody was waited for.
     let now = Some(ballast_worker::now());
     let times = &mut exchange.times;
-    (times.seated, times.connected, times.answered) = (now, now, now);
+    (times.slot_taken, times.connected, times.answered) = (now, now, now);
     exchange.tally.status = i32::from(reply.status);
     let before = client.sink.sent_bytes();
     let next = send(context, client, exchange, reply).await;
