@@ -138,7 +138,7 @@ counters! {
     FrontendCounters => FrontendSums {
         /// Connections accepted (`conn_tot`).
         connections,
-        /// Sessions accepted after the connection rules (`stot`).
+        /// Connections that handshakes, connection and session rules let in (`stot`).
         sessions,
         /// Bytes received from clients (`bin`).
         bytes_in,
@@ -207,7 +207,7 @@ counters! {
         redispatches,
         /// Times chosen by the balancing (`lbtot`).
         chosen,
-        /// HTTP requests (`req_tot`).
+        /// HTTP requests, counted with their responses (`req_tot`).
         requests,
         /// Transfers that the client gave up (`cli_abrt`).
         client_aborts,

@@ -307,8 +307,8 @@ impl Listener {
         self.shared.capacity.given_back();
     }
 
-    /// Counts an accepted connection (management manual, section 9.1: `conn_tot`, `stot` and their
-    /// rates) in the counters of the worker that accepted it.
+    /// Counts an accepted connection (management manual, section 9.1: `conn_tot`, and the rates of
+    /// connections and of sessions) in the counters of the worker that accepted it.
     pub(crate) fn count(&self, worker: usize, listening: &Listening) {
         let process = &self.shared.process;
         let now = process.now_ms();
@@ -321,9 +321,7 @@ impl Listener {
         let state = &self.state;
         let own = listening.state.counters();
         for counters in iter::once(&state.counters).chain(own) {
-            let counters = counters.of(worker);
-            counters.connections.increment();
-            counters.sessions.increment();
+            counters.of(worker).connections.increment();
         }
         state.connection_rate.count(now, 1);
         state.session_rate.count(now, 1);

@@ -221,10 +221,8 @@ fn connections_are_spread_evenly_and_counted() {
     assert_eq!(fixture.process.connections.now(), 12);
     let state = &fixture.generation.frontends[0].state;
     let sums = state.counters.sums();
-    assert_eq!(
-        (sums.connections, sums.sessions, state.sessions.highest()),
-        (12, 12, 12)
-    );
+    assert_eq!((sums.connections, state.sessions.highest()), (12, 12));
+    assert_eq!(sums.sessions, 0, "no handshake or rule let one in yet");
     assert_eq!(fixture.process.counters.sums().connections, 12);
     drop(clients);
     fixture.empty();

@@ -59,8 +59,10 @@ pub(crate) enum Exit {
     ConnectTimeout,
     /// The client left while we connected.
     ConnectAbandoned(Phase),
-    /// The client left while it waited for a server.
+    /// The client ended its side while it waited for a server.
     ClientLeft(Phase),
+    /// The client broke off its request, or its connection, while it waited for a server.
+    ClientBroke(Phase),
     /// The client left while it waited for the response (`option abortonclose`).
     ClientGaveUp(Phase),
     /// A connection that had rested was closed under the request. The client gets no answer and
@@ -149,7 +151,7 @@ impl Fault {
     }
 
     /// What is counted of a server that failed in the middle of its response.
-    fn counts_of_server(self) -> &'static [Count] {
+    pub(crate) fn counts_of_server(self) -> &'static [Count] {
         match self {
             Self::TimedOut => &[Count::ServerAborts],
             Self::Closed => &[Count::FailedResponses, Count::ServerAborts],
@@ -274,6 +276,8 @@ impl Exit {
             Self::RequestHeadFull => page(500, Cause::Internal, P::Request, &[N::FailedRequests]),
             Self::RequestRewrite => page(500, Cause::Proxy, P::Request, &[N::FailedRewrites]),
             Self::NameHeaderRewrite => page(500, Cause::Internal, P::Connect, &[N::FailedRewrites]),
+            // With the response, the request has come to its server.
+            Self::Answered(status, P::Headers) => page(status, Cause::Local, P::Headers, &[]),
             Self::Answered(status, phase) => page(status, Cause::Local, phase, &[N::Intercepted]),
             Self::Denied(status, phase) => {
                 let counts: &'static [Count] = match phase {
@@ -319,9 +323,13 @@ impl Exit {
                 phase,
                 &[N::ClientAborts, N::FailedConnections],
             ),
-            Self::ClientLeft(phase) => silent(Cause::Client, phase, &[N::ClientAborts]),
+            // Who only ended its side left no transfer: none had begun.
+            Self::ClientLeft(phase) => silent(Cause::Client, phase, &[]),
+            Self::ClientBroke(phase) => silent(Cause::Client, phase, &[N::ClientAborts]),
             Self::ClientGaveUp(phase) => page(400, Cause::Client, phase, &[N::ClientAborts]),
-            Self::StaleConnection(phase) => silent(Cause::Server, phase, &[]),
+            Self::StaleConnection(phase) => {
+                silent(Cause::Server, phase, &[N::FailedResponses, N::ServerAborts])
+            }
             Self::ServerRedirect => page(302, Cause::Local, P::Connect, &[]),
             Self::ServerRedirectFull => page(500, Cause::Internal, P::Connect, &[]),
             Self::Upload(fault, phase) => {

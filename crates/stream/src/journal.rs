@@ -42,7 +42,8 @@ pub(crate) fn exchange_ended(context: &Context<'_>, exchange: &mut Exchange) {
 }
 
 /// Counts the status that the client got: once, and the last one, where a rule put another response
-/// in the place of the server's. None at all counts as another (`hrsp_other`).
+/// in the place of the server's. None at all counts as another (`hrsp_other`). Backends count a
+/// request (`req_tot`) with its response, as HAProxy does.
 pub(crate) fn count_status(context: &Context<'_>, exchange: &Exchange) {
     let status = match exchange.ending.cause.is_cut() {
         true => CUT_STATUS,
@@ -50,6 +51,7 @@ pub(crate) fn count_status(context: &Context<'_>, exchange: &Exchange) {
     };
     context.count(|counters| counters.count_status(status));
     if let Some(counters) = exchange.backend_counters(context.local.worker) {
+        counters.requests.increment();
         counters.count_status(status);
     }
 }

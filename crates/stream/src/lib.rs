@@ -79,6 +79,7 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     if !session_is_let_in(&context, &mut lent) {
         return;
     }
+    context.count(|counters| counters.sessions.increment());
     let listing = Listing::enter(local.worker, &session, &context.frontend).await;
     let row = listing.row();
     context.row = Some(Rc::clone(row));

@@ -133,15 +133,7 @@ async fn connect_and_carry(
     let ends = (client, &mut server);
     let ending = tunnel::carry(context, exchange, ends, counts, slot.server()).await;
     (exchange.tally.bytes_in, exchange.tally.bytes_out) = (up.get(), down.get());
-    match ending.cause {
-        Cause::Client | Cause::ClientTimeout => {
-            exchange.count(worker, |counters| counters.client_aborts.increment());
-        }
-        Cause::Server | Cause::ServerTimeout => {
-            exchange.count(worker, |counters| counters.server_aborts.increment());
-        }
-        _ => {}
-    }
+    tunnel::count_end(context, exchange, ending);
     drop(lease);
     drop(slot);
     Flow::Continue(ending)

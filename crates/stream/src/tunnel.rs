@@ -13,6 +13,7 @@ use ballast_worker::{Deadline, cutting_off};
 use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
+use crate::exit::Fault;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -273,6 +274,20 @@ async fn receive(
                     .is_none_or(|until| until > ballast_worker::now()) => {}
             result => return result,
         }
+    }
+}
+
+/// Counts what broke a tunnel off.
+pub(crate) fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Ending) {
+    let counts = match ending.cause {
+        Cause::Client => Fault::Closed.counts_of_client(),
+        Cause::ClientTimeout => Fault::TimedOut.counts_of_client(),
+        Cause::Server => Fault::Closed.counts_of_server(),
+        Cause::ServerTimeout => Fault::TimedOut.counts_of_server(),
+        _ => &[],
+    };
+    for count in counts {
+        count.increment(context, exchange);
     }
 }
 

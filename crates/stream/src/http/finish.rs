@@ -16,11 +16,15 @@ pub(crate) async fn finish(
     exchange: &mut Exchange,
     flow: Flow<Next>,
 ) -> Next {
+    // Nobody got anything, and the request comes again.
+    let is_stale = matches!(flow, Flow::Break(Exit::StaleConnection(_)));
     let next = match flow {
         Flow::Continue(next) => next,
         Flow::Break(exit) => leave(context, client, exchange, exit).await,
     };
-    journal::count_status(context, exchange);
+    if !is_stale {
+        journal::count_status(context, exchange);
+    }
     journal::exchange_ended(context, exchange);
     next
 }

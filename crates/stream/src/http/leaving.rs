@@ -14,12 +14,15 @@ use ballast_mux::{Duplex, ReadError, Wait};
 use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::Exchange;
+use crate::exit::Exit;
 
 /// How a client left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Gone {
-    /// It ended its side, and that matters.
+    /// It ended its side, and gives up what it asked for.
     Closed,
+    /// It ended its side before its request was whole.
+    CutShort,
     /// It broke the connection.
     Reset,
 }
@@ -55,6 +58,15 @@ pub(crate) async fn unless_gone<T>(
 }
 
 impl Gone {
+    /// What becomes of the exchange of a client that left in `phase`.
+    pub(crate) fn exit(self, exchange: &Exchange, phase: Phase) -> Exit {
+        let shown = self.phase(exchange, phase);
+        match self {
+            Self::Closed => Exit::ClientLeft(shown),
+            Self::CutShort | Self::Reset => Exit::ClientBroke(shown),
+        }
+    }
+
     /// The phase that the log shows for a client that left in `phase`.
     pub(crate) fn phase(self, exchange: &Exchange, phase: Phase) -> Phase {
         // HAProxy takes what a TCP client sends for data from the start.
@@ -70,7 +82,16 @@ async fn gone(context: &Context<'_>, client: &mut Duplex<'_>, backend: &Backend)
     if client.peer.ended().await.is_err() {
         return Gone::Reset;
     }
-    if gives_up(context, backend) || is_cut_short(context, client).await {
+    if gives_up(context, backend) {
+        return Gone::Closed;
+    }
+    let wait = Wait::until(&context.upward, None);
+    if context.frontend.is_http() || context.upgraded_for.get().is_some() {
+        if is_cut_short(client, &wait).await {
+            return Gone::CutShort;
+        }
+    } else if client.source.is_empty() && matches!(client.source.receive(&wait).await, Ok(0)) {
+        // A TCP client may listen on; one that sent nothing has nothing to wait for.
         return Gone::Closed;
     }
     pending().await
@@ -78,13 +99,8 @@ async fn gone(context: &Context<'_>, client: &mut Duplex<'_>, backend: &Backend)
 
 /// Whether the request of a client that ended its side is not whole. What of it there is no room
 /// for is not known.
-async fn is_cut_short(context: &Context<'_>, client: &mut Duplex<'_>) -> bool {
-    if !context.frontend.is_http() && context.upgraded_for.get().is_none() {
-        // A TCP session may listen on.
-        return false;
-    }
-    let wait = Wait::until(&context.upward, None);
-    match client.source.gather(&wait).await {
+async fn is_cut_short(client: &mut Duplex<'_>, wait: &Wait<'_>) -> bool {
+    match client.source.gather(wait).await {
         // One that is malformed is judged where it is carried.
         Ok(()) | Err(ReadError::Malformed(_)) => false,
         Err(_) => true,

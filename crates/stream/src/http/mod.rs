@@ -223,9 +223,6 @@ impl<'s> InBackend<'s> {
                 .store(u64::from(now), std::sync::atomic::Ordering::Relaxed);
             let counters = state.counters.of(context.local.worker);
             counters.sessions.increment();
-            if backend.is_http() {
-                counters.requests.increment();
-            }
         }
         Self { backend }
     }

@@ -70,6 +70,8 @@ pub(crate) struct Plan {
     avoid: Option<u32>,
     /// The server of the last try, where the one for the next is chosen anew.
     left: Option<Arc<Server>>,
+    /// The last place was waited for in the backend's queue: no balancing chose its server.
+    came_from_queue: bool,
     tries_left: u32,
     /// A new connection is to be taken.
     fresh: bool,
@@ -100,6 +102,7 @@ impl Plan {
             hash: None,
             avoid: None,
             left: None,
+            came_from_queue: false,
             tries_left: 0,
             fresh: false,
             stale: false,
@@ -173,6 +176,10 @@ impl Plan {
         self.fresh = true;
         self.stale |= reason == Again::Stale;
         if reason == Again::Response {
+            // The response that is thrown away counts as a retry of its own, as HAProxy has it.
+            exchange.count(context.local.worker, |counters| {
+                counters.retries.increment();
+            });
             self.failed(context, exchange, slot);
         }
         exchange.response.clear();
@@ -267,7 +274,7 @@ impl Plan {
                 exchange.client_cookie = ClientCookie::Down;
             }
         }
-        if self.wanted.is_none() {
+        if self.wanted.is_none() && !self.came_from_queue {
             exchange.count(worker, |counters| counters.chosen.increment());
         }
     }
@@ -344,7 +351,7 @@ async fn connection(
     plan: &mut Plan,
 ) -> Flow<Option<Reached>> {
     loop {
-        count_session(context, exchange, backend, slot);
+        count_session(context, exchange, slot);
         if let Some(exit) = redirect(exchange, slot) {
             return Flow::Break(exit);
         }
@@ -410,7 +417,7 @@ async fn turn_around(
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
     match unless_gone(context, client, backend, pause).await {
         Ok(()) => Flow::Continue(()),
-        Err(gone) => Flow::Break(Exit::ClientLeft(gone.phase(exchange, Phase::Connect))),
+        Err(gone) => Flow::Break(gone.exit(exchange, Phase::Connect)),
     }
 }
 
@@ -432,8 +439,9 @@ async fn slot(
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
-    plan: &Plan,
+    plan: &mut Plan,
 ) -> Flow<Slot> {
+    plan.came_from_queue = false;
     let avoid = plan.avoid;
     let order = SlotRequest {
         wanted: plan.wanted,
@@ -466,11 +474,12 @@ async fn slot(
     };
     exchange.tally.server_queue = line.server;
     exchange.tally.backend_queue = line.backend;
+    plan.came_from_queue = line.backend > 0;
     exchange.times.slot_taken = Some(ballast_worker::now());
     match outcome {
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),
         Ok(Ok(Err(refusal))) => refused(exchange, refusal),
-        Ok(Err(gone)) => Flow::Break(Exit::ClientLeft(gone.phase(exchange, Phase::Queue))),
+        Ok(Err(gone)) => Flow::Break(gone.exit(exchange, Phase::Queue)),
         Err(_) => Flow::Break(Exit::QueueTimeout),
     }
 }
@@ -481,7 +490,7 @@ fn refused(exchange: &mut Exchange, refusal: Refusal) -> Flow<Slot> {
     Flow::Break(Exit::NoSlot(refusal))
 }
 
-fn count_session(context: &Context<'_>, exchange: &Exchange, backend: &Backend, slot: &Slot) {
+fn count_session(context: &Context<'_>, exchange: &Exchange, slot: &Slot) {
     let state = &slot.server().state;
     let now = match exchange.tally.retries {
         0 => exchange.times.slot_taken,
@@ -494,9 +503,6 @@ fn count_session(context: &Context<'_>, exchange: &Exchange, backend: &Backend, 
         .store(u64::from(now), std::sync::atomic::Ordering::Relaxed);
     let counters = state.counters.of(context.local.worker);
     counters.sessions.increment();
-    if backend.is_http() {
-        counters.requests.increment();
-    }
 }
 
 /// A connection that rests: the client's own, or one of the pool.
@@ -516,26 +522,23 @@ fn rested(
             own.lease.renew(backend, server, wanted)
         };
         if let Some(lease) = own {
-            return Some(Reached {
-                lease,
-                reused: true,
-            });
+            return Some(reused(context, exchange, lease));
         }
     }
     if plan.fresh {
         return None;
     }
     let lease = pool::take(backend, server, exchange.first, wanted)?;
-    server
-        .state
-        .counters
-        .of(context.local.worker)
-        .reuses
-        .increment();
-    Some(Reached {
+    Some(reused(context, exchange, lease))
+}
+
+/// A connection that had rested, counted.
+fn reused(context: &Context<'_>, exchange: &Exchange, lease: Lease) -> Reached {
+    exchange.count(context.local.worker, |counters| counters.reuses.increment());
+    Reached {
         lease,
         reused: true,
-    })
+    }
 }
 
 /// `redir`: requests that only ask are sent to the server's public name instead.

@@ -436,6 +436,7 @@ async fn tunnel(
     );
     let ending = tunnel::carry(context, exchange, (client, server), counts, slot.server()).await;
     exchange.ending.note(ending.cause, ending.phase);
+    tunnel::count_end(context, exchange, ending);
     exchange.tally.bytes_in += up.get();
     exchange.tally.bytes_out += down.get();
     count_servers_side(context, exchange, up.get(), down.get());

@@ -17,7 +17,7 @@ use super::{cacheable, capture, invalid, rules};
 use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::Exchange;
-use crate::exit::{Exit, Flow};
+use crate::exit::{Count, Exit, Flow};
 use crate::journal;
 use crate::live::Live;
 use crate::persistence::{self, ClientCookie, ServerCookie};
@@ -177,6 +177,7 @@ async fn head(
         };
         match answer {
             Ok(answer) if answer.interim => {
+                count_response(context, exchange);
                 if exchange.request.version() >= Version::Http11 {
                     exchange.tally.bytes_out += volume::of_response(&exchange.response);
                     down.sink.bodiless_response(&exchange.response);
@@ -204,7 +205,7 @@ async fn head(
             Err(error) => {
                 let silent = down.source.received_bytes() == received_before;
                 return Err(match silent {
-                    true => failed(exchange, chances, &error, Came::Nothing),
+                    true => failed(context, exchange, chances, &error, Came::Nothing),
                     false => unusable(context, exchange, down, chances, &error),
                 });
             }
@@ -293,11 +294,12 @@ fn unusable(
         true => Came::Interim,
         false => Came::Part,
     };
-    failed(exchange, chances, error, came)
+    failed(context, exchange, chances, error, came)
 }
 
 /// No response came, or a broken one. What to make of it.
 fn failed(
+    context: &Context<'_>,
     exchange: &mut Exchange,
     chances: &Chances<'_>,
     error: &ReadError,
@@ -309,6 +311,9 @@ fn failed(
         return Outcome::Again(Again::Stale);
     }
     if chances.plan.wants_again_after(error, silent) {
+        if !matches!(error, ReadError::TimedOut) {
+            Count::FailedResponses.increment(context, exchange);
+        }
         return Outcome::Again(Again::Response);
     }
     if (chances.reused || chances.plan.stale) && closed && silent && !exchange.first {
@@ -339,10 +344,16 @@ fn note(context: &Context<'_>, exchange: &mut Exchange) {
     let status = exchange.response.status();
     exchange.observed = Some(Observed::from_status(status));
     exchange.tally.status = i32::from(status);
-    if let Some(counters) = exchange.server_counters(context.local.worker) {
-        counters.count_status(status);
-    }
+    count_response(context, exchange);
     capture::response(context, exchange);
+}
+
+/// Counts a response at its server, be it interim; and a request with it, as HAProxy does.
+fn count_response(context: &Context<'_>, exchange: &Exchange) {
+    if let Some(counters) = exchange.server_counters(context.local.worker) {
+        counters.requests.increment();
+        counters.count_status(exchange.response.status());
+    }
 }
 
 /// Why a response is not passed on.
