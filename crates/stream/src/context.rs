@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ballast_engine::counters::FrontendCounters;
-use ballast_engine::{Backend, Frontend};
+use ballast_engine::{Backend, Frontend, Opening};
 use ballast_mux::ClientConnection;
 use ballast_worker::Deadline;
 
@@ -110,6 +110,14 @@ impl<'s> Context<'s> {
     /// Whether the connection belongs to what runs no more, and should carry nothing further.
     pub(crate) fn is_leaving(&self) -> bool {
         !self.local.is_current(&self.running) || self.session.admission.is_leaving()
+    }
+
+    /// Whether the client's connection carries nothing after this exchange: the process stops, its
+    /// bind is gone, or an operator shut its frontend.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.local.process.stopping()
+            || self.session.admission.is_leaving()
+            || self.frontend.state.gate.opening() == Opening::Shut
     }
 
     /// Has this worker's counters of the frontend count something, and those of the listener

@@ -197,13 +197,9 @@ pub(crate) enum Given {
     Made,
     /// A whole response, as a file holds it.
     Raw(Arc<[u8]>),
-}
-
-impl Given {
-    /// No answer, but the close: who broke off in the middle of a request is told nothing.
-    pub(crate) fn nothing() -> Self {
-        Self::Raw(Arc::from([]))
-    }
+    /// The page of the status, which nobody gets: who broke off in the middle of a request is
+    /// told nothing, and the log counts the page all the same.
+    Unsent,
 }
 
 /// What the configuration says of every exchange, and rules may say otherwise of one.

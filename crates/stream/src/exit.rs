@@ -19,6 +19,9 @@ pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;
 pub(crate) enum Exit {
     /// The client's request did not become whole.
     Request(Fault, Phase),
+    /// The client left before the body was whole that is waited for (`option
+    /// http-buffer-request`).
+    BodyAbandoned,
     /// The request's head would grow beyond its limit while it is received.
     RequestHeadFull,
     /// The same, by an option that changes a request on its way.
@@ -273,6 +276,7 @@ impl Exit {
                 };
                 page(status, fault.of_client(), phase, &[N::FailedRequests])
             }
+            Self::BodyAbandoned => page(400, Cause::Client, P::Request, &[N::ClientAborts]),
             Self::RequestHeadFull => page(500, Cause::Internal, P::Request, &[N::FailedRequests]),
             Self::RequestRewrite => page(500, Cause::Proxy, P::Request, &[N::FailedRewrites]),
             Self::NameHeaderRewrite => page(500, Cause::Internal, P::Connect, &[N::FailedRewrites]),

@@ -22,7 +22,9 @@ pub(crate) async fn page(
     let closes = default_page(status).closes
         || !exchange.keep_client
         || !(client.source.is_done() || may_drain(exchange))
-        || common.connection_mode == ConnectionMode::Close;
+        || common.connection_mode == ConnectionMode::Close
+        || context.is_closing();
+    let is_unsent = matches!(exchange.given, Some(Given::Unsent));
     let mut body = std::mem::take(&mut exchange.answer_body);
     let composed = compose(context, exchange, status, &mut body);
     if matches!(composed, Ok(Composed::Nothing)) {
@@ -30,6 +32,10 @@ pub(crate) async fn page(
     }
     rules::after_response(context, exchange);
     let counted = volume::of_response(&exchange.response) + body.len() as u64;
+    if is_unsent {
+        exchange.tally.bytes_out += counted;
+        return Next::Close;
+    }
     let before = client.sink.sent_bytes();
     let announcement = Announcement {
         asked: match exchange.has_request {
@@ -96,7 +102,7 @@ fn compose(
         Some(Given::Made) => return Ok(Composed::Response),
         Some(Given::Raw(bytes)) if bytes.is_empty() => return Ok(Composed::Nothing),
         Some(Given::Raw(bytes)) => return raw(&bytes, &mut exchange.response, body).map(made),
-        None => body.clear(),
+        Some(Given::Unsent) | None => body.clear(),
     }
     let backend = exchange.backend.clone();
     let configured = backend

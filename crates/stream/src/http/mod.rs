@@ -151,9 +151,14 @@ async fn carry(
 ) -> Flow<Next> {
     let front = &context.frontend.model.common;
     rules::request(context, exchange, front).await?;
-    receive::buffer_body(context, client, exchange, front).await?;
+    let buffered = receive::buffer_body(context, client, exchange, front).await;
+    if buffered != Flow::Break(Exit::BodyAbandoned) {
+        buffered?;
+    }
+    // Who left with its request half said is an abort of the backend that it was for.
     route::choose(context, exchange)?;
     let _in_backend = InBackend::enter(context, exchange);
+    buffered?;
     if let Some(backend) = context.backend_of(exchange) {
         rules::request(context, exchange, &backend.model.common).await?;
         receive::buffer_body(context, client, exchange, &backend.model.common).await?;

@@ -455,7 +455,8 @@ async fn slot(
     if let Some(taken) = Slot::take_at_once(backend, &order) {
         // The first look, and no wait: no time has passed.
         exchange.times.slot_taken = exchange.times.slot_taken.or(exchange.times.received);
-        if exchange.tally.retries > 0 {
+        // Another try at the same server has its place still.
+        if exchange.tally.retries > 0 && plan.wanted.is_none() {
             exchange.times.slot_taken = Some(ballast_worker::now());
         }
         return match taken {

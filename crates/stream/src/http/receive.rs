@@ -187,9 +187,14 @@ pub(crate) async fn buffer_body(
         exchange.times.received = None;
     }
     if !matches!(error, ReadError::TimedOut) {
-        exchange.given = Some(Given::nothing());
+        exchange.given = Some(Given::Unsent);
     }
-    Flow::Break(Exit::Request((&error).into(), Phase::Request))
+    Flow::Break(match error {
+        ReadError::Closed | ReadError::Broken(_) => Exit::BodyAbandoned,
+        ReadError::TimedOut | ReadError::Malformed(_) => {
+            Exit::Request((&error).into(), Phase::Request)
+        }
+    })
 }
 
 /// Has a client that waits for it send its body, which is wanted before any server is. The server

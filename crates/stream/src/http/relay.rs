@@ -237,7 +237,7 @@ fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exi
         return Exit::UploadAfterHead(fault);
     }
     if fault != Fault::TimedOut && !whole {
-        exchange.given = Some(Given::nothing());
+        exchange.given = Some(Given::Unsent);
     }
     let phase = match error {
         ReadError::Broken(_) if whole => Phase::Data,

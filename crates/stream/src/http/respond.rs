@@ -401,7 +401,7 @@ fn shape(
         is_at_hand: false,
         closes: !exchange.keep_client
             || context.frontend.model.common.connection_mode == ConnectionMode::Close
-            || context.local.process.stopping(),
+            || context.is_closing(),
     };
     let announced = sink.begin_response(&mut exchange.response, announcement)?;
     exchange.keep_client = !announced.closes;
