@@ -1,4 +1,4 @@
-//! What one exchange is carried in: its connection, the generation it began with, its timers.
+//! What an exchange works with: its session, the generation it began with, its timers.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::local::{Local, Running};
 use crate::session::Session;
 use crate::sessions::SessionRow;
 
-/// What stays as it is while an exchange is carried. What changes is in the [`Exchange`].
+/// What does not change during an exchange. What changes is in the [`Exchange`].
 ///
 /// Exchanges that follow each other on a connection use one context; exchanges side by side have
 /// one each, of the same [`Session`].
@@ -24,22 +24,22 @@ pub(crate) struct Context<'s> {
     pub(crate) session: &'s Session,
     /// The worker.
     pub(crate) local: Rc<Local>,
-    /// What ran when the exchange began.
+    /// The configuration in force when the exchange began.
     pub(crate) running: Rc<Running>,
-    /// The frontend, as it is there.
+    /// The frontend, as that generation has it.
     pub(crate) frontend: Arc<Frontend>,
-    /// The backend of a session that began as TCP and went over to HTTP for it.
+    /// The place of the backend for which a TCP session was upgraded to HTTP.
     pub(crate) upgraded_for: Cell<Option<usize>>,
-    /// What operators see of it, once it is listed.
+    /// The session's row in `show sess`, once it has one.
     pub(crate) row: Option<Rc<SessionRow>>,
-    /// The timer of what goes from the client to the server.
+    /// The timer of the direction from the client to the server.
     pub(crate) upward: Deadline,
-    /// The timer of what goes from the server to the client.
+    /// The timer of the direction from the server to the client.
     pub(crate) downward: Deadline,
 }
 
 impl<'s> Context<'s> {
-    /// For exchanges of a session that came to this frontend.
+    /// A context for exchanges of a session on this frontend.
     pub(crate) fn new(
         local: &Rc<Local>,
         session: &'s Session,
@@ -58,25 +58,26 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Begins an exchange with what its connection and its frontend say.
+    /// Gives a new exchange the addresses of its session and the client timeout of its frontend.
     pub(crate) fn begin(&self, exchange: &mut Exchange) {
         exchange.settings.path = self.session.path;
         exchange.settings.client_timeout = self.frontend.model.timeouts.client;
     }
 
-    /// What runs, and the frontend in it: for the next context of the session.
-    pub(crate) fn end(self) -> (Rc<Running>, Arc<Frontend>) {
+    /// Gives back the configuration and the frontend, for the session's next context.
+    pub(crate) fn into_configuration(self) -> (Rc<Running>, Arc<Frontend>) {
         (self.running, self.frontend)
     }
 
-    /// Has what goes to the client be written as the frontend wants it.
+    /// Applies the frontend's options for how responses are written (`h1-case-adjust`, `option
+    /// http-drop-response-trailers`).
     pub(crate) fn dress(&self, client: &mut ClientConnection) {
         let drops_trailers = self.frontend.model.options.drop_response_trailers;
         client.dress(self.frontend.name_cases.as_ref(), drops_trailers);
     }
 
-    /// The backend of an exchange, once it is chosen, held by what runs and not by the exchange,
-    /// which may thus be changed meanwhile.
+    /// The backend of an exchange, once it is chosen. It is borrowed from the generation and not
+    /// from the exchange, so that the exchange can be changed meanwhile.
     pub(crate) fn backend_of(&self, exchange: &Exchange) -> Option<&Arc<Backend>> {
         self.running
             .generation
@@ -84,11 +85,11 @@ impl<'s> Context<'s> {
             .get(exchange.backend_place?)
     }
 
-    /// Goes over to what runs now, between two exchanges; whether anything is another. A
-    /// connection whose frontend is gone stays with what it has, and is to end: see
-    /// [`Self::is_leaving`].
+    /// Takes over the configuration in force, between two exchanges; true if that changed
+    /// anything. A connection whose frontend was removed keeps its configuration, and is to end:
+    /// see [`Self::is_leaving`].
     pub(crate) fn catch_up(&mut self) -> bool {
-        // One that went over to HTTP for a backend is tied to that backend's place.
+        // An upgraded session refers to its backend by its place in this generation.
         if self.local.is_current(&self.running) || self.upgraded_for.get().is_some() {
             return false;
         }
@@ -102,26 +103,27 @@ impl<'s> Context<'s> {
         true
     }
 
-    /// Whether an operator ended the exchange.
+    /// Whether an operator killed the session.
     pub(crate) fn is_killed(&self) -> bool {
         self.row.as_ref().is_some_and(|row| row.is_killed())
     }
 
-    /// Whether the connection belongs to what runs no more, and should carry nothing further.
+    /// Whether the connection belongs to a former configuration or a removed bind, and should
+    /// carry no further exchange.
     pub(crate) fn is_leaving(&self) -> bool {
         !self.local.is_current(&self.running) || self.session.admission.is_leaving()
     }
 
-    /// Whether the client's connection carries nothing after this exchange: the process stops, its
-    /// bind is gone, or an operator shut its frontend.
+    /// Whether the client's connection carries no exchange after this one: the process stops, its
+    /// bind was removed, or an operator shut its frontend.
     pub(crate) fn is_closing(&self) -> bool {
         self.local.process.stopping()
             || self.session.admission.is_leaving()
             || self.frontend.state.gate.opening() == Opening::Shut
     }
 
-    /// Has this worker's counters of the frontend count something, and those of the listener
-    /// where it has some (`option socket-stats`).
+    /// Calls `count` with this worker's counters of the frontend, and with those of the listener
+    /// where it has its own (`option socket-stats`).
     pub(crate) fn count(&self, count: impl Fn(&FrontendCounters)) {
         let worker = self.local.worker;
         count(self.frontend.state.counters.of(worker));

@@ -6,7 +6,7 @@ use ballast_engine::Eviction;
 /// Who or what ended the exchange first: the first letter.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Cause {
-    /// `-`: nobody; it came to its end.
+    /// `-`: nobody; it completed.
     #[default]
     Normal,
     /// `C`: the client closed or reset its connection.
@@ -56,7 +56,7 @@ pub enum Phase {
 }
 
 impl Cause {
-    /// Whose doing an eviction was.
+    /// The cause to log for an eviction.
     pub(crate) fn of_eviction(why: Eviction) -> Self {
         match why {
             Eviction::MarkedDown => Self::Down,
@@ -106,7 +106,7 @@ impl Phase {
     }
 }
 
-/// Cause and phase together. The first one noted stays: what follows is its consequence.
+/// Cause and phase together. The first one noted is kept: later ones are its consequences.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Ending {
     /// Who ended it.
@@ -123,7 +123,7 @@ impl Ending {
         }
     }
 
-    /// Whether it came to its end undisturbed.
+    /// Whether it completed undisturbed.
     pub fn is_normal(&self) -> bool {
         self.cause == Cause::Normal
     }

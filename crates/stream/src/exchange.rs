@@ -1,4 +1,4 @@
-//! One exchange: what is known of a request and its response while they are carried.
+//! One exchange: the state of a request and its response.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -17,34 +17,34 @@ use crate::ending::Ending;
 use crate::persistence::{ClientCookie, ServerCookie};
 use crate::variables::Variables;
 
-/// Exchanges kept on each worker for the next that begins.
+/// Unused exchanges that each worker keeps for reuse.
 const FREE_COUNT_MAX: usize = 256;
-/// One whose variables and pages grew beyond this is not kept.
-const KEPT_BYTES_MAX: usize = 64 * 1024;
-/// Nor one that knows more names of variables than this: names of configurations long gone.
-const KEPT_NAMES_MAX: usize = 64;
+/// An exchange whose buffers grew beyond this is not kept.
+const REUSED_BYTES_MAX: usize = 64 * 1024;
+/// Nor is one with more variable names than this: names of former configurations add up.
+const REUSED_NAMES_MAX: usize = 64;
 
 thread_local! {
-    static FREE: RefCell<Vec<Free>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Vec<FreeExchange>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An exchange that nobody has, cleared, and the bounds its heads were made with.
-struct Free(HeadLimits, Box<Exchange>);
+/// A cleared exchange that no connection uses, and the limits its heads were made with.
+struct FreeExchange(HeadLimits, Box<Exchange>);
 
-/// The exchange of a connection, which has one only while there is something to exchange: the
-/// memory goes from connection to connection.
+/// The current exchange of a connection. An idle connection has none: the memory went back to the
+/// worker's pool.
 #[derive(Debug)]
-pub(crate) struct Lent {
+pub(crate) struct CurrentExchange {
     exchange: Option<Box<Exchange>>,
     limits: HeadLimits,
-    /// Whether the next is the connection's first.
+    /// Whether the current or next exchange is the connection's first.
     first: bool,
-    /// When the wait for the next began.
+    /// When the wait for the next request began.
     idle_from: Instant,
 }
 
-impl Lent {
-    /// For a connection that has exchanged nothing yet.
+impl CurrentExchange {
+    /// For a connection without an exchange yet.
     pub(crate) fn new(limits: HeadLimits, idle_from: Instant) -> Self {
         Self {
             exchange: None,
@@ -54,68 +54,68 @@ impl Lent {
         }
     }
 
-    /// Whether it is, or will be, the connection's first.
+    /// Whether the current or next exchange is the connection's first.
     pub(crate) fn is_first(&self) -> bool {
         self.first
     }
 
-    /// When the wait for it began.
+    /// When the wait for its request began.
     pub(crate) fn idle_from(&self) -> Instant {
         self.idle_from
     }
 
-    /// The exchange; one is taken when the connection has none.
+    /// The exchange; taken from the pool if the connection has none.
     pub(crate) fn get(&mut self) -> &mut Exchange {
         let (limits, first, idle_from) = (self.limits, self.first, self.idle_from);
         self.exchange.get_or_insert_with(|| {
-            let mut exchange = take(limits);
+            let mut exchange = take_free(limits);
             exchange.first = first;
             exchange.times.idle_from = idle_from;
             exchange
         })
     }
 
-    /// Gives the exchange back, which is over: the wait for the next begins.
-    pub(crate) fn rest(&mut self) {
+    /// Returns the exchange, which is over, to the pool. The wait for the next request begins.
+    pub(crate) fn release(&mut self) {
         if let Some(mut exchange) = self.exchange.take() {
             exchange.begin_next();
             (self.first, self.idle_from) = (false, exchange.times.idle_from);
-            give(self.limits, exchange);
+            keep_free(self.limits, exchange);
         }
     }
 }
 
-impl Drop for Lent {
+impl Drop for CurrentExchange {
     fn drop(&mut self) {
-        self.rest();
+        self.release();
     }
 }
 
-fn take(limits: HeadLimits) -> Box<Exchange> {
+fn take_free(limits: HeadLimits) -> Box<Exchange> {
     let free = FREE.with_borrow_mut(Vec::pop);
     match free {
-        Some(Free(known, exchange)) if known == limits => exchange,
+        Some(FreeExchange(known, exchange)) if known == limits => exchange,
         _ => Box::new(Exchange::new(limits)),
     }
 }
 
-fn give(limits: HeadLimits, exchange: Box<Exchange>) {
-    let (bytes, names) = exchange.variables.kept();
+fn keep_free(limits: HeadLimits, exchange: Box<Exchange>) {
+    let (bytes, names) = exchange.variables.footprint();
     let bytes = bytes + exchange.answer_body.capacity() + exchange.peeked.capacity();
-    if bytes > KEPT_BYTES_MAX || names > KEPT_NAMES_MAX {
+    if bytes > REUSED_BYTES_MAX || names > REUSED_NAMES_MAX {
         return;
     }
-    // While the thread ends there may be no pool any more.
+    // While the thread ends, the pool may be gone already.
     let _ = FREE.try_with(|free| {
         let mut free = free.borrow_mut();
         if free.len() < FREE_COUNT_MAX {
-            free.push(Free(limits, exchange));
+            free.push(FreeExchange(limits, exchange));
         }
     });
 }
 
-/// One request and its response, or one TCP context. Its memory serves one exchange after the
-/// other.
+/// One request and its response, or one TCP session. Its memory is reused by one exchange after
+/// the other.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     /// The request's head.
@@ -130,7 +130,7 @@ pub(crate) struct Exchange {
     pub method: Method,
     /// How the request's body ends.
     pub request_body: BodyLength,
-    /// What the client's `Connection` said.
+    /// The options of the client's `Connection` field.
     pub client_options: ConnectionOptions,
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
@@ -141,14 +141,14 @@ pub(crate) struct Exchange {
     /// Whether this is the first exchange of the connection.
     pub first: bool,
     /// The request line, as logs show it.
-    pub line: Vec<u8>,
+    pub request_line: Vec<u8>,
     /// `unique-id-format`'s result; empty when there is none.
     pub unique_id: Vec<u8>,
-    /// What was captured.
+    /// What `capture` lines and rules captured.
     pub captures: Captures,
     /// The backend, once chosen.
     pub backend: Option<Arc<Backend>>,
-    /// Its place in the generation.
+    /// The backend's place in the generation.
     pub backend_place: Option<usize>,
     /// The server, once chosen.
     pub server: Option<Arc<Server>>,
@@ -156,58 +156,58 @@ pub(crate) struct Exchange {
     pub server_source: Option<SocketAddr>,
     /// The server's address.
     pub server_destination: Option<SocketAddr>,
-    /// Whether the connection to the server had carried an exchange before.
+    /// Whether the connection to the server carried an exchange before.
     pub reused: bool,
     /// How it ended.
     pub ending: Ending,
-    /// What the client's persistence cookie was worth.
+    /// How the client's persistence cookie was judged.
     pub client_cookie: ClientCookie,
-    /// What was done to the server's.
+    /// What was done to the server's persistence cookie.
     pub server_cookie: ServerCookie,
     /// When the client's persistence cookie was first given, in seconds of the wall clock.
     pub cookie_first_given: Option<u64>,
     /// Whether the client's persistence cookie has dates to refresh.
     pub cookie_needs_refresh: bool,
-    /// The answer that a rule gives, when it is not a page of the proxy.
-    pub(crate) given: Option<Given>,
-    /// What stands in the place of a server's name: the service that answered.
+    /// The answer to send, where it was prepared and is not an error page.
+    pub(crate) prepared_answer: Option<PreparedAnswer>,
+    /// The name of the service that answered, logged in place of a server's name.
     pub(crate) applet: Option<&'static str>,
-    /// The first bytes of a TCP context, while rules look at them.
+    /// The first bytes of a TCP session, for the rules that inspect them.
     pub(crate) peeked: Vec<u8>,
-    /// What the response, or its absence, showed of the server.
+    /// What the response, or its absence, says about the server's health.
     pub(crate) observed: Option<Observed>,
-    /// The body of an answer that a rule gives.
+    /// The body of the prepared answer.
     pub(crate) answer_body: Vec<u8>,
     /// Variables of the scopes `txn`, `req` and `res`.
     pub(crate) variables: Variables,
     /// What rules may set for this exchange alone.
     pub(crate) settings: Settings,
-    /// When things happened.
+    /// When the steps of the exchange happened.
     pub times: Times,
-    /// How much there was.
+    /// Bytes, status, retries and positions in queues.
     pub tally: Tally,
     /// Whether the access log has its line already.
     pub logged: bool,
 }
 
-/// An answer that a rule gives.
+/// An answer that is ready to be sent.
 #[derive(Debug)]
-pub(crate) enum Given {
+pub(crate) enum PreparedAnswer {
     /// Head in [`Exchange::response`], body in [`Exchange::answer_body`].
-    Made,
+    InExchange,
     /// A whole response, as a file holds it.
     Raw(Arc<[u8]>),
-    /// The page of the status, which nobody gets: who broke off in the middle of a request is
-    /// told nothing, and the log counts the page all the same.
+    /// The error page of the status, counted in the log but not sent: for a client that broke off
+    /// in the middle of a request. The connection is closed.
     Unsent,
 }
 
-/// What the configuration says of every exchange, and rules may say otherwise of one.
+/// What the configuration sets for every exchange, and rules may override for one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
-    /// Where the client comes from and was going: what servers, fields and logs are told.
+    /// The client's source and destination, as sent to servers and shown in fields and logs.
     pub(crate) path: Path,
-    /// `timeout client`; `None` waits for ever, as in all of these.
+    /// `timeout client`. In all of these `None` means no timeout.
     pub(crate) client_timeout: Option<Duration>,
     /// `timeout server`.
     pub(crate) server_timeout: Option<Duration>,
@@ -217,7 +217,7 @@ pub(crate) struct Settings {
     pub(crate) log_level: Option<LogLevel>,
 }
 
-/// When things happened; `None` for what never did.
+/// When the steps of the exchange happened; `None` for a step that did not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
     /// When we began to wait for the request.
@@ -237,7 +237,8 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Nothing has happened yet; the wait began when the last exchange ended, or now.
+    /// No step has happened yet. The wait for the request began when the last exchange ended, or
+    /// now.
     fn from(last_ended: Option<Instant>) -> Self {
         Self {
             idle_from: last_ended.unwrap_or_else(ballast_worker::turn_now),
@@ -251,7 +252,7 @@ impl Times {
     }
 }
 
-/// How much there was of what.
+/// Bytes, status, retries and positions in queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     /// Bytes from the client.
@@ -260,7 +261,7 @@ pub(crate) struct Tally {
     pub bytes_out: u64,
     /// Status given to the client; -1 when none was.
     pub status: i32,
-    /// Connections tried again.
+    /// Retries.
     pub retries: u32,
     /// Whether another server than the first was chosen.
     pub redispatched: bool,
@@ -275,7 +276,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// The values of an exchange that has not begun.
     fn fresh() -> Self {
         Self {
             status: -1,
@@ -322,7 +323,7 @@ impl Exchange {
             keep_client: false,
             closes_server: false,
             first: true,
-            line: Vec::new(),
+            request_line: Vec::new(),
             unique_id: Vec::new(),
             captures: Captures::default(),
             backend: None,
@@ -334,7 +335,7 @@ impl Exchange {
             ending: Ending::default(),
             client_cookie: ClientCookie::None,
             server_cookie: ServerCookie::None,
-            given: None,
+            prepared_answer: None,
             applet: None,
             peeked: Vec::new(),
             observed: None,
@@ -349,8 +350,8 @@ impl Exchange {
         }
     }
 
-    /// Makes it ready for the next exchange, in the memory it has. That may be another client's:
-    /// every field is named, so that none that comes later can be left as it was.
+    /// Clears it for the next exchange, which may be another client's, and keeps its memory. Every
+    /// field is named, so that one that is added later cannot be forgotten.
     fn begin_next(&mut self) {
         let fresh = (Times::from(self.times.ended), Tally::fresh());
         let Self {
@@ -365,7 +366,7 @@ impl Exchange {
             keep_client,
             closes_server,
             first,
-            line,
+            request_line,
             unique_id,
             captures,
             backend,
@@ -379,7 +380,7 @@ impl Exchange {
             server_cookie,
             cookie_first_given,
             cookie_needs_refresh,
-            given,
+            prepared_answer,
             applet,
             peeked,
             observed,
@@ -399,7 +400,7 @@ impl Exchange {
         *expects_continue = false;
         (*keep_client, *first, *reused) = (false, false, false);
         *closes_server = false;
-        line.clear();
+        request_line.clear();
         unique_id.clear();
         captures.clear();
         (*backend, *backend_place, *server) = (None, None, None);
@@ -408,7 +409,7 @@ impl Exchange {
         *client_cookie = ClientCookie::None;
         *server_cookie = ServerCookie::None;
         (*cookie_first_given, *cookie_needs_refresh) = (None, false);
-        (*given, *applet) = (None, None);
+        (*prepared_answer, *applet) = (None, None);
         peeked.clear();
         *observed = None;
         answer_body.clear();
@@ -418,13 +419,14 @@ impl Exchange {
     }
 
     /// Notes the backend that was chosen.
-    pub(crate) fn goes_to(&mut self, place: usize, backend: &Arc<Backend>) {
+    pub(crate) fn set_backend(&mut self, place: usize, backend: &Arc<Backend>) {
         self.backend_place = Some(place);
-        self.is_served_by(backend);
+        self.update_backend(backend);
     }
 
-    /// Notes the backend as it is now: a change may have come while the exchange waited in it.
-    pub(crate) fn is_served_by(&mut self, backend: &Arc<Backend>) {
+    /// Notes the backend as it is now: the configuration may have changed while the exchange
+    /// waited in its queue.
+    pub(crate) fn update_backend(&mut self, backend: &Arc<Backend>) {
         self.backend = Some(Arc::clone(backend));
         self.settings.server_timeout = backend.model.timeouts.server;
         self.settings.tunnel_timeout = backend.model.timeouts.tunnel;
@@ -444,7 +446,7 @@ impl Exchange {
             .map(|server| server.state.counters.of(worker))
     }
 
-    /// Has the backend's counters, and the server's when it is chosen, count something.
+    /// Calls `count` with the backend's counters and, once it is chosen, with the server's.
     pub(crate) fn count(&self, worker: usize, count: impl Fn(&BackendCounters)) {
         self.backend_counters(worker).into_iter().for_each(&count);
         self.server_counters(worker).into_iter().for_each(&count);

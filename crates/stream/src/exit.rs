@@ -9,48 +9,47 @@ use ballast_upstream::Refusal;
 use crate::context::Context;
 use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
-use crate::services::Called;
+use crate::services::ServiceCall;
 
-/// What a step of an exchange comes to: the next step, or the end of the exchange.
+/// The result of a step of an exchange: go on with the next step, or end the exchange.
 pub(crate) type Flow<T = ()> = ControlFlow<Exit, T>;
 
-/// Why a step was the last: what happened, whose doing it was, and in which phase.
+/// Why an exchange ends: what happened, who caused it, and in which phase.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Exit {
-    /// The client's request did not become whole.
+    /// The client's request was not received whole.
     Request(Fault, Phase),
-    /// The client left before the body was whole that is waited for (`option
-    /// http-buffer-request`).
+    /// The client left before its request's body was whole (`option http-buffer-request`).
     BodyAbandoned,
     /// The request's head would grow beyond its limit while it is received.
     RequestHeadFull,
-    /// The same, by an option that changes a request on its way.
+    /// The request's head would grow beyond its limit by an option that changes it.
     RequestRewrite,
-    /// The same, by `http-send-name-header`.
+    /// The request's head would grow beyond its limit by `http-send-name-header`.
     NameHeaderRewrite,
-    /// A rule answers in the request's place; the status of its answer.
+    /// A rule answers the request; the status of its answer.
     Answered(u16, Phase),
     /// A rule refuses; the status of its page, if there is one.
     Denied(Option<u16>, Phase),
-    /// `tcp-request content` refuses a TCP context.
+    /// `tcp-request content` refuses a TCP session.
     SessionDenied,
     /// A rule could not do its work, under `strict-mode on`.
     RuleFailed(u16, Phase),
     /// `monitor-uri`; the status of the answer.
     Monitor(u16),
     /// A service answers.
-    Service(Called),
+    Service(ServiceCall),
     /// No service is installed.
     NoService,
     /// The statistics page is refused.
     StatisticsDenied,
-    /// The statistics page asks who wants to see it.
+    /// The statistics page asks for a user and a password.
     StatisticsChallenge,
     /// No rule names a backend, and there is no default one.
     NoRoute,
     /// The exchange has no backend where it must have one.
     NoBackend,
-    /// There is no place at a server, and none to wait for.
+    /// No server has a free slot, and the exchange cannot wait for one.
     NoSlot(Refusal),
     /// `timeout queue` passed.
     QueueTimeout,
@@ -62,24 +61,24 @@ pub(crate) enum Exit {
     ConnectTimeout,
     /// The client left while we connected.
     ConnectAbandoned(Phase),
-    /// The client ended its side while it waited for a server.
+    /// The client closed its side while it waited for a server.
     ClientLeft(Phase),
-    /// The client broke off its request, or its connection, while it waited for a server.
+    /// The client broke off its request or reset its connection while it waited for a server.
     ClientBroke(Phase),
     /// The client left while it waited for the response (`option abortonclose`).
     ClientGaveUp(Phase),
-    /// A connection that had rested was closed under the request. The client gets no answer and
-    /// may try again itself (RFC 9112, section 9.3.1).
+    /// A reused connection was closed by the server while the request was sent on it. The client
+    /// gets no answer and may try again itself (RFC 9112, section 9.3.1).
     StaleConnection(Phase),
     /// `redir` of a server line: the client is sent to the server's public address.
     ServerRedirect,
-    /// That answer does not fit a head.
+    /// The answer of `redir` is larger than a head may be.
     ServerRedirectFull,
     /// The client failed before the response began.
     Upload(Fault, Phase),
     /// The client failed after the response began.
     UploadAfterHead(Fault),
-    /// The server takes no more of the request, and does not answer.
+    /// The server stopped reading the request and does not answer.
     UploadStuck,
     /// `timeout server` passed before the response's head.
     ResponseTimeout,
@@ -93,26 +92,26 @@ pub(crate) enum Exit {
     CacheableCookie,
     /// The server failed in the middle of the body.
     ResponseCut(Fault),
-    /// The client takes no more of the response.
+    /// The client stopped reading the response.
     ResponseUntaken {
         /// `timeout client` passed; else the client closed.
         timed_out: bool,
         /// How far the response was.
         phase: Phase,
     },
-    /// Neither peer ended it ([`Cause::is_cut`]). HAProxy closes without a word then, however far
-    /// the exchange came.
+    /// An operator or a server's health ended it ([`Cause::is_cut`]). As in HAProxy, the
+    /// connection is closed without an answer, in whatever phase the exchange was.
     Cut(Cause),
 }
 
-/// How a peer failed to send what it began.
+/// How a peer failed in the middle of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fault {
     /// It was silent for too long.
     TimedOut,
     /// It closed, or reset its connection.
     Closed,
-    /// It broke a rule of HTTP; the status for that.
+    /// It sent malformed HTTP; the status that answers it.
     Malformed(u16),
 }
 
@@ -136,7 +135,7 @@ impl From<&WriteError> for Fault {
 }
 
 impl Fault {
-    /// Who ended it, when the client failed.
+    /// The cause to log when the client failed.
     pub(crate) fn of_client(self) -> Cause {
         match self {
             Self::TimedOut => Cause::ClientTimeout,
@@ -145,7 +144,7 @@ impl Fault {
         }
     }
 
-    /// What is counted of a client that failed in the middle of its request.
+    /// The counters of a client that failed in the middle of its request.
     pub(crate) fn counts_of_client(self) -> &'static [Count] {
         match self {
             Self::TimedOut | Self::Closed => &[Count::ClientAborts],
@@ -153,7 +152,7 @@ impl Fault {
         }
     }
 
-    /// What is counted of a server that failed in the middle of its response.
+    /// The counters of a server that failed in the middle of its response.
     pub(crate) fn counts_of_server(self) -> &'static [Count] {
         match self {
             Self::TimedOut => &[Count::ServerAborts],
@@ -162,7 +161,7 @@ impl Fault {
         }
     }
 
-    /// Who ended it, when the server failed.
+    /// The cause to log when the server failed.
     fn of_server(self) -> Cause {
         match self {
             Self::TimedOut => Cause::ServerTimeout,
@@ -174,7 +173,7 @@ impl Fault {
 
 /// What follows from an exit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Outcome {
+pub(crate) struct ExitOutcome {
     /// The page to answer with; `None` answers nothing and closes.
     pub(crate) status: Option<u16>,
     /// The termination state.
@@ -244,27 +243,27 @@ const fn outcome(
     cause: Cause,
     phase: Phase,
     counts: &'static [Count],
-) -> Outcome {
-    Outcome {
+) -> ExitOutcome {
+    ExitOutcome {
         status,
         ending: Ending { cause, phase },
         counts,
     }
 }
 
-const fn page(status: u16, cause: Cause, phase: Phase, counts: &'static [Count]) -> Outcome {
+const fn page(status: u16, cause: Cause, phase: Phase, counts: &'static [Count]) -> ExitOutcome {
     outcome(Some(status), cause, phase, counts)
 }
 
-const fn silent(cause: Cause, phase: Phase, counts: &'static [Count]) -> Outcome {
+const fn silent(cause: Cause, phase: Phase, counts: &'static [Count]) -> ExitOutcome {
     outcome(None, cause, phase, counts)
 }
 
 impl Exit {
-    /// The row of this exit. Status, cause and phase as HAProxy gives them (configuration
+    /// The table's row for this exit. Status, cause and phase as HAProxy gives them (configuration
     /// manual, sections 1.3.1 and 8.5); counters as section 9.1 of the management guide names
     /// them.
-    pub(crate) fn outcome(self) -> Outcome {
+    pub(crate) fn outcome(self) -> ExitOutcome {
         use Count as N;
         use Phase as P;
         match self {
@@ -295,7 +294,7 @@ impl Exit {
                 page(status, Cause::Internal, phase, &[N::InternalErrors])
             }
             Self::Monitor(status) => page(status, Cause::Local, P::Request, &[N::Intercepted]),
-            // Its own status follows, and is counted when it is known.
+            // The service's own status replaces this one, and is counted when it is known.
             Self::Service(_) => page(200, Cause::Local, P::Request, &[N::Intercepted]),
             Self::NoService => page(503, Cause::Internal, P::Request, &[]),
             Self::StatisticsDenied => page(403, Cause::Proxy, P::Request, &[N::DeniedRequests]),
@@ -327,7 +326,7 @@ impl Exit {
                 phase,
                 &[N::ClientAborts, N::FailedConnections],
             ),
-            // Who only ended its side left no transfer: none had begun.
+            // A client that only closed its side aborted no transfer: none had begun.
             Self::ClientLeft(phase) => silent(Cause::Client, phase, &[]),
             Self::ClientBroke(phase) => silent(Cause::Client, phase, &[N::ClientAborts]),
             Self::ClientGaveUp(phase) => page(400, Cause::Client, phase, &[N::ClientAborts]),
@@ -369,22 +368,23 @@ impl Exit {
         }
     }
 
-    /// Counts it.
+    /// Increments the counters of this exit.
     pub(crate) fn count(self, context: &Context<'_>, exchange: &Exchange) {
         for count in self.outcome().counts {
             count.increment(context, exchange);
         }
     }
 
-    /// Counts it and notes it as the exchange's end, unless another is known already. The status
-    /// to answer with.
+    /// Increments the counters of this exit, and notes it as the exchange's end unless one was
+    /// noted already. Returns the status to answer with.
     pub(crate) fn note(self, context: &Context<'_>, exchange: &mut Exchange) -> Option<u16> {
         self.count(context, exchange);
         let outcome = self.outcome();
         exchange
             .ending
             .note(outcome.ending.cause, outcome.ending.phase);
-        // Nobody is told of these: a probe of ours, and a request that its client sends again.
+        // No log line is written for these: requests for `monitor-uri`, and requests that their
+        // client will send again.
         exchange.logged |= matches!(self, Self::Monitor(_) | Self::StaleConnection(_));
         outcome.status
     }

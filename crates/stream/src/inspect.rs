@@ -1,10 +1,9 @@
-//! `tcp-request content` where there is no request to look at: the first bytes of a TCP
-//! context.
+//! `tcp-request content` in TCP mode: rules over the first bytes of a session.
 //!
 //! Rules are evaluated at once. A rule that is reached and needs bytes that are not there yet, or
 //! the end of the inspection, holds the session: the run goes on at that rule after each read,
 //! until the rule can be decided. `inspect-delay`, the end of the data and a full buffer end the
-//! inspection: what is not there then is missing for good.
+//! inspection: a sample whose bytes are not there by then has no value.
 
 use std::time::{Duration, Instant};
 
@@ -14,9 +13,9 @@ use ballast_rules::{Cursor, Progress, Rule, Verdict};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::rulebook::{MessagePhase, go_on};
+use crate::rulebook::{MessagePhase, resume};
 
-/// Runs the rules over the first bytes of a context.
+/// Runs the rules over the first bytes of a session.
 pub(crate) async fn content(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
@@ -38,7 +37,7 @@ pub(crate) async fn content(
         } else {
             Needs::TIME | still_to_come(client.source.bytes())
         };
-        let pending = match go_on(
+        let pending = match resume(
             context,
             exchange,
             MessagePhase::Request,
@@ -67,7 +66,7 @@ async fn receive(context: &Context<'_>, client: &mut Duplex<'_>, until: Option<I
     received.is_ok_and(|bytes| bytes > 0)
 }
 
-/// What may still come behind the first bytes of a client.
+/// The needs that may still be met by what the client sends next.
 fn still_to_come(bytes: &[u8]) -> Needs {
     let more = Needs::REQUEST_BYTES | Needs::INSPECTION_END;
     if may_become_hello(bytes) {

@@ -12,11 +12,12 @@ use crate::exchange::Exchange;
 use crate::exit::Exit;
 use crate::view::View;
 
-/// The status of what was cut ([`crate::ending::Cause::is_cut`]), whatever the client got.
+/// The logged status of an exchange that was cut ([`crate::ending::Cause::is_cut`]), whatever the
+/// client got.
 const CUT_STATUS: u16 = 500;
 
-/// Writes the line of an exchange that has ended, unless it was written already or is not
-/// wanted.
+/// Writes the line of an exchange that has ended, unless it was written already or the frontend
+/// does not want it.
 pub(crate) fn exchange_ended(context: &Context<'_>, exchange: &mut Exchange) {
     exchange.times.ended = Some(ballast_worker::turn_now());
     if exchange.ending.cause.is_cut() {
@@ -24,26 +25,26 @@ pub(crate) fn exchange_ended(context: &Context<'_>, exchange: &mut Exchange) {
     }
     note_times(context, exchange);
     if let Some(row) = &context.row {
-        row.ends();
+        row.end_exchange();
     }
     if exchange.logged {
         return;
     }
-    let wanted = &context.frontend.model.log;
+    let options = &context.frontend.model.log;
     let silent =
-        exchange.tally.bytes_in == 0 && exchange.tally.bytes_out == 0 && nothing_came(exchange);
-    if wanted.skip_null && silent {
+        exchange.tally.bytes_in == 0 && exchange.tally.bytes_out == 0 && received_nothing(exchange);
+    if options.skip_null && silent {
         return;
     }
-    if wanted.skip_normal && is_normal(context, exchange) {
+    if options.skip_normal && is_normal(context, exchange) {
         return;
     }
     write(context, exchange, false);
 }
 
-/// Counts the status that the client got: once, and the last one, where a rule put another response
-/// in the place of the server's. None at all counts as another (`hrsp_other`). Backends count a
-/// request (`req_tot`) with its response, as HAProxy does.
+/// Counts the status that the client got, once per exchange. Where a rule replaced the server's
+/// response, the replacement's status counts. No status at all counts as `hrsp_other`. Backends
+/// count a request (`req_tot`) with its response, as HAProxy does.
 pub(crate) fn count_status(context: &Context<'_>, exchange: &Exchange) {
     let status = match exchange.ending.cause.is_cut() {
         true => CUT_STATUS,
@@ -56,7 +57,7 @@ pub(crate) fn count_status(context: &Context<'_>, exchange: &Exchange) {
     }
 }
 
-/// Has server and backend note how long an exchange took that a server answered.
+/// Adds the times of an exchange that a server answered to those of the server and the backend.
 fn note_times(context: &Context<'_>, exchange: &Exchange) {
     let times = &exchange.times;
     let (Some(backend), Some(server)) = (&exchange.backend, &exchange.server) else {
@@ -90,12 +91,12 @@ pub(crate) fn response_known(context: &Context<'_>, exchange: &mut Exchange) {
     }
 }
 
-fn nothing_came(exchange: &Exchange) -> bool {
+fn received_nothing(exchange: &Exchange) -> bool {
     !exchange.has_request && exchange.times.begun.is_none()
 }
 
-/// Whether nothing about it is worth a look (configuration manual, "option dontlog-normal"):
-/// no error, timeout, retry, redispatch, nor a 5xx status.
+/// Whether nothing went wrong (configuration manual, "option dontlog-normal"): no error, timeout,
+/// retry, redispatch, nor a 5xx status.
 fn is_normal(context: &Context<'_>, exchange: &Exchange) -> bool {
     let failed = if context.frontend.is_http() {
         exchange.tally.status < 0 || exchange.tally.status >= 500
@@ -110,23 +111,23 @@ fn write(context: &Context<'_>, exchange: &mut Exchange, asap: bool) {
     let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) else {
         return;
     };
-    let wanted = &context.frontend.model.log;
+    let options = &context.frontend.model.log;
     let error = !is_normal(context, exchange);
     let level = match exchange.settings.log_level {
         Some(LogLevel::Silent) => return,
         Some(LogLevel::Severity(number)) => {
             Level::ALL[usize::from(number).min(Level::ALL.len() - 1)]
         }
-        None if wanted.separate_errors && error => Level::Err,
+        None if options.separate_errors && error => Level::Err,
         None => Level::Info,
     };
     if !set.wants(level) {
         return;
     }
     exchange.tally.log_counter = context.frontend.state.next_log_number();
-    let format = match &wanted.error_format {
+    let format = match &options.error_format {
         Some(format) if error && !exchange.ending.is_normal() => Some(format),
-        _ => wanted
+        _ => options
             .format
             .as_ref()
             .or_else(|| context.running.default_format(context.frontend.is_http())),
@@ -137,7 +138,7 @@ fn write(context: &Context<'_>, exchange: &mut Exchange, asap: bool) {
         format.render(&view, &mut memory.scratch, &mut memory.text);
         memory.text.truncate(set.message_bytes_max());
         let mut log = context.local.log.borrow_mut();
-        match structured(wanted.structured_data.as_ref(), &view, &mut memory.scratch) {
+        match structured(options.structured_data.as_ref(), &view, &mut memory.scratch) {
             Some(data) => {
                 let text = LineText {
                     structured_data: &data,
@@ -160,8 +161,8 @@ fn structured(
     Some(data)
 }
 
-/// `option checkcache` blocks a response: the administrators hear of it, and the client gets a
-/// page. Who listens to the frontend hears it, as it hears of the exchange.
+/// Logs that `option checkcache` blocks a response, as an alert to the log targets of the
+/// frontend. The client gets an error page.
 pub(crate) fn cacheable_cookie(context: &Context<'_>, exchange: &Exchange) -> Exit {
     let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
     let line = format!(
@@ -169,25 +170,25 @@ pub(crate) fn cacheable_cookie(context: &Context<'_>, exchange: &Exchange) -> Ex
         name(exchange.backend.as_ref().map(|backend| backend.name())),
         name(exchange.server.as_ref().map(|server| server.name())),
     );
-    say(context, Level::Alert, line.as_bytes());
+    emit(context, Level::Alert, line.as_bytes());
     Exit::CacheableCookie
 }
 
-/// The line of a connection that was refused in a handshake: of the format for errors, else
-/// short and fixed (configuration manual, section 8.2.5). None where the frontend has no format,
-/// and with `option dontlognull` none of who sent nothing.
+/// Logs a connection that was refused in a handshake: in the frontend's error format, or else in a
+/// short fixed one (configuration manual, section 8.2.5). Nothing is logged if the frontend has no
+/// log format nor, with `option dontlognull`, for a client that sent nothing.
 pub(crate) fn connection_refused(context: &Context<'_>, refusal: Refusal) {
-    let wanted = &context.frontend.model.log;
-    let has_format = wanted.format.is_some() || wanted.error_format.is_some();
-    if !has_format || (wanted.skip_null && refusal.is_silent()) {
+    let options = &context.frontend.model.log;
+    let has_format = options.format.is_some() || options.error_format.is_some();
+    if !has_format || (options.skip_null && refusal.is_silent()) {
         return;
     }
-    let level = if wanted.separate_errors {
+    let level = if options.separate_errors {
         Level::Err
     } else {
         Level::Info
     };
-    let Some(format) = &wanted.error_format else {
+    let Some(format) = &options.error_format else {
         let line = RefusedConnection {
             source: context.session.path.source,
             accepted_at: context.session.accepted_at,
@@ -195,7 +196,7 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: Refusal) {
             bind: &context.session.admission.listening().bind,
             refusal,
         };
-        return say(context, level, line.to_string().as_bytes());
+        return emit(context, level, line.to_string().as_bytes());
     };
     let mut exchange = Exchange::new(context.running.head_limits);
     context.begin(&mut exchange);
@@ -206,12 +207,12 @@ pub(crate) fn connection_refused(context: &Context<'_>, refusal: Refusal) {
     let view = View::for_log(context, &exchange, false);
     context.local.with_memory(|memory| {
         format.render(&view, &mut memory.scratch, &mut memory.text);
-        say(context, level, &memory.text);
+        emit(context, level, &memory.text);
     });
 }
 
-/// Sends a line to who listens to the frontend.
-fn say(context: &Context<'_>, level: Level, line: &[u8]) {
+/// Sends a line to the log targets of the frontend.
+fn emit(context: &Context<'_>, level: Level, line: &[u8]) {
     if let Some(Some(set)) = context.running.frontend_logs.get(context.frontend.place) {
         let line = &line[..line.len().min(set.message_bytes_max())];
         context.local.log.borrow_mut().emit(set, level, line);

@@ -1,7 +1,7 @@
 //! The life of one exchange: route, pick, forward, retry, finish, and its line in the log.
 //!
-//! [`serve`] carries a client's connection from the moment it was let in to its end. What it
-//! needs of its worker is in [`Local`]; what runs is in [`Running`].
+//! [`serve`] serves a client's connection from its accept to its end. [`Local`] holds what it
+//! needs of its worker, [`Running`] the configuration in force.
 
 mod context;
 mod ending;
@@ -35,33 +35,34 @@ use ballast_rules::{Rule, Verdict};
 use ballast_worker::cutting_off;
 
 use crate::context::Context;
-use crate::exchange::Lent;
+use crate::exchange::CurrentExchange;
 use crate::rulebook::{MessagePhase, apply};
 use crate::session::Session;
-use crate::sessions::{Listing, SessionRow};
+use crate::sessions::{SessionEntry, SessionRow};
 
 pub use ending::{Cause, Ending, Phase};
 pub use local::{Local, Memory, Running};
 pub use services::{Reply, ReplyBody, ReplyPieces, ServiceKind, ServiceRequest, Services};
 pub use sessions::{end_leaving, end_session, sessions, wake_connections};
 
-/// Carries a client's connection to its end.
+/// Serves a client's connection to its end.
 pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
-    // Where the frontend went before the connection came, nobody knows what to do with it.
+    // The frontend was removed, and the configuration has changed again since: the connection is
+    // closed unserved.
     let Some((running, frontend)) = local.running_with(&arrival.frontend) else {
         return;
     };
     let (mut session, mut transport) = Session::begin(arrival);
-    let mut lent = Lent::new(running.head_limits, session.accepted);
+    let mut current = CurrentExchange::new(running.head_limits, session.accepted);
     let context = Context::new(local, &session, running, frontend);
-    if !connection_is_let_in(&context, &mut lent) {
+    if !accepts_connection(&context, &mut current) {
         return;
     }
-    let (running, frontend) = context.end();
+    let (running, frontend) = context.into_configuration();
     let mut read_ahead = Vec::new();
     let handshakes = session.admission.handshakes();
     if !handshakes.is_empty() {
-        // In a box: most connections begin without one, and need not carry its size.
+        // Boxed: most connections have no handshake, and should not reserve memory for its future.
         match Box::pin(handshakes.run(transport)).await {
             Ok(established) => (transport, read_ahead) = session.establish(established),
             Err(refusal) => {
@@ -76,42 +77,43 @@ pub async fn serve(local: &Rc<Local>, arrival: Arrival) {
     let mut client = ClientConnection::new(transport, limits, &read_ahead);
     context.dress(&mut client);
     drop(read_ahead);
-    if !session_is_let_in(&context, &mut lent) {
+    if !accepts_session(&context, &mut current) {
         return;
     }
     context.count(|counters| counters.sessions.increment());
-    let listing = Listing::enter(local.worker, &session, &context.frontend).await;
-    let row = listing.row();
+    let entry = SessionEntry::enter(local.worker, &session, &context.frontend).await;
+    let row = entry.row();
     context.row = Some(Rc::clone(row));
-    let may_be = context.running.is_cut_off;
+    let may_be_cut_off = context.running.has_hard_stop;
     let is_http = context.frontend.is_http();
-    // Pinned here: handed over by value, each would lie in this future twice.
+    // Pinned here: passed by value, each future would be stored in this one twice.
     let was_cut_off = if is_http {
-        let serving = pin!(http::serve(&mut context, &mut client, &mut lent));
-        is_cut_off(may_be, row, serving).await
+        let serving = pin!(http::serve(&mut context, &mut client, &mut current));
+        serve_until_cut_off(may_be_cut_off, row, serving).await
     } else {
-        let serving = pin!(tcp::serve(&mut context, &mut client, &mut lent));
-        is_cut_off(may_be, row, serving).await
+        let serving = pin!(tcp::serve(&mut context, &mut client, &mut current));
+        serve_until_cut_off(may_be_cut_off, row, serving).await
     };
     if !was_cut_off {
         return;
     }
     if is_http || context.upgraded_for.get().is_some() {
-        http::cut_off(&context, &mut client, lent.get()).await;
+        http::cut_off(&context, &mut client, current.get()).await;
     } else {
-        tcp::cut_off(&context, lent.get());
+        tcp::cut_off(&context, current.get());
     }
 }
 
-/// Serves to the end, or until an operator ends the session or `hard-stop-after` has passed;
-/// whether that was it.
-async fn is_cut_off(
-    may_be: bool,
+/// Serves until the connection ends (false), or until an operator kills the session or
+/// `hard-stop-after` passes (true).
+async fn serve_until_cut_off(
+    may_be_cut_off: bool,
     row: &SessionRow,
     mut serving: Pin<&mut impl Future<Output = ()>>,
 ) -> bool {
-    // In a box: most configurations have no such bound, and need not carry its size.
-    let mut cut_off = may_be.then(|| Box::pin(cutting_off()));
+    // Boxed: most configurations do not set `hard-stop-after`, and should not reserve memory for
+    // its future.
+    let mut cut_off = may_be_cut_off.then(|| Box::pin(cutting_off()));
     poll_fn(|cx| {
         if serving.as_mut().poll(cx).is_ready() {
             return Poll::Ready(false);
@@ -127,32 +129,32 @@ async fn is_cut_off(
     .await
 }
 
-/// `tcp-request connection`: before any handshake, PROXY header included. Who is refused
-/// here is counted, and not logged.
-fn connection_is_let_in(context: &Context<'_>, lent: &mut Lent) -> bool {
+/// Runs `tcp-request connection`: before any handshake, PROXY header included. A refused
+/// connection is counted and not logged.
+fn accepts_connection(context: &Context<'_>, current: &mut CurrentExchange) -> bool {
     let rules = &context.frontend.model.common.rules.tcp_connection;
-    let refused = refuses(context, lent, rules);
+    let refused = refuses(context, current, rules);
     if refused {
         context.count(|counters| counters.denied_connections.increment());
     }
     !refused
 }
 
-/// `tcp-request session`: after all handshakes. As with connections.
-fn session_is_let_in(context: &Context<'_>, lent: &mut Lent) -> bool {
+/// Runs `tcp-request session`: after all handshakes. A refused session is counted and not logged.
+fn accepts_session(context: &Context<'_>, current: &mut CurrentExchange) -> bool {
     let rules = &context.frontend.model.common.rules.tcp_session;
-    let refused = refuses(context, lent, rules);
+    let refused = refuses(context, current, rules);
     if refused {
         context.count(|counters| counters.denied_sessions.increment());
     }
     !refused
 }
 
-fn refuses(context: &Context<'_>, lent: &mut Lent, rules: &[Rule]) -> bool {
+fn refuses(context: &Context<'_>, current: &mut CurrentExchange, rules: &[Rule]) -> bool {
     if rules.is_empty() {
         return false;
     }
-    let exchange = lent.get();
+    let exchange = current.get();
     context.begin(exchange);
     let verdict = apply(context, exchange, MessagePhase::Request, rules);
     matches!(verdict, Verdict::Close | Verdict::Answer(_))

@@ -1,4 +1,4 @@
-//! Counters that move while an exchange lasts (`option contstats`).
+//! Byte counters that are updated while an exchange lasts (`option contstats`).
 //!
 //! Without the option, bytes are counted once, when the exchange is over: one addition instead
 //! of one per piece.
@@ -12,48 +12,50 @@ use ballast_engine::{Backend, Server};
 use crate::context::Context;
 use crate::exchange::Exchange;
 
-/// Whose bytes are counted piece by piece, and how many have been.
+/// Counts the bytes of an exchange piece by piece.
 #[derive(Debug)]
-pub(crate) struct Live<'s> {
+pub(crate) struct LiveCounters<'s> {
     context: &'s Context<'s>,
     backend: Option<Arc<Backend>>,
     server: Option<Arc<Server>>,
     /// Bytes of the request's body that are counted.
-    pub(crate) up: Cell<u64>,
+    pub(crate) request_bytes: Cell<u64>,
     /// Bytes of the response's body that are counted.
-    pub(crate) down: Cell<u64>,
+    pub(crate) response_bytes: Cell<u64>,
 }
 
-impl<'s> Live<'s> {
-    /// Of an exchange whose frontend asks for it.
+impl<'s> LiveCounters<'s> {
+    /// The counters of an exchange; `None` if its frontend does not set the option.
     pub(crate) fn of(context: &'s Context<'s>, exchange: &Exchange) -> Option<Self> {
-        let wanted = context.frontend.model.options.continuous_stats;
-        wanted.then(|| Self {
+        let is_on = context.frontend.model.options.continuous_stats;
+        is_on.then(|| Self {
             context,
             backend: exchange.backend.clone(),
             server: exchange.server.clone(),
-            up: Cell::new(0),
-            down: Cell::new(0),
+            request_bytes: Cell::new(0),
+            response_bytes: Cell::new(0),
         })
     }
 
     /// A piece went to the server.
     pub(crate) fn sent_up(&self, bytes: usize) {
-        self.up.set(self.up.get() + bytes as u64);
+        self.request_bytes
+            .set(self.request_bytes.get() + bytes as u64);
         self.context
             .count(|counters| counters.bytes_in.add(bytes as u64));
-        self.behind(|counters| counters.bytes_in.add(bytes as u64));
+        self.count_backend(|counters| counters.bytes_in.add(bytes as u64));
     }
 
     /// A piece went to the client.
     pub(crate) fn sent_down(&self, bytes: usize) {
-        self.down.set(self.down.get() + bytes as u64);
+        self.response_bytes
+            .set(self.response_bytes.get() + bytes as u64);
         self.context
             .count(|counters| counters.bytes_out.add(bytes as u64));
-        self.behind(|counters| counters.bytes_out.add(bytes as u64));
+        self.count_backend(|counters| counters.bytes_out.add(bytes as u64));
     }
 
-    fn behind(&self, count: impl Fn(&BackendCounters)) {
+    fn count_backend(&self, count: impl Fn(&BackendCounters)) {
         if let Some(backend) = &self.backend {
             count(backend.state.counters.of(self.context.local.worker));
         }

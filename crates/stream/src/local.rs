@@ -1,4 +1,4 @@
-//! What a worker needs at hand to carry exchanges.
+//! What a worker needs to serve exchanges.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -26,14 +26,15 @@ pub struct Running {
     pub frontend_logs: Vec<Option<Arc<LogSet>>>,
     /// The bounds of heads.
     pub head_limits: HeadLimits,
-    /// The lines of frontends that ask for none of the others: TCP's and HTTP's.
+    /// The default log formats: of TCP and of HTTP.
     default_formats: [Option<LogFormat>; 2],
-    /// Frontends of whose exchanges a log or a rule asks the ends of the server's connection.
+    /// By frontend: whether a log format or a rule asks for the addresses of the server's
+    /// connection.
     asks_server_addresses: Vec<bool>,
     /// The bounds of messages from clients, per leniency of the proxy.
     codec_limits: Limits,
-    /// `hard-stop-after`: what is under way may be cut off.
-    pub(crate) is_cut_off: bool,
+    /// Whether `hard-stop-after` is set: exchanges may be cut off.
+    pub(crate) has_hard_stop: bool,
 }
 
 impl Running {
@@ -53,13 +54,13 @@ impl Running {
             default_formats: [DEFAULT_TCP_LOG_FORMAT, DEFAULT_HTTP_LOG_FORMAT]
                 .map(|text| LogFormat::parse(text, Usage::Log).ok()),
             codec_limits: codec_limits(head_bytes, tune.buffer_bytes as usize),
-            is_cut_off: generation.config.global.hard_stop_after.is_some(),
+            has_hard_stop: generation.config.global.hard_stop_after.is_some(),
             generation,
             frontend_logs,
         }
     }
 
-    /// A frontend of any generation, as it is in this one.
+    /// The frontend of this generation with the same state as `frontend`, which may be of another.
     fn same_frontend(&self, frontend: &Arc<Frontend>) -> Option<Arc<Frontend>> {
         let same = |known: &&Arc<Frontend>| Arc::ptr_eq(&known.state, &frontend.state);
         let frontends = &self.generation.frontends;
@@ -70,7 +71,7 @@ impl Running {
             .cloned()
     }
 
-    /// The bounds of messages that come to a proxy.
+    /// The limits of messages that a proxy receives.
     pub fn limits(&self, common: &model::Common) -> Limits {
         Limits {
             lenient: common.accept_invalid,
@@ -78,12 +79,13 @@ impl Running {
         }
     }
 
-    /// Whether anything asks the ends of the server's connection in exchanges of the frontend.
+    /// Whether a log format or a rule asks for the addresses of the server's connection in
+    /// exchanges of the frontend.
     pub(crate) fn asks_server_addresses(&self, frontend: usize) -> bool {
         self.asks_server_addresses.get(frontend) == Some(&true)
     }
 
-    /// The log line of a frontend that asks for none in particular.
+    /// The default log format, of HTTP or of TCP.
     pub(crate) fn default_format(&self, http: bool) -> Option<&LogFormat> {
         self.default_formats[usize::from(http)].as_ref()
     }
@@ -94,8 +96,8 @@ impl Running {
     }
 }
 
-/// The bounds of messages that pass through a buffer of this size: what is judged whole, a line of
-/// chunks or of trailers, must fit it.
+/// The limits of messages that pass through a buffer of this size. The size line of a chunk and
+/// the trailers are parsed whole, and must fit the buffer.
 fn codec_limits(head_bytes_max: usize, buffer_bytes: usize) -> Limits {
     let limits = Limits::default();
     Limits {
@@ -106,11 +108,11 @@ fn codec_limits(head_bytes_max: usize, buffer_bytes: usize) -> Limits {
     }
 }
 
-/// Frontends of whose exchanges a log or a rule asks the ends of the server's connection. A backend
-/// with such a rule counts for every frontend: any may lead to it.
+/// By frontend: whether a log format or a rule asks for the addresses of the server's connection.
+/// A rule of a backend counts for every frontend: each may use that backend.
 fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
     const ADDRESSES: Needs = Needs::SERVER_ADDRESSES;
-    // Rules are linked: they know their ACLs.
+    // Compiled rules hold their ACLs: none has to be looked up by name.
     let acls = AclSet::new();
     let in_rules = |common: &model::Common| {
         let mut rules = common.rules.iter();
@@ -131,38 +133,41 @@ fn asks_server_addresses(config: &model::Config) -> Vec<bool> {
     frontends.collect()
 }
 
-/// What a worker has at hand. One per worker, shared by its tasks.
+/// The state of a worker, shared by its tasks.
 #[derive(Debug)]
 pub struct Local {
     /// The worker's number, from 0.
     pub worker: usize,
     /// The process.
     pub process: Arc<Process>,
-    /// Where log lines leave.
+    /// Sends log lines.
     pub log: RefCell<WorkerLog>,
     /// The machine's name, as logs show it.
     pub hostname: String,
-    /// The process's number.
+    /// The process id.
     pub pid: u32,
     running: RefCell<Rc<Running>>,
-    /// What ran before: connections may still come that were accepted under it.
+    /// The previous configuration: connections that were accepted under it may still arrive.
     former: RefCell<Option<Rc<Running>>>,
     memory: RefCell<Memory>,
     workspace: RefCell<Option<Box<Workspace>>>,
     services: RefCell<Option<Rc<dyn Services>>>,
     random: Cell<u64>,
-    /// The quarter of an hour that the offset from UTC was asked for, and the offset.
+    /// The quarter of an hour (since 1970) for which the offset from UTC is known, and the offset
+    /// in seconds.
     utc_offset: Cell<(i64, i32)>,
-    /// A moment on both clocks.
+    /// One moment on the steady clock and on the wall clock.
     moment: Cell<(Instant, SystemTime)>,
-    /// The moment that was last asked for in milliseconds: an exchange asks for the same again.
+    /// The moment that was last converted to milliseconds, and the result: an exchange asks for
+    /// the same moment again.
     moment_ms: Cell<(Instant, u32)>,
 }
 
-/// How long the two clocks are taken to run alike.
+/// How long wall-clock times are derived from the steady clock before the wall clock is read
+/// again.
 const CLOCK_TRUSTED: Duration = Duration::from_secs(1);
 
-/// Memory lent to one evaluation after the other.
+/// Memory that one evaluation after the other uses.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// For samples that have to be computed.
@@ -172,7 +177,7 @@ pub struct Memory {
 }
 
 impl Local {
-    /// What one worker has at hand.
+    /// The state of one worker.
     pub fn new(
         worker: usize,
         process: Arc<Process>,
@@ -200,13 +205,13 @@ impl Local {
         }
     }
 
-    /// What runs now.
+    /// The configuration in force.
     pub fn running(&self) -> Rc<Running> {
         Rc::clone(&self.running.borrow())
     }
 
-    /// What runs now with this frontend in it: as it is there, or as it was in the generation
-    /// before, when it is there no more. `None` for one that went longer ago.
+    /// The configuration in force and this frontend in it; where the frontend was removed, the
+    /// previous configuration and the frontend in that. `None` for one that was removed earlier.
     pub(crate) fn running_with(
         &self,
         frontend: &Arc<Frontend>,
@@ -220,38 +225,38 @@ impl Local {
         Some((former, found))
     }
 
-    /// Whether this is what runs now.
+    /// Whether this is the configuration in force.
     pub(crate) fn is_current(&self, running: &Rc<Running>) -> bool {
         Rc::ptr_eq(&self.running.borrow(), running)
     }
 
-    /// Goes over to another generation. Exchanges under way finish under their own.
+    /// Puts another configuration in force. Exchanges under way finish under their own.
     pub fn run(&self, running: Rc<Running>) {
         let former = self.running.replace(running);
         self.former.replace(Some(former));
     }
 
-    /// Has services answer from now on.
+    /// Installs the services.
     pub fn install(&self, services: Rc<dyn Services>) {
         *self.services.borrow_mut() = Some(services);
     }
 
-    /// What answers in place of servers, where there is such a thing.
+    /// The installed services, if there are any.
     pub(crate) fn services(&self) -> Option<Rc<dyn Services>> {
         self.services.borrow().clone()
     }
 
-    /// Lends the memory that rules work in; to be given back.
+    /// Takes the memory that rules work in; [`Self::give_workspace`] returns it.
     pub(crate) fn take_workspace(&self) -> Box<Workspace> {
         self.workspace.borrow_mut().take().unwrap_or_default()
     }
 
-    /// Takes it back.
+    /// Returns what [`Self::take_workspace`] took.
     pub(crate) fn give_workspace(&self, workspace: Box<Workspace>) {
         *self.workspace.borrow_mut() = Some(workspace);
     }
 
-    /// Lends the worker's memory, cleared. Not to be held across a wait.
+    /// Calls `work` with the worker's memory, cleared.
     pub fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
         match self.memory.try_borrow_mut() {
             Ok(mut memory) => {
@@ -259,13 +264,13 @@ impl Local {
                 memory.text.clear();
                 work(&mut memory)
             }
-            // An evaluation within an evaluation: rare, and better slow than wrong.
+            // An evaluation within an evaluation: this is rare, so it may allocate.
             Err(_) => work(&mut Memory::default()),
         }
     }
 
-    /// Milliseconds since the process began, wrapping, of a moment that is at hand (now when it is
-    /// `None`): the clock of every [`Rate`](ballast_engine::Rate).
+    /// Milliseconds from the start of the process to `moment` (now if it is `None`), wrapping: the
+    /// clock of every [`Rate`](ballast_engine::Rate).
     pub(crate) fn ms_at(&self, moment: Option<Instant>) -> u32 {
         let (known, ms) = self.moment_ms.get();
         match moment {
@@ -280,8 +285,8 @@ impl Local {
         }
     }
 
-    /// What the wall clock showed at a moment. It is looked at once a second, so a step of the
-    /// clock is noticed that late.
+    /// The wall-clock time of a moment. The wall clock is read once a second, so a step of it is
+    /// noticed up to a second late.
     pub(crate) fn wall(&self, moment: Instant) -> SystemTime {
         let (mut steady, mut wall) = self.moment.get();
         if moment.saturating_duration_since(steady) > CLOCK_TRUSTED {
@@ -318,7 +323,7 @@ impl Local {
     }
 }
 
-/// The wall clock as expressions know it.
+/// A wall-clock time as expressions represent it.
 pub(crate) fn time_of(moment: SystemTime) -> Time {
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
     Time {

@@ -1,4 +1,4 @@
-//! The answers Ballast gives by itself when nobody else can.
+//! The error pages that are built in.
 //!
 //! Status lines, fields and bodies equal HAProxy's default pages, so that a tool or a test
 //! that recognises one recognises ours. `errorfile` and its siblings replace them.
@@ -12,8 +12,8 @@ pub(crate) struct Page {
     pub reason: &'static str,
     /// The sentence below the heading.
     sentence: &'static str,
-    /// Whether the client's connection ends with it whatever the client asked: after these,
-    /// where the next request begins is not known.
+    /// Whether the client's connection is always closed after it: after these errors it is not
+    /// known where the next request begins.
     pub closes: bool,
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn default_page(status: u16) -> Page {
     }
 }
 
-/// Where the page of 500 stands; a test holds it there.
+/// The index of the page of 500, which a test checks.
 const INTERNAL_ERROR: usize = 16;
 
 impl Page {

@@ -1,15 +1,15 @@
 //! The persistence cookie: read on the way in, written on the way out.
 //!
-//! The source is the manual's "cookie" (configuration manual, section 4.2) and what HAProxy
-//! was seen to answer. What happened is told by two letters, the third and fourth of the
-//! termination state.
+//! The source is the manual's "cookie" (configuration manual, section 4.2) and what HAProxy was
+//! seen to answer. What happened is logged as two letters, the third and fourth of the termination
+//! state.
 
 use std::time::Duration;
 
 use ballast_message::{CookiePair, Fields, NoRoom, cookie_pairs};
 use ballast_model::{CookieMode, CookiePersistence};
 
-/// What the client's cookie was worth: the third letter of the termination state.
+/// How the client's cookie was judged: the third letter of the termination state.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum ClientCookie {
     /// `N`: there was none.
@@ -76,14 +76,14 @@ impl ServerCookie {
     }
 }
 
-/// What stands between a server's name and the application's own value in `prefix` mode.
+/// Separates a server's name from the application's own value in `prefix` mode.
 const PREFIX_DELIMITER: u8 = b'~';
-/// What stands between a server's name and the dates of `maxidle` and `maxlife`.
+/// Separates a server's name from the dates of `maxidle` and `maxlife`.
 const DATE_DELIMITER: u8 = b'|';
 
-/// The client's persistence cookie, taken apart.
+/// The client's persistence cookie, parsed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Received<'a> {
+pub(crate) struct ReceivedCookie<'a> {
     /// The part that names a server.
     pub server: &'a [u8],
     /// When the client was last seen, in seconds of the wall clock.
@@ -92,29 +92,29 @@ pub(crate) struct Received<'a> {
     first_given: Option<u64>,
 }
 
-/// The persistence cookies of a request, in order: a browser may know several, of other paths
-/// or domains.
-pub(crate) fn received<'c, 'f>(
+/// The persistence cookies of a request, in order: a browser may have several, of other paths or
+/// domains.
+pub(crate) fn received_cookies<'c, 'f>(
     cookie: &'c CookiePersistence,
     fields: &'f Fields,
-) -> impl Iterator<Item = Received<'f>> + use<'c, 'f> {
+) -> impl Iterator<Item = ReceivedCookie<'f>> + use<'c, 'f> {
     fields
         .iter()
         .filter(|field| field.name == b"cookie")
         .flat_map(|field| cookie_pairs(field.value))
         .filter(|pair| is_ours(pair, cookie))
-        .map(|pair| take_apart(cookie, pair.value))
+        .map(|pair| parse_value(cookie, pair.value))
 }
 
-fn take_apart<'a>(cookie: &CookiePersistence, value: &'a [u8]) -> Received<'a> {
-    let whole = Received {
+fn parse_value<'a>(cookie: &CookiePersistence, value: &'a [u8]) -> ReceivedCookie<'a> {
+    let whole = ReceivedCookie {
         server: value,
         last_seen: None,
         first_given: None,
     };
     match cookie.mode {
         CookieMode::Prefix => match value.iter().position(|&byte| byte == PREFIX_DELIMITER) {
-            Some(end) => Received {
+            Some(end) => ReceivedCookie {
                 server: &value[..end],
                 ..whole
             },
@@ -124,7 +124,7 @@ fn take_apart<'a>(cookie: &CookiePersistence, value: &'a [u8]) -> Received<'a> {
             let mut parts = value.split(|&byte| byte == DATE_DELIMITER);
             let server = parts.next().unwrap_or(value);
             let mut date = || parts.next().and_then(decode_date);
-            Received {
+            ReceivedCookie {
                 server,
                 last_seen: date(),
                 first_given: date(),
@@ -133,9 +133,13 @@ fn take_apart<'a>(cookie: &CookiePersistence, value: &'a [u8]) -> Received<'a> {
     }
 }
 
-impl Received<'_> {
+impl ReceivedCookie<'_> {
     /// Whether the dates still allow the cookie at `now` (seconds of the wall clock).
-    pub(crate) fn age(&self, cookie: &CookiePersistence, now: u64) -> Result<(), ClientCookie> {
+    pub(crate) fn check_age(
+        &self,
+        cookie: &CookiePersistence,
+        now: u64,
+    ) -> Result<(), ClientCookie> {
         if let (Some(limit), Some(seen)) = (cookie.idle_max, self.last_seen)
             && outside(seen, limit, now)
         {
@@ -166,14 +170,14 @@ impl Received<'_> {
     }
 }
 
-/// Outside `limit` before `now`, or from a clock that is a day ahead of ours.
+/// Whether `date` is more than `limit` before `now`, or more than a day ahead of our clock.
 fn outside(date: u64, limit: Duration, now: u64) -> bool {
     const CLOCK_SKEW_SECONDS: u64 = 86_400;
     date + limit.as_secs() < now || date > now + CLOCK_SKEW_SECONDS
 }
 
-/// Makes the request what the server should see: the cookie gone (`indirect`), or without
-/// its prefix. `kept` is memory to write in.
+/// Removes the cookie from the request (`indirect`), or the prefix from its value (`prefix`).
+/// `kept` is memory to write in.
 ///
 /// # Errors
 /// None in practice: values only shrink. [`NoRoom`] is passed on all the same.
@@ -205,7 +209,8 @@ pub(crate) fn hide_from_server(
     Ok(())
 }
 
-/// Everything else stays as it is, separators included.
+/// Writes a `Cookie` value without our part of it. Everything else stays as it is, separators
+/// included.
 fn without_our_part(cookie: &CookiePersistence, strip: bool, value: &[u8], kept: &mut Vec<u8>) {
     kept.clear();
     if strip {
@@ -233,8 +238,8 @@ fn without_prefixes(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>
     }
 }
 
-/// The attributes that follow a cookie (`$Path`, RFC 2965) go with it, and `$Version` with the last
-/// cookie.
+/// The attributes that follow a cookie (`$Path`, RFC 2965) are removed with it, and `$Version`
+/// with the last cookie.
 fn without_pairs(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
     let (mut begun, mut after_ours, mut separator) = (false, false, None);
     let mut speaks_of_cookies = false;
@@ -262,13 +267,14 @@ fn without_pairs(cookie: &CookiePersistence, value: &[u8], kept: &mut Vec<u8>) {
     kept.truncate(length);
 }
 
-/// What the response has to be told about.
+/// What decides which cookie a response gets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CookieEdit<'a> {
-    /// The cookie value that stands for the server; `None` when the server has none.
+    /// The server's cookie value; `None` when it has none.
     pub server: Option<&'a [u8]>,
-    /// Whether the server was found by the client's cookie or by a rule: it is told nothing new.
-    pub same_server: bool,
+    /// Whether the request stayed with the server of its cookie, of a rule or of the last
+    /// connection: the client needs no new cookie.
+    pub keeps_server: bool,
     /// Whether the client's cookie has dates to refresh.
     pub refresh: bool,
     /// When the client's cookie was first given, in seconds of the wall clock.
@@ -283,23 +289,23 @@ pub(crate) struct CookieEdit<'a> {
 ///
 /// # Errors
 /// [`NoRoom`] when the head would grow beyond its limit; the response is then not to be sent.
-pub(crate) fn answer(
+pub(crate) fn write_cookie(
     cookie: &CookiePersistence,
-    answer: &CookieEdit<'_>,
+    edit: &CookieEdit<'_>,
     fields: &mut Fields,
 ) -> Result<ServerCookie, NoRoom> {
-    let mut done = rewrite_servers_own(cookie, answer, fields)?;
+    let mut done = rewrite_servers_own(cookie, edit, fields)?;
     if cookie.mode != CookieMode::Insert
-        || (cookie.postonly && !answer.post)
+        || (cookie.postonly && !edit.post)
         || (cookie.preserve && done == ServerCookie::Provided)
     {
         return Ok(done);
     }
-    let known = answer.same_server;
-    if known && !answer.refresh {
+    let known = edit.keeps_server;
+    if known && !edit.refresh {
         return Ok(done);
     }
-    fields.add(b"set-cookie", &set_cookie(cookie, answer))?;
+    fields.add(b"set-cookie", &set_cookie(cookie, edit))?;
     done = if known {
         ServerCookie::Updated
     } else {
@@ -313,7 +319,7 @@ pub(crate) fn answer(
 
 fn rewrite_servers_own(
     cookie: &CookiePersistence,
-    answer: &CookieEdit<'_>,
+    edit: &CookieEdit<'_>,
     fields: &mut Fields,
 ) -> Result<ServerCookie, NoRoom> {
     let mut done = ServerCookie::None;
@@ -327,8 +333,8 @@ fn rewrite_servers_own(
             at += 1;
             continue;
         }
-        let is_hidden = cookie.indirect && answer.same_server;
-        match (cookie.mode, answer.server) {
+        let is_hidden = cookie.indirect && edit.keeps_server;
+        match (cookie.mode, edit.server) {
             (CookieMode::Insert | CookieMode::Prefix, _)
                 if !cookie.preserve && (cookie.mode == CookieMode::Insert || is_hidden) =>
             {
@@ -366,22 +372,23 @@ fn rewritten(mode: CookieMode, server: &[u8], value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A server that no cookie stands for has the client forget the one it may have.
-fn set_cookie(cookie: &CookiePersistence, answer: &CookieEdit<'_>) -> Vec<u8> {
+/// The value of `Set-Cookie`. For a server without a cookie value it has the client delete its
+/// cookie.
+fn set_cookie(cookie: &CookiePersistence, edit: &CookieEdit<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     out.extend_from_slice(cookie.name.as_bytes());
     out.push(b'=');
-    match answer.server {
+    match edit.server {
         Some(server) => out.extend_from_slice(server),
         None => out.extend_from_slice(b"; Expires=Thu, 01-Jan-1970 00:00:01 GMT"),
     }
     let has_dates = cookie.idle_max.is_some() || cookie.life_max.is_some();
-    if answer.server.is_some() && has_dates {
+    if edit.server.is_some() && has_dates {
         out.push(DATE_DELIMITER);
-        encode_date(answer.now, &mut out);
+        encode_date(edit.now, &mut out);
         if cookie.life_max.is_some() {
             out.push(DATE_DELIMITER);
-            encode_date(answer.first_given.unwrap_or(answer.now), &mut out);
+            encode_date(edit.first_given.unwrap_or(edit.now), &mut out);
         }
     }
     out.extend_from_slice(b"; path=/");
@@ -410,7 +417,7 @@ fn is_cacheable(fields: &Fields) -> bool {
             .iter()
             .any(|word| value.len() >= word.len() && value[..word.len()].eq_ignore_ascii_case(word))
     };
-    let lives = |value: &[u8]| {
+    let says_how_long = |value: &[u8]| {
         let has = |word: &[u8]| {
             value
                 .get(..word.len())
@@ -419,7 +426,7 @@ fn is_cacheable(fields: &Fields) -> bool {
         has(b"max-age=") || has(b"s-maxage=")
     };
     !fields.values(b"cache-control").any(forbids)
-        && (fields.values(b"cache-control").any(lives)
+        && (fields.values(b"cache-control").any(says_how_long)
             || fields.contains(b"expires")
             || fields.contains(b"etag")
             || fields.contains(b"last-modified"))

@@ -19,8 +19,7 @@ pub(crate) enum MessagePhase {
     Response,
 }
 
-/// Runs the rules of one place over an exchange; what they do not find there does not come any
-/// more.
+/// Runs a rule set over an exchange. Nothing is waited for: what is not there has no value.
 pub(crate) fn apply(
     context: &Context<'_>,
     exchange: &mut Exchange,
@@ -35,7 +34,7 @@ pub(crate) fn apply(
     })
 }
 
-/// The same for rules that may let time pass.
+/// As [`apply`], for rule sets with actions that let time pass.
 pub(crate) async fn apply_in_time(
     context: &Context<'_>,
     exchange: &mut Exchange,
@@ -44,7 +43,7 @@ pub(crate) async fn apply_in_time(
 ) -> Verdict {
     let mut cursor = Cursor::default();
     loop {
-        match go_on(context, exchange, stage, rules, cursor, Needs::TIME) {
+        match resume(context, exchange, stage, rules, cursor, Needs::TIME) {
             Progress::Done(verdict) => return verdict,
             Progress::Wait(pending) => {
                 cursor = pending.cursor;
@@ -54,8 +53,8 @@ pub(crate) async fn apply_in_time(
     }
 }
 
-/// Runs the rules of one place from `cursor` on while `more` may still come.
-pub(crate) fn go_on(
+/// Runs a rule set from `cursor` on. `more` says what may still arrive.
+pub(crate) fn resume(
     context: &Context<'_>,
     exchange: &mut Exchange,
     stage: MessagePhase,
@@ -85,7 +84,7 @@ fn on_exchange<T>(
     done
 }
 
-/// An exchange as rules ask and change it.
+/// Gives rules access to an exchange.
 struct ExchangeTransaction<'a> {
     context: &'a Context<'a>,
     exchange: &'a mut Exchange,
@@ -122,7 +121,7 @@ impl Transaction for ExchangeTransaction<'_> {
             Scope::Sess => self.context.session.variables.borrow_mut().set(name, value),
             Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.set(name, value),
             Scope::Proc => {
-                // One that finds no room is not set, as those of other scopes.
+                // A variable that does not fit is not set, as in the other scopes.
                 let _ = self.context.local.process.variables.set(&name.name, value);
             }
             Scope::Check => {}
@@ -130,28 +129,28 @@ impl Transaction for ExchangeTransaction<'_> {
     }
 
     fn capture_request(&mut self, slot: usize, value: &[u8]) {
-        let wanted = &self.context.frontend.model.request_captures;
-        let Some(capture) = wanted.get(slot) else {
+        let captures = &self.context.frontend.model.request_captures;
+        let Some(capture) = captures.get(slot) else {
             return;
         };
         let kept = value.len().min(capture.value_bytes_max as usize);
         let slots = &mut self.exchange.captures.request;
         if slots.len() <= slot {
-            slots.resize_with(wanted.len(), Vec::new);
+            slots.resize_with(captures.len(), Vec::new);
         }
         slots[slot].clear();
         slots[slot].extend_from_slice(&value[..kept]);
     }
 
     fn capture_response(&mut self, slot: usize, value: &[u8]) {
-        let wanted = &self.context.frontend.model.response_captures;
-        let Some(capture) = wanted.get(slot) else {
+        let captures = &self.context.frontend.model.response_captures;
+        let Some(capture) = captures.get(slot) else {
             return;
         };
         let kept = value.len().min(capture.value_bytes_max as usize);
         let slots = &mut self.exchange.captures.response;
         if slots.len() <= slot {
-            slots.resize_with(wanted.len(), Vec::new);
+            slots.resize_with(captures.len(), Vec::new);
         }
         slots[slot].clear();
         slots[slot].extend_from_slice(&value[..kept]);

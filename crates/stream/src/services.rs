@@ -1,6 +1,6 @@
-//! Services: what answers in place of a server, the statistics page and the metrics exporter.
+//! Services answer requests in place of a server: the statistics page and the metrics exporter.
 //!
-//! Nothing of what they say is known here: the program installs [`Services`] in each worker's
+//! What they answer is not known here: the program installs [`Services`] in each worker's
 //! [`Local`](crate::Local).
 
 use std::fmt;
@@ -9,10 +9,10 @@ use ballast_message::Method;
 use ballast_model::StatsPage;
 use ballast_rules::Service;
 
-/// What answers requests that no server is asked for.
+/// Answers requests in place of a server.
 pub trait Services: fmt::Debug {
     /// The answer to a request.
-    fn answer(&self, asked: &ServiceRequest<'_>) -> Reply;
+    fn answer(&self, request: &ServiceRequest<'_>) -> Reply;
 }
 
 /// A request for a service.
@@ -24,22 +24,22 @@ pub struct ServiceRequest<'a> {
     pub method: Method,
     /// Path and query as received, with nothing before the path.
     pub target: &'a [u8],
-    /// What the client would like to be answered with: its `Accept` field, empty without one.
+    /// The client's `Accept` field; empty without one.
     pub accept: &'a [u8],
-    /// The request's body, as far as it was asked for.
+    /// The request's body, or the beginning of it.
     pub body: &'a [u8],
-    /// Whether that is all of it: a body that no buffer holds is cut.
+    /// Whether `body` is all of it: a body that is larger than a buffer is cut.
     pub body_is_whole: bool,
 }
 
-/// The service that is asked.
+/// The service that is called.
 #[derive(Clone, Copy, Debug)]
 pub enum ServiceKind<'a> {
     /// `http-request use-service prometheus-exporter`.
     Metrics,
     /// The statistics page of a proxy.
     Statistics {
-        /// How the proxy wants it.
+        /// The `stats` settings of the proxy.
         page: &'a StatsPage,
         /// The name of the proxy.
         proxy: &'a str,
@@ -54,11 +54,11 @@ pub struct Reply {
     pub status: u16,
     /// Fields besides those about the body.
     pub fields: Vec<(&'static str, String)>,
-    /// What follows.
+    /// The body.
     pub body: ReplyBody,
 }
 
-/// What follows the head of a reply.
+/// The body of a reply.
 pub enum ReplyBody {
     /// Nothing.
     Empty,
@@ -68,25 +68,25 @@ pub enum ReplyBody {
     Pieces(ReplyPieces),
 }
 
-/// Each call appends a piece; false when there was none left.
+/// Each call appends a piece; false when none is left.
 pub type ReplyPieces = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
-/// Which service an exchange is for.
+/// The service that answers an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Called {
+pub(crate) enum ServiceCall {
     /// `use-service`.
     Named(Service),
     /// The statistics page of the frontend, or of the backend.
     Statistics {
-        /// Whose.
+        /// Whether the page is the backend's.
         of_backend: bool,
         /// Whether servers may be changed.
         may_admin: bool,
     },
 }
 
-impl Called {
-    /// What stands in the place of a server's name in the log.
+impl ServiceCall {
+    /// The name that is logged in place of a server's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Named(Service::Metrics) => "<PROMEX>",

@@ -1,4 +1,4 @@
-//! A client's connection, as all exchanges on it know it.
+//! A client's connection: what all exchanges on it share.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -10,35 +10,35 @@ use ballast_upstream::Path;
 
 use crate::variables::Variables;
 
-/// A client's connection: who it is, and what was learned of it before its first exchange. What
+/// A client's connection: its addresses, and what was learned before its first exchange. What
 /// belongs to one exchange is in its [`Context`](crate::context::Context).
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Where the client comes from and was going: what a PROXY header said, else the ends of the
-    /// connection itself.
+    /// The client's source and destination: those of the PROXY header if one came, else those of
+    /// the connection itself.
     pub(crate) path: Path,
-    /// The other end of the connection itself.
+    /// The peer's address of the connection itself.
     pub(crate) connection_source: Option<SocketAddr>,
-    /// Our end of the connection itself.
+    /// Our address of the connection itself.
     pub(crate) connection_destination: Option<SocketAddr>,
     /// Whether a PROXY header came.
-    pub(crate) proxied: bool,
+    pub(crate) has_proxy_header: bool,
     /// When it was accepted, on the steady clock.
     pub(crate) accepted: Instant,
     /// When it was accepted, on the wall clock.
     pub(crate) accepted_at: SystemTime,
     /// How long handshakes took.
     pub(crate) handshake: Duration,
-    /// What counts it.
+    /// Counts the connection in the process, its frontend and its bind while it lives.
     pub(crate) admission: Admission,
-    /// Why the connection was not served at all.
+    /// Why a handshake refused the connection.
     pub(crate) refusal: Option<Refusal>,
     /// Variables of the scope `sess`.
     pub(crate) variables: RefCell<Variables>,
 }
 
 impl Session {
-    /// A session of a connection just let in, and how its bytes travel.
+    /// The session of a connection just accepted, and its transport.
     pub(crate) fn begin(arrival: Arrival) -> (Self, Transport) {
         let session = Self {
             path: Path {
@@ -47,7 +47,7 @@ impl Session {
             },
             connection_source: arrival.source,
             connection_destination: arrival.destination,
-            proxied: false,
+            has_proxy_header: false,
             accepted: arrival.accepted,
             accepted_at: arrival.accepted_at,
             handshake: Duration::ZERO,
@@ -58,8 +58,8 @@ impl Session {
         (session, arrival.transport)
     }
 
-    /// Takes over what the handshakes told. Returns how bytes travel from now on, and those that
-    /// came already.
+    /// Takes over the results of the handshakes. Returns the transport to use from now on, and the
+    /// bytes that were read behind the handshakes.
     pub(crate) fn establish(&mut self, connection: Established) -> (Transport, Vec<u8>) {
         let Established {
             transport,
@@ -70,7 +70,7 @@ impl Session {
             self.path.source = Some(source);
             self.path.destination = Some(destination);
         }
-        self.proxied = proxied.is_some();
+        self.has_proxy_header = proxied.is_some();
         self.handshake = ballast_worker::now().saturating_duration_since(self.accepted);
         (transport, read_ahead)
     }

@@ -1,8 +1,8 @@
 //! The connections of a worker, as operators see and end them (`show sess`, `shutdown session`).
 //!
-//! A connection is listed when it is let in, which allocates once; what its exchanges do is
-//! noted in cells, so that an exchange pays a few stores and copies what was asked for. Nothing
-//! here is touched by another worker: whoever wants the list asks each worker for its own.
+//! A connection is listed when it is accepted, which allocates once. Its exchanges update cells,
+//! so that each costs a few stores and a copy of the request's target. No other worker touches
+//! this list: a command asks each worker for its own.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -21,93 +21,95 @@ use crate::exchange::Exchange;
 use crate::local::Running;
 use crate::session::Session;
 
-/// So much of what is asked for is kept.
+/// Bytes of a request's target that a row keeps.
 const URI_BYTES_MAX: usize = 128;
 
 thread_local! {
-    static LISTED: RefCell<Listed> = RefCell::default();
+    static SESSIONS: RefCell<SessionList> = RefCell::default();
 }
 
 #[derive(Debug, Default)]
-struct Listed {
+struct SessionList {
     places: Vec<Option<Rc<SessionRow>>>,
     free: Vec<usize>,
     entered: u64,
 }
 
-/// What is seen of a connection.
+/// What `show sess` shows of a connection.
 #[derive(Debug)]
 pub(crate) struct SessionRow {
     id: u64,
     frontend: Arc<Frontend>,
-    /// Bind: name and number.
+    /// Name and number of the bind.
     listener: (Option<String>, u32),
     protocol: &'static str,
     source: Option<SocketAddr>,
     destination: Option<SocketAddr>,
     accepted: Instant,
     accepted_at: SystemTime,
-    /// What the exchange under way began with: places are its own.
+    /// The configuration that the current exchange began with; `backend` and `server` are places
+    /// in it.
     running: RefCell<Option<Rc<Running>>>,
     begun: Cell<Option<Instant>>,
     backend: Cell<Option<usize>>,
     server: Cell<Option<usize>>,
     exchange_count: Cell<u64>,
     uri: RefCell<Vec<u8>>,
-    /// How it came in.
+    /// The bind it came through, to know when that is removed.
     way: Way,
     is_killed: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
-/// A place in the list; it is left with this.
+/// A connection's entry in the list. Dropping it removes the connection.
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct SessionEntry {
     place: usize,
     row: Rc<SessionRow>,
 }
 
-impl Listing {
-    /// Lists a connection, whose own task must ask for it.
+impl SessionEntry {
+    /// Lists a connection. Must be called by the connection's own task, whose waker is kept.
     pub(crate) async fn enter(worker: usize, session: &Session, frontend: &Arc<Frontend>) -> Self {
         poll_fn(|cx| Poll::Ready(Self::of(worker, session, frontend, cx.waker().clone()))).await
     }
 
     fn of(worker: usize, session: &Session, frontend: &Arc<Frontend>, waker: Waker) -> Self {
-        LISTED.with_borrow_mut(|listed| {
-            listed.entered += 1;
-            // Like an address in HAProxy's list: unique while the process lives.
-            let id = ((worker as u64 + 1) << 40) | listed.entered;
+        SESSIONS.with_borrow_mut(|list| {
+            list.entered += 1;
+            // Unique while the process lives, as the addresses in HAProxy's list are.
+            let id = ((worker as u64 + 1) << 40) | list.entered;
             let row = Rc::new(SessionRow::new(session, frontend, id, waker));
             let entry = Some(Rc::clone(&row));
-            let place = match listed.free.pop() {
+            let place = match list.free.pop() {
                 Some(place) => {
-                    listed.places[place] = entry;
+                    list.places[place] = entry;
                     place
                 }
                 None => {
-                    listed.places.push(entry);
-                    listed.places.len() - 1
+                    list.places.push(entry);
+                    list.places.len() - 1
                 }
             };
             Self { place, row }
         })
     }
 
-    /// What is seen of it.
+    /// The connection's row.
     pub(crate) fn row(&self) -> &Rc<SessionRow> {
         &self.row
     }
 }
 
-impl Drop for Listing {
+impl Drop for SessionEntry {
     fn drop(&mut self) {
-        let entry = LISTED.try_with(|listed| {
-            let mut listed = listed.borrow_mut();
-            listed.free.push(self.place);
-            listed.places[self.place].take()
+        let entry = SESSIONS.try_with(|list| {
+            let mut list = list.borrow_mut();
+            list.free.push(self.place);
+            list.places[self.place].take()
         });
-        // Dropped outside: its waker may be the last to hold a task.
+        // Dropped outside the borrow: its waker may hold the last reference to a task, and
+        // dropping that may use the list.
         drop(entry);
     }
 }
@@ -140,8 +142,8 @@ impl SessionRow {
         }
     }
 
-    /// An exchange begins.
-    pub(crate) fn begins(&self, running: &Rc<Running>, exchange: &Exchange) {
+    /// Notes that an exchange begins.
+    pub(crate) fn begin_exchange(&self, running: &Rc<Running>, exchange: &Exchange) {
         let mut known = self.running.borrow_mut();
         if !known
             .as_ref()
@@ -162,25 +164,25 @@ impl SessionRow {
         }
     }
 
-    /// It has a backend.
-    pub(crate) fn goes_to(&self, backend: Option<usize>) {
+    /// Notes the backend of the exchange.
+    pub(crate) fn set_backend(&self, backend: Option<usize>) {
         self.backend.set(backend);
     }
 
-    /// It has a place at a server.
-    pub(crate) fn is_with(&self, server: usize) {
+    /// Notes the server at which the exchange has a slot.
+    pub(crate) fn set_server(&self, server: usize) {
         self.server.set(Some(server));
     }
 
-    /// It is over.
-    pub(crate) fn ends(&self) {
+    /// Notes that the exchange is over.
+    pub(crate) fn end_exchange(&self) {
         self.begun.set(None);
         self.backend.set(None);
         self.server.set(None);
     }
 
-    /// Has the connection end.
-    fn end(&self) {
+    /// Marks the connection as killed and wakes its task.
+    fn kill(&self) {
         self.is_killed.set(true);
         let waker = self.waker.borrow().clone();
         if let Some(waker) = waker {
@@ -188,12 +190,13 @@ impl SessionRow {
         }
     }
 
-    /// Whether the connection is to end, and no server has to hear of it first.
+    /// Whether the connection was killed and has no server: then its future can be dropped at
+    /// once.
     pub(crate) fn may_be_dropped(&self) -> bool {
         self.is_killed.get() && self.server.get().is_none()
     }
 
-    /// Whether an operator ended the connection.
+    /// Whether the connection was killed.
     pub(crate) fn is_killed(&self) -> bool {
         self.is_killed.get()
     }
@@ -243,61 +246,61 @@ fn named(common: &Common) -> Named {
     }
 }
 
-/// This worker's connections in the places from `place` on (0 for the first), of which no more
-/// than `place_count` are looked at; and where to go on, if any are left. Of these they come in
-/// the order they were let in. One that stays for the whole walk is met once.
+/// This worker's connections in `place_count` places of the list from `place` on (0 for the
+/// first), in the order of their accept; and the place to go on from, if any are left. A
+/// connection that lives through the whole walk is returned once.
 pub fn sessions(worker: usize, place: usize, place_count: usize) -> SessionPage {
     let end = place.saturating_add(place_count.max(1));
-    let (mut found, next): (Vec<Rc<SessionRow>>, _) = LISTED.with_borrow(|listed| {
-        let all = listed.places.len();
-        let looked_at = &listed.places[place.min(all)..end.min(all)];
+    let (mut found, next): (Vec<Rc<SessionRow>>, _) = SESSIONS.with_borrow(|list| {
+        let all = list.places.len();
+        let looked_at = &list.places[place.min(all)..end.min(all)];
         let found = looked_at.iter().flatten().cloned().collect();
         (found, (end < all).then_some(end))
     });
-    found.sort_by_key(|seen| seen.id);
+    found.sort_by_key(|row| row.id);
     SessionPage {
-        sessions: found.iter().map(|seen| seen.info(worker)).collect(),
+        sessions: found.iter().map(|row| row.info(worker)).collect(),
         next,
     }
 }
 
-/// Ends a connection of this worker; false when it is not there.
+/// Kills a connection of this worker; false if there is none with this id.
 pub fn end_session(id: u64) -> bool {
-    let found = LISTED.with_borrow(|listed| {
-        let mut entries = listed.places.iter().flatten();
-        entries.find(|seen| seen.id == id).cloned()
+    let found = SESSIONS.with_borrow(|list| {
+        let mut entries = list.places.iter().flatten();
+        entries.find(|row| row.id == id).cloned()
     });
-    let Some(seen) = found else {
+    let Some(row) = found else {
         return false;
     };
-    seen.end();
+    row.kill();
     true
 }
 
-/// Ends the connections of this worker whose bind has been gone for `limit` or longer.
+/// Kills the connections of this worker whose bind was removed `limit` ago or earlier.
 pub fn end_leaving(limit: Duration) {
     let now = ballast_worker::now();
-    let is_due = |seen: &&Rc<SessionRow>| {
-        let since = seen.way.leaving_since();
+    let is_due = |row: &&Rc<SessionRow>| {
+        let since = row.way.leaving_since();
         since.is_some_and(|since| now.saturating_duration_since(since) >= limit)
     };
-    let due: Vec<Rc<SessionRow>> = LISTED.with_borrow(|listed| {
-        let entries = listed.places.iter().flatten();
+    let due: Vec<Rc<SessionRow>> = SESSIONS.with_borrow(|list| {
+        let entries = list.places.iter().flatten();
         entries.filter(is_due).cloned().collect()
     });
-    for seen in due {
-        seen.end();
+    for row in due {
+        row.kill();
     }
 }
 
-/// Wakes every connection of this worker, so that each looks at whether its exchange is to end or
-/// its bind is gone. To register with a server or a bind would cost each exchange a lock; this
-/// costs nothing but on the rare occasion.
+/// Wakes every connection of this worker, so that each checks whether its exchange was ended or
+/// its bind was removed. Registering each exchange with its server and bind instead would cost a
+/// lock per exchange; this costs something only when such a change happens.
 pub fn wake_connections() {
-    let wakers: Vec<Waker> = LISTED.with_borrow(|listed| {
-        let entries = listed.places.iter().flatten();
+    let wakers: Vec<Waker> = SESSIONS.with_borrow(|list| {
+        let entries = list.places.iter().flatten();
         entries
-            .filter_map(|seen| seen.waker.borrow().clone())
+            .filter_map(|row| row.waker.borrow().clone())
             .collect()
     });
     wakers.into_iter().for_each(Waker::wake);

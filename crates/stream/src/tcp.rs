@@ -1,4 +1,4 @@
-//! A TCP client's connection: one context, bytes both ways.
+//! A TCP client's connection: one session, bytes both ways.
 
 use std::cell::Cell;
 
@@ -7,25 +7,25 @@ use ballast_rules::{RuleSets, Verdict};
 
 use crate::context::Context;
 use crate::ending::{Cause, Ending};
-use crate::exchange::{Exchange, Lent};
+use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
-use crate::http::{self, InBackend, PrivateConnection, reach, route};
+use crate::http::{self, BackendSession, reach, route};
 use crate::inspect::content;
 use crate::journal;
 use crate::tunnel;
 
-/// Carries a client's connection to its end.
+/// Serves a client's connection to its end.
 pub(crate) async fn serve(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
-    lent: &mut Lent,
+    current: &mut CurrentExchange,
 ) {
-    let exchange = lent.get();
+    let exchange = current.get();
     context.begin(exchange);
     exchange.times.received = Some(ballast_worker::now());
     exchange.tally.request_number = context.local.process.next_request_number();
     if let Some(row) = &context.row {
-        row.begins(&context.running, exchange);
+        row.begin_exchange(&context.running, exchange);
     }
     client.duplex().source.pass_through();
     let chosen = choose(context, &mut client.duplex(), exchange).await;
@@ -34,9 +34,9 @@ pub(crate) async fn serve(
     {
         context.upgraded_for.set(Some(place));
         exchange.times.received = None;
-        return http::serve(context, client, lent).await;
+        return http::serve(context, client, current).await;
     }
-    // There is none, and none is missing.
+    // A TCP session has no status: it is logged as 0, not as the -1 of a missing one.
     exchange.tally.status = 0;
     let carried = match chosen {
         Flow::Continue(place) => {
@@ -58,8 +58,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Ends a session that nobody carries any more: `hard-stop-after` has passed before it had its
-/// server.
+/// Ends a session whose future was dropped: an operator killed it before it had a server, or
+/// `hard-stop-after` passed.
 pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
     if exchange.times.ended.is_none() {
         Exit::Cut(Cause::Killed).note(context, exchange);
@@ -68,7 +68,7 @@ pub(crate) fn cut_off(context: &Context<'_>, exchange: &mut Exchange) {
     }
 }
 
-/// The backend, as its place in the generation, once the frontend's rules let the session in.
+/// Runs the frontend's rules, and returns the place of the backend in the generation.
 async fn choose(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
@@ -93,16 +93,17 @@ async fn connect_and_carry(
     exchange: &mut Exchange,
     place: usize,
 ) -> Flow<Ending> {
-    exchange.goes_to(place, &context.running.generation.backends[place]);
-    let _in_backend = InBackend::enter(context, exchange);
+    exchange.set_backend(place, &context.running.generation.backends[place]);
+    let _backend_session = BackendSession::enter(context, exchange);
     if let Some(backend) = context.backend_of(exchange) {
         inspect(context, client, exchange, &backend.model.common.rules).await?;
     }
     exchange.times.received = Some(ballast_worker::now());
-    let mut kept = PrivateConnection::None;
-    let mut plan = reach::Plan::new(context, client, exchange, &kept);
-    let (slot, reached) = reach::server(context, client, exchange, &mut kept, &mut plan).await?;
-    let mut lease = reached.lease;
+    let mut kept_connection = None;
+    let mut plan = reach::Plan::new(context, client, exchange, &kept_connection);
+    let (slot, ready) =
+        reach::server(context, client, exchange, &mut kept_connection, &mut plan).await?;
+    let mut lease = ready.lease;
     let mut server = lease.duplex();
     exchange.times.answered = exchange.times.connected;
     journal::response_known(context, exchange);
@@ -139,7 +140,7 @@ async fn connect_and_carry(
     Flow::Continue(ending)
 }
 
-/// `tcp-request content` of one proxy.
+/// Runs `tcp-request content` of one proxy.
 async fn inspect(
     context: &Context<'_>,
     client: &mut Duplex<'_>,

@@ -1,4 +1,4 @@
-//! Bytes both ways: TCP sessions, WebSockets, CONNECT.
+//! Tunnels: bytes both ways, for TCP sessions, WebSockets and CONNECT.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -17,93 +17,94 @@ use crate::exit::Fault;
 
 /// One end of a tunnel.
 #[derive(Debug)]
-struct Side<'a> {
+struct TunnelEnd<'a> {
     peer: Peer<'a>,
-    /// How long it may be silent, both ways together.
-    patience: Option<Duration>,
-    /// How long it may be silent once the other end has finished.
-    patience_fin: Option<Duration>,
-    active: Cell<Instant>,
-    finishing: Cell<bool>,
-    /// The way from here waits for bytes, and for nothing else.
-    listening: Cell<bool>,
+    /// How long it may neither send nor take bytes.
+    timeout: Option<Duration>,
+    /// The same once an end has finished (`timeout client-fin`, `timeout server-fin`).
+    timeout_fin: Option<Duration>,
+    last_active: Cell<Instant>,
+    has_finished: Cell<bool>,
+    /// Whether the direction from this end waits for bytes, and for nothing else.
+    is_receiving: Cell<bool>,
 }
 
-impl<'a> Side<'a> {
-    /// An end that is active now.
-    fn new(peer: Peer<'a>, patience: Option<Duration>, patience_fin: Option<Duration>) -> Self {
+impl<'a> TunnelEnd<'a> {
+    /// An end whose timeout begins now.
+    fn new(peer: Peer<'a>, timeout: Option<Duration>, timeout_fin: Option<Duration>) -> Self {
         Self {
             peer,
-            patience,
-            patience_fin: patience_fin.or(patience),
-            active: Cell::new(ballast_worker::turn_now()),
-            finishing: Cell::new(false),
-            listening: Cell::new(false),
+            timeout,
+            timeout_fin: timeout_fin.or(timeout),
+            last_active: Cell::new(ballast_worker::turn_now()),
+            has_finished: Cell::new(false),
+            is_receiving: Cell::new(false),
         }
     }
 
     fn of_client(context: &Context<'_>, exchange: &Exchange, peer: Peer<'a>) -> Self {
         let settings = &exchange.settings;
-        let patience = settings.tunnel_timeout.or(settings.client_timeout);
-        Self::new(peer, patience, context.frontend.model.timeouts.client_fin)
+        let timeout = settings.tunnel_timeout.or(settings.client_timeout);
+        Self::new(peer, timeout, context.frontend.model.timeouts.client_fin)
     }
 
     fn of_server(exchange: &Exchange, peer: Peer<'a>) -> Self {
         let settings = &exchange.settings;
-        let patience = settings.tunnel_timeout.or(settings.server_timeout);
+        let timeout = settings.tunnel_timeout.or(settings.server_timeout);
         let backend = exchange.backend.as_ref();
-        let patience_fin = backend.and_then(|backend| backend.model.timeouts.server_fin);
-        Self::new(peer, patience, patience_fin)
+        let timeout_fin = backend.and_then(|backend| backend.model.timeouts.server_fin);
+        Self::new(peer, timeout, timeout_fin)
     }
 
     fn touch(&self) {
-        self.active.set(ballast_worker::turn_now());
+        self.last_active.set(ballast_worker::turn_now());
     }
 
-    /// Whether the way from here has nothing to do when its task is polled: it waits for bytes,
-    /// none have come, and its patience lasts.
-    fn is_quiet(&self, deadline: &Deadline) -> bool {
-        self.listening.get()
-            && !self.finishing.get()
+    /// Whether the direction from this end has nothing to do when the task is polled: it waits for
+    /// bytes, none have come, and its timeout has not passed.
+    fn has_nothing_to_do(&self, deadline: &Deadline) -> bool {
+        self.is_receiving.get()
+            && !self.has_finished.get()
             && self.peer.is_idle()
             && !deadline.may_have_passed()
     }
 
-    /// When it will have been silent too long.
-    fn until(&self) -> Option<Instant> {
-        let patience = if self.finishing.get() {
-            self.patience_fin
+    /// When its timeout passes.
+    fn times_out_at(&self) -> Option<Instant> {
+        let timeout = if self.has_finished.get() {
+            self.timeout_fin
         } else {
-            self.patience
+            self.timeout
         };
-        patience.map(|patience| self.active.get() + patience)
+        timeout.map(|timeout| self.last_active.get() + timeout)
     }
 
-    /// The other end has finished: from now on the shorter patience holds.
+    /// An end has finished: from now on the timeout for that holds.
     fn finish(&self) {
-        self.finishing.set(true);
+        self.has_finished.set(true);
         self.touch();
     }
 }
 
-/// The way from one end to the other.
-struct Way<'a> {
+/// One direction of a tunnel.
+struct Direction<'a> {
     /// Where bytes come from.
     source: Source<'a>,
     /// Where they go.
     sink: Sink<'a>,
-    /// The timer this way waits on.
+    /// The timer that this direction waits on.
     deadline: &'a Deadline,
 }
 
-/// Which end of a way failed.
-enum Failure {
+/// Which end of a direction failed.
+enum TunnelFailure {
     From(ReadError),
     To(WriteError),
 }
 
 /// Carries bytes both ways until both ends have finished or one fails. `count_up` and `count_down`
-/// are told of the bytes of each piece. The result says how it ended: normally, or who was at fault.
+/// are called with the bytes of each piece. Returns how the tunnel ended: normally, or which end
+/// failed.
 pub(crate) async fn carry(
     context: &Context<'_>,
     exchange: &Exchange,
@@ -114,57 +115,57 @@ pub(crate) async fn carry(
     client.source.pass_through();
     server.source.pass_through();
     let (client_end, server_end) = (
-        &Side::of_client(context, exchange, client.peer),
-        &Side::of_server(exchange, server.peer),
+        &TunnelEnd::of_client(context, exchange, client.peer),
+        &TunnelEnd::of_server(exchange, server.peer),
     );
-    let up = Way {
+    let up = Direction {
         source: client.source.by_ref(),
         sink: server.sink.by_ref(),
         deadline: &context.upward,
     };
-    let down = Way {
+    let down = Direction {
         source: server.source.by_ref(),
         sink: client.sink.by_ref(),
         deadline: &context.downward,
     };
-    let (client, server) = (client_end, server_end);
     let mut evicted = pin!(evicted_from.state.cancelled());
-    let mut cut_off = pin!(cut_off(context.running.is_cut_off));
+    let mut cut_off = pin!(hard_stop(context.running.has_hard_stop));
     let (up_deadline, down_deadline) = (up.deadline, down.deadline);
-    let mut up = pin!(one_way(client, server, up, count_up));
-    let mut down = pin!(one_way(server, client, down, count_down));
+    let mut up = pin!(one_way(client_end, server_end, up, count_up));
+    let mut down = pin!(one_way(server_end, client_end, down, count_down));
     let (mut up_done, mut down_done) = (false, false);
     poll_fn(|cx| {
         if !up_done
-            && !client.is_quiet(up_deadline)
+            && !client_end.has_nothing_to_do(up_deadline)
             && let Poll::Ready(result) = up.as_mut().poll(cx)
         {
             match result {
                 Ok(()) => {
                     up_done = true;
-                    hurry(server, down_deadline);
+                    shorten_wait(server_end, down_deadline);
                 }
                 Err(failure) => {
-                    if matches!(failure, Failure::From(ReadError::Broken(_))) {
-                        // What the server got is not whole: an orderly end would say it is.
-                        server.peer.reset();
+                    if matches!(failure, TunnelFailure::From(ReadError::Broken(_))) {
+                        // The server did not get everything: an orderly close would say that it
+                        // did.
+                        server_end.peer.reset();
                     }
-                    return Poll::Ready(blame(&failure, false));
+                    return Poll::Ready(ending_of(&failure, false));
                 }
             }
         }
         if !down_done
-            && !server.is_quiet(down_deadline)
+            && !server_end.has_nothing_to_do(down_deadline)
             && let Poll::Ready(result) = down.as_mut().poll(cx)
         {
             match result {
                 Ok(()) => {
                     down_done = true;
-                    hurry(client, up_deadline);
+                    shorten_wait(client_end, up_deadline);
                 }
-                Err(failure) => return Poll::Ready(blame(&failure, true)),
+                Err(failure) => return Poll::Ready(ending_of(&failure, true)),
             }
-            // The way up has a shorter patience from now on, and has to hear of it.
+            // The other direction has a shorter timeout from now on: it must be polled to notice.
             if !up_done {
                 cx.waker().wake_by_ref();
             }
@@ -185,56 +186,56 @@ pub(crate) async fn carry(
 }
 
 /// Waits for `hard-stop-after`, where there is one.
-async fn cut_off(may_be: bool) {
-    if !may_be {
+async fn hard_stop(is_set: bool) {
+    if !is_set {
         return std::future::pending().await;
     }
     cutting_off().await;
 }
 
-/// What waits for this end already hears of its new patience.
-fn hurry(side: &Side<'_>, deadline: &Deadline) {
-    if let Some(until) = side.until() {
+/// Moves the timer of a wait for this end to the end's new timeout.
+fn shorten_wait(end: &TunnelEnd<'_>, deadline: &Deadline) {
+    if let Some(until) = end.times_out_at() {
         deadline.set(until);
     }
 }
 
 async fn one_way(
-    from: &Side<'_>,
-    to: &Side<'_>,
-    way: Way<'_>,
+    from: &TunnelEnd<'_>,
+    to: &TunnelEnd<'_>,
+    direction: Direction<'_>,
     mut count: impl FnMut(usize),
-) -> Result<(), Failure> {
-    let Way {
+) -> Result<(), TunnelFailure> {
+    let Direction {
         mut source,
         mut sink,
         deadline,
-    } = way;
+    } = direction;
     loop {
         let bytes = source.bytes().len();
         if bytes > 0 {
             count(bytes);
         }
-        let wait = Wait::each(deadline, to.patience);
+        let wait = Wait::each(deadline, to.timeout);
         if bytes > 0 {
             let sent = sink.raw(&wait, source.bytes()).await;
             source.consume(bytes);
-            sent.map_err(Failure::To)?;
+            sent.map_err(TunnelFailure::To)?;
         }
         if sink.has_pending() {
-            sink.flush(&wait).await.map_err(Failure::To)?;
+            sink.flush(&wait).await.map_err(TunnelFailure::To)?;
         }
         if bytes > 0 {
             to.touch();
         }
-        // Between two bursts neither side of a tunnel holds a buffer.
+        // An idle tunnel holds no buffer.
         source.rest();
         sink.rest();
-        from.listening.set(true);
+        from.is_receiving.set(true);
         let received = receive(from, &mut source, deadline).await;
-        from.listening.set(false);
-        if received.map_err(Failure::From)? == 0 {
-            // What the other end still has to say is waited for, but not for long.
+        from.is_receiving.set(false);
+        if received.map_err(TunnelFailure::From)? == 0 {
+            // The other end may still send, within the timeouts for an end that has finished.
             sink.end();
             from.finish();
             to.finish();
@@ -244,22 +245,22 @@ async fn one_way(
     }
 }
 
-/// Receives from an end whose patience also counts what was written to it meanwhile.
+/// Receives from an end. Its timeout begins anew whenever bytes are written to it.
 async fn receive(
-    from: &Side<'_>,
+    from: &TunnelEnd<'_>,
     source: &mut Source<'_>,
     deadline: &Deadline,
 ) -> Result<usize, ReadError> {
     loop {
-        let wait = Wait::until(deadline, from.until());
+        let wait = Wait::until(deadline, from.times_out_at());
         let mut receiving = pin!(source.receive(&wait));
         let received = poll_fn(|cx| {
             let polled = receiving.as_mut().poll(cx);
-            if polled.is_ready() || !from.finishing.get() {
+            if polled.is_ready() || !from.has_finished.get() {
                 return polled;
             }
-            // The other end has finished meanwhile: the wait under way becomes shorter.
-            match from.until() {
+            // The other end has finished meanwhile: shorten the wait under way.
+            match from.times_out_at() {
                 Some(until) if deadline.wanted().is_none_or(|wanted| until < wanted) => {
                     deadline.set(until);
                     receiving.as_mut().poll(cx)
@@ -270,14 +271,14 @@ async fn receive(
         match received.await {
             Err(ReadError::TimedOut)
                 if from
-                    .until()
+                    .times_out_at()
                     .is_none_or(|until| until > ballast_worker::now()) => {}
             result => return result,
         }
     }
 }
 
-/// Counts what broke a tunnel off.
+/// Counts which end broke a tunnel off.
 pub(crate) fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Ending) {
     let counts = match ending.cause {
         Cause::Client => Fault::Closed.counts_of_client(),
@@ -291,10 +292,10 @@ pub(crate) fn count_end(context: &Context<'_>, exchange: &Exchange, ending: Endi
     }
 }
 
-fn blame(failure: &Failure, from_server: bool) -> Ending {
+fn ending_of(failure: &TunnelFailure, from_server: bool) -> Ending {
     let (cause, timed_out) = match failure {
-        Failure::From(error) => (from_server, matches!(error, ReadError::TimedOut)),
-        Failure::To(error) => (!from_server, matches!(error, WriteError::TimedOut)),
+        TunnelFailure::From(error) => (from_server, matches!(error, ReadError::TimedOut)),
+        TunnelFailure::To(error) => (!from_server, matches!(error, WriteError::TimedOut)),
     };
     let cause = match (cause, timed_out) {
         (true, true) => Cause::ServerTimeout,

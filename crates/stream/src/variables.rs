@@ -1,9 +1,9 @@
-//! Variables that rules set (`set-var`): a few per scope, kept in the memory they grew to.
+//! Variables that rules set (`set-var`): a few per scope, whose memory is reused.
 
 use ballast_expr::{Scope, Value, VarName};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The variables of one holder: a context, or an exchange.
+/// The variables of a session, or of an exchange.
 #[derive(Debug, Default)]
 pub(crate) struct Variables {
     slots: Vec<Slot>,
@@ -28,7 +28,7 @@ enum Content {
     Meth,
 }
 
-/// Bytes that the variables of one holder may take together, names included
+/// Bytes that the variables of one session or exchange may take together, names included
 /// (`tune.vars.*-max-size`, unlimited in HAProxy): beyond it a variable is not set.
 const BYTES_MAX: usize = 1 << 20;
 
@@ -48,7 +48,7 @@ impl Variables {
         })
     }
 
-    /// Sets a variable, or forgets it. One that would pass the bound is forgotten.
+    /// Sets a variable, or unsets it: without a value, or where the value would pass the bound.
     pub(crate) fn set(&mut self, name: &VarName, value: Option<Value<'_>>) {
         let taken: usize = self
             .slots
@@ -110,8 +110,8 @@ impl Variables {
         }
     }
 
-    /// What it keeps of memory, in bytes, and how many names.
-    pub(crate) fn kept(&self) -> (usize, usize) {
+    /// The bytes of memory that it holds, and the number of names.
+    pub(crate) fn footprint(&self) -> (usize, usize) {
         let bytes = self.slots.iter().map(|slot| slot.bytes.capacity()).sum();
         (bytes, self.slots.len())
     }

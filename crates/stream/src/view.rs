@@ -18,14 +18,14 @@ use crate::local::{Local, time_of};
 use crate::session::Session;
 use crate::variables::Variables;
 
-/// An exchange, looked at by an expression.
+/// An exchange as expressions see it.
 pub(crate) struct View<'a> {
     context: &'a Context<'a>,
     variables: Ref<'a, Variables>,
-    /// Looked up when one is asked for.
-    of_process: OnceCell<VariablesNow>,
+    /// Process variables, loaded when one is asked for.
+    process_variables: OnceCell<VariablesNow>,
     exchange: &'a Exchange,
-    /// Made when one is asked for: rules seldom do (`http-request set-header x-start %Ts`).
+    /// Computed when it is asked for: rules seldom do (`http-request set-header x-start %Ts`).
     record: OnceCell<Record>,
     side: Side,
 }
@@ -36,7 +36,7 @@ impl<'a> View<'a> {
         Self {
             context,
             variables: context.session.variables.borrow(),
-            of_process: OnceCell::new(),
+            process_variables: OnceCell::new(),
             exchange,
             record: OnceCell::new(),
             side: Side::Client,
@@ -56,7 +56,7 @@ impl<'a> View<'a> {
         Self {
             context,
             variables: context.session.variables.borrow(),
-            of_process: OnceCell::new(),
+            process_variables: OnceCell::new(),
             exchange,
             record: OnceCell::from(record(context, exchange, asap)),
             side: Side::Client,
@@ -178,7 +178,7 @@ impl Facts for View<'_> {
             Scope::Sess => self.variables.value(name),
             Scope::Txn | Scope::Req | Scope::Res => self.exchange.variables.value(name),
             Scope::Proc => self
-                .of_process
+                .process_variables
                 .get_or_init(|| self.context.local.process.variables.now())
                 .value(&name.name),
             Scope::Check => None,
@@ -275,8 +275,8 @@ impl Facts for View<'_> {
     }
 
     fn record(&self) -> Option<&Record> {
-        let made = || record(self.context, self.exchange, false);
-        Some(self.record.get_or_init(made))
+        let compute = || record(self.context, self.exchange, false);
+        Some(self.record.get_or_init(compute))
     }
 }
 
@@ -299,7 +299,7 @@ impl ExchangeFacts for View<'_> {
     }
 
     fn request_line(&self) -> Option<&[u8]> {
-        Some(self.exchange.line.as_slice()).filter(|line| !line.is_empty())
+        Some(self.exchange.request_line.as_slice()).filter(|line| !line.is_empty())
     }
 
     fn service_name(&self) -> Option<&str> {
@@ -345,7 +345,7 @@ impl ConnectionFacts for Session {
     }
 
     fn received_proxy_header(&self) -> bool {
-        self.proxied
+        self.has_proxy_header
     }
 
     fn error(&self) -> (i64, &'static str) {

@@ -1,14 +1,14 @@
-//! How large HAProxy's logs say a message is.
+//! The size of a message as HAProxy's logs count it.
 //!
 //! `%B` and `%U` count neither the bytes on the wire nor those of the body alone, but those of
-//! HAProxy's own form of a message: a start line of 20 bytes and its words, names and values,
-//! one byte for the head's end, and the body without its framing. A message counts as it came,
-//! before rules change it. Measured on HAProxy 3.2; tools that add up logs go on adding up the same
+//! HAProxy's own form of a message: a start line of 20 bytes and its words, names and values, one
+//! byte for the head's end, and the body without its framing. A message counts as it was received,
+//! before rules change it. Measured on HAProxy 3.2, so that tools that add up logs get the same
 //! numbers.
 
 use ballast_message::{BodyLength, Fields, Request, Response};
 
-/// What a start line counts besides its words.
+/// What a start line counts besides method, target or status and reason.
 const START_LINE_BYTES: usize = 20;
 /// What the end of a head counts.
 const HEAD_END_BYTES: usize = 1;
@@ -19,18 +19,19 @@ const VERSION_BYTES: usize = 8;
 /// Three digits.
 const STATUS_BYTES: usize = 3;
 
-/// A request's head.
+/// The bytes that a request's head counts.
 pub(crate) fn of_request(request: &Request) -> u64 {
     let words = request.method_token().len() + request.target().len();
     total(words, request.fields())
 }
 
-/// A response's head.
+/// The bytes that a response's head counts.
 pub(crate) fn of_response(response: &Response) -> u64 {
     total(STATUS_BYTES + response.reason().len(), response.fields())
 }
 
-/// The end of a body: chunks have one of their own, with the trailers.
+/// The bytes that the end of a body counts: a chunked body has an end of its own, with the
+/// trailers.
 pub(crate) fn of_end(body: BodyLength, trailers: Option<&Fields>) -> u64 {
     match (body, trailers) {
         (BodyLength::Chunked, Some(trailers)) => (BODY_END_BYTES + trailers.pair_bytes()) as u64,

@@ -1,4 +1,4 @@
-//! Answers of our own: error pages, answers of rules, and the polite end of a connection.
+//! Answers of our own: error pages and the answers of rules.
 
 use ballast_message::{BodyLength, Method, NoRoom, Response, Version};
 use ballast_model::{ConnectionMode, ErrorPage};
@@ -7,11 +7,11 @@ use ballast_mux::{Announcement, Duplex, Wait, read_page};
 use super::{Next, rules};
 use crate::context::Context;
 use crate::ending::Phase;
-use crate::exchange::{Exchange, Given};
+use crate::exchange::{Exchange, PreparedAnswer};
 use crate::pages::default_page;
 use crate::volume;
 
-/// Sends the page of a status, as the backend or the frontend has it.
+/// Sends the prepared answer, or else the error page of a status.
 pub(crate) async fn page(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
@@ -24,10 +24,10 @@ pub(crate) async fn page(
         || !(client.source.is_done() || may_drain(exchange))
         || common.connection_mode == ConnectionMode::Close
         || context.is_closing();
-    let is_unsent = matches!(exchange.given, Some(Given::Unsent));
+    let is_unsent = matches!(exchange.prepared_answer, Some(PreparedAnswer::Unsent));
     let mut body = std::mem::take(&mut exchange.answer_body);
     let composed = compose(context, exchange, status, &mut body);
-    if matches!(composed, Ok(Composed::Nothing)) {
+    if matches!(composed, Ok(ComposedAnswer::Nothing)) {
         return Next::Close;
     }
     rules::after_response(context, exchange);
@@ -62,7 +62,7 @@ pub(crate) async fn page(
     .await;
     let bytes = client.sink.sent_bytes() - before;
     if exchange.has_request {
-        // A request that never was one has its page sent uncounted, as HAProxy does it.
+        // As in HAProxy, the error page for an invalid request is not counted.
         exchange.tally.bytes_out += counted;
         context.count(|counters| counters.bytes_out.add(bytes));
         if let Some(counters) = exchange.backend_counters(context.local.worker) {
@@ -76,33 +76,35 @@ pub(crate) async fn page(
     }
 }
 
-/// Whether what is still to come of a request's body can be read past: it was answered before
-/// anything of it went anywhere, and is well-formed so far.
+/// Whether the rest of a request's body can be read and dropped: the request was answered before
+/// its body was used, and is well-formed so far.
 pub(crate) fn may_drain(exchange: &Exchange) -> bool {
     exchange.has_request && exchange.ending.phase == Phase::Request
 }
 
-/// What an answer became.
-enum Composed {
+/// What there is to send.
+enum ComposedAnswer {
     /// A head in the exchange's response, and a body.
     Response,
     /// An empty `errorfile`: nothing is sent and the connection closes.
     Nothing,
 }
 
-/// Makes the answer: the one a rule gave, the page the configuration has, or the default one.
+/// Composes the answer: the prepared one, else the configured error page, else the default page.
 fn compose(
     context: &Context<'_>,
     exchange: &mut Exchange,
     status: u16,
     body: &mut Vec<u8>,
-) -> Result<Composed, NoRoom> {
-    let made = |()| Composed::Response;
-    match exchange.given.take() {
-        Some(Given::Made) => return Ok(Composed::Response),
-        Some(Given::Raw(bytes)) if bytes.is_empty() => return Ok(Composed::Nothing),
-        Some(Given::Raw(bytes)) => return raw(&bytes, &mut exchange.response, body).map(made),
-        Some(Given::Unsent) | None => body.clear(),
+) -> Result<ComposedAnswer, NoRoom> {
+    let to_response = |()| ComposedAnswer::Response;
+    match exchange.prepared_answer.take() {
+        Some(PreparedAnswer::InExchange) => return Ok(ComposedAnswer::Response),
+        Some(PreparedAnswer::Raw(bytes)) if bytes.is_empty() => return Ok(ComposedAnswer::Nothing),
+        Some(PreparedAnswer::Raw(bytes)) => {
+            return raw(&bytes, &mut exchange.response, body).map(to_response);
+        }
+        Some(PreparedAnswer::Unsent) | None => body.clear(),
     }
     let backend = exchange.backend.clone();
     let configured = backend
@@ -111,12 +113,12 @@ fn compose(
         .or_else(|| context.frontend.model.common.error_pages.page(status));
     let response = &mut exchange.response;
     match configured {
-        Some(ErrorPage::Raw { bytes, .. }) if bytes.is_empty() => Ok(Composed::Nothing),
-        Some(ErrorPage::Raw { bytes, .. }) => raw(bytes, response, body).map(made),
+        Some(ErrorPage::Raw { bytes, .. }) if bytes.is_empty() => Ok(ComposedAnswer::Nothing),
+        Some(ErrorPage::Raw { bytes, .. }) => raw(bytes, response, body).map(to_response),
         Some(ErrorPage::Location { status, location }) => {
-            location_page(*status, location, response).map(made)
+            location_page(*status, location, response).map(to_response)
         }
-        None => built_in(status, response, body).map(made),
+        None => built_in(status, response, body).map(to_response),
     }
 }
 
@@ -151,7 +153,8 @@ fn built_in(status: u16, response: &mut Response, body: &mut Vec<u8>) -> Result<
     fields.add(b"cache-control", b"no-cache")?;
     fields.add(b"content-type", b"text/html")?;
     if page.closes {
-        // It will be said once more in any case; here it counts.
+        // It is announced again when the answer is sent; added here, it counts in the answer's
+        // size.
         fields.add(b"connection", b"close")?;
     }
     Ok(())

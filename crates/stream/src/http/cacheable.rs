@@ -1,8 +1,8 @@
 //! `option checkcache`: responses whose cookie a cache on the way could keep and give to others.
 //!
-//! The manual lists what may pass (configuration manual, "option checkcache"). HAProxy was seen
-//! to let pass besides what no cache would keep by itself: a response that says neither how long
-//! it stays fresh nor how to validate it (RFC 9111, section 3).
+//! The manual lists what may pass (configuration manual, "option checkcache"). HAProxy was seen to
+//! let pass, too, what no cache would keep by itself: a response that says neither how long it
+//! stays fresh nor how to validate it (RFC 9111, section 3).
 
 use ballast_message::{Fields, Method, Response, trim_ows};
 

@@ -70,7 +70,7 @@ fn headers(wanted: &[CaptureSlot], fields: &Fields, slots: &mut Vec<Vec<u8>>) {
 fn cookie(wanted: &CookieCapture, header: &[u8], fields: &Fields, slot: &mut Vec<u8>) {
     let name = wanted.name.as_bytes();
     let sets = header == b"set-cookie";
-    // Of a line that sets some the first is looked at.
+    // In `Set-Cookie` only the first cookie is looked at.
     let of_line_max = if sets { 1 } else { usize::MAX };
     for field in fields.iter().filter(|field| field.name == header) {
         for pair in cookies(field.value, sets).take(of_line_max) {
@@ -78,7 +78,8 @@ fn cookie(wanted: &CookieCapture, header: &[u8], fields: &Fields, slot: &mut Vec
             slot.extend_from_slice(pair.name);
             slot.push(b'=');
             slot.extend_from_slice(pair.value);
-            // A name that ends in an equal sign is a whole one; any other is a beginning.
+            // A configured name that ends with an equal sign is a whole name; any other is a
+            // prefix.
             if slot.starts_with(name) {
                 slot.truncate(wanted.value_bytes_max as usize);
                 return;

@@ -1,4 +1,4 @@
-//! Which server a request belongs to: by its cookie, by a rule, by what the balancing hashes.
+//! Which server a request belongs to: by its cookie, by a rule, or by a hash.
 
 use ballast_balance::{HashType, domain_only, uri_key, url_param};
 use ballast_engine::{Backend, UseServerTarget, hash_type};
@@ -8,7 +8,7 @@ use ballast_model::{Balance, CookiePersistence, PersistenceAction};
 
 use crate::context::Context;
 use crate::exchange::Exchange;
-use crate::persistence::{self, ClientCookie, Received};
+use crate::persistence::{self, ClientCookie, ReceivedCookie};
 use crate::view::View;
 
 /// The server that the persistence cookie names: the first one of several that names a server
@@ -18,8 +18,8 @@ pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool
     let now = crate::local::time_of(std::time::SystemTime::now())
         .secs
         .unsigned_abs();
-    for received in persistence::received(rules, exchange.request.fields()) {
-        let found = worth(rules, backend, &received, now);
+    for received in persistence::received_cookies(rules, exchange.request.fields()) {
+        let found = judge(rules, backend, &received, now);
         if let Ok(place) | Err((_, Some(place))) = found {
             let is_usable = found.is_ok();
             if is_usable || forced || backend.model.options.persist {
@@ -41,15 +41,17 @@ pub(super) fn by_cookie(backend: &Backend, exchange: &mut Exchange, forced: bool
     None
 }
 
-/// The usable server that a cookie names; else what it is worth, and the server that it names all
-/// the same.
-fn worth(
+/// The usable server that a cookie names; else how the cookie is judged, and the server that it
+/// names although it is not usable.
+fn judge(
     rules: &CookiePersistence,
     backend: &Backend,
-    received: &Received<'_>,
+    received: &ReceivedCookie<'_>,
     now: u64,
 ) -> Result<usize, (ClientCookie, Option<usize>)> {
-    received.age(rules, now).map_err(|aged| (aged, None))?;
+    received
+        .check_age(rules, now)
+        .map_err(|aged| (aged, None))?;
     let named = Some(received.server).filter(|server| !server.is_empty());
     let place = named.and_then(|server| backend.server_of_cookie(server));
     let place = place.ok_or((ClientCookie::Invalid, None))?;
@@ -59,7 +61,7 @@ fn worth(
     }
 }
 
-/// What the first `force-persist` or `ignore-persist` that holds does.
+/// The action of the first `force-persist` or `ignore-persist` rule whose condition holds.
 pub(super) fn persistence(
     context: &Context<'_>,
     backend: &Backend,
@@ -78,11 +80,15 @@ pub(super) fn persistence(
     })
 }
 
-/// `ignore-persist`: notes that there was a cookie, and what it says stays unread.
+/// `ignore-persist`: notes that there was a cookie, and does not read it.
 pub(super) fn ignore_cookie(backend: &Backend, exchange: &mut Exchange) {
     let rules = backend.model.cookie.as_ref();
     let fields = exchange.request.fields();
-    let has_one = |rules| persistence::received(rules, fields).next().is_some();
+    let has_one = |rules| {
+        persistence::received_cookies(rules, fields)
+            .next()
+            .is_some()
+    };
     if rules.is_some_and(has_one) {
         exchange.client_cookie = ClientCookie::Unused;
     }
@@ -124,7 +130,7 @@ pub(super) fn by_rule(
     None
 }
 
-/// The hash that the balancing goes by; `None` when the request has no such key.
+/// The hash for the balancing; `None` when the request has no such key.
 pub(super) fn key(
     context: &Context<'_>,
     backend: &Backend,

@@ -1,4 +1,4 @@
-//! What becomes of an exchange that an operator or `hard-stop-after` ends.
+//! The end of an exchange that an operator or `hard-stop-after` cuts off.
 
 use ballast_mux::ClientConnection;
 
@@ -8,8 +8,8 @@ use crate::ending::Cause;
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 
-/// Ends an exchange that nobody carries any more. Its client gets nothing more, however far the
-/// exchange came.
+/// Ends an exchange whose future was dropped. Its client gets nothing more, in whatever phase the
+/// exchange was.
 pub(crate) async fn cut_off(
     context: &Context<'_>,
     client: &mut ClientConnection,

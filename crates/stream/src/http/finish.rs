@@ -1,5 +1,5 @@
 //! The end of an exchange: what its client gets when no server's response ended it, its counters
-//! and its log line. Everything that ends passes here, once.
+//! and its log line. Every exchange passes here once.
 
 use ballast_mux::Duplex;
 
@@ -9,18 +9,19 @@ use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::journal;
 
-/// Ends an exchange that came to its response's end (`Continue`), or left the way before.
+/// Ends an exchange whose response was forwarded (`Continue`), or that ended before that
+/// (`Break`).
 pub(crate) async fn finish(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     flow: Flow<Next>,
 ) -> Next {
-    // Nobody got anything, and the request comes again.
+    // The client got no response, and will send the request again.
     let is_stale = matches!(flow, Flow::Break(Exit::StaleConnection(_)));
     let next = match flow {
         Flow::Continue(next) => next,
-        Flow::Break(exit) => leave(context, client, exchange, exit).await,
+        Flow::Break(exit) => answer_exit(context, client, exchange, exit).await,
     };
     if !is_stale {
         journal::count_status(context, exchange);
@@ -29,17 +30,17 @@ pub(crate) async fn finish(
     next
 }
 
-/// Gives the client what an exit has for it.
-async fn leave(
+/// Sends the client the answer of an exit.
+async fn answer_exit(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     exit: Exit,
 ) -> Next {
     let exit = match exit {
-        // In a box: no other exchange need carry its size.
-        Exit::Service(called) => {
-            match Box::pin(service::serve(context, client, exchange, called)).await {
+        // Boxed: only an exchange with a service needs memory for its future.
+        Exit::Service(call) => {
+            match Box::pin(service::serve(context, client, exchange, call)).await {
                 Flow::Continue(next) => return next,
                 Flow::Break(exit) => exit,
             }

@@ -1,8 +1,8 @@
 //! The value of `Forwarded` (RFC 7239; configuration manual, "option forwarded").
 //!
-//! What expressions yield comes from the traffic, so only what the RFC's grammar has room for is
-//! passed on: a host that is none becomes empty, a node that is none `unknown`, a port that is none
-//! is left out, as HAProxy does it.
+//! The values of expressions come from the traffic, so only what the RFC's grammar allows is
+//! passed on. As in HAProxy, an invalid host becomes empty, an invalid node `unknown`, and an
+//! invalid port is left out.
 
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -17,7 +17,7 @@ use crate::view::View;
 /// The whole value; empty where the option asks for nothing.
 pub(super) fn value(option: &Forwarded, context: &Context<'_>, exchange: &Exchange) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
-    let facts = Facts {
+    let reader = NodeReader {
         view: View::new(context, exchange),
         context,
     };
@@ -32,7 +32,7 @@ pub(super) fn value(option: &Forwarded, context: &Context<'_>, exchange: &Exchan
             }
         }
         Some(ForwardedNode::Expression(expr)) => {
-            let text = facts.text(expr);
+            let text = reader.text(expr);
             put_host(&mut out, text.as_deref().unwrap_or_default());
         }
     }
@@ -41,11 +41,11 @@ pub(super) fn value(option: &Forwarded, context: &Context<'_>, exchange: &Exchan
         exchange.settings.path.destination,
     );
     if let Some(node) = &option.by {
-        let (node, port) = facts.ends(node, option.by_port.as_ref(), destination);
+        let (node, port) = reader.ends(node, option.by_port.as_ref(), destination);
         put_node(&mut out, b"by=", &node, port.as_ref());
     }
     if let Some(node) = &option.for_ {
-        let (node, port) = facts.ends(node, option.for_port.as_ref(), source);
+        let (node, port) = reader.ends(node, option.for_port.as_ref(), source);
         put_node(&mut out, b"for=", &node, port.as_ref());
     }
     out
@@ -60,15 +60,15 @@ enum Node {
     Unknown,
 }
 
-/// What stands behind a node's colon: digits or a name. `None` where what was asked for is no port.
+/// The port after a node's colon: digits or a name. `None` for an invalid one.
 type Port = Option<Vec<u8>>;
 
-struct Facts<'a> {
+struct NodeReader<'a> {
     view: View<'a>,
     context: &'a Context<'a>,
 }
 
-impl Facts<'_> {
+impl NodeReader<'_> {
     /// A node, and its port where one is asked for.
     fn ends(
         &self,
@@ -123,8 +123,8 @@ fn node_of(value: &Value<'_>) -> Node {
     }
 }
 
-/// The node that a text says: an address (IPv6 between brackets), a name that hides it, which
-/// begins with an underscore or gets one, or `unknown`.
+/// Parses a node: an address (IPv6 between brackets), a name that hides the address, which begins
+/// with an underscore or gets one, or `unknown`.
 fn node_in(text: &[u8]) -> Node {
     if text == b"unknown" {
         return Node::Unknown;
@@ -133,7 +133,7 @@ fn node_in(text: &[u8]) -> Node {
     if let Ok(v4) = words.parse() {
         return Node::Ip(IpAddr::V4(v4));
     }
-    // An IPv4 address in the dress of IPv6 is no node to HAProxy.
+    // HAProxy does not accept an IPv6 address that ends in IPv4 notation.
     if let Some(v6) = in_brackets(words).filter(|_| !words.contains('.')) {
         return Node::Ip(IpAddr::V6(v6));
     }
@@ -206,7 +206,7 @@ fn put_node(out: &mut Vec<u8>, name: &[u8], node: &Node, port: Option<&Port>) {
     let is_quoted = port.is_some() || matches!(node, Node::Ip(IpAddr::V6(_)));
     let quote: &[u8] = if is_quoted { b"\"" } else { b"" };
     out.extend_from_slice(quote);
-    // A vector takes whatever is written.
+    // Writing to a vector does not fail.
     let _ = match node {
         Node::Ip(IpAddr::V4(v4)) => write!(out, "{v4}"),
         Node::Ip(IpAddr::V6(v6)) => write!(out, "[{v6}]"),

@@ -1,7 +1,7 @@
-//! Keeping the last message of a proxy that broke the protocol, for `show errors`.
+//! Keeps the last message of each proxy that broke the protocol, for `show errors`.
 //!
-//! Done when a message is refused, never before. What was consumed already, such as the head
-//! before a broken chunk, is not there any more and not kept.
+//! This costs nothing until a message is refused. What was consumed by then, such as the head
+//! before a broken chunk, is not kept.
 
 use std::time::SystemTime;
 

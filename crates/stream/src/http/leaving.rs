@@ -1,8 +1,7 @@
 //! A client that leaves before its request has a server's connection.
 //!
-//! One that resets its connection can be told nothing any more. One that only ends its side may
-//! still listen, and is served: unless its request can never become whole, or `option
-//! abortonclose` says that such a client is gone.
+//! A client that resets its connection cannot get an answer. One that only closes its side may
+//! still read, and is served, unless its request is not whole or `option abortonclose` is set.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
@@ -18,12 +17,12 @@ use crate::exit::Exit;
 
 /// How a client left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Gone {
-    /// It ended its side, and gives up what it asked for.
+pub(crate) enum ClientDeparture {
+    /// It closed its side, and thereby gives up its request.
     Closed,
-    /// It ended its side before its request was whole.
+    /// It closed its side before its request was whole.
     CutShort,
-    /// It broke the connection.
+    /// It reset the connection.
     Reset,
 }
 
@@ -35,30 +34,30 @@ pub(crate) fn gives_up(context: &Context<'_>, backend: &Backend) -> bool {
         .any(|common| common.abort_on_close == Some(true))
 }
 
-/// Waits for `work` as long as the client is there.
+/// Runs `work` until it completes or the client leaves.
 ///
 /// # Errors
-/// How it left.
-pub(crate) async fn unless_gone<T>(
+/// How the client left.
+pub(crate) async fn unless_client_leaves<T>(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     backend: &Backend,
     work: impl Future<Output = T>,
-) -> Result<T, Gone> {
-    let (mut work, mut gone) = (pin!(work), pin!(gone(context, client, backend)));
+) -> Result<T, ClientDeparture> {
+    let (mut work, mut left) = (pin!(work), pin!(client_left(context, client, backend)));
     poll_fn(|cx| {
-        // Before the work: what comes of it, a place at a full server for one, is somebody else's
-        // when the client is gone by then.
-        if let Poll::Ready(gone) = gone.as_mut().poll(cx) {
-            return Poll::Ready(Err(gone));
+        // Checked before the work: if the client has left, the result of the work, such as a slot
+        // at a full server, is for another exchange.
+        if let Poll::Ready(left) = left.as_mut().poll(cx) {
+            return Poll::Ready(Err(left));
         }
         work.as_mut().poll(cx).map(Ok)
     })
     .await
 }
 
-impl Gone {
-    /// What becomes of the exchange of a client that left in `phase`.
+impl ClientDeparture {
+    /// The exit of an exchange whose client left in `phase`.
     pub(crate) fn exit(self, exchange: &Exchange, phase: Phase) -> Exit {
         let shown = self.phase(exchange, phase);
         match self {
@@ -69,7 +68,7 @@ impl Gone {
 
     /// The phase that the log shows for a client that left in `phase`.
     pub(crate) fn phase(self, exchange: &Exchange, phase: Phase) -> Phase {
-        // HAProxy takes what a TCP client sends for data from the start.
+        // For HAProxy a TCP session is in the data phase from its start.
         match self {
             Self::Reset if !exchange.has_request => Phase::Data,
             _ => phase,
@@ -78,30 +77,34 @@ impl Gone {
 }
 
 /// Waits until the client has left.
-async fn gone(context: &Context<'_>, client: &mut Duplex<'_>, backend: &Backend) -> Gone {
+async fn client_left(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    backend: &Backend,
+) -> ClientDeparture {
     if client.peer.ended().await.is_err() {
-        return Gone::Reset;
+        return ClientDeparture::Reset;
     }
     if gives_up(context, backend) {
-        return Gone::Closed;
+        return ClientDeparture::Closed;
     }
     let wait = Wait::until(&context.upward, None);
     if context.frontend.is_http() || context.upgraded_for.get().is_some() {
         if is_cut_short(client, &wait).await {
-            return Gone::CutShort;
+            return ClientDeparture::CutShort;
         }
     } else if client.source.is_empty() && matches!(client.source.receive(&wait).await, Ok(0)) {
-        // A TCP client may listen on; one that sent nothing has nothing to wait for.
-        return Gone::Closed;
+        // A TCP client may still read; one that sent nothing has nothing to wait for.
+        return ClientDeparture::Closed;
     }
     pending().await
 }
 
-/// Whether the request of a client that ended its side is not whole. What of it there is no room
-/// for is not known.
+/// Whether a client closed its side before its request was whole. Of a request that is larger than
+/// the buffer this is not known.
 async fn is_cut_short(client: &mut Duplex<'_>, wait: &Wait<'_>) -> bool {
     match client.source.gather(wait).await {
-        // One that is malformed is judged where it is carried.
+        // A malformed body is refused where it is forwarded.
         Ok(()) | Err(ReadError::Malformed(_)) => false,
         Err(_) => true,
     }

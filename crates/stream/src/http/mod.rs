@@ -7,8 +7,8 @@
 //!      └──────────┴──── answer ◄─────┴─────────┘   (a page of our own)
 //! ```
 //!
-//! Each step is a file. A step that is the last says so with an [`Exit`]; `finish`
-//! ends every exchange, with or without one.
+//! Each step is a file. A step that ends the exchange returns an [`Exit`]; `finish` ends every
+//! exchange, with or without one.
 
 pub(crate) mod answer;
 mod cacheable;
@@ -38,48 +38,45 @@ pub(crate) use cut_off::cut_off;
 pub(crate) use finish::finish;
 
 use crate::context::Context;
-use crate::exchange::{Exchange, Lent};
+use crate::exchange::{CurrentExchange, Exchange};
 use crate::exit::{Exit, Flow};
 
 /// What becomes of the client's connection after an exchange.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Next {
-    /// It carries another.
+    /// It carries another exchange.
     Keep,
-    /// It is closed, what was written being delivered first.
+    /// It is closed after what was written is delivered.
     Close,
     /// It is closed at once.
     Drop,
 }
 
-/// A server's connection that stays with its client (`http-reuse never`, or one that carries
-/// something of the client in it).
-pub(crate) type PrivateConnection = Option<reach::KeptConnection>;
-
-/// Carries a client's connection to its end.
+/// Serves a client's connection to its end.
 pub(crate) async fn serve(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
-    lent: &mut Lent,
+    current: &mut CurrentExchange,
 ) {
-    let mut kept = PrivateConnection::None;
+    let mut kept: Option<reach::KeptConnection> = None;
     let mut stopping = stopping();
     loop {
-        let next = one(context, client, lent, &mut kept, &mut stopping).await;
+        let next = serve_one(context, client, current, &mut kept, &mut stopping).await;
         match next {
             Next::Keep => {
-                // What is left of a request that nobody wanted whole stands before the next one.
-                let patience = lent.get().settings.client_timeout;
+                // The next request follows the rest of this one's body, which may not have been
+                // read.
+                let patience = current.get().settings.client_timeout;
                 let wait = Wait::each(&context.upward, patience);
                 if client.drain(&wait).await.is_err() {
                     return;
                 }
-                lent.rest();
+                current.release();
                 take_turns(Work::Exchange).await;
             }
             Next::Close => {
                 drop(kept);
-                return close(context, client, lent.get()).await;
+                return close(context, client, current.get()).await;
             }
             Next::Drop => return,
         }
@@ -87,35 +84,36 @@ pub(crate) async fn serve(
 }
 
 /// One exchange, from the wait for its request on.
-async fn one(
+async fn serve_one(
     context: &mut Context<'_>,
     client: &mut ClientConnection,
-    lent: &mut Lent,
-    kept: &mut PrivateConnection,
+    current: &mut CurrentExchange,
+    kept: &mut Option<reach::KeptConnection>,
     stopping: &mut Stopping,
 ) -> Next {
-    let begun = receive::first_byte(context, client, lent, stopping).await;
+    let begun = receive::first_byte(context, client, current, stopping).await;
     if begun.is_ok() && context.catch_up() {
         context.dress(client);
     }
-    // From here on the generation that the exchange began with is its own.
+    // From here on the exchange keeps the configuration that it began with.
     let context: &Context<'_> = context;
-    let exchange = lent.get();
+    let exchange = current.get();
     context.begin(exchange);
     let received = match begun {
         Ok(begun) => receive::request(context, client, exchange, begun).await,
-        Err(nothing) => Err(nothing),
+        Err(no_request) => Err(no_request),
     };
     match received {
         Ok(()) => {}
-        Err(receive::Nothing::Silent) => {
-            // The last response may be on its way still; who does not take it is let go.
+        Err(receive::NoRequest::Silent) => {
+            // The last response may not be sent completely. A client that does not read it in time
+            // is closed.
             let wait = Wait::each(&context.downward, exchange.settings.client_timeout);
             let _ = client.flush(&wait).await;
             return Next::Drop;
         }
-        Err(receive::Nothing::Exit(exit)) => {
-            // What is answered counts, also where it was no request.
+        Err(receive::NoRequest::Exit(exit)) => {
+            // What gets an answer counts as a request, even if it is not a valid one.
             count_request(context, exchange);
             return finish(context, &mut client.duplex(), exchange, Flow::Break(exit)).await;
         }
@@ -128,15 +126,15 @@ async fn serve_request(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    kept: &mut PrivateConnection,
+    kept: &mut Option<reach::KeptConnection>,
 ) -> Next {
     count_request(context, exchange);
-    if let Some(status) = monitor::asked(context, exchange) {
+    if let Some(status) = monitor::probe_status(context, exchange) {
         let exit = Exit::Monitor(status);
         return finish(context, client, exchange, Flow::Break(exit)).await;
     }
     if let Some(row) = &context.row {
-        row.begins(&context.running, exchange);
+        row.begin_exchange(&context.running, exchange);
     }
     let flow = carry(context, client, exchange, kept).await;
     finish(context, client, exchange, flow).await
@@ -147,7 +145,7 @@ async fn carry(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    kept: &mut PrivateConnection,
+    kept: &mut Option<reach::KeptConnection>,
 ) -> Flow<Next> {
     let front = &context.frontend.model.common;
     rules::request(context, exchange, front).await?;
@@ -155,9 +153,10 @@ async fn carry(
     if buffered != Flow::Break(Exit::BodyAbandoned) {
         buffered?;
     }
-    // Who left with its request half said is an abort of the backend that it was for.
+    // A client that left before its request was whole counts as an abort of the backend it was
+    // for.
     route::choose(context, exchange)?;
-    let _in_backend = InBackend::enter(context, exchange);
+    let _backend_session = BackendSession::enter(context, exchange);
     buffered?;
     if let Some(backend) = context.backend_of(exchange) {
         rules::request(context, exchange, &backend.model.common).await?;
@@ -169,21 +168,21 @@ async fn carry(
     loop {
         let (slot, server) = reach::server(context, client, exchange, kept, &mut plan).await?;
         match relay::exchange(context, client, exchange, server, &slot, &plan).await {
-            relay::End::Done { next, lease } => {
+            relay::RelayEnd::Done { next, lease } => {
                 reach::put_back(exchange, &slot, lease, kept);
                 drop(slot);
                 return Flow::Continue(next);
             }
-            relay::End::Again(reason) => {
-                plan.again(context, exchange, &slot, reason);
+            relay::RelayEnd::Retry(reason) => {
+                plan.prepare_retry(context, exchange, &slot, reason);
                 drop(slot);
             }
-            relay::End::Exit(exit) => return Flow::Break(exit),
+            relay::RelayEnd::Exit(exit) => return Flow::Break(exit),
         }
     }
 }
 
-/// Closes a client's connection as its frontend wants it.
+/// Closes a client's connection: with a reset under `option nolinger`, else in order.
 async fn close(context: &Context<'_>, client: &mut ClientConnection, exchange: &Exchange) {
     if context.frontend.model.common.no_linger {
         client.reset();
@@ -206,17 +205,17 @@ fn count_request(context: &Context<'_>, exchange: &Exchange) {
     context.frontend.state.request_rate.count(now, 1);
 }
 
-/// An exchange that counts in its backend while it lives.
-pub(crate) struct InBackend<'s> {
+/// Counts an exchange as a session of its backend until it is dropped.
+pub(crate) struct BackendSession<'s> {
     backend: Option<&'s ballast_engine::Backend>,
 }
 
-impl<'s> InBackend<'s> {
-    /// Enters the backend the exchange chose.
+impl<'s> BackendSession<'s> {
+    /// Counts the exchange in the backend that was chosen.
     pub(crate) fn enter(context: &'s Context<'s>, exchange: &Exchange) -> Self {
         let backend = context.backend_of(exchange).map(|backend| &**backend);
         if let Some(row) = &context.row {
-            row.goes_to(exchange.backend_place);
+            row.set_backend(exchange.backend_place);
         }
         if let Some(backend) = backend {
             let state = &backend.state;
@@ -233,7 +232,7 @@ impl<'s> InBackend<'s> {
     }
 }
 
-impl Drop for InBackend<'_> {
+impl Drop for BackendSession<'_> {
     fn drop(&mut self) {
         if let Some(backend) = &self.backend {
             backend.state.sessions.leave();

@@ -1,4 +1,5 @@
-//! Makes the request what the server shall see, as far as that does not depend on the server.
+//! Changes the request into what the server gets, as far as that does not depend on which server
+//! it is.
 
 use std::net::IpAddr;
 
@@ -22,7 +23,7 @@ pub(crate) fn request(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
 }
 
 fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> {
-    // A rule may have said something of the connection.
+    // A rule may have added a `Connection` field.
     exchange.closes_server = take_connection_end(exchange.request.fields_mut())?.close;
     unique_id(context, exchange)?;
     let Some(backend) = context.backend_of(exchange) else {
@@ -31,7 +32,7 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
     let (front, back) = (&context.frontend.model.common, &backend.model.common);
     let path = exchange.settings.path;
     let ip = |address: Option<std::net::SocketAddr>| address.map(|address| address.ip());
-    // The backend's name for the header wins; either side alone asks for it.
+    // Either proxy may ask for the header; the backend's name for it wins.
     let forward_for = back.forward_for.as_ref().or(front.forward_for.as_ref());
     if let Some(option) = forward_for {
         let exempt = [&front.forward_for, &back.forward_for]
@@ -74,7 +75,7 @@ fn change(context: &Context<'_>, exchange: &mut Exchange) -> Result<(), NoRoom> 
             persistence::hide_from_server(cookie, fields, &mut memory.text)
         })?;
     }
-    let stays = super::respond::server_stays(context, exchange);
+    let stays = super::respond::keeps_server_connection(context, exchange);
     let closes = exchange.closes_server || !stays && !backend.model.options.pretend_keepalive;
     let (body, upgrade) = (exchange.request_body, exchange.client_options.upgrade);
     exchange.request_body = announce_request(&mut exchange.request, body, closes, upgrade)?;

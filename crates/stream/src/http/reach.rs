@@ -1,4 +1,4 @@
-//! A connection to a server: which one, the wait for a place, the connecting, the retries.
+//! Gets a connection to a server: chooses the server, waits for a slot, connects and retries.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,16 +17,17 @@ use ballast_upstream::{
     connect, pool,
 };
 
-use super::leaving::unless_gone;
-use super::{PrivateConnection, choice};
+use super::choice;
+use super::leaving::unless_client_leaves;
 use crate::context::Context;
 use crate::ending::Phase;
-use crate::exchange::{Exchange, Given};
+use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::persistence::ClientCookie;
 use crate::view::View;
 
-/// A server's connection that waits for its client's next request.
+/// A server's connection that stays with its client for the next request: under `http-reuse
+/// never`, or because it carries something of the client in it.
 pub(crate) struct KeptConnection {
     server: Arc<Server>,
     lease: Lease,
@@ -39,46 +40,49 @@ impl KeptConnection {
 }
 
 /// A connection to carry an exchange on.
-pub(crate) struct Reached {
+pub(crate) struct ReadyConnection {
     /// The connection.
     pub(crate) lease: Lease,
-    /// Whether it had carried an exchange before, and may have been closed behind our back.
+    /// Whether it carried an exchange before: the server may have closed it meanwhile.
     pub(crate) reused: bool,
 }
 
-/// Why an exchange is tried once more.
+/// Why an exchange is tried again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Again {
-    /// A connection that had rested was closed by its server meanwhile: nobody's fault, and
-    /// no try is spent.
+pub(crate) enum RetryReason {
+    /// The server closed a reused connection meanwhile. This does not use up a retry.
     Stale,
-    /// What the response was, or its absence, is named by `retry-on`.
+    /// `retry-on` names the response, or the lack of one.
     Response,
 }
 
-/// What is tried, and how often still.
+/// Which server is tried, how, and how many retries are left.
 pub(crate) struct Plan {
-    /// The server it belongs to.
-    wanted: Option<usize>,
-    /// The request goes to that server whatever happens.
-    insists: bool,
-    /// The server it belongs to was found by a cookie or a rule.
-    direct: bool,
-    /// What `force-persist` or `ignore-persist` says of it.
+    /// The place of the server that the request belongs to, if any.
+    server: Option<usize>,
+    /// Whether the request may go to no other server (`force-persist`).
+    is_forced: bool,
+    /// Whether that server was found by a cookie, a rule or the last connection, and was not left
+    /// since.
+    keeps_server: bool,
+    /// What a `force-persist` or `ignore-persist` rule says.
     persistence: Option<PersistenceAction>,
+    /// The hash that the balancing uses, if the request has its key.
     hash: Option<u32>,
+    /// The place of the server that the next choice avoids.
     avoid: Option<u32>,
-    /// The server of the last try, where the one for the next is chosen anew.
-    left: Option<Arc<Server>>,
-    /// The last place was waited for in the backend's queue: no balancing chose its server.
+    /// The server of the last try, where the server of the next try is chosen anew.
+    former_server: Option<Arc<Server>>,
+    /// Whether the last slot came from the backend's queue: then no balancing chose its server.
     came_from_queue: bool,
+    /// Retries that are left.
     tries_left: u32,
-    /// A new connection is to be taken.
-    fresh: bool,
-    /// A connection that had rested was closed under the request.
-    pub(crate) stale: bool,
-    /// The body is here and may be sent again.
-    pub(crate) replay: Option<Vec<u8>>,
+    /// Whether the next try opens a new connection.
+    needs_new_connection: bool,
+    /// Whether the server closed a reused connection while the request was sent on it.
+    pub(crate) met_stale_connection: bool,
+    /// A copy of the body, to send it again.
+    pub(crate) body_copy: Option<Vec<u8>>,
     /// What may be retried after the request was sent.
     pub(crate) retry_on: Option<RetryOn>,
 }
@@ -87,26 +91,26 @@ pub(crate) struct Plan {
 const TURN_AROUND: Duration = Duration::from_secs(1);
 
 impl Plan {
-    /// What the request asks for: a server by its cookie or by a rule, or any.
+    /// Finds the server that the request's cookie or a rule names, if any.
     pub(crate) fn new(
         context: &Context<'_>,
         client: &Duplex<'_>,
         exchange: &mut Exchange,
-        kept: &PrivateConnection,
+        kept: &Option<KeptConnection>,
     ) -> Self {
         let mut plan = Self {
-            wanted: None,
-            insists: false,
-            direct: false,
+            server: None,
+            is_forced: false,
+            keeps_server: false,
             persistence: None,
             hash: None,
             avoid: None,
-            left: None,
+            former_server: None,
             came_from_queue: false,
             tries_left: 0,
-            fresh: false,
-            stale: false,
-            replay: None,
+            needs_new_connection: false,
+            met_stale_connection: false,
+            body_copy: None,
             retry_on: None,
         };
         let Some(backend) = context.backend_of(exchange) else {
@@ -114,34 +118,34 @@ impl Plan {
         };
         plan.tries_left = backend.model.retry_count_max;
         if backend.model.retry_on.after_send() {
-            plan.replay = client.source.whole_body();
+            plan.body_copy = client.source.whole_body();
             plan.retry_on = plan
-                .replay
+                .body_copy
                 .is_some()
                 .then(|| backend.model.retry_on.clone());
         }
         plan.persistence = choice::persistence(context, backend, exchange);
         let forced = plan.persistence == Some(PersistenceAction::Force);
-        let ruled = choice::by_rule(context, backend, exchange, forced);
-        let meant = match plan.persistence {
+        let rule_server = choice::by_rule(context, backend, exchange, forced);
+        let cookie_server = match plan.persistence {
             Some(PersistenceAction::Ignore) => {
                 choice::ignore_cookie(backend, exchange);
                 None
             }
             _ => choice::by_cookie(backend, exchange, forced),
         };
-        if ruled.is_some() && exchange.client_cookie != ClientCookie::None {
+        if rule_server.is_some() && exchange.client_cookie != ClientCookie::None {
             exchange.client_cookie = ClientCookie::Unused;
         }
-        plan.wanted = ruled.or(meant);
-        plan.insists = forced && plan.wanted.is_some();
+        plan.server = rule_server.or(cookie_server);
+        plan.is_forced = forced && plan.server.is_some();
         let is_private = kept.as_ref().is_some_and(|kept| kept.is_private());
-        let stays = is_private || backend.model.options.prefer_last_server;
-        if plan.wanted.is_none() && stays {
+        let prefers_last = is_private || backend.model.options.prefer_last_server;
+        if plan.server.is_none() && prefers_last {
             let queue_max = backend.model.keep_alive_queue_max.filter(|_| !is_private);
             plan.last_server(backend, kept, queue_max);
         }
-        plan.direct = plan.wanted.is_some();
+        plan.keeps_server = plan.server.is_some();
         if backend.is_keyed() {
             plan.hash = choice::key(context, backend, exchange, client.source.bytes());
         }
@@ -150,10 +154,15 @@ impl Plan {
 
     /// `option prefer-last-server`: the server whose connection the client still has, unless it
     /// is full and `queue_max` or more wait for it already (`max-keep-alive-queue`).
-    fn last_server(&mut self, backend: &Backend, kept: &PrivateConnection, queue_max: Option<u32>) {
+    fn last_server(
+        &mut self,
+        backend: &Backend,
+        kept: &Option<KeptConnection>,
+        queue_max: Option<u32>,
+    ) {
         let Some(kept) = kept else { return };
         let place = backend.server_named(kept.server.name());
-        self.wanted = place.filter(|&place| {
+        self.server = place.filter(|&place| {
             let server = &backend.servers[place];
             let has_room = || {
                 let limit = backend.server_limit(place);
@@ -165,35 +174,35 @@ impl Plan {
         });
     }
 
-    /// Notes that the exchange is tried again.
-    pub(crate) fn again(
+    /// Prepares the exchange for another try.
+    pub(crate) fn prepare_retry(
         &mut self,
         context: &Context<'_>,
         exchange: &mut Exchange,
         slot: &Slot,
-        reason: Again,
+        reason: RetryReason,
     ) {
-        self.fresh = true;
-        self.stale |= reason == Again::Stale;
-        if reason == Again::Response {
+        self.needs_new_connection = true;
+        self.met_stale_connection |= reason == RetryReason::Stale;
+        if reason == RetryReason::Response {
             // The response that is thrown away counts as a retry of its own, as HAProxy has it.
             exchange.count(context.local.worker, |counters| {
                 counters.retries.increment();
             });
-            self.failed(context, exchange, slot);
+            self.use_up_try(context, exchange, slot);
         }
         exchange.response.clear();
         exchange.has_response = false;
         exchange.times.answered = None;
     }
 
-    /// Whether the client is told no server: its own was found by a cookie or a rule and was
-    /// not left since.
-    pub(crate) fn tells_no_server(&self) -> bool {
-        self.direct
+    /// Whether the server was found by a cookie, a rule or the last connection, and was not left
+    /// since: the client needs no new cookie.
+    pub(crate) fn keeps_server(&self) -> bool {
+        self.keeps_server
     }
 
-    /// Whether neither side's persistence cookie is looked at.
+    /// Whether persistence cookies of client and server are ignored.
     pub(crate) fn ignores_cookies(&self) -> bool {
         self.persistence == Some(PersistenceAction::Ignore)
     }
@@ -207,19 +216,19 @@ impl Plan {
     pub(crate) fn may_resend(&self, exchange: &Exchange) -> bool {
         // It may have been carried out before the connection broke (RFC 9110, section 9.2.2).
         exchange.method.is_idempotent()
-            && (self.replay.is_some() || exchange.request_body == BodyLength::None)
+            && (self.body_copy.is_some() || exchange.request_body == BodyLength::None)
     }
 
-    /// Whether a response of this status is thrown away for another try.
-    pub(crate) fn wants_again(&self, status: u16) -> bool {
+    /// Whether a response of this status is dropped for another try.
+    pub(crate) fn retries_status(&self, status: u16) -> bool {
         let Some(retry_on) = &self.retry_on else {
             return false;
         };
         self.may_try_again() && retry_on.statuses.contains(&status)
     }
 
-    /// Whether no response, or a broken one, is worth another try.
-    pub(crate) fn wants_again_after(&self, error: &ReadError, silent: bool) -> bool {
+    /// Whether a missing or broken response is retried. `silent`: the server sent nothing.
+    pub(crate) fn retries_error(&self, error: &ReadError, silent: bool) -> bool {
         let Some(retry_on) = &self.retry_on else {
             return false;
         };
@@ -233,40 +242,40 @@ impl Plan {
         named && self.may_try_again()
     }
 
-    /// Spends a try; whether the server for the next is chosen anew.
-    fn failed(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) -> bool {
+    /// Uses up a try. Returns whether the server of the next try is chosen anew.
+    fn use_up_try(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) -> bool {
         let Some(backend) = context.backend_of(exchange) else {
             return false;
         };
         self.tries_left = self.tries_left.saturating_sub(1);
         exchange.tally.retries += 1;
-        let anew = self.redispatches(backend, exchange.tally.retries);
-        if anew {
-            self.wanted = None;
-            self.direct = false;
+        let redispatches = self.redispatches(backend, exchange.tally.retries);
+        if redispatches {
+            self.server = None;
+            self.keeps_server = false;
             self.avoid = u32::try_from(slot.place()).ok();
-            self.left = Some(Arc::clone(slot.server()));
+            self.former_server = Some(Arc::clone(slot.server()));
         } else {
-            self.wanted = Some(slot.place());
+            self.server = Some(slot.place());
             exchange.count(context.local.worker, |counters| {
                 counters.retries.increment()
             });
         }
-        anew
+        redispatches
     }
 
-    /// Counts the server that was chosen: for its backend, and as the one that a failed request
-    /// was given to instead of its former one, or once more.
-    fn chose(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) {
+    /// Counts the server that was chosen: as a choice of the balancing and, after a failed try, as
+    /// a redispatch, or as a retry if it is the same server.
+    fn count_choice(&mut self, context: &Context<'_>, exchange: &mut Exchange, slot: &Slot) {
         let worker = context.local.worker;
         self.avoid = None;
-        if let Some(left) = self.left.take() {
-            if Arc::ptr_eq(&left.state, &slot.server().state) {
+        if let Some(former) = self.former_server.take() {
+            if Arc::ptr_eq(&former.state, &slot.server().state) {
                 exchange.count(worker, |counters| counters.retries.increment());
                 return;
             }
             let of_backend = slot.backend().state.counters.of(worker);
-            for counters in [of_backend, left.state.counters.of(worker)] {
+            for counters in [of_backend, former.state.counters.of(worker)] {
                 counters.redispatches.increment();
             }
             exchange.tally.redispatched = true;
@@ -274,12 +283,13 @@ impl Plan {
                 exchange.client_cookie = ClientCookie::Down;
             }
         }
-        if self.wanted.is_none() && !self.came_from_queue {
+        if self.server.is_none() && !self.came_from_queue {
             exchange.count(worker, |counters| counters.chosen.increment());
         }
     }
 
-    /// Whether the n-th retry may go elsewhere (configuration manual, "option redispatch").
+    /// Whether the n-th retry may choose another server (configuration manual, "option
+    /// redispatch").
     fn redispatches(&self, backend: &Backend, retry: u32) -> bool {
         let Some(option) = backend.model.redispatch else {
             return false;
@@ -297,18 +307,18 @@ impl Plan {
                 period > 0 && retry % period == 0
             }
         };
-        by_interval || (!self.direct && !backend.is_keyed() && has_others(backend))
+        by_interval || (!self.keeps_server && !backend.is_keyed() && has_others(backend))
     }
 }
 
-/// Takes a place at a server and a connection to it.
+/// Takes a slot at a server and a connection to it.
 pub(crate) async fn server(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    kept: &mut PrivateConnection,
+    kept: &mut Option<KeptConnection>,
     plan: &mut Plan,
-) -> Flow<(Slot, Reached)> {
+) -> Flow<(Slot, ReadyConnection)> {
     let Some(first) = context.backend_of(exchange) else {
         return Flow::Break(Exit::NoBackend);
     };
@@ -317,71 +327,72 @@ pub(crate) async fn server(
         let backend = successor.as_ref().unwrap_or(first);
         let slot = slot(context, client, exchange, backend, plan).await?;
         if !Arc::ptr_eq(slot.backend(), backend) {
-            // It waited over a change, and sits in the backend as it is now.
-            exchange.is_served_by(slot.backend());
+            // The configuration changed during the wait: the slot belongs to the backend as it is
+            // now.
+            exchange.update_backend(slot.backend());
             successor = Some(Arc::clone(slot.backend()));
         }
         let backend = successor.as_ref().unwrap_or(first);
         exchange.server = Some(Arc::clone(slot.server()));
         if let Some(row) = &context.row {
-            row.is_with(slot.place());
+            row.set_server(slot.place());
         }
         if let Some(name) = &backend.model.name_header {
-            tell_name(exchange, name, slot.server().name())?;
+            set_name_header(exchange, name, slot.server().name())?;
         }
-        plan.chose(context, exchange, &slot);
-        let reached = connection(context, client, exchange, backend, &slot, kept, plan);
-        match reached.await? {
-            Some(reached) => return Flow::Continue((slot, reached)),
+        plan.count_choice(context, exchange, &slot);
+        let ready = connection(context, client, exchange, backend, &slot, kept, plan);
+        match ready.await? {
+            Some(ready) => return Flow::Continue((slot, ready)),
             None => exchange.server = None,
         }
     }
 }
 
-/// A connection to the server of a slot, tried as often as the plan lets it; `None` when the
-/// server is to be chosen anew. Until then the slot is held: a server that refuses would else
-/// look the least loaded, and attract the traffic.
+/// A connection to the server of a slot, with the retries that the plan allows; `None` when the
+/// server is to be chosen anew. The slot is held until then: a server that refuses connections
+/// would otherwise look the least loaded, and attract traffic.
 async fn connection(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
     backend: &Arc<Backend>,
     slot: &Slot,
-    kept: &mut PrivateConnection,
+    kept: &mut Option<KeptConnection>,
     plan: &mut Plan,
-) -> Flow<Option<Reached>> {
+) -> Flow<Option<ReadyConnection>> {
     loop {
         count_session(context, exchange, slot);
         if let Some(exit) = redirect(exchange, slot) {
             return Flow::Break(exit);
         }
-        let wanted = wanted(context, exchange, backend, slot.server());
-        if let Some(reached) = rested(context, exchange, slot, kept, plan, &wanted) {
-            note_addresses(context, exchange, &reached.lease);
-            // It stood already: no time has passed.
+        let particulars = particulars(context, exchange, backend, slot.server());
+        if let Some(ready) = idle_connection(context, exchange, slot, kept, plan, &particulars) {
+            note_addresses(context, exchange, &ready.lease);
+            // It was open already: connecting took no time.
             exchange.times.connected = exchange.times.slot_taken;
             exchange.reused = true;
-            return Flow::Continue(Some(reached));
+            return Flow::Continue(Some(ready));
         }
         exchange.count(context.local.worker, |counters| {
             counters.connects.increment()
         });
-        let failure = match open(context, client, exchange, slot, wanted).await {
+        let failure = match open(context, client, exchange, slot, particulars).await {
             Ok(lease) => {
                 probe::observe(backend, slot.place(), Observed::Connected);
                 note_addresses(context, exchange, &lease);
                 exchange.times.connected = Some(ballast_worker::now());
                 exchange.reused = false;
-                return Flow::Continue(Some(Reached {
+                return Flow::Continue(Some(ReadyConnection {
                     lease,
                     reused: false,
                 }));
             }
             Err(failure) => failure,
         };
-        if plan.stale && !exchange.first {
-            // The server is gone, and the client may try again by itself: it reused a
-            // connection, and gets no answer (RFC 9112, section 9.3.1).
+        if plan.met_stale_connection && !exchange.first {
+            // The server is gone. The client reused its connection, so it gets no answer and may
+            // try again itself (RFC 9112, section 9.3.1).
             return Flow::Break(Exit::StaleConnection(Phase::Connect));
         }
         probe::observe(backend, slot.place(), Observed::ConnectError);
@@ -389,13 +400,13 @@ async fn connection(
         if !plan.may_try_again() || !failure.may_retry {
             return Flow::Break(failure.exit);
         }
-        let anew = plan.failed(context, exchange, slot);
-        let elsewhere = anew && has_others(backend);
-        // Who was silent for as long as a connect may take was waited for enough.
+        let redispatches = plan.use_up_try(context, exchange, slot);
+        let elsewhere = redispatches && has_others(backend);
+        // After `timeout connect` no further pause is needed.
         if !elsewhere && failure.exit != Exit::ConnectTimeout {
             turn_around(context, client, exchange, backend).await?;
         }
-        if anew {
+        if redispatches {
             return Flow::Continue(None);
         }
     }
@@ -415,14 +426,14 @@ async fn turn_around(
 ) -> Flow {
     let connect = backend.model.timeouts.connect.unwrap_or(TURN_AROUND);
     let pause = ballast_worker::sleep(connect.min(TURN_AROUND));
-    match unless_gone(context, client, backend, pause).await {
+    match unless_client_leaves(context, client, backend, pause).await {
         Ok(()) => Flow::Continue(()),
-        Err(gone) => Flow::Break(gone.exit(exchange, Phase::Connect)),
+        Err(departure) => Flow::Break(departure.exit(exchange, Phase::Connect)),
     }
 }
 
-/// `http-send-name-header`: the server hears the name it has here; another try, the other's.
-fn tell_name(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
+/// `http-send-name-header`: sends the server its own name; another try replaces it.
+fn set_name_header(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
     if !exchange.has_request {
         return Flow::Continue(());
     }
@@ -433,7 +444,7 @@ fn tell_name(exchange: &mut Exchange, field: &str, name: &str) -> Flow {
     }
 }
 
-/// Waits for a place, as long as the queue may take and the client stays.
+/// Waits for a slot until `timeout queue` passes or the client leaves.
 async fn slot(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
@@ -443,20 +454,20 @@ async fn slot(
 ) -> Flow<Slot> {
     plan.came_from_queue = false;
     let avoid = plan.avoid;
-    let order = SlotRequest {
-        wanted: plan.wanted,
-        insists: plan.insists,
+    let request = SlotRequest {
+        wanted: plan.server,
+        insists: plan.is_forced,
         ask: Ask {
             avoid: avoid.as_slice(),
             hash: plan.hash,
             random: context.local.random(),
         },
     };
-    if let Some(taken) = Slot::take_at_once(backend, &order) {
-        // The first look, and no wait: no time has passed.
+    if let Some(taken) = Slot::take_at_once(backend, &request) {
+        // Decided at the first attempt, without a wait: no time has passed.
         exchange.times.slot_taken = exchange.times.slot_taken.or(exchange.times.received);
-        // Another try at the same server has its place still.
-        if exchange.tally.retries > 0 && plan.wanted.is_none() {
+        // A retry at the same server still has its slot.
+        if exchange.tally.retries > 0 && plan.server.is_none() {
             exchange.times.slot_taken = Some(ballast_worker::now());
         }
         return match taken {
@@ -464,28 +475,28 @@ async fn slot(
             Err(refusal) => refused(exchange, refusal),
         };
     }
-    let mut line = QueueLength::default();
+    let mut queue_length = QueueLength::default();
     let timeouts = &backend.model.timeouts;
-    let patience = timeouts.queue.or(timeouts.connect);
-    context.downward.set_after(patience);
+    let timeout = timeouts.queue.or(timeouts.connect);
+    context.downward.set_after(timeout);
     let outcome = {
-        let taking = pin!(Slot::take(backend, &order, &mut line));
-        let taking = pin!(unless_gone(context, client, backend, taking));
+        let taking = pin!(Slot::take(backend, &request, &mut queue_length));
+        let taking = pin!(unless_client_leaves(context, client, backend, taking));
         context.downward.guard(taking).await
     };
-    exchange.tally.server_queue = line.server;
-    exchange.tally.backend_queue = line.backend;
-    plan.came_from_queue = line.backend > 0;
+    exchange.tally.server_queue = queue_length.server;
+    exchange.tally.backend_queue = queue_length.backend;
+    plan.came_from_queue = queue_length.backend > 0;
     exchange.times.slot_taken = Some(ballast_worker::now());
     match outcome {
         Ok(Ok(Ok(slot))) => Flow::Continue(slot),
         Ok(Ok(Err(refusal))) => refused(exchange, refusal),
-        Ok(Err(gone)) => Flow::Break(gone.exit(exchange, Phase::Queue)),
+        Ok(Err(departure)) => Flow::Break(departure.exit(exchange, Phase::Queue)),
         Err(_) => Flow::Break(Exit::QueueTimeout),
     }
 }
 
-/// There is no place, and none to wait for.
+/// Ends an exchange that can get no slot and wait for none.
 fn refused(exchange: &mut Exchange, refusal: Refusal) -> Flow<Slot> {
     exchange.times.slot_taken = None;
     Flow::Break(Exit::NoSlot(refusal))
@@ -506,43 +517,43 @@ fn count_session(context: &Context<'_>, exchange: &Exchange, slot: &Slot) {
     counters.sessions.increment();
 }
 
-/// A connection that rests: the client's own, or one of the pool.
-fn rested(
+/// An idle connection: the one kept for the client, or one of the pool.
+fn idle_connection(
     context: &Context<'_>,
     exchange: &Exchange,
     slot: &Slot,
-    kept: &mut PrivateConnection,
+    kept: &mut Option<KeptConnection>,
     plan: &Plan,
-    wanted: &Particulars,
-) -> Option<Reached> {
+    particulars: &Particulars,
+) -> Option<ReadyConnection> {
     let (backend, server) = (slot.backend(), slot.server());
     if let Some(own) = kept.take() {
-        let own = if plan.fresh {
+        let own = if plan.needs_new_connection {
             None
         } else {
-            own.lease.renew(backend, server, wanted)
+            own.lease.renew(backend, server, particulars)
         };
         if let Some(lease) = own {
             return Some(reused(context, exchange, lease));
         }
     }
-    if plan.fresh {
+    if plan.needs_new_connection {
         return None;
     }
-    let lease = pool::take(backend, server, exchange.first, wanted)?;
+    let lease = pool::take(backend, server, exchange.first, particulars)?;
     Some(reused(context, exchange, lease))
 }
 
-/// A connection that had rested, counted.
-fn reused(context: &Context<'_>, exchange: &Exchange, lease: Lease) -> Reached {
+/// Counts the reuse of an idle connection.
+fn reused(context: &Context<'_>, exchange: &Exchange, lease: Lease) -> ReadyConnection {
     exchange.count(context.local.worker, |counters| counters.reuses.increment());
-    Reached {
+    ReadyConnection {
         lease,
         reused: true,
     }
 }
 
-/// `redir`: requests that only ask are sent to the server's public name instead.
+/// `redir`: GET and HEAD requests are redirected to the server's public address.
 fn redirect(exchange: &mut Exchange, slot: &Slot) -> Option<Exit> {
     let prefix = slot.server().model.redirect_prefix.as_ref()?;
     if !matches!(exchange.method, Method::Get | Method::Head) {
@@ -563,12 +574,12 @@ fn redirect(exchange: &mut Exchange, slot: &Slot) -> Option<Exit> {
     if made.is_err() {
         return Some(Exit::ServerRedirectFull);
     }
-    exchange.given = Some(Given::Made);
+    exchange.prepared_answer = Some(PreparedAnswer::InExchange);
     Some(Exit::ServerRedirect)
 }
 
-/// A connection that did not come to be, and what to make of it.
-struct Failure {
+/// A failed connect, and whether it may be retried.
+struct ConnectFailure {
     exit: Exit,
     may_retry: bool,
 }
@@ -578,63 +589,67 @@ async fn open(
     client: &mut Duplex<'_>,
     exchange: &Exchange,
     slot: &Slot,
-    wanted: Particulars,
-) -> Result<Lease, Failure> {
+    particulars: Particulars,
+) -> Result<Lease, ConnectFailure> {
     let (backend, server) = (slot.backend(), slot.server());
     context.downward.set_after(backend.model.timeouts.connect);
-    // Pinned: by value each step would hold it once more.
-    let opening = pin!(connect(server, Key::new(backend, server, wanted)));
+    // Pinned: passed by value, each wrapper would store it once more.
+    let opening = pin!(connect(server, Key::new(backend, server, particulars)));
     let may_retry = backend.model.retry_on.conn_failure;
-    let opening = pin!(unless_gone(context, client, backend, opening));
+    let opening = pin!(unless_client_leaves(context, client, backend, opening));
     match context.downward.guard(opening).await {
-        Ok(Err(gone)) => Err(Failure {
-            exit: Exit::ConnectAbandoned(gone.phase(exchange, Phase::Connect)),
+        Ok(Err(departure)) => Err(ConnectFailure {
+            exit: Exit::ConnectAbandoned(departure.phase(exchange, Phase::Connect)),
             may_retry: false,
         }),
         Ok(Ok(Ok(lease))) => Ok(lease),
         Ok(Ok(Err(ConnectError::Refused(error)))) if error.kind().is_local_resource() => {
-            Err(Failure {
+            Err(ConnectFailure {
                 exit: Exit::ConnectResource,
                 may_retry: error.kind() != ErrorClass::Descriptors && may_retry,
             })
         }
-        Ok(Ok(Err(error))) => Err(Failure {
+        Ok(Ok(Err(error))) => Err(ConnectFailure {
             exit: Exit::ConnectRefused,
             may_retry: may_retry && !matches!(error, ConnectError::NoAddress),
         }),
-        Err(_) => Err(Failure {
+        Err(_) => Err(ConnectFailure {
             exit: Exit::ConnectTimeout,
             may_retry,
         }),
     }
 }
 
-/// What the exchange asks of a connection to the server.
-fn wanted(
+/// What a connection to the server must match to carry the exchange.
+fn particulars(
     context: &Context<'_>,
     exchange: &Exchange,
     backend: &Backend,
     server: &Server,
 ) -> Particulars {
     let limits = context.running.limits(&backend.model.common);
-    let told = told(context, exchange, server);
-    Particulars::of(backend, server, &exchange.settings.path, told, limits)
+    let facts = exchange_facts(context, exchange, server);
+    Particulars::of(backend, server, &exchange.settings.path, facts, limits)
 }
 
-/// What a connection takes with it of the exchange it is opened for.
-fn told<'e>(context: &Context<'_>, exchange: &'e Exchange, server: &Server) -> ExchangeFacts<'e> {
+/// The facts of the exchange that a new connection carries: unique id, source address, TLVs.
+fn exchange_facts<'e>(
+    context: &Context<'_>,
+    exchange: &'e Exchange,
+    server: &Server,
+) -> ExchangeFacts<'e> {
     let unique_id = Some(exchange.unique_id.as_slice()).filter(|id| !id.is_empty());
-    let mut told = ExchangeFacts {
+    let mut facts = ExchangeFacts {
         unique_id,
         ..ExchangeFacts::default()
     };
-    // Of the server's line: it begins with what the section says.
+    // The server's own `source` includes what its section says.
     let source = server.model.source.as_ref();
     if let Some(TransparentSource::Header(expr)) =
         source.and_then(|source| source.transparent.as_ref())
     {
         let view = View::new(context, exchange);
-        told.source = context.local.with_memory(|memory| {
+        facts.source = context.local.with_memory(|memory| {
             match ballast_expr::eval(expr, &view, &mut memory.scratch)? {
                 Value::Ipv4(address) => Some(address.into()),
                 Value::Ipv6(address) => Some(address.into()),
@@ -646,7 +661,7 @@ fn told<'e>(context: &Context<'_>, exchange: &'e Exchange, server: &Server) -> E
         && !proxy.tlvs.is_empty()
     {
         let view = View::for_log(context, exchange, false);
-        told.tlvs = proxy
+        facts.tlvs = proxy
             .tlvs
             .iter()
             .map(|(_, format)| {
@@ -658,11 +673,11 @@ fn told<'e>(context: &Context<'_>, exchange: &'e Exchange, server: &Server) -> E
             })
             .collect();
     }
-    told
+    facts
 }
 
-/// Notes the ends of the server's connection, where something will ask for them: the system
-/// has to be asked in turn.
+/// Notes the addresses of the server's connection if a log or a rule asks for them: reading them
+/// costs system calls.
 fn note_addresses(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease) {
     if context
         .running
@@ -672,12 +687,12 @@ fn note_addresses(context: &Context<'_>, exchange: &mut Exchange, lease: &Lease)
     }
 }
 
-/// Puts a connection that is still good where the next exchange will find it.
+/// Returns a connection that is reusable to the pool, or keeps it for its client.
 pub(crate) fn put_back(
     exchange: &Exchange,
     slot: &Slot,
     lease: Option<Lease>,
-    kept: &mut PrivateConnection,
+    kept: &mut Option<KeptConnection>,
 ) {
     let server = slot.server();
     let (Some(lease), Some(backend)) = (lease, &exchange.backend) else {

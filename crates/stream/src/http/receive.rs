@@ -1,4 +1,5 @@
-//! The request: waiting for it, receiving its head, and its body where that has to come first.
+//! The request: waits for it, receives its head, and its body where that must be there before a
+//! server is chosen.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -12,48 +13,48 @@ use ballast_worker::{Stopping, select, turn_now};
 use super::{capture, invalid};
 use crate::context::Context;
 use crate::ending::Phase;
-use crate::exchange::{Exchange, Given, Lent};
+use crate::exchange::{CurrentExchange, Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::volume;
 
-/// No request came.
-pub(crate) enum Nothing {
-    /// And nothing need be said of it.
+/// Why no request was received.
+pub(crate) enum NoRequest {
+    /// The connection ends without an answer and without a log line.
     Silent,
     /// It was cut short or broken.
     Exit(Exit),
 }
 
-/// Waits for a request to begin; when its first byte was there.
+/// Waits for a request to begin. Returns the moment of its first byte.
 pub(crate) async fn first_byte(
     context: &Context<'_>,
     client: &mut ClientConnection,
-    lent: &mut Lent,
+    current: &mut CurrentExchange,
     stopping: &mut Stopping,
-) -> Result<Instant, Nothing> {
-    let wait = Wait::until(&context.upward, first_byte_until(context, lent));
-    let begun = if lent.is_first() || context.frontend.model.options.idle_close_on_response {
+) -> Result<Instant, NoRequest> {
+    let wait = Wait::until(&context.upward, first_byte_until(context, current));
+    let begun = if current.is_first() || context.frontend.model.options.idle_close_on_response {
         client.first_byte(&wait).await
     } else {
-        // The process must be able to end: who idles is let go (configuration manual, "option
-        // idle-close-on-response").
+        // Idle connections are closed when the process stops or their bind is removed
+        // (configuration manual, "option idle-close-on-response").
         select! {
             biased;
             begun = client.first_byte(&wait) => begun,
-            _ = stopping => return Err(Nothing::Silent),
-            () = leaving(context) => return Err(Nothing::Silent),
+            _ = stopping => return Err(NoRequest::Silent),
+            () = leaving(context) => return Err(NoRequest::Silent),
         }
     };
     if let Err(error) = begun {
-        return Err(nothing(context, lent.is_first(), &error));
+        return Err(no_request(context, current.is_first(), &error));
     }
     let at = turn_now();
-    lent.get().times.begun = Some(at);
+    current.get().times.begun = Some(at);
     Ok(at)
 }
 
-/// Waits until the bind that the connection came through is gone. Who takes one away wakes the
-/// connections of each worker, so a look each time is enough.
+/// Waits until the bind that the connection came through is removed. The removal wakes the
+/// connections of each worker, so a check at each poll is enough.
 fn leaving(context: &Context<'_>) -> impl Future<Output = ()> {
     poll_fn(|_| {
         if context.session.admission.is_leaving() {
@@ -70,7 +71,7 @@ pub(crate) async fn request(
     client: &mut ClientConnection,
     exchange: &mut Exchange,
     begun: Instant,
-) -> Result<(), Nothing> {
+) -> Result<(), NoRequest> {
     let wait = Wait::until(&context.upward, head_until(context, exchange, begun));
     let received = match client.request(&wait, &mut exchange.request).await {
         Ok(received) => received,
@@ -78,13 +79,13 @@ pub(crate) async fn request(
             if let ReadError::Malformed(rule) = &error {
                 invalid::request(context, client.offence(), rule);
             }
-            return Err(Nothing::Exit(Exit::Request(
+            return Err(NoRequest::Exit(Exit::Request(
                 (&error).into(),
                 Phase::Request,
             )));
         }
     };
-    // Mostly the head came whole, and the clock need not be asked again.
+    // The head usually comes whole, and then the clock need not be read again.
     let is_prompt = received.is_prompt;
     exchange.times.received = Some(if is_prompt { begun } else { turn_now() });
     context.count(|counters| counters.bytes_in.add(received.head_bytes));
@@ -108,14 +109,14 @@ fn timeouts(context: &Context<'_>) -> (Option<Duration>, Option<Duration>) {
     (request, timeouts.http_keep_alive.or(request))
 }
 
-/// The first request has its whole time from the accept on; later ones may be waited for as
-/// long as a connection may idle.
-fn first_byte_until(context: &Context<'_>, lent: &Lent) -> Option<Instant> {
+/// The time for the first request runs from the end of the handshakes; later ones may begin as
+/// long as a connection may be idle.
+fn first_byte_until(context: &Context<'_>, current: &CurrentExchange) -> Option<Instant> {
     let (request, idle) = timeouts(context);
-    if lent.is_first() {
+    if current.is_first() {
         request.map(|request| context.session.established() + request)
     } else {
-        idle.map(|idle| lent.idle_from() + idle)
+        idle.map(|idle| current.idle_from() + idle)
     }
 }
 
@@ -129,17 +130,17 @@ fn head_until(context: &Context<'_>, exchange: &Exchange, begun: Instant) -> Opt
 }
 
 /// The connection ended before a request began.
-fn nothing(context: &Context<'_>, first: bool, error: &ReadError) -> Nothing {
+fn no_request(context: &Context<'_>, first: bool, error: &ReadError) -> NoRequest {
     if !first || context.frontend.model.options.ignore_probes {
-        return Nothing::Silent;
+        return NoRequest::Silent;
     }
-    Nothing::Exit(Exit::Request(error.into(), Phase::Request))
+    NoRequest::Exit(Exit::Request(error.into(), Phase::Request))
 }
 
-/// Keeps the request line for the log, as long as it may be.
+/// Keeps the request line for the log, cut to `tune.http.logurilen` bytes.
 fn note_line(context: &Context<'_>, exchange: &mut Exchange) {
     let uri_bytes_max = context.running.tune().log_uri_bytes as usize;
-    let (line, request) = (&mut exchange.line, &exchange.request);
+    let (line, request) = (&mut exchange.request_line, &exchange.request);
     line.extend_from_slice(request.method_token());
     line.push(b' ');
     line.extend_from_slice(request.target());
@@ -171,7 +172,7 @@ pub(crate) async fn buffer_body(
     ) {
         return Flow::Continue(());
     }
-    go_on(context, client, exchange).await?;
+    send_continue(context, client, exchange).await?;
     let (request, _) = timeouts(context);
     let until = request.map(|request| ballast_worker::now() + request);
     let wait = Wait::until(&context.upward, until);
@@ -187,7 +188,7 @@ pub(crate) async fn buffer_body(
         exchange.times.received = None;
     }
     if !matches!(error, ReadError::TimedOut) {
-        exchange.given = Some(Given::Unsent);
+        exchange.prepared_answer = Some(PreparedAnswer::Unsent);
     }
     Flow::Break(match error {
         ReadError::Closed | ReadError::Broken(_) => Exit::BodyAbandoned,
@@ -197,9 +198,13 @@ pub(crate) async fn buffer_body(
     })
 }
 
-/// Has a client that waits for it send its body, which is wanted before any server is. The server
-/// need not be asked again.
-async fn go_on(context: &Context<'_>, client: &mut Duplex<'_>, exchange: &mut Exchange) -> Flow {
+/// Sends `100 Continue` to a client that waits for it: its body is needed before a server is
+/// chosen. `Expect` is removed, so that the server does not answer it again.
+async fn send_continue(
+    context: &Context<'_>,
+    client: &mut Duplex<'_>,
+    exchange: &mut Exchange,
+) -> Flow {
     if !std::mem::take(&mut exchange.expects_continue) {
         return Flow::Continue(());
     }

@@ -1,4 +1,4 @@
-//! One exchange with a server: the request goes out while the response may already come in.
+//! One exchange with a server: the request is sent while the response may already arrive.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -15,50 +15,50 @@ use ballast_upstream::{ExchangeEnd, Lease, Slot};
 
 use super::Next;
 use super::leaving::gives_up;
-use super::reach::{Again, Plan, Reached};
-use super::respond::{self, Outcome};
+use super::reach::{Plan, ReadyConnection, RetryReason};
+use super::respond::{self, ResponseOutcome};
 use crate::context::Context;
 use crate::ending::{Cause, Phase};
-use crate::exchange::{Exchange, Given, Settings};
+use crate::exchange::{Exchange, PreparedAnswer, Settings};
 use crate::exit::{Exit, Fault};
-use crate::live::Live;
+use crate::live::LiveCounters;
 use crate::tunnel;
 use crate::volume;
 
 /// How an exchange with a server ended.
-pub(crate) enum End {
-    /// The response was carried, or as much of it as was possible.
+pub(crate) enum RelayEnd {
+    /// The response was forwarded, or as much of it as was possible.
     Done {
         /// What becomes of the client's connection.
         next: Next,
         /// The server's connection, when it may carry another exchange.
         lease: Option<Lease>,
     },
-    /// Nothing of a response went to the client, and it is worth another try.
-    Again(Again),
-    /// Nothing of a response went to the client, and there is none to come.
+    /// Nothing of a response went to the client, and the exchange is to be tried again.
+    Retry(RetryReason),
+    /// The exchange ends without a whole response of the server.
     Exit(Exit),
 }
 
-/// Sends the request and brings the response.
+/// Sends the request and forwards the response.
 pub(crate) async fn exchange(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    reached: Reached,
+    ready: ReadyConnection,
     slot: &Slot,
     plan: &Plan,
-) -> End {
-    let Reached { mut lease, reused } = reached;
+) -> RelayEnd {
+    let ReadyConnection { mut lease, reused } = ready;
     let before = (client.sink.sent_bytes(), lease.traffic());
     lease.begin(&exchange.request, exchange.request_body);
     let uploaded = Cell::new(0_u64);
-    let live = Live::of(context, exchange);
+    let live = LiveCounters::of(context, exchange);
     let settings = exchange.settings;
     let outcome = {
-        let progress = respond::Upload {
-            moved: Cell::new(exchange.times.connected),
-            under_way: Cell::new(true),
+        let progress = respond::UploadProgress {
+            last_sent: Cell::new(exchange.times.connected),
+            is_under_way: Cell::new(true),
             answered: Cell::new(false),
             live: live.as_ref(),
         };
@@ -68,7 +68,7 @@ pub(crate) async fn exchange(
             settings,
             &mut client.source,
             &mut server.sink,
-            plan.replay.as_deref(),
+            plan.body_copy.as_deref(),
             (&progress, &uploaded),
         );
         let gives_up = context
@@ -77,19 +77,21 @@ pub(crate) async fn exchange(
         let respond = respond::respond(
             context,
             exchange,
-            respond::Down {
+            respond::Download {
                 client: client.peer,
                 sink: client.sink.by_ref(),
                 source: server.source.by_ref(),
                 upload: &progress,
             },
-            respond::Chances { reused, plan },
+            respond::RetryOptions { reused, plan },
         );
         let evicted = evicted(context, slot.server());
-        // Pinned here: handed over by value, each would lie in this future twice.
+        // Pinned here: passed by value, each future would be stored in this one twice.
         let (upload, respond, evicted) = (pin!(upload), pin!(respond), pin!(evicted));
-        let both = pin!(both(upload, respond, evicted, || progress.answered.get()));
-        unless_gone(client.peer, &progress.under_way, gives_up, both).await
+        let transfer = pin!(transfer(upload, respond, evicted, || progress
+            .answered
+            .get()));
+        unless_client_leaves(client.peer, &progress.is_under_way, gives_up, transfer).await
     };
     let down = client.sink.sent_bytes() - before.0;
     let traffic = lease.traffic();
@@ -101,13 +103,13 @@ pub(crate) async fn exchange(
     if client.source.is_done() {
         exchange.tally.bytes_in += volume::of_end(exchange.request_body, client.source.trailers());
     }
-    if matches!(outcome, Both::ServerStuck) {
+    if matches!(outcome, TransferEnd::ServerStuck) {
         exchange.observed = Some(Observed::ReadTimeout);
     }
     account(context, exchange, slot, uncounted);
     match outcome {
-        Both::Answered(
-            Outcome::Carried {
+        TransferEnd::Answered(
+            ResponseOutcome::Carried {
                 keep_server,
                 private,
                 ..
@@ -120,38 +122,39 @@ pub(crate) async fn exchange(
                 Ok(()) if whole => {}
                 Ok(()) => exchange.ending.note(Cause::Client, Phase::Data),
             }
-            // What the server did not take is read past: the client has its answer, sends on, and
-            // may have more to ask (HAProxy does so).
+            // What the server did not read of the request is dropped: the client has its response,
+            // and may send another request on the connection (as in HAProxy).
             let keep_client = whole || matches!(uploaded, Err(RelayError::To(_)));
             let end = ExchangeEnd {
                 is_whole: whole,
                 is_persistent: keep_server,
                 bears_client: private,
             };
-            carried(exchange, keep_client, lease.end(end))
+            done(exchange, keep_client, lease.end(end))
         }
-        Both::Answered(Outcome::Tunnel, _) => {
-            // In a box: once in a connection's life, and no other exchange need carry its size.
+        TransferEnd::Answered(ResponseOutcome::Tunnel, _) => {
+            // Boxed: this happens at most once per connection, and other exchanges should not
+            // reserve memory for it.
             Box::pin(tunnel(context, client, &mut lease.duplex(), exchange, slot)).await;
-            End::Done {
+            RelayEnd::Done {
                 next: Next::Close,
                 lease: None,
             }
         }
-        Both::Answered(Outcome::Again(reason), _) => End::Again(reason),
-        Both::Answered(Outcome::Exit(exit), _) => End::Exit(exit),
-        Both::Evicted(why) => End::Exit(Exit::Cut(Cause::of_eviction(why))),
-        Both::ClientFailed(error) => {
+        TransferEnd::Answered(ResponseOutcome::Retry(reason), _) => RelayEnd::Retry(reason),
+        TransferEnd::Answered(ResponseOutcome::Exit(exit), _) => RelayEnd::Exit(exit),
+        TransferEnd::Evicted(why) => RelayEnd::Exit(Exit::Cut(Cause::of_eviction(why))),
+        TransferEnd::ClientFailed(error) => {
             let whole = client.source.is_done();
-            End::Exit(client_failed(exchange, &error, whole))
+            RelayEnd::Exit(client_failed(exchange, &error, whole))
         }
-        Both::ServerStuck => End::Exit(Exit::UploadStuck),
+        TransferEnd::ServerStuck => RelayEnd::Exit(Exit::UploadStuck),
     }
 }
 
-/// The client has its response.
-fn carried(exchange: &Exchange, keep_client: bool, lease: Option<Lease>) -> End {
-    End::Done {
+/// The end of an exchange whose client has its response.
+fn done(exchange: &Exchange, keep_client: bool, lease: Option<Lease>) -> RelayEnd {
+    RelayEnd::Done {
         next: match exchange.keep_client && keep_client {
             true => Next::Keep,
             false => Next::Close,
@@ -160,12 +163,16 @@ fn carried(exchange: &Exchange, keep_client: bool, lease: Option<Lease>) -> End 
     }
 }
 
-/// Of what went down, up, and of the request's body: what was not counted on the way.
-fn uncounted(live: Option<&Live<'_>>, (down, up, body): (u64, u64, u64)) -> (u64, u64, u64) {
+/// The bytes to the client, to the server and of the request's body that were not counted piece by
+/// piece.
+fn uncounted(
+    live: Option<&LiveCounters<'_>>,
+    (down, up, body): (u64, u64, u64),
+) -> (u64, u64, u64) {
     let Some(live) = live else {
         return (down, up, body);
     };
-    let (counted_down, counted_up) = (live.down.get(), live.up.get());
+    let (counted_down, counted_up) = (live.response_bytes.get(), live.request_bytes.get());
     (
         down.saturating_sub(counted_down),
         up.saturating_sub(counted_up),
@@ -173,7 +180,8 @@ fn uncounted(live: Option<&Live<'_>>, (down, up, body): (u64, u64, u64)) -> (u64
     )
 }
 
-/// Counts what went down and up, and tells what was seen of the server.
+/// Counts the bytes to the client and to the server, and reports what was observed of the server
+/// to its health.
 fn account(
     context: &Context<'_>,
     exchange: &mut Exchange,
@@ -189,7 +197,7 @@ fn account(
     }
 }
 
-/// Waits until the exchanges of a server are ended.
+/// Waits until the exchanges of a server are evicted.
 async fn evicted(context: &Context<'_>, server: &Server) -> Eviction {
     let model = &server.model;
     let cancelled = server.state.cancelled();
@@ -201,8 +209,8 @@ async fn evicted(context: &Context<'_>, server: &Server) -> Eviction {
         })
         .await;
     }
-    // Only an operator can end these, who wakes every connection of the worker: nothing
-    // registers here, it would be a lock per exchange.
+    // Only an operator can evict these exchanges, and the command wakes every connection of the
+    // worker. So nothing is registered here, which would cost a lock per exchange.
     poll_fn(|_| match cancelled.is_ready() || context.is_killed() {
         true => Poll::Ready(Eviction::ByOperator),
         false => Poll::Pending,
@@ -229,15 +237,15 @@ fn count_bytes(context: &Context<'_>, exchange: &mut Exchange, down: u64, up: u6
     });
 }
 
-/// The client failed, and its response is not whole; `whole` when its request was. A reset is told
-/// from a close.
+/// The client failed before its response was whole; `whole` when its request was. A reset is
+/// logged in another phase than a close.
 fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exit {
     let fault = Fault::from(error);
     if exchange.has_response {
         return Exit::UploadAfterHead(fault);
     }
     if fault != Fault::TimedOut && !whole {
-        exchange.given = Some(Given::Unsent);
+        exchange.prepared_answer = Some(PreparedAnswer::Unsent);
     }
     let phase = match error {
         ReadError::Broken(_) if whole => Phase::Data,
@@ -246,7 +254,7 @@ fn client_failed(exchange: &mut Exchange, error: &ReadError, whole: bool) -> Exi
     Exit::Upload(fault, phase)
 }
 
-/// The client has its whole response, and its request never became whole.
+/// The client has its whole response, but its request was not received or sent whole.
 fn request_failed(context: &Context<'_>, exchange: &mut Exchange, error: &RelayError) {
     let cause = match error {
         RelayError::From(error) => {
@@ -266,26 +274,26 @@ fn request_failed(context: &Context<'_>, exchange: &mut Exchange, error: &RelayE
     exchange.ending.note(cause, Phase::Last);
 }
 
-/// What came first.
-enum Both {
-    /// The response came to its end; how the request had ended by then, or was given up.
-    Answered(Outcome, Result<(), RelayError>),
-    /// The client failed before.
+/// What ended a transfer.
+enum TransferEnd {
+    /// The response ended; and the result of the upload, `Ok` too if it was given up.
+    Answered(ResponseOutcome, Result<(), RelayError>),
+    /// The client failed before the response ended.
     ClientFailed(ReadError),
-    /// The server's exchanges were ended.
+    /// The server's exchanges were evicted.
     Evicted(Eviction),
-    /// The server takes nothing and says nothing.
+    /// The server neither reads the request nor answers.
     ServerStuck,
 }
 
-/// Runs the two directions side by side. The response decides the end: a server may answer
-/// before it has read everything, or close its side of the request and answer all the same.
-async fn both(
+/// Runs both directions concurrently. The response decides the end: a server may answer before it
+/// has read everything, or stop reading the request and still answer.
+async fn transfer(
     mut upload: Pin<&mut impl Future<Output = Result<(), RelayError>>>,
-    mut respond: Pin<&mut impl Future<Output = Outcome>>,
+    mut respond: Pin<&mut impl Future<Output = ResponseOutcome>>,
     mut evicted: Pin<&mut impl Future<Output = Eviction>>,
     is_answered: impl Fn() -> bool,
-) -> Both {
+) -> TransferEnd {
     let mut uploaded = None;
     let mut answered = None;
     poll_fn(|cx| {
@@ -294,10 +302,10 @@ async fn both(
         {
             match result {
                 Err(RelayError::From(error)) if answered.is_none() => {
-                    return Poll::Ready(Both::ClientFailed(error));
+                    return Poll::Ready(TransferEnd::ClientFailed(error));
                 }
                 Err(RelayError::To(WriteError::TimedOut)) if !is_answered() => {
-                    return Poll::Ready(Both::ServerStuck);
+                    return Poll::Ready(TransferEnd::ServerStuck);
                 }
                 result => uploaded = Some(result),
             }
@@ -307,52 +315,58 @@ async fn both(
         {
             let waits = matches!(
                 outcome,
-                Outcome::Carried {
+                ResponseOutcome::Carried {
                     ends_by_close: false,
                     ..
                 }
             );
             if !waits {
                 let uploaded = uploaded.take().unwrap_or(Ok(()));
-                return Poll::Ready(Both::Answered(outcome, uploaded));
+                return Poll::Ready(TransferEnd::Answered(outcome, uploaded));
             }
             answered = Some(outcome);
         }
         match (uploaded.take(), answered.take()) {
-            (Some(uploaded), Some(outcome)) => Poll::Ready(Both::Answered(outcome, uploaded)),
+            (Some(uploaded), Some(outcome)) => {
+                Poll::Ready(TransferEnd::Answered(outcome, uploaded))
+            }
             (still, outcome) => {
                 (uploaded, answered) = (still, outcome);
-                evicted.as_mut().poll(cx).map(Both::Evicted)
+                evicted.as_mut().poll(cx).map(TransferEnd::Evicted)
             }
         }
     })
     .await
 }
 
-/// Carries an exchange as long as its client is there: one that resets its connection wants no
-/// response, and a server that is slow to speak would be kept for nobody. With `gives_up` one that
-/// only ends its side wants none either (`option abortonclose`).
-async fn unless_gone(
+/// Runs a transfer as long as its client is there: a client that resets its connection wants no
+/// response, and a slow server would be kept busy for nothing. With `gives_up` (`option
+/// abortonclose`) a client that only closes its side wants none either.
+async fn unless_client_leaves(
     client: Peer<'_>,
     uploading: &Cell<bool>,
     gives_up: bool,
-    mut both: Pin<&mut impl Future<Output = Both>>,
-) -> Both {
-    let mut stays = false;
+    mut transfer: Pin<&mut impl Future<Output = TransferEnd>>,
+) -> TransferEnd {
+    let mut has_closed = false;
     poll_fn(|cx| {
-        if let Poll::Ready(both) = both.as_mut().poll(cx) {
-            return Poll::Ready(both);
+        if let Poll::Ready(end) = transfer.as_mut().poll(cx) {
+            return Poll::Ready(end);
         }
-        // While the body comes, the way up hears of it.
-        if stays || uploading.get() {
+        // While the body is received, the upload notices that.
+        if has_closed || uploading.get() {
             return Poll::Pending;
         }
         match client.poll_ended(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(error)) => Poll::Ready(Both::ClientFailed(ReadError::Broken(error))),
-            Poll::Ready(Ok(())) if gives_up => Poll::Ready(Both::ClientFailed(ReadError::Closed)),
+            Poll::Ready(Err(error)) => {
+                Poll::Ready(TransferEnd::ClientFailed(ReadError::Broken(error)))
+            }
+            Poll::Ready(Ok(())) if gives_up => {
+                Poll::Ready(TransferEnd::ClientFailed(ReadError::Closed))
+            }
             Poll::Ready(Ok(())) => {
-                stays = true;
+                has_closed = true;
                 Poll::Pending
             }
         }
@@ -366,44 +380,43 @@ async fn upload(
     settings: Settings,
     from: &mut Source<'_>,
     to: &mut Sink<'_>,
-    replay: Option<&[u8]>,
-    (upload, sent): (&respond::Upload<'_>, &Cell<u64>),
+    body_copy: Option<&[u8]>,
+    (progress, sent): (&respond::UploadProgress<'_>, &Cell<u64>),
 ) -> Result<(), RelayError> {
     let deadline = &context.upward;
     let client_wait = Wait::each(deadline, settings.client_timeout);
     let server_wait = Wait::each(deadline, settings.server_timeout);
-    let result = match replay {
+    let result = match body_copy {
         Some(body) => {
             sent.set(body.len() as u64);
-            again(from, body, to, &server_wait).await
+            send_copy(from, body, to, &server_wait).await
         }
         None => {
-            let progress = |bytes: usize| {
+            let count = |bytes: usize| {
                 sent.set(sent.get() + bytes as u64);
-                if let Some(live) = upload.live {
+                if let Some(live) = progress.live {
                     live.sent_up(bytes);
                 }
-                upload.moved.set(Some(ballast_worker::now()));
+                progress.last_sent.set(Some(ballast_worker::now()));
             };
             relay(
                 (from, &client_wait),
                 (to, &server_wait),
                 Afterwards::Listens,
-                progress,
+                count,
             )
             .await
         }
     };
-    upload.under_way.set(false);
+    progress.is_under_way.set(false);
     if sent.get() > 0 {
-        upload.moved.set(Some(ballast_worker::now()));
+        progress.last_sent.set(Some(ballast_worker::now()));
     }
     result
 }
 
-/// Sends a body that was kept, so that it can be sent again; what was received of it is done
-/// with.
-async fn again(
+/// Sends the copy of a body that is kept for retries, and skips what was received of it.
+async fn send_copy(
     from: &mut Source<'_>,
     body: &[u8],
     to: &mut Sink<'_>,

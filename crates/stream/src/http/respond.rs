@@ -1,4 +1,4 @@
-//! The response: its head judged, changed and passed on, its body carried.
+//! The response: checks, changes and forwards its head, then forwards its body.
 
 use std::cell::Cell;
 use std::time::{Instant, SystemTime};
@@ -12,110 +12,111 @@ use ballast_mux::{
 };
 use ballast_upstream::probe::Observed;
 
-use super::reach::{Again, Plan};
+use super::reach::{Plan, RetryReason};
 use super::{cacheable, capture, invalid, rules};
 use crate::context::Context;
 use crate::ending::Phase;
 use crate::exchange::Exchange;
 use crate::exit::{Count, Exit, Flow};
 use crate::journal;
-use crate::live::Live;
+use crate::live::LiveCounters;
 use crate::persistence::{self, ClientCookie, ServerCookie};
 use crate::volume;
 
-/// How a response went.
-pub(crate) enum Outcome {
+/// How the forwarding of a response ended.
+pub(crate) enum ResponseOutcome {
     /// The client has all of it.
     Carried {
         /// Whether the server takes another request on this connection.
         keep_server: bool,
-        /// Whether the connection itself may bear the client's identity from now on.
+        /// Whether the connection itself may be authenticated as the client from now on (NTLM).
         private: bool,
-        /// Whether the client learns of the response's end by the close only: it must not wait
-        /// for the rest of the request.
+        /// Whether only the close shows the client the end of the response: the close must not
+        /// wait for the rest of the request.
         ends_by_close: bool,
     },
-    /// The head was passed on, and what follows is no HTTP.
+    /// The head was forwarded, and what follows is not HTTP.
     Tunnel,
-    /// The client has nothing of it, and another try is worth while.
-    Again(Again),
-    /// It will not be whole.
+    /// The client got nothing of it, and the exchange is to be tried again.
+    Retry(RetryReason),
+    /// The exchange ends before the response is whole.
     Exit(Exit),
 }
 
-/// The way from the server to the client.
-pub(crate) struct Down<'a> {
+/// The download of a response: from the server to the client.
+pub(crate) struct Download<'a> {
     /// The client.
     pub(crate) client: Peer<'a>,
     /// What goes to the client.
     pub(crate) sink: Sink<'a>,
     /// What comes from the server.
     pub(crate) source: Source<'a>,
-    /// How far the request is.
-    pub(crate) upload: &'a Upload<'a>,
+    /// The progress of the request.
+    pub(crate) upload: &'a UploadProgress<'a>,
 }
 
-/// How far a request is on its way, for the direction that waits for the response.
+/// The progress of a request's upload, for the direction that waits for the response.
 #[derive(Debug)]
-pub(crate) struct Upload<'a> {
-    /// When it last moved; the moment the connection stood before it did.
-    pub(crate) moved: Cell<Option<Instant>>,
-    /// Whether there is more of it to come.
-    pub(crate) under_way: Cell<bool>,
+pub(crate) struct UploadProgress<'a> {
+    /// When its last bytes were sent; before that, when the connection was established.
+    pub(crate) last_sent: Cell<Option<Instant>>,
+    /// Whether more of it is to be sent.
+    pub(crate) is_under_way: Cell<bool>,
     /// Whether the head of the final response is there.
     pub(crate) answered: Cell<bool>,
-    /// Who counts each piece of the bodies, where someone does.
-    pub(crate) live: Option<&'a Live<'a>>,
+    /// Counts each piece of the bodies, under `option contstats`.
+    pub(crate) live: Option<&'a LiveCounters<'a>>,
 }
 
-/// What may be tried again.
-pub(crate) struct Chances<'a> {
-    /// The connection had rested and may have been closed behind our back.
+/// What decides whether the exchange may be tried again.
+pub(crate) struct RetryOptions<'a> {
+    /// The connection was reused: the server may have closed it meanwhile.
     pub(crate) reused: bool,
     /// What `retry-on` names, and how many tries are left.
     pub(crate) plan: &'a Plan,
 }
 
-/// Receives the response and carries it to the client.
+/// Receives the response and forwards it to the client.
 pub(crate) async fn respond(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    mut down: Down<'_>,
-    chances: Chances<'_>,
-) -> Outcome {
-    let answer = match head(context, exchange, &mut down, &chances).await {
+    mut download: Download<'_>,
+    retry: RetryOptions<'_>,
+) -> ResponseOutcome {
+    let answer = match head(context, exchange, &mut download, &retry).await {
         Ok(answer) => answer,
         Err(outcome) => return outcome,
     };
-    if chances.plan.wants_again(exchange.response.status()) {
-        return Outcome::Again(Again::Response);
+    if retry.plan.retries_status(exchange.response.status()) {
+        return ResponseOutcome::Retry(RetryReason::Response);
     }
     if let Err(NoRoom) = take_connection_end(exchange.response.fields_mut()) {
-        return Outcome::Exit(Exit::ResponseRewrite);
+        return ResponseOutcome::Exit(Exit::ResponseRewrite);
     }
     note(context, exchange);
-    down.upload.answered.set(true);
+    download.upload.answered.set(true);
     let private = authenticates_connection(&exchange.response);
     if let Flow::Break(exit) = rules::response(context, exchange).await {
-        return Outcome::Exit(exit);
+        return ResponseOutcome::Exit(exit);
     }
-    let announced = match shape(context, exchange, &answer, chances.plan, &mut down.sink) {
+    let announced = match begin_response(context, exchange, &answer, retry.plan, &mut download.sink)
+    {
         Ok(announced) => announced,
-        Err(Unfit::CacheableCookie) => {
-            return Outcome::Exit(journal::cacheable_cookie(context, exchange));
+        Err(BeginError::CacheableCookie) => {
+            return ResponseOutcome::Exit(journal::cacheable_cookie(context, exchange));
         }
-        Err(Unfit::NoRoom) => return Outcome::Exit(Exit::ResponseRewrite),
+        Err(BeginError::NoRoom) => return ResponseOutcome::Exit(Exit::ResponseRewrite),
     };
     journal::response_known(context, exchange);
     let Some(announced) = announced else {
-        let sent = down.sink.flush(&client_wait(context, exchange)).await;
+        let sent = download.sink.flush(&client_wait(context, exchange)).await;
         return match sent {
-            Ok(()) => Outcome::Tunnel,
-            Err(error) => untaken(&error, Phase::Data),
+            Ok(()) => ResponseOutcome::Tunnel,
+            Err(error) => response_untaken(&error, Phase::Data),
         };
     };
-    match body(context, exchange, &mut down, &answer).await {
-        Ok(keep_server) => Outcome::Carried {
+    match body(context, exchange, &mut download, &answer).await {
+        Ok(keep_server) => ResponseOutcome::Carried {
             keep_server,
             private,
             ends_by_close: announced.body == BodyLength::UntilClose,
@@ -126,8 +127,8 @@ pub(crate) async fn respond(
 
 /// NTLM and Negotiate authenticate not a request but the connection it came on, which then must
 /// serve nobody else (configuration manual, "http-reuse"). A line may hold several challenges.
-/// Commas within quotes are taken for ends of challenges, too: at worst a connection is not shared.
-/// As in HAProxy the first four letters tell, for there are schemes such as `Nego2`.
+/// Commas within quotes are taken for ends of challenges, too: at worst a connection is not
+/// shared. As in HAProxy the first four letters decide, because there are schemes such as `Nego2`.
 fn authenticates_connection(response: &Response) -> bool {
     let name: &[u8] = match response.status() {
         401 => b"www-authenticate",
@@ -148,31 +149,32 @@ fn client_wait<'c>(context: &'c Context<'_>, exchange: &Exchange) -> Wait<'c> {
     Wait::each(&context.downward, exchange.settings.client_timeout)
 }
 
-/// Waits for the final head; interim ones are passed on.
+/// Waits for the final head; interim ones are forwarded.
 async fn head(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    down: &mut Down<'_>,
-    chances: &Chances<'_>,
-) -> Result<ResponseHead, Outcome> {
-    let received_before = down.source.received_bytes();
+    download: &mut Download<'_>,
+    retry: &RetryOptions<'_>,
+) -> Result<ResponseHead, ResponseOutcome> {
+    let received_before = download.source.received_bytes();
     let patience = exchange.settings.server_timeout;
-    // A server need not answer before it has the request: its time runs from the last byte sent.
-    let mut since = down.upload.moved.get();
+    // A server need not answer before it has the request: its timeout runs from the last byte
+    // sent.
+    let mut since = download.upload.last_sent.get();
     loop {
-        // A head that comes in drops has no more time than one that comes whole.
+        // The timeout holds for the whole head, however slowly it comes.
         let from = since.unwrap_or_else(ballast_worker::turn_now);
         let wait = Wait::until(&context.downward, patience.map(|patience| from + patience));
-        let answer = await_head(context, exchange, down, &wait).await;
+        let answer = await_head(context, exchange, download, &wait).await;
         let answer = match answer {
             Ok(answer) => answer,
-            Err(gone) => {
-                // One that is broken is told from one that ended, which could still be read.
-                let phase = match gone {
-                    ClientGone::Broken => Phase::Data,
-                    ClientGone::Ended => Phase::Headers,
+            Err(left) => {
+                // A reset is logged in another phase than a close.
+                let phase = match left {
+                    ClientLeft::Broken => Phase::Data,
+                    ClientLeft::Ended => Phase::Headers,
                 };
-                return Err(Outcome::Exit(Exit::ClientGaveUp(phase)));
+                return Err(ResponseOutcome::Exit(Exit::ClientGaveUp(phase)));
             }
         };
         match answer {
@@ -180,74 +182,81 @@ async fn head(
                 count_response(context, exchange);
                 if exchange.request.version() >= Version::Http11 {
                     exchange.tally.bytes_out += volume::of_response(&exchange.response);
-                    down.sink.bodiless_response(&exchange.response);
-                    let sent = down.sink.flush(&client_wait(context, exchange)).await;
-                    sent.map_err(|error| untaken(&error, Phase::Headers))?;
+                    download.sink.bodiless_response(&exchange.response);
+                    let sent = download.sink.flush(&client_wait(context, exchange)).await;
+                    sent.map_err(|error| response_untaken(&error, Phase::Headers))?;
                 }
                 since = Some(ballast_worker::now());
             }
-            Ok(answer) if is_unfit_upgrade(exchange, down, &answer) => {
+            Ok(answer) if is_unfit_upgrade(exchange, download, &answer) => {
                 let error = ReadError::Malformed(Malformed::StatusInvalid);
-                return Err(unusable(context, exchange, down, chances, &error));
+                return Err(response_broken(context, exchange, download, retry, &error));
             }
-            // What of the body came with the head is judged before the client hears of it.
-            Ok(answer) => match down.source.check_ahead() {
+            // The part of the body that came with the head is checked before anything is sent to
+            // the client.
+            Ok(answer) => match download.source.check_ahead() {
                 Ok(_) => return Ok(answer),
-                Err(error) => return Err(unusable(context, exchange, down, chances, &error)),
+                Err(error) => {
+                    return Err(response_broken(context, exchange, download, retry, &error));
+                }
             },
-            // While the request is on its way its own clocks run.
-            Err(ReadError::TimedOut) if down.upload.under_way.get() => {
+            // While the request is being sent, the timeouts of the upload apply.
+            Err(ReadError::TimedOut) if download.upload.is_under_way.get() => {
                 since = Some(ballast_worker::now());
             }
-            Err(ReadError::TimedOut) if down.upload.moved.get() > since => {
-                since = down.upload.moved.get();
+            Err(ReadError::TimedOut) if download.upload.last_sent.get() > since => {
+                since = download.upload.last_sent.get();
             }
             Err(error) => {
-                let silent = down.source.received_bytes() == received_before;
+                let silent = download.source.received_bytes() == received_before;
                 return Err(match silent {
-                    true => failed(context, exchange, chances, &error, Came::Nothing),
-                    false => unusable(context, exchange, down, chances, &error),
+                    true => {
+                        response_failed(context, exchange, retry, &error, ResponseProgress::Nothing)
+                    }
+                    false => response_broken(context, exchange, download, retry, &error),
                 });
             }
         }
     }
 }
 
-/// A 101 to a request that asked for no other protocol: were it believed, the client's next
-/// requests would pass unseen. Or one whose `Connection` does not say so (RFC 9110, section 7.8), or before
-/// the body is through: its rest would be the tunnel's.
-fn is_unfit_upgrade(exchange: &Exchange, down: &Down<'_>, answer: &ResponseHead) -> bool {
+/// Whether a 101 must be refused. The request asked for no other protocol: the client's next
+/// requests would bypass all rules. Or its `Connection` does not name `upgrade` (RFC 9110, section
+/// 7.8). Or the request's body is not sent yet: the rest of it would become data of the tunnel.
+fn is_unfit_upgrade(exchange: &Exchange, download: &Download<'_>, answer: &ResponseHead) -> bool {
     let asked = || {
         connection_options(exchange.request.fields()).upgrade
             && exchange.request.fields().contains(b"upgrade")
     };
     answer.body == BodyLength::Tunnel
         && exchange.response.status() == 101
-        && (down.upload.under_way.get() || !answer.options.upgrade || !asked())
+        && (download.upload.is_under_way.get() || !answer.options.upgrade || !asked())
 }
 
-/// How a client left that gives up its request with that.
-enum ClientGone {
-    /// It ended its side.
+/// How a client left, where that gives up its request.
+enum ClientLeft {
+    /// It closed its side.
     Ended,
-    /// The connection broke.
+    /// It reset the connection.
     Broken,
 }
 
-/// One head from the server, or what became of the client meanwhile, where that matters.
+/// One head from the server; or how the client left meanwhile, where that gives up its request.
 async fn await_head(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    down: &mut Down<'_>,
+    download: &mut Download<'_>,
     wait: &Wait<'_>,
-) -> Result<Result<ResponseHead, ReadError>, ClientGone> {
+) -> Result<Result<ResponseHead, ReadError>, ClientLeft> {
     let gives_up = exchange
         .backend
         .as_ref()
         .is_some_and(|backend| super::leaving::gives_up(context, backend));
-    // What the server was asked with: a rule may have changed the client's.
+    // The method that was sent to the server: a rule may have changed the client's.
     let method = exchange.request.method();
-    let answer = down.source.response(wait, method, &mut exchange.response);
+    let answer = download
+        .source
+        .response(wait, method, &mut exchange.response);
     if !gives_up {
         return Ok(answer.await);
     }
@@ -256,13 +265,13 @@ async fn await_head(
         if let std::task::Poll::Ready(done) = answer.as_mut().poll(cx) {
             return std::task::Poll::Ready(Ok(done));
         }
-        if down.upload.under_way.get() {
-            // While the body comes the other direction notices.
+        if download.upload.is_under_way.get() {
+            // While the body is received, the upload notices that the client left.
             return std::task::Poll::Pending;
         }
-        down.client.poll_ended(cx).map(|ended| match ended {
-            Ok(()) => Err(ClientGone::Ended),
-            Err(_) => Err(ClientGone::Broken),
+        download.client.poll_ended(cx).map(|ended| match ended {
+            Ok(()) => Err(ClientLeft::Ended),
+            Err(_) => Err(ClientLeft::Broken),
         })
     })
     .await
@@ -270,56 +279,56 @@ async fn await_head(
 
 /// What a server sent before it failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Came {
-    /// Not a byte.
+enum ResponseProgress {
+    /// Nothing.
     Nothing,
-    /// Whole interim responses, as good as none.
+    /// Only whole interim responses.
     Interim,
     /// A part of a response, or a broken one.
     Part,
 }
 
-/// A broken response came, or a part of one.
-fn unusable(
+/// Handles a broken response, or a part of one.
+fn response_broken(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    down: &Down<'_>,
-    chances: &Chances<'_>,
+    download: &Download<'_>,
+    retry: &RetryOptions<'_>,
     error: &ReadError,
-) -> Outcome {
+) -> ResponseOutcome {
     if let ReadError::Malformed(rule) = error {
-        invalid::response(context, exchange, down.source.offence(), rule);
+        invalid::response(context, exchange, download.source.offence(), rule);
     }
-    let came = match down.source.is_empty() {
-        true => Came::Interim,
-        false => Came::Part,
+    let progress = match download.source.is_empty() {
+        true => ResponseProgress::Interim,
+        false => ResponseProgress::Part,
     };
-    failed(context, exchange, chances, error, came)
+    response_failed(context, exchange, retry, error, progress)
 }
 
-/// No response came, or a broken one. What to make of it.
-fn failed(
+/// Decides what follows from a missing or broken response: a retry or an exit.
+fn response_failed(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    chances: &Chances<'_>,
+    retry: &RetryOptions<'_>,
     error: &ReadError,
-    came: Came,
-) -> Outcome {
-    let silent = came == Came::Nothing;
+    progress: ResponseProgress,
+) -> ResponseOutcome {
+    let silent = progress == ResponseProgress::Nothing;
     let closed = matches!(error, ReadError::Closed | ReadError::Broken(_));
-    if chances.reused && closed && silent && chances.plan.may_resend(exchange) {
-        return Outcome::Again(Again::Stale);
+    if retry.reused && closed && silent && retry.plan.may_resend(exchange) {
+        return ResponseOutcome::Retry(RetryReason::Stale);
     }
-    if chances.plan.wants_again_after(error, silent) {
+    if retry.plan.retries_error(error, silent) {
         if !matches!(error, ReadError::TimedOut) {
             Count::FailedResponses.increment(context, exchange);
         }
-        return Outcome::Again(Again::Response);
+        return ResponseOutcome::Retry(RetryReason::Response);
     }
-    if (chances.reused || chances.plan.stale) && closed && silent && !exchange.first {
-        // The client is to try again on another connection, as it may when a connection it
-        // reuses is closed (RFC 9112, section 9.3.1): it gets no answer, and no line is written.
-        return Outcome::Exit(Exit::StaleConnection(Phase::Headers));
+    if (retry.reused || retry.plan.met_stale_connection) && closed && silent && !exchange.first {
+        // The client gets no answer and no line is logged: it may try again itself, as when a
+        // connection that it reuses is closed (RFC 9112, section 9.3.1).
+        return ResponseOutcome::Exit(Exit::StaleConnection(Phase::Headers));
     }
     exchange.observed = Some(match error {
         ReadError::TimedOut => Observed::ReadTimeout,
@@ -327,10 +336,12 @@ fn failed(
         ReadError::Broken(_) => Observed::ReadError,
         ReadError::Malformed(_) => Observed::InvalidResponse,
     });
-    Outcome::Exit(match error {
+    ResponseOutcome::Exit(match error {
         ReadError::TimedOut => Exit::ResponseTimeout,
-        ReadError::Closed | ReadError::Broken(_) if came != Came::Part => Exit::ResponseMissing,
-        // A part of a head is no better than a wrong one.
+        ReadError::Closed | ReadError::Broken(_) if progress != ResponseProgress::Part => {
+            Exit::ResponseMissing
+        }
+        // A part of a head counts as a malformed one.
         _ => Exit::ResponseMalformed,
     })
 }
@@ -348,7 +359,7 @@ fn note(context: &Context<'_>, exchange: &mut Exchange) {
     capture::response(context, exchange);
 }
 
-/// Counts a response at its server, be it interim; and a request with it, as HAProxy does.
+/// Counts a response at its server, interim ones too, and a request with each, as HAProxy does.
 fn count_response(context: &Context<'_>, exchange: &Exchange) {
     if let Some(counters) = exchange.server_counters(context.local.worker) {
         counters.requests.increment();
@@ -356,34 +367,35 @@ fn count_response(context: &Context<'_>, exchange: &Exchange) {
     }
 }
 
-/// Why a response is not passed on.
-enum Unfit {
+/// Why a response is not forwarded.
+enum BeginError {
     /// Its head would grow beyond the limit.
     NoRoom,
     /// `option checkcache`: a cache could keep its cookie.
     CacheableCookie,
 }
 
-impl From<NoRoom> for Unfit {
+impl From<NoRoom> for BeginError {
     fn from(NoRoom: NoRoom) -> Self {
         Self::NoRoom
     }
 }
 
-/// Makes the response what the client shall see, and begins it; `None` when what follows is no HTTP.
-fn shape(
+/// Changes the response into what the client gets, and begins to send it; `None` when what follows
+/// is not HTTP.
+fn begin_response(
     context: &Context<'_>,
     exchange: &mut Exchange,
     answer: &ResponseHead,
     plan: &Plan,
     sink: &mut Sink<'_>,
-) -> Result<Option<Announced>, Unfit> {
-    // The server's own cookie counts, before ours is there.
+) -> Result<Option<Announced>, BeginError> {
+    // Checked before our cookie is added: only the server's own cookies count.
     let leaks = checks_cache(exchange)
         && cacheable::leaks_cookie(exchange.request.method(), &exchange.response);
     let hidden_from_caches = cookie(context, exchange, plan)?;
     if leaks && !hidden_from_caches {
-        return Err(Unfit::CacheableCookie);
+        return Err(BeginError::CacheableCookie);
     }
     if exchange.response.reason().is_empty() {
         let status = exchange.response.status();
@@ -413,7 +425,8 @@ fn checks_cache(exchange: &Exchange) -> bool {
     backend.is_some_and(|backend| backend.model.options.check_cache)
 }
 
-/// The persistence cookie; whether caches were told to leave the response alone for its sake.
+/// Writes the persistence cookie. Returns whether caches were told not to keep the response
+/// because of it.
 fn cookie(context: &Context<'_>, exchange: &mut Exchange, plan: &Plan) -> Result<bool, NoRoom> {
     let backend = context.backend_of(exchange);
     let Some(backend) = backend.filter(|_| !plan.ignores_cookies()) else {
@@ -425,43 +438,43 @@ fn cookie(context: &Context<'_>, exchange: &mut Exchange, plan: &Plan) -> Result
     let server = exchange.server.clone();
     let value = server.as_ref().map(|server| server.cookie());
     let value = value.as_ref().and_then(|value| value.as_deref());
-    let answer = persistence::CookieEdit {
+    let edit = persistence::CookieEdit {
         server: value.map(String::as_bytes),
-        same_server: plan.tells_no_server(),
+        keeps_server: plan.keeps_server(),
         refresh: exchange.cookie_needs_refresh && exchange.client_cookie == ClientCookie::Valid,
         first_given: exchange.cookie_first_given,
         post: exchange.method == Method::Post,
         now: crate::local::time_of(SystemTime::now()).secs.unsigned_abs(),
     };
-    let done = persistence::answer(rules, &answer, exchange.response.fields_mut())?;
+    let done = persistence::write_cookie(rules, &edit, exchange.response.fields_mut())?;
     exchange.server_cookie = done;
     let given = matches!(done, ServerCookie::Inserted | ServerCookie::Updated);
     Ok(given && rules.nocache)
 }
 
-/// Carries the body; whether the server's connection may be used again.
+/// Forwards the body. Returns whether the server's connection may be used again.
 async fn body(
     context: &Context<'_>,
     exchange: &mut Exchange,
-    down: &mut Down<'_>,
+    download: &mut Download<'_>,
     answer: &ResponseHead,
-) -> Result<bool, Outcome> {
-    // The clock was read when the head was there; what passed since is microseconds.
+) -> Result<bool, ResponseOutcome> {
+    // The clock was read when the head was there, microseconds ago.
     let from_wait = Wait::each(&context.downward, exchange.settings.server_timeout)
         .beginning(exchange.times.answered);
     let to_wait = client_wait(context, exchange);
     let then = if exchange.keep_client {
         Afterwards::Listens
-    } else if down.upload.under_way.get() || context.frontend.model.common.no_linger {
-        // The close does not follow at once, or would throw away what has not left.
+    } else if download.upload.is_under_way.get() || context.frontend.model.common.no_linger {
+        // The close does not follow at once, or discards what is not sent (`option nolinger`).
         Afterwards::Goes
     } else {
         Afterwards::Closes
     };
-    let (bytes_out, live) = (&mut exchange.tally.bytes_out, down.upload.live);
+    let (bytes_out, live) = (&mut exchange.tally.bytes_out, download.upload.live);
     let result = relay(
-        (&mut down.source, &from_wait),
-        (&mut down.sink, &to_wait),
+        (&mut download.source, &from_wait),
+        (&mut download.sink, &to_wait),
         then,
         |bytes| {
             *bytes_out += bytes as u64;
@@ -473,24 +486,28 @@ async fn body(
     .await;
     match result {
         Ok(()) => {
-            exchange.tally.bytes_out += volume::of_end(answer.body, down.source.trailers());
-            Ok(answer.persistent && !exchange.closes_server && server_stays(context, exchange))
+            exchange.tally.bytes_out += volume::of_end(answer.body, download.source.trailers());
+            Ok(answer.persistent
+                && !exchange.closes_server
+                && keeps_server_connection(context, exchange))
         }
-        Err(RelayError::From(error)) => Err(Outcome::Exit(Exit::ResponseCut((&error).into()))),
+        Err(RelayError::From(error)) => {
+            Err(ResponseOutcome::Exit(Exit::ResponseCut((&error).into())))
+        }
         Err(RelayError::To(error)) => {
-            let phase = if down.source.is_done() {
+            let phase = if download.source.is_done() {
                 Phase::Last
             } else {
                 Phase::Data
             };
-            Err(untaken(&error, phase))
+            Err(response_untaken(&error, phase))
         }
     }
 }
 
-/// Whether the mode of the two proxies lets the server's connection live: `option httpclose` of a
-/// frontend is about its clients alone.
-pub(crate) fn server_stays(context: &Context<'_>, exchange: &Exchange) -> bool {
+/// Whether the connection modes of the two proxies keep the server's connection open: `option
+/// httpclose` of a frontend concerns only its clients.
+pub(crate) fn keeps_server_connection(context: &Context<'_>, exchange: &Exchange) -> bool {
     let front = context.frontend.model.common.connection_mode;
     let back = exchange
         .backend
@@ -501,9 +518,9 @@ pub(crate) fn server_stays(context: &Context<'_>, exchange: &Exchange) -> bool {
     back == ConnectionMode::KeepAlive && front != ConnectionMode::ServerClose
 }
 
-/// The client takes no more of a response.
-fn untaken(error: &WriteError, phase: Phase) -> Outcome {
-    Outcome::Exit(Exit::ResponseUntaken {
+/// The client stopped reading a response.
+fn response_untaken(error: &WriteError, phase: Phase) -> ResponseOutcome {
+    ResponseOutcome::Exit(Exit::ResponseUntaken {
         timed_out: matches!(error, WriteError::TimedOut),
         phase,
     })

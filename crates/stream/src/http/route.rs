@@ -14,19 +14,19 @@ pub(crate) fn choose(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
         .get()
         .or_else(|| backend(context, exchange));
     let Some(place) = chosen else {
-        // A request that goes nowhere has no times, as in HAProxy's logs.
+        // As in HAProxy's logs, a request without a backend has no times.
         exchange.times.received = None;
         return Flow::Break(Exit::NoRoute);
     };
-    exchange.goes_to(place, &context.running.generation.backends[place]);
+    exchange.set_backend(place, &context.running.generation.backends[place]);
     Flow::Continue(())
 }
 
-/// The backend that an exchange goes to, as its place in the generation.
+/// The backend that the rules choose for an exchange, as its place in the generation.
 pub(crate) fn backend(context: &Context<'_>, exchange: &Exchange) -> Option<usize> {
     let frontend = &context.frontend;
     let generation = &context.running.generation;
-    // One that was added by command takes nothing before it is published.
+    // A backend that was added by command takes no requests before it is published.
     let is_published = |place: &usize| generation.backends[*place].state.is_published();
     let default = frontend.default_backend.filter(is_published);
     if frontend.routes.is_empty() {
@@ -55,7 +55,7 @@ pub(crate) fn backend(context: &Context<'_>, exchange: &Exchange) -> Option<usiz
         match found {
             RouteMatch::Next => {}
             RouteMatch::Backend(Some(place)) => return Some(place),
-            // A computed name that is nobody's: the default backend, not the next rule.
+            // No backend has the computed name: the default backend is used, not the next rule.
             RouteMatch::Backend(None) => break,
         }
     }

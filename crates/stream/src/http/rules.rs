@@ -1,4 +1,4 @@
-//! The rules of a frontend and of a backend, at the moments they run.
+//! Runs the HTTP rules of frontends and backends.
 
 use ballast_model::Common;
 use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
@@ -6,12 +6,13 @@ use ballast_rules::{Answer, Cause as Why, Page, Rule, Verdict};
 use super::statistics;
 use crate::context::Context;
 use crate::ending::Phase;
-use crate::exchange::{Exchange, Given};
+use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::rulebook::{MessagePhase, apply, apply_in_time};
-use crate::services::Called;
+use crate::services::ServiceCall;
 
-/// `http-request`, who may see the statistics page, and then `redirect`, of one proxy.
+/// Runs `tcp-request content` and `http-request`, checks who may see the statistics page, and then
+/// runs `redirect`, for one proxy.
 pub(crate) async fn request(
     context: &Context<'_>,
     exchange: &mut Exchange,
@@ -19,7 +20,7 @@ pub(crate) async fn request(
 ) -> Flow {
     let rules = &common.rules;
     for set in [&rules.tcp_content, &rules.http_request] {
-        // Mostly there are none, and nothing is asked of the exchange.
+        // Checked here: most proxies have no such rules, and should pay nothing for them.
         if !set.is_empty() {
             let verdict = apply_in_time(context, exchange, MessagePhase::Request, set).await;
             judge(exchange, verdict, Phase::Request)?;
@@ -29,12 +30,12 @@ pub(crate) async fn request(
     let verdict = apply(context, exchange, MessagePhase::Request, &rules.redirects);
     judge(exchange, verdict, Phase::Request)?;
     match statistics {
-        Some(called) => Flow::Break(statistics::call(exchange, called)),
+        Some(call) => Flow::Break(statistics::exit_to_service(exchange, call)),
         None => Flow::Continue(()),
     }
 }
 
-/// `http-response`, of the backend and then of the frontend.
+/// Runs `http-response`, of the backend and then of the frontend.
 pub(crate) async fn response(context: &Context<'_>, exchange: &mut Exchange) -> Flow {
     let backend = context.backend_of(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
@@ -49,16 +50,16 @@ pub(crate) async fn response(context: &Context<'_>, exchange: &mut Exchange) -> 
     Flow::Continue(())
 }
 
-/// `http-after-response`, of the backend and then of the frontend. They cannot refuse.
+/// Runs `http-after-response`, of the backend and then of the frontend. These rules cannot refuse.
 pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
     let backend = context.backend_of(exchange);
     let backend = backend.map(|backend| &backend.model.common.rules);
     let frontend = &context.frontend.model.common.rules;
     let run = |exchange: &mut Exchange, rules: &[Rule]| {
         if !rules.is_empty() {
-            let had = std::mem::replace(&mut exchange.has_response, true);
+            let had_response = std::mem::replace(&mut exchange.has_response, true);
             let _: Verdict = apply(context, exchange, MessagePhase::Response, rules);
-            exchange.has_response = had;
+            exchange.has_response = had_response;
         }
     };
     for rules in backend.into_iter().chain([frontend]) {
@@ -66,27 +67,29 @@ pub(crate) fn after_response(context: &Context<'_>, exchange: &mut Exchange) {
     }
 }
 
-/// What a verdict means for the exchange.
+/// Turns a verdict into the exchange's next step or its exit.
 fn judge(exchange: &mut Exchange, verdict: Verdict, phase: Phase) -> Flow {
     match verdict {
         Verdict::Continue | Verdict::Allow => Flow::Continue(()),
         Verdict::Close => Flow::Break(Exit::Denied(None, phase)),
-        Verdict::Answer(answer) => Flow::Break(given(exchange, answer, phase)),
+        Verdict::Answer(answer) => Flow::Break(prepare_answer(exchange, answer, phase)),
     }
 }
 
-fn given(exchange: &mut Exchange, answer: Answer, phase: Phase) -> Exit {
+fn prepare_answer(exchange: &mut Exchange, answer: Answer, phase: Phase) -> Exit {
     let status = match answer.page {
         Page::Proxy => answer.status,
         Page::Made => {
-            exchange.given = Some(Given::Made);
+            exchange.prepared_answer = Some(PreparedAnswer::InExchange);
             exchange.response.status()
         }
         Page::Raw(bytes) => {
-            exchange.given = Some(Given::Raw(bytes));
+            exchange.prepared_answer = Some(PreparedAnswer::Raw(bytes));
             answer.status
         }
-        Page::Service(service) => return statistics::call(exchange, Called::Named(service)),
+        Page::Service(service) => {
+            return statistics::exit_to_service(exchange, ServiceCall::Named(service));
+        }
     };
     match answer.cause {
         Why::Deny => Exit::Denied(Some(status), phase),

@@ -1,4 +1,4 @@
-//! Asks a service, and sends what it answers piece by piece.
+//! Calls a service, and sends its answer piece by piece.
 
 use std::time::Duration;
 
@@ -14,31 +14,31 @@ use crate::ending::{Cause, Ending, Phase};
 use crate::exchange::Exchange;
 use crate::exit::{Exit, Flow};
 use crate::pages::default_page;
-use crate::services::{Called, Reply, ReplyBody, ServiceKind, ServiceRequest};
+use crate::services::{Reply, ReplyBody, ServiceCall, ServiceKind, ServiceRequest};
 use crate::volume;
 
 /// A piece is sent once it has about this many bytes.
 const PIECE_BYTES: usize = 8192;
 
-/// A form is waited for this long where no timeout says otherwise.
+/// How long a form may take to arrive where no timeout is configured.
 const FORM_WAIT: Duration = Duration::from_secs(10);
 
-/// Has the service answer, and sends what it says.
+/// Calls the service and sends its answer.
 pub(crate) async fn serve(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &mut Exchange,
-    called: Called,
+    call: ServiceCall,
 ) -> Flow<Next> {
-    let exit = Exit::Service(called);
+    let exit = Exit::Service(call);
     exit.count(context, exchange);
-    let form = form(context, client, exchange, called).await?;
-    let Some(reply) = ask(context, exchange, called, &form) else {
+    let form = form(context, client, exchange, call).await?;
+    let Some(reply) = ask_service(context, exchange, call, &form) else {
         return Flow::Break(Exit::NoService);
     };
     let Ending { cause, phase } = exit.outcome().ending;
     exchange.ending.note(cause, phase);
-    // Nobody was waited for.
+    // No server was involved: queue, connect and response took no time.
     let now = Some(ballast_worker::now());
     let times = &mut exchange.times;
     (times.slot_taken, times.connected, times.answered) = (now, now, now);
@@ -65,10 +65,10 @@ async fn form(
     context: &Context<'_>,
     client: &mut Duplex<'_>,
     exchange: &Exchange,
-    called: Called,
+    call: ServiceCall,
 ) -> Flow<Form> {
     let mut form = Form::default();
-    if exchange.method != Method::Post || !matches!(called, Called::Statistics { .. }) {
+    if exchange.method != Method::Post || !matches!(call, ServiceCall::Statistics { .. }) {
         return Flow::Continue(form);
     }
     let timeouts = &context.frontend.model.timeouts;
@@ -83,22 +83,27 @@ async fn form(
                 form.is_whole = true;
                 return Flow::Continue(form);
             }
-            Err(error) => return broken(&error),
+            Err(error) => return form_failed(&error),
         }
     }
     Flow::Continue(form)
 }
 
-fn broken(error: &ReadError) -> Flow<Form> {
+fn form_failed(error: &ReadError) -> Flow<Form> {
     Flow::Break(Exit::Request(error.into(), Phase::Data))
 }
 
-/// Asks the service; `None` where there is none.
-fn ask(context: &Context<'_>, exchange: &Exchange, called: Called, form: &Form) -> Option<Reply> {
+/// Calls the service; `None` if none is installed.
+fn ask_service(
+    context: &Context<'_>,
+    exchange: &Exchange,
+    call: ServiceCall,
+    form: &Form,
+) -> Option<Reply> {
     let services = context.local.services()?;
-    let of = match called {
-        Called::Named(Service::Metrics) => ServiceKind::Metrics,
-        Called::Statistics {
+    let of = match call {
+        ServiceCall::Named(Service::Metrics) => ServiceKind::Metrics,
+        ServiceCall::Statistics {
             of_backend,
             may_admin,
         } => {
@@ -178,7 +183,7 @@ async fn send(
                 client.sink.body(&wait, &bytes).await?;
                 bytes.clear();
                 if more {
-                    // A long page is for nobody more urgent than the others' requests.
+                    // Other tasks of the worker run between two pieces of a long page.
                     ballast_worker::yield_now().await;
                 }
             }
@@ -197,7 +202,7 @@ async fn send(
     }
 }
 
-/// Puts the head of a reply in the exchange.
+/// Writes the head of a reply into the exchange's response.
 fn compose(
     exchange: &mut Exchange,
     status: u16,

@@ -6,27 +6,27 @@ use ballast_model::{Common, StatsAccess, StatsPage};
 
 use super::target::origin_form;
 use crate::context::Context;
-use crate::exchange::{Exchange, Given};
+use crate::exchange::{Exchange, PreparedAnswer};
 use crate::exit::{Exit, Flow};
 use crate::pages::default_page;
-use crate::services::Called;
+use crate::services::ServiceCall;
 use crate::view::View;
 
-/// Has a service answer the exchange, which leaves the way with that.
-pub(super) fn call(exchange: &mut Exchange, called: Called) -> Exit {
-    exchange.applet = Some(called.name());
-    Exit::Service(called)
+/// The exit of an exchange that a service answers.
+pub(super) fn exit_to_service(exchange: &mut Exchange, call: ServiceCall) -> Exit {
+    exchange.applet = Some(call.name());
+    Exit::Service(call)
 }
 
-/// Whether the request is for the statistics page of a proxy, and may see it.
+/// Whether the request is for the statistics page of a proxy; then the call of it.
 ///
 /// # Errors
-/// A client that may not leaves with a refusal, or a question who it is.
+/// [`Exit::StatisticsDenied`] or [`Exit::StatisticsChallenge`] when the client may not see it.
 pub(super) fn statistics(
     context: &Context<'_>,
     exchange: &mut Exchange,
     common: &Common,
-) -> Flow<Option<Called>> {
+) -> Flow<Option<ServiceCall>> {
     let Some(page) = &common.stats else {
         return Flow::Continue(None);
     };
@@ -37,9 +37,9 @@ pub(super) fn statistics(
     }
     let access = access(context, exchange, page);
     match access {
-        Access::Seen => {}
+        Access::Granted => {}
         Access::Denied => return Flow::Break(Exit::StatisticsDenied),
-        Access::Unknown(realm) => {
+        Access::Challenge(realm) => {
             exchange.applet = Some("<STATS>");
             challenge(exchange, &realm);
             return Flow::Break(Exit::StatisticsChallenge);
@@ -48,7 +48,7 @@ pub(super) fn statistics(
     let mut admin = page.admin.iter();
     let may_admin = admin.any(|condition| holds(context, exchange, condition.as_ref()));
     let of_backend = exchange.backend.is_some();
-    Flow::Continue(Some(Called::Statistics {
+    Flow::Continue(Some(ServiceCall::Statistics {
         of_backend,
         may_admin,
     }))
@@ -56,26 +56,26 @@ pub(super) fn statistics(
 
 enum Access {
     Denied,
-    Seen,
-    /// Asked for a name and a password, for this realm.
-    Unknown(String),
+    Granted,
+    /// The client must send a user and a password, for this realm.
+    Challenge(String),
 }
 
 fn access(context: &Context<'_>, exchange: &Exchange, page: &StatsPage) -> Access {
     if !page.credentials.is_empty() {
         return match is_known(exchange.request.fields(), &page.credentials) {
-            true => Access::Seen,
-            false => Access::Unknown(page.realm().to_owned()),
+            true => Access::Granted,
+            false => Access::Challenge(page.realm().to_owned()),
         };
     }
     let mut rules = page.rules.iter();
     match rules.find(|rule| holds(context, exchange, rule.condition.as_ref())) {
-        None => Access::Seen,
+        None => Access::Granted,
         Some(rule) => match &rule.access {
-            StatsAccess::Allow => Access::Seen,
+            StatsAccess::Allow => Access::Granted,
             StatsAccess::Deny => Access::Denied,
             StatsAccess::Auth(realm) => {
-                Access::Unknown(realm.clone().unwrap_or_else(|| page.realm().to_owned()))
+                Access::Challenge(realm.clone().unwrap_or_else(|| page.realm().to_owned()))
             }
         },
     }
@@ -92,7 +92,7 @@ fn holds(context: &Context<'_>, exchange: &Exchange, condition: Option<&Conditio
 }
 
 /// Whether the client's `Authorization` is one of these, `user:password` (RFC 7617). Each is
-/// compared whole, so that the time it takes tells nothing of where they differ.
+/// compared to its end, so that the time it takes does not reveal where they differ.
 fn is_known(fields: &Fields, credentials: &[String]) -> bool {
     let Some(line) = fields.first(b"authorization") else {
         return false;
@@ -135,7 +135,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Puts the answer that asks for a name and a password in the exchange.
+/// Prepares the answer that asks for a user and a password.
 fn challenge(exchange: &mut Exchange, realm: &str) {
     let page = default_page(401);
     let mut body = std::mem::take(&mut exchange.answer_body);
@@ -156,9 +156,9 @@ fn challenge(exchange: &mut Exchange, realm: &str) {
             fields.add(b"www-authenticate", value.as_bytes())
         });
     exchange.answer_body = body;
-    // Without room for it the page goes without the field that asks: still a refusal.
+    // Without room for `WWW-Authenticate` the error page is sent: still a refusal.
     if made.is_ok() {
-        exchange.given = Some(Given::Made);
+        exchange.prepared_answer = Some(PreparedAnswer::InExchange);
     }
 }
 

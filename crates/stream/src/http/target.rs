@@ -1,6 +1,6 @@
-//! The parts of a target that are of use to services.
+//! The parts of a request's target that services use.
 
-/// Path and query of a target: what stands before the path of an absolute one is left out.
+/// Path and query of a target: scheme and authority of an absolute one are left out.
 pub(super) fn origin_form(target: &[u8]) -> &[u8] {
     if target.first() == Some(&b'/') {
         return target;

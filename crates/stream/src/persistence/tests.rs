@@ -43,10 +43,10 @@ const SERVERS_OWN: [(&str, &str); 3] = [
     ("set-cookie", "SRV=second"),
 ];
 
-fn valid(same_server: bool) -> CookieEdit<'static> {
+fn valid(keeps_server: bool) -> CookieEdit<'static> {
     CookieEdit {
         server: Some(b"c1"),
-        same_server,
+        keeps_server,
         refresh: false,
         first_given: None,
         post: false,
@@ -61,7 +61,7 @@ fn fresh() -> CookieEdit<'static> {
 #[test]
 fn rewrite_puts_the_server_in_place_of_the_value() {
     let mut response = fields(&SERVERS_OWN);
-    let done = answer(&cookie(CookieMode::Rewrite), &fresh(), &mut response).unwrap();
+    let done = write_cookie(&cookie(CookieMode::Rewrite), &fresh(), &mut response).unwrap();
     assert_eq!(done, ServerCookie::Rewritten);
     assert_eq!(
         lines(&response),
@@ -74,7 +74,7 @@ fn prefix_puts_the_server_before_the_value_and_takes_it_off_again() {
     let rules = cookie(CookieMode::Prefix);
     let mut response = fields(&SERVERS_OWN);
     assert_eq!(
-        answer(&rules, &fresh(), &mut response).unwrap(),
+        write_cookie(&rules, &fresh(), &mut response).unwrap(),
         ServerCookie::Rewritten
     );
     assert_eq!(
@@ -83,7 +83,10 @@ fn prefix_puts_the_server_before_the_value_and_takes_it_off_again() {
     );
 
     let mut request = fields(&[("cookie", "x=y; SRV=c1~hello; z=1")]);
-    assert_eq!(received(&rules, &request).next().unwrap().server, b"c1");
+    assert_eq!(
+        received_cookies(&rules, &request).next().unwrap().server,
+        b"c1"
+    );
     hide_from_server(&rules, &mut request, &mut Vec::new()).unwrap();
     assert_eq!(lines(&request), ["x=y; SRV=hello; z=1"]);
 }
@@ -93,14 +96,14 @@ fn insert_deletes_the_servers_own_and_adds_ours_once() {
     let rules = cookie(CookieMode::Insert);
     let mut response = fields(&SERVERS_OWN);
     assert_eq!(
-        answer(&rules, &fresh(), &mut response).unwrap(),
+        write_cookie(&rules, &fresh(), &mut response).unwrap(),
         ServerCookie::Inserted
     );
     assert_eq!(lines(&response), ["a=b", "SRV=c1; path=/"]);
 
     let mut response = fields(&SERVERS_OWN);
     assert_eq!(
-        answer(&rules, &valid(true), &mut response).unwrap(),
+        write_cookie(&rules, &valid(true), &mut response).unwrap(),
         ServerCookie::Deleted
     );
     assert_eq!(lines(&response), ["a=b"]);
@@ -112,7 +115,7 @@ fn postonly_and_preserve_leave_the_servers_own_alone() {
     (rules.postonly, rules.preserve) = (true, true);
     let mut response = fields(&SERVERS_OWN);
     assert_eq!(
-        answer(&rules, &fresh(), &mut response).unwrap(),
+        write_cookie(&rules, &fresh(), &mut response).unwrap(),
         ServerCookie::Provided
     );
     assert_eq!(response.len(), 3);
@@ -123,7 +126,7 @@ fn postonly_and_preserve_leave_the_servers_own_alone() {
         ..fresh()
     };
     assert_eq!(
-        answer(&rules, &post, &mut response).unwrap(),
+        write_cookie(&rules, &post, &mut response).unwrap(),
         ServerCookie::Inserted
     );
     assert_eq!(lines(&response), ["SRV=c1; path=/"]);
@@ -154,7 +157,7 @@ fn dates_are_written_as_haproxy_writes_them_and_expire() {
     rules.domains = vec!["a.com".into(), ".b.com".into()];
     rules.attributes = vec!["SameSite=None".into()];
     let mut response = fields(&[]);
-    answer(&rules, &fresh(), &mut response).unwrap();
+    write_cookie(&rules, &fresh(), &mut response).unwrap();
     assert_eq!(
         lines(&response),
         [
@@ -163,13 +166,19 @@ fn dates_are_written_as_haproxy_writes_them_and_expire() {
     );
 
     let request = fields(&[("cookie", "SRV=c1|awFmZ|awFmZ")]);
-    let cookie = received(&rules, &request).next().unwrap();
+    let cookie = received_cookies(&rules, &request).next().unwrap();
     assert_eq!(cookie.server, b"c1");
     let now = 1_795_253_858;
-    assert_eq!(cookie.age(&rules, now + 10), Ok(()));
-    assert_eq!(cookie.age(&rules, now + 1900), Err(ClientCookie::Expired));
+    assert_eq!(cookie.check_age(&rules, now + 10), Ok(()));
+    assert_eq!(
+        cookie.check_age(&rules, now + 1900),
+        Err(ClientCookie::Expired)
+    );
     rules.idle_max = None;
-    assert_eq!(cookie.age(&rules, now + 30_000), Err(ClientCookie::Old));
+    assert_eq!(
+        cookie.check_age(&rules, now + 30_000),
+        Err(ClientCookie::Old)
+    );
 }
 
 #[test]
@@ -177,9 +186,9 @@ fn nocache_marks_what_a_shared_cache_could_keep() {
     let mut rules = cookie(CookieMode::Insert);
     rules.nocache = true;
     let mut response = fields(&[("etag", "\"1\"")]);
-    answer(&rules, &fresh(), &mut response).unwrap();
+    write_cookie(&rules, &fresh(), &mut response).unwrap();
     assert_eq!(response.first(b"cache-control"), Some(&b"private"[..]));
     let mut response = fields(&[]);
-    answer(&rules, &fresh(), &mut response).unwrap();
+    write_cookie(&rules, &fresh(), &mut response).unwrap();
     assert!(!response.contains(b"cache-control"));
 }
