@@ -1,4 +1,4 @@
-//! What a transport that is not clear has to answer.
+//! What a transport that is not clear implements.
 
 use std::fmt::Debug;
 use std::io::{self, IoSlice};
@@ -8,45 +8,45 @@ use ballast_worker::Stream;
 
 /// Plaintext on one side, records on a socket on the other.
 ///
-/// It is shared by the two directions of a connection, which are polled by the same task, and so
-/// takes `&self`: what it buffers is in cells. What it owes the peer of its own accord (an alert,
-/// an answer to a key update) it sends from [`Carrier::poll_readable`] and [`Carrier::try_read`].
+/// The two directions of a connection share it and are polled by the same task, so it takes
+/// `&self` and keeps its buffers in cells. Records of its own (an alert, an answer to a key
+/// update) it sends from [`Carrier::poll_readable`] and [`Carrier::try_read`].
 ///
-/// Dropped, it closes in order, as far as that needs no wait: TLS sends `close_notify` and the
-/// socket closes after it. After [`Carrier::reset_on_close`] it says nothing.
+/// When it is dropped, it closes in order, as far as that needs no wait: TLS sends `close_notify`
+/// and the socket closes after it. After [`Carrier::reset_on_close`] it sends nothing.
 pub trait Carrier: Debug {
-    /// The socket below. It is asked for what has nothing to do with records: addresses, errors,
-    /// options, the end of the peer's side.
+    /// The socket below: for what does not concern records, such as addresses, errors, options and
+    /// the close of the peer's side.
     fn socket(&self) -> &Stream;
 
-    /// Whether a try to read is worth while: plaintext is buffered, or the socket is readable.
-    /// After [`Carrier::try_read`] answered `WouldBlock` it is false until more comes. No system
-    /// call.
+    /// Whether a read may succeed: plaintext is buffered, or the socket is readable. After
+    /// [`Carrier::try_read`] answered `WouldBlock` it is false until more comes. No system call.
     fn is_readable(&self) -> bool;
 
-    /// Ready when [`Carrier::is_readable`] is true, or reading has become pointless. Who waits for
-    /// the peer to speak sees to it that what is owed to the peer is sent meanwhile.
+    /// Ready when [`Carrier::is_readable`] is true, or reading has become pointless. While it
+    /// waits, it also sends what is owed.
     ///
     /// # Errors
     /// Why nothing can be read or sent any more.
     fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Takes plaintext into `bytes`, which is not empty; 0 is the end. Whether a socket that ends
-    /// before the peer has said so is an end or an error, the carrier decides.
+    /// Reads plaintext into `bytes`, which is not empty; 0 is the end. The carrier decides whether
+    /// a socket that closes without notice of the peer is an end or an error.
     ///
     /// # Errors
-    /// `WouldBlock` when there is none yet, whatever else came; else why there is no more.
+    /// `WouldBlock` when there is no plaintext yet, even if records came; else why there is no
+    /// more.
     fn try_read(&self, bytes: &mut [u8]) -> io::Result<usize>;
 
-    /// Takes plaintext to be sent, as much as there is room for, and sends what it can. What was
-    /// taken counts as written; what of it is not sent yet is owed. `more` says that more plaintext
-    /// follows at once.
+    /// Takes as much plaintext as there is room for, and sends what it can. What it took counts as
+    /// written; the part that is not sent yet is owed. `more` says that more plaintext follows at
+    /// once.
     ///
     /// # Errors
     /// `WouldBlock` when there is no room: wait for [`Stream::poll_writable`] of the socket.
     fn try_write(&self, parts: &[IoSlice<'_>], more: bool) -> io::Result<usize>;
 
-    /// Whether something that was taken is not sent.
+    /// Whether something that was taken is not sent yet.
     fn owes(&self) -> bool;
 
     /// Sends what is owed.
@@ -55,28 +55,28 @@ pub trait Carrier: Debug {
     /// As [`Carrier::try_write`].
     fn try_settle(&self) -> io::Result<()>;
 
-    /// Puts plaintext down to be sent with what other tasks say, as [`Stream::put_down`] does.
-    /// One that does not know how answers false, and is written to at once.
+    /// Takes plaintext to be sent at the end of the worker's turn, as [`Stream::put_down`] does. A
+    /// carrier that cannot do that returns false, and is then written to at once.
     fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
         let _ = (bytes, cx);
         false
     }
 
-    /// Whether an idle connection is as it was left. It takes in records that concern the carrier
-    /// alone, such as session tickets; plaintext, the end and an error break the quiet. A system
-    /// call only when something has come.
+    /// Whether nothing happened on an idle connection that concerns its user: no plaintext, no end
+    /// and no error. Records that concern only the carrier, such as session tickets, are read and
+    /// do not count. It makes a system call only when something was received.
     fn is_quiet(&self) -> bool;
 
-    /// Ends our side, after what is owed was settled: TLS sends `close_notify`.
+    /// Closes our side, after what is owed was sent: TLS sends `close_notify`.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn shutdown_write(&self) -> io::Result<()>;
 
-    /// Makes the close a reset: nothing is said before it.
+    /// Makes the close a reset: nothing is sent before it.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     fn reset_on_close(&self) -> io::Result<()> {
         self.socket().reset_on_close()
     }

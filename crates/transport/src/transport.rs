@@ -1,4 +1,4 @@
-//! The one type that rooms above send and receive through.
+//! The type through which the rooms above send and receive.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -11,15 +11,15 @@ use crate::Carrier;
 
 /// A connection to one peer, as plaintext.
 ///
-/// Wait, then read: `readable().await` holds no buffer, and a read after it is one system call. It
-/// may bring nothing all the same (`WouldBlock`), and is tried again after another wait.
+/// Wait, then read: `readable().await` needs no buffer, and a read after it is one system call.
+/// The read may still return `WouldBlock`: then wait again.
 ///
-/// Dropped, it closes in order; after [`Self::reset_on_close`] with a reset.
+/// When it is dropped, it closes in order, or with a reset after [`Self::reset_on_close`].
 #[derive(Debug)]
 pub enum Transport {
     /// The bytes are on the socket as they are.
     Clear(Stream),
-    /// They are in records. In a box: a carrier's state is large, and is moved often.
+    /// They are in records. Boxed: a carrier's state is large, and transports are moved often.
     Sealed(Box<dyn Carrier>),
 }
 
@@ -35,10 +35,10 @@ impl AsFd for Transport {
     }
 }
 
-/// What the peer has said.
+/// Reading.
 impl Transport {
-    /// Whether a try to read is worth while: plaintext is buffered, or something is known to wait on
-    /// the socket. No system call.
+    /// Whether a read may succeed: plaintext is buffered, or the socket is known to be readable.
+    /// No system call.
     pub fn is_readable(&self) -> bool {
         match self {
             Self::Clear(stream) => stream.is_readable(),
@@ -46,8 +46,8 @@ impl Transport {
         }
     }
 
-    /// Whether an idle connection is as it was left: no plaintext came, no end and no error. One
-    /// that is not must carry no further exchange. A clear transport makes no system call for it.
+    /// Whether nothing happened on an idle connection: no plaintext, no end and no error came.
+    /// Otherwise it must carry no further exchange. A clear transport makes no system call for it.
     pub fn is_quiet(&self) -> bool {
         match self {
             Self::Clear(stream) => !stream.is_readable(),
@@ -74,11 +74,11 @@ impl Transport {
         poll_fn(|cx| self.poll_readable(cx)).await
     }
 
-    /// Ready when the peer has ended its side of the socket or the connection is broken, also while
-    /// unread bytes wait (`option abortonclose`). It reads nothing.
+    /// Ready when the peer has closed its side of the socket or the connection is broken, even if
+    /// bytes are unread (`option abortonclose`). It reads nothing.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn poll_read_closed(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket().poll_read_closed(cx)
     }
@@ -112,8 +112,8 @@ impl Transport {
         Ok(count)
     }
 
-    /// Waits, then reads; 0 is the end. Where something is known to wait the other tasks have their
-    /// turn first.
+    /// Waits, then reads; 0 is the end. If the socket is readable already, the other tasks have
+    /// their turn first.
     ///
     /// # Errors
     /// Why nothing can be read any more.
@@ -130,18 +130,18 @@ impl Transport {
         }
     }
 
-    /// Has the kernel acknowledge at once what came ([`Stream::acknowledge`]).
+    /// Has the kernel acknowledge at once what was received ([`Stream::acknowledge`]).
     pub fn acknowledge(&self) {
         self.socket().acknowledge();
     }
 }
 
-/// What we say.
+/// Writing and closing.
 impl Transport {
     /// Ready when there is room to write, or writing has become pointless.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.socket().poll_writable(cx)
     }
@@ -154,7 +154,8 @@ impl Transport {
         poll_fn(|cx| self.poll_writable(cx)).await
     }
 
-    /// Writes what there is room for. A carrier may hold some of it back: it [owes](Self::owes) it.
+    /// Writes what there is room for. A carrier may send some of it later: it [owes](Self::owes)
+    /// it.
     ///
     /// # Errors
     /// `WouldBlock` when there is no room: wait for [`Self::writable`].
@@ -165,7 +166,8 @@ impl Transport {
         }
     }
 
-    /// As [`Self::try_write`], saying that more follows at once: segments may be filled with it.
+    /// As [`Self::try_write`], saying that more follows at once: the kernel may wait for it to
+    /// fill a segment.
     ///
     /// # Errors
     /// As [`Self::try_write`].
@@ -198,7 +200,7 @@ impl Transport {
         }
     }
 
-    /// Whether something that was written or put down is not sent.
+    /// Whether something that was taken is not sent yet.
     pub fn owes(&self) -> bool {
         match self {
             Self::Clear(stream) => stream.owes(),
@@ -217,8 +219,8 @@ impl Transport {
         }
     }
 
-    /// Puts `bytes` down to be written at the end of the worker's turn, and takes the vector for
-    /// it; false when they are better written at once ([`Stream::put_down`]).
+    /// Takes `bytes` to be written at the end of the worker's turn, and the vector with them;
+    /// false when they are better written at once ([`Stream::put_down`]).
     pub fn put_down(&self, bytes: &mut Vec<u8>, cx: &Context<'_>) -> bool {
         match self {
             Self::Clear(stream) => stream.put_down(bytes, cx),
@@ -226,7 +228,7 @@ impl Transport {
         }
     }
 
-    /// Has leave now what was written with "more follows" ([`Stream::push`]).
+    /// Sends now what the kernel holds back after "more follows" ([`Stream::push`]).
     pub fn push(&self) {
         self.socket().push();
     }
@@ -252,10 +254,10 @@ impl Transport {
         Ok(())
     }
 
-    /// Ends our side (half close); what is owed is to be settled before. The peer may still speak.
+    /// Closes our side (half close), after what is owed was sent. The peer may still send.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn shutdown_write(&self) -> io::Result<()> {
         match self {
             Self::Clear(stream) => stream.shutdown_write(),
@@ -263,10 +265,10 @@ impl Transport {
         }
     }
 
-    /// Makes the close a reset: unsent bytes are thrown away, no TIME_WAIT.
+    /// Makes the close a reset: unsent bytes are dropped, and there is no TIME_WAIT.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn reset_on_close(&self) -> io::Result<()> {
         match self {
             Self::Clear(stream) => stream.reset_on_close(),
@@ -275,10 +277,10 @@ impl Transport {
     }
 }
 
-/// What is known of the connection.
+/// The state of the connection.
 impl Transport {
-    /// The socket of a transport that is clear: what goes from one such transport to another may
-    /// go past us, through a pipe (`option splice-auto`).
+    /// The socket of a transport that is clear: between two of these the kernel can move bytes
+    /// through a pipe (`option splice-auto`).
     pub fn as_clear(&self) -> Option<&Stream> {
         match self {
             Self::Clear(stream) => Some(stream),
@@ -286,10 +288,11 @@ impl Transport {
         }
     }
 
-    /// Why the connection broke, if it did; told once, and the end alone is no break.
+    /// Why the connection broke, if it did. An error is reported once; a close by the peer is
+    /// none.
     ///
     /// # Errors
-    /// What the kernel has noted, a reset for one.
+    /// The error that the kernel noted, such as a reset.
     pub fn take_error(&self) -> io::Result<()> {
         self.socket().take_error()
     }
@@ -303,7 +306,7 @@ impl Transport {
     /// The peer's address, asked of the kernel.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn peer_address(&self) -> io::Result<Address> {
         self.socket().peer_address()
     }
@@ -311,7 +314,7 @@ impl Transport {
     /// Our address of this connection, asked of the kernel.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system call.
     pub fn local_address(&self) -> io::Result<Address> {
         self.socket().local_address()
     }
